@@ -1,0 +1,270 @@
+"""What the service and a worker say to each other, and nothing else. Standard library only.
+
+A worker leases a `Plan`, reports `Progress` while it runs and ends with a `Result`. All of it travels as JSON over
+REST, so a worker may be older or newer than the service: unknown keys are ignored, `VERSION` grows when a key changes
+its meaning.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VERSION = 1
+
+Json = dict[str, Any]
+
+
+class JobKind(StrEnum):
+    """The table services, and the audit that proves a table."""
+
+    COMPACTION = "compaction"
+    CLEANING = "cleaning"
+    CLUSTERING = "clustering"
+    BUCKET_EXPANSION = "bucket_expansion"
+    AUDIT = "audit"
+
+
+class CleaningPolicy(StrEnum):
+    """Hudi's `HoodieCleaningPolicy` (1.2)."""
+
+    KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
+    KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
+    KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+
+
+class ClusteringLayout(StrEnum):
+    """How rows are ordered: by one column after the other, or along a space-filling curve over all of them."""
+
+    LINEAR = "linear"
+    ZORDER = "zorder"
+    HILBERT = "hilbert"
+
+
+class Outcome(StrEnum):
+    """How an attempt ended. `UNKNOWN`: the commit may or may not have landed; the timeline decides."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
+
+
+class HeartbeatAnswer(StrEnum):
+    """What the worker must do next. `LOST`: another attempt holds the job; stop and write nothing."""
+
+    CONTINUE = "continue"
+    CANCEL = "cancel"
+    LOST = "lost"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A typed error as people see it (RFC 9457): what happened, why, and what to do.
+
+    `type` is a kebab-case name such as `column-unknown`. `retriable` says whether the same plan may succeed later.
+    """
+
+    type: str
+    title: str
+    detail: str = ""
+    hint: str = ""
+    retriable: bool = False
+
+    def to_json(self) -> Json:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Problem:
+        return cls(**_known(cls, data))
+
+
+@dataclass(frozen=True)
+class BucketIndex:
+    """Hudi's simple bucket index, as its writers declare it; `hoodie.properties` does not store it (Hudi 1.2).
+
+    `num_buckets` is the writers' own number. A hashing config on the table overrides it for each partition.
+    """
+
+    num_buckets: int
+    hash_fields: tuple[str, ...]
+
+    def to_json(self) -> Json:
+        return {"num_buckets": self.num_buckets, "hash_fields": list(self.hash_fields)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> BucketIndex:
+        return cls(num_buckets=int(data["num_buckets"]), hash_fields=tuple(data["hash_fields"]))
+
+
+@dataclass(frozen=True)
+class TableLock:
+    """The lock the table's writers take: `filesystem`, `zookeeper` or a LockProvider class, with its Hudi options."""
+
+    provider: str = "filesystem"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        return {"provider": self.provider, "options": dict(self.options)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TableLock:
+        return cls(provider=str(data["provider"]), options={k: str(v) for k, v in data.get("options", {}).items()})
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a job has to know of a table that the table itself does not tell.
+
+    `base_path` is what the owner registered, an absolute path or a URI. `writers_stopped` and
+    `writers_hudi_version` are what the owner declares about the writers. `hudi_options` are added to the Hudi client's.
+    """
+
+    base_path: str
+    name: str
+    index: BucketIndex | None = None
+    lock: TableLock = field(default_factory=TableLock)
+    writers_hudi_version: str | None = None
+    writers_stopped: bool = False
+    hudi_options: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        return {
+            "base_path": self.base_path,
+            "name": self.name,
+            "index": self.index.to_json() if self.index else None,
+            "lock": self.lock.to_json(),
+            "writers_hudi_version": self.writers_hudi_version,
+            "writers_stopped": self.writers_stopped,
+            "hudi_options": dict(self.hudi_options),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Table:
+        known = _known(cls, data)
+        known["index"] = BucketIndex.from_json(data["index"]) if data.get("index") else None
+        known["lock"] = TableLock.from_json(data["lock"]) if data.get("lock") else TableLock()
+        return cls(**known)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One attempt at one job, as leased.
+
+    `params` are those of the kind (already checked by the service). `earlier_instants` are the instants that attempts
+    before this one made on the table's timeline: the job looks at them first and finishes or rolls them back.
+    `timeout_seconds` bounds the attempt.
+    """
+
+    job_id: str
+    attempt: int
+    kind: JobKind
+    table: Table
+    params: Mapping[str, Any] = field(default_factory=dict)
+    dry_run: bool = False
+    earlier_instants: tuple[str, ...] = ()
+    timeout_seconds: float = 3600.0
+    version: int = VERSION
+
+    def to_json(self) -> Json:
+        return {
+            "job_id": self.job_id,
+            "attempt": self.attempt,
+            "kind": self.kind.value,
+            "table": self.table.to_json(),
+            "params": dict(self.params),
+            "dry_run": self.dry_run,
+            "earlier_instants": list(self.earlier_instants),
+            "timeout_seconds": self.timeout_seconds,
+            "version": self.version,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Plan:
+        known = _known(cls, data)
+        known["kind"] = JobKind(data["kind"])
+        known["table"] = Table.from_json(data["table"])
+        known["earlier_instants"] = tuple(data.get("earlier_instants", ()))
+        return cls(**known)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an attempt is: the step of its protocol, Spark tasks and bytes (of input read) of that step."""
+
+    step: str
+    tasks_done: int = 0
+    tasks_total: int = 0
+    bytes_done: int = 0
+    bytes_total: int = 0
+
+    def to_json(self) -> Json:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Progress:
+        return cls(**_known(cls, data))
+
+
+@dataclass(frozen=True)
+class Result:
+    """How an attempt ended. `instants` are those it made on the timeline, `details` are measured values of its kind.
+
+    Of a dry run, `details` is the plan: files, bytes, target layout and `refusals`, each a `Problem`.
+    """
+
+    outcome: Outcome
+    instants: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    error: Problem | None = None
+
+    def to_json(self) -> Json:
+        return {
+            "outcome": self.outcome.value,
+            "instants": list(self.instants),
+            "details": dict(self.details),
+            "error": self.error.to_json() if self.error else None,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Result:
+        return cls(
+            outcome=Outcome(data["outcome"]),
+            instants=tuple(data.get("instants", ())),
+            details=dict(data.get("details", {})),
+            error=Problem.from_json(data["error"]) if data.get("error") else None,
+        )
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """Sent while an attempt runs. `instants` are recorded as soon as Hudi has them, so that a crash can be recovered."""
+
+    attempt: int
+    progress: Progress | None = None
+    instants: tuple[str, ...] = ()
+
+    def to_json(self) -> Json:
+        return {
+            "attempt": self.attempt,
+            "progress": self.progress.to_json() if self.progress else None,
+            "instants": list(self.instants),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Heartbeat:
+        return cls(
+            attempt=int(data["attempt"]),
+            progress=Progress.from_json(data["progress"]) if data.get("progress") else None,
+            instants=tuple(data.get("instants", ())),
+        )
+
+
+def _known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    names = {f.name for f in dataclasses.fields(cls)}
+    return {key: value for key, value in data.items() if key in names}

@@ -1,0 +1,156 @@
+"""The one tree of errors. Each type names what happened; `detail` says why in this case, `hint` what to do about it.
+
+HTTP status codes are not known here: `service.api.app` maps the types to them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class GroundskeeperError(Exception):
+    """Base of all errors that a user may see.
+
+    `extensions` are further members of the problem document (RFC 9457, section 3.2), such as counts or the id of the
+    row that stands in the way.
+    """
+
+    type = "internal-error"
+    title = "Something went wrong inside Groundskeeper"
+    hint = "Look into the service's log, and report it if it happens again."
+
+    def __init__(
+        self, detail: str = "", *, hint: str | None = None, extensions: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(detail or self.title)
+        self.detail = detail
+        self.hint = self.hint if hint is None else hint
+        self.extensions = dict(extensions or {})
+
+    def problem(self) -> Problem:
+        return Problem(type=self.type, title=self.title, detail=self.detail, hint=self.hint)
+
+
+class NotFoundError(GroundskeeperError):
+    """What the caller names is not there."""
+
+
+class TableNotFoundError(NotFoundError):
+    type = "table-not-found"
+    title = "No table with this id is registered"
+    hint = "GET /v1/tables lists the registered tables; POST /v1/tables registers one."
+
+
+class JobNotFoundError(NotFoundError):
+    type = "job-not-found"
+    title = "No job with this id is known"
+    hint = "GET /v1/jobs lists the jobs."
+
+
+class InvalidError(GroundskeeperError):
+    """What the caller asks for makes no sense, whatever the state of the table."""
+
+
+class ParamsInvalidError(InvalidError):
+    type = "params-invalid"
+    title = "The parameters do not fit this kind of job"
+    hint = "The API documentation at /docs lists the parameters of each kind."
+
+
+class NotAHudiTableError(InvalidError):
+    type = "not-a-hudi-table"
+    title = "There is no Hudi table at this path"
+    hint = "A Hudi table has a file .hoodie/hoodie.properties below its base path."
+
+
+class PathNotFoundError(InvalidError):
+    type = "path-not-found"
+    title = "The path does not exist, or cannot be read from here"
+    hint = "Check the spelling, and that the service has the rights and options to read it."
+
+
+class PathForbiddenError(GroundskeeperError):
+    type = "path-not-allowed"
+    title = "The path is not below one of the allowed roots"
+    hint = "An administrator can extend GROUNDSKEEPER_ALLOWED_ROOTS."
+
+
+class StorageUnsupportedError(InvalidError):
+    type = "storage-not-supported"
+    title = "This kind of storage is not supported"
+    hint = "Supported are local paths (file:) and S3 (s3:, s3a:)."
+
+
+class StorageError(GroundskeeperError):
+    type = "storage-error"
+    title = "The table's storage did not answer as it should"
+    hint = "Check that the storage is up and that the service may read it, then try again."
+
+
+class TableUnsupportedError(InvalidError):
+    type = "table-not-supported"
+    title = "This Hudi table is of a kind that Groundskeeper does not serve"
+    hint = "Table versions 6, 8 and 9 with Parquet base files are supported."
+
+
+class ConflictError(GroundskeeperError):
+    """It makes sense, but not in the state that things are in."""
+
+
+class TableAlreadyRegisteredError(ConflictError):
+    type = "table-already-registered"
+    title = "A table with this base path is registered already"
+    hint = "Use the registered one (`table_id`), or unregister it first."
+
+
+class BucketIndexContradictedError(ConflictError):
+    type = "bucket-index-contradicted"
+    title = "The record keys in the table contradict the claimed bucket index"
+    hint = "Claim the number of buckets and the hash fields that the writers use (`hoodie.bucket.index.*`)."
+
+
+class TableBusyError(ConflictError):
+    type = "table-busy"
+    title = "The table has active jobs"
+    hint = "Wait for them or cancel them first."
+
+
+class JobConflictError(ConflictError):
+    type = "job-conflict"
+    title = "Another active job of this table stands in the way"
+    hint = "Wait for it (`job_id`) or cancel it first."
+
+
+class JobNotCancellableError(ConflictError):
+    type = "job-already-ended"
+    title = "The job has ended already"
+    hint = "Only queued, leased and running jobs can be cancelled."
+
+
+class LeaseLostError(ConflictError):
+    type = "lease-lost"
+    title = "This attempt does not hold the job any more"
+    hint = "Stop, and write nothing: another attempt may be running, or the job has ended."
+
+
+class UnauthenticatedError(GroundskeeperError):
+    type = "unauthenticated"
+    title = "This call needs a valid bearer token"
+    hint = "Send `Authorization: Bearer <token>`; `groundskeeper token create` makes one."
+
+
+class ForbiddenError(GroundskeeperError):
+    type = "forbidden"
+    title = "The token's role does not allow this call"
+    hint = "Ask an administrator for a token with a higher role."
+
+
+class SettingsError(GroundskeeperError):
+    type = "settings-invalid"
+    title = "The service cannot start with these settings"
+    hint = ""
