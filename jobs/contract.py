@@ -243,7 +243,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """Sent while an attempt runs. `instants` are recorded as soon as Hudi has them, so that a crash can be recovered."""
+    """Sent while an attempt runs. `instants` are recorded as soon as Hudi has them: a crash can then be recovered."""
 
     attempt: int
     progress: Progress | None = None
