@@ -1,6 +1,6 @@
 """The one tree of errors. Each type names what happened; `detail` says why in this case, `hint` what to do about it.
 
-HTTP status codes are not known here: `service.api.app` maps the types to them.
+HTTP status codes are not known here: `service.api.statuses` maps the types to them.
 """
 
 from __future__ import annotations
@@ -52,14 +52,28 @@ class JobNotFoundError(NotFoundError):
     hint = "GET /v1/jobs lists the jobs."
 
 
+class RouteNotFoundError(NotFoundError):
+    type = "route-not-found"
+    title = "There is nothing at this address"
+    hint = "The API documentation at /docs lists all addresses."
+
+
+class TokenNotFoundError(NotFoundError):
+    type = "token-not-found"
+    title = "No token with this id is known"
+    hint = "`groundskeeper token list` lists the tokens."
+
+
 class InvalidError(GroundskeeperError):
     """What the caller asks for makes no sense, whatever the state of the table."""
 
 
 class ParamsInvalidError(InvalidError):
+    """`extensions["errors"]` lists what is wrong, each with `field` and `message`."""
+
     type = "params-invalid"
-    title = "The parameters do not fit this kind of job"
-    hint = "The API documentation at /docs lists the parameters of each kind."
+    title = "Something in this request is missing, unknown or out of range"
+    hint = "See `errors`; the API documentation at /docs lists what each call takes."
 
 
 class NotAHudiTableError(InvalidError):
@@ -132,6 +146,12 @@ class JobNotCancellableError(ConflictError):
     hint = "Only queued, leased and running jobs can be cancelled."
 
 
+class IdempotencyKeyReusedError(ConflictError):
+    type = "idempotency-key-reused"
+    title = "This Idempotency-Key was used for another job of this table"
+    hint = "Take a new key for a new job; repeat the same request to get the first answer again (`job_id`)."
+
+
 class LeaseLostError(ConflictError):
     type = "lease-lost"
     title = "This attempt does not hold the job any more"
@@ -148,6 +168,30 @@ class ForbiddenError(GroundskeeperError):
     type = "forbidden"
     title = "The token's role does not allow this call"
     hint = "Ask an administrator for a token with a higher role."
+
+
+class MethodNotAllowedError(GroundskeeperError):
+    type = "method-not-allowed"
+    title = "This address does not know this method"
+    hint = "The header `Allow` lists the methods that it knows."
+
+
+class RequestTooLargeError(GroundskeeperError):
+    type = "request-too-large"
+    title = "The body of this request is too large"
+    hint = "An administrator can raise GROUNDSKEEPER_MAX_REQUEST_BYTES."
+
+
+class DatabaseUnavailableError(GroundskeeperError):
+    type = "database-unavailable"
+    title = "The service's database does not answer"
+    hint = "Check that the database is up and that GROUNDSKEEPER_DATABASE names it, then try again."
+
+
+class NotReadyError(GroundskeeperError):
+    type = "not-ready"
+    title = "The service cannot take calls yet"
+    hint = "Wait a moment; `groundskeeper migrate` brings the database up to date."
 
 
 class SettingsError(GroundskeeperError):

@@ -1,0 +1,72 @@
+"""Wakes those who wait for a job the moment one can be leased, so that nobody has to ask often.
+
+It reaches this process only. Jobs that another replica queued are found by the waiting ones' own look once in a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Listener:
+    """One waiting call, in its event loop."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._rung = asyncio.Event()
+
+    def forget(self) -> None:
+        """Call this *before* looking for a job: what is queued after the look then still wakes the wait."""
+        self._rung.clear()
+
+    async def wait(self, seconds: float) -> None:
+        """Returns when the bell rings, has rung since `forget`, or the time is over."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._rung.wait()
+        except TimeoutError:
+            pass
+
+    def wake(self) -> None:
+        self._loop.call_soon_threadsafe(self._rung.set)
+
+
+class Bell:
+    """May be rung from any thread, after the transaction that queued the job."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._listeners: set[Listener] = set()
+        self._is_closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        """The service is about to stop: hand out no more work, and let nobody wait."""
+        return self._is_closed
+
+    @contextmanager
+    def listener(self) -> Iterator[Listener]:
+        listener = Listener()
+        with self._guard:
+            self._listeners.add(listener)
+        try:
+            yield listener
+        finally:
+            with self._guard:
+                self._listeners.discard(listener)
+
+    def ring(self) -> None:
+        with self._guard:
+            for listener in self._listeners:
+                listener.wake()
+
+    def close(self) -> None:
+        # A plain flag, so that this may be called where a lock must not be taken; the waiting ones see it when woken.
+        self._is_closed = True
+        self.ring()

@@ -1,0 +1,89 @@
+"""What a worker does with a job: take it, keep it, end it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.contract import HeartbeatAnswer, Plan, Result
+from service.model.errors import LeaseLostError
+from service.model.job import AttemptOutcome, Job
+from service.policy.ending import End, Retry, after_result
+from service.store import jobs, leases, tables
+from service.store.engine import reading, writing
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from random import Random
+
+    from sqlalchemy import Engine
+
+    from jobs.contract import Heartbeat
+    from service.flows.bell import Bell
+    from service.model.clock import Clock
+    from service.policy.backoff import BackOff
+
+
+@dataclass(frozen=True)
+class LeaseTerms:
+    """`lease` is how long a job stays a worker's without a heartbeat; `timeout_seconds` bounds a whole attempt."""
+
+    lease: timedelta
+    timeout_seconds: float
+    backoff: BackOff
+
+
+def lease(engine: Engine, clock: Clock, terms: LeaseTerms, worker_id: str) -> Plan | None:
+    """The next job for this worker, or nothing when none is due."""
+    now = clock()
+    with reading(engine) as connection:
+        if not leases.is_any_due(connection, now):
+            return None
+    with writing(engine) as connection:
+        job = leases.take(connection, worker_id=worker_id, now=now, deadline=now + terms.lease)
+        if job is None:
+            return None
+        return job.plan(tables.get(connection, job.table_id).to_contract(), terms.timeout_seconds)
+
+
+def heartbeat(engine: Engine, clock: Clock, terms: LeaseTerms, job_id: str, beat: Heartbeat) -> HeartbeatAnswer:
+    """Keeps the lease. A heartbeat that comes late still counts, as long as nobody has taken the job back."""
+    now = clock()
+    try:
+        with writing(engine) as connection:
+            job = leases.held(connection, job_id, beat.attempt)
+            leases.beat(connection, job, beat, now=now, deadline=now + terms.lease)
+    except LeaseLostError:
+        return HeartbeatAnswer.LOST
+    return HeartbeatAnswer.CANCEL if job.cancel_requested else HeartbeatAnswer.CONTINUE
+
+
+def report(
+    engine: Engine, bell: Bell, clock: Clock, rng: Random, terms: LeaseTerms, job_id: str, attempt: int, result: Result
+) -> Job:
+    """Ends the attempt, and the job with it or not. Raises LeaseLostError when this attempt does not hold the job."""
+    now = clock()
+    outcome = AttemptOutcome(result.outcome.value)
+    with writing(engine) as connection:
+        job = leases.held(connection, job_id, attempt)
+        instants = job.with_instants(result.instants)
+        match after_result(job.evolve(instants=instants), result, now=now, backoff=terms.backoff, rng=rng):
+            case End(state, error):
+                leases.end(
+                    connection,
+                    job,
+                    state=state,
+                    outcome=outcome,
+                    error=error,
+                    result=result.details,
+                    instants=instants,
+                    now=now,
+                )
+            case Retry(not_before, error):
+                leases.put_back(
+                    connection, job, not_before=not_before, outcome=outcome, error=error, instants=instants, now=now
+                )
+        ended = jobs.get(connection, job_id)
+    # The job itself may be due again, or another one of this table that waited for it.
+    bell.ring()
+    return ended

@@ -1,0 +1,124 @@
+"""Tables come and go: register, change, unregister. The data of a table is never touched here."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any, Protocol
+
+from service.model.errors import TableBusyError
+from service.model.registration import Registration, Writers
+from service.store import jobs, tables
+from service.store.engine import reading, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlalchemy import Engine
+
+    from jobs.contract import BucketIndex, TableLock
+    from service.model.clock import Clock
+
+
+class Profile(Protocol):
+    def to_json(self) -> dict[str, Any]: ...
+
+
+class Examination(Protocol):
+    """What looking at a table found; see `service.flows.register.Examination`."""
+
+    @property
+    def base_path(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def profile(self) -> Profile: ...
+    @property
+    def index(self) -> BucketIndex | None: ...
+
+
+class Examine(Protocol):
+    """Looks at the table at a location: `service.flows.register.examine`, or a stand-in in tests."""
+
+    def __call__(
+        self,
+        location: str,
+        *,
+        allowed_roots: tuple[str, ...],
+        claimed: BucketIndex | None,
+        storage_options: Mapping[str, str],
+    ) -> Examination: ...
+
+
+def register(
+    engine: Engine,
+    location: str,
+    *,
+    examine: Examine,
+    allowed_roots: tuple[str, ...],
+    storage_options: Mapping[str, str],
+    clock: Clock,
+    name: str | None,
+    claimed: BucketIndex | None,
+    lock: TableLock,
+    writers: Writers,
+    hudi_options: Mapping[str, str],
+) -> Registration:
+    """Examines the table, which reads its storage, and only then opens a transaction."""
+    found = examine(location, allowed_roots=allowed_roots, claimed=claimed, storage_options=storage_options)
+    now = clock()
+    table = Registration(
+        id=f"tbl_{secrets.token_hex(8)}",
+        base_path=found.base_path,
+        name=name or found.name,
+        created_at=now,
+        updated_at=now,
+        index=found.index,
+        lock=lock,
+        writers=writers,
+        hudi_options=hudi_options,
+        profile=found.profile.to_json(),
+    )
+    with writing(engine) as connection:
+        tables.register(connection, table)
+    return table
+
+
+def change(
+    engine: Engine,
+    table_id: str,
+    changes: Mapping[str, Any],
+    *,
+    examine: Examine,
+    allowed_roots: tuple[str, ...],
+    storage_options: Mapping[str, str],
+    clock: Clock,
+) -> Registration:
+    """`changes` maps fields of Registration to new values. A new `index` is checked against the table's keys first.
+
+    Jobs that were leased before keep what they were told.
+    """
+    changes = dict(changes)
+    if "index" in changes:
+        with reading(engine) as connection:
+            base_path = tables.get(connection, table_id).base_path
+        found = examine(
+            base_path, allowed_roots=allowed_roots, claimed=changes["index"], storage_options=storage_options
+        )
+        changes.update(index=found.index, profile=found.profile.to_json())
+    with writing(engine) as connection:
+        table = tables.get(connection, table_id, for_update=True).evolve(**changes, updated_at=clock())
+        tables.change(connection, table)
+    return table
+
+
+def unregister(engine: Engine, table_id: str) -> None:
+    """Raises TableBusyError while jobs are active."""
+    with writing(engine) as connection:
+        # Locked, so that no job is submitted between this look and the end.
+        table = tables.get(connection, table_id, for_update=True)
+        if active := jobs.active(connection, table_id):
+            raise TableBusyError(
+                f"{table.name} has {len(active)} active job{'s' if len(active) > 1 else ''}: {', '.join(active)}.",
+                extensions={"job_ids": active},
+            )
+        tables.unregister(connection, table_id)

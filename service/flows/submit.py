@@ -1,0 +1,88 @@
+"""A job is asked for, or asked to stop."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from service.model.errors import IdempotencyKeyReusedError, JobNotCancellableError
+from service.model.job import Job, JobState
+from service.policy import ending
+from service.store import jobs, tables
+from service.store.engine import writing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlalchemy import Engine
+
+    from jobs.contract import JobKind
+    from service.flows.bell import Bell
+    from service.model.clock import Clock
+
+
+@dataclass(frozen=True)
+class Submission:
+    """`is_new` is false when the idempotency key was seen before: then `job` is the one of the first call."""
+
+    job: Job
+    is_new: bool
+
+
+def submit(
+    engine: Engine,
+    bell: Bell,
+    clock: Clock,
+    *,
+    table_id: str,
+    kind: JobKind,
+    params: Mapping[str, Any],
+    dry_run: bool,
+    max_attempts: int,
+    idempotency_key: str | None,
+) -> Submission:
+    """`params` are checked already. Raises TableNotFoundError, JobConflictError or IdempotencyKeyReusedError."""
+    now = clock()
+    wanted = Job(
+        id=f"job_{secrets.token_hex(8)}",
+        table_id=table_id,
+        kind=kind,
+        params=params,
+        dry_run=dry_run,
+        max_attempts=max_attempts,
+        created_at=now,
+        not_before=now,
+        idempotency_key=idempotency_key,
+    )
+    with writing(engine) as connection:
+        tables.get(connection, table_id)
+        job = jobs.submit(connection, wanted)
+    if job.id == wanted.id:
+        bell.ring()
+        return Submission(job, is_new=True)
+    if (job.kind, dict(job.params), job.dry_run) != (kind, dict(params), dry_run):
+        raise IdempotencyKeyReusedError(
+            f"It belongs to {job.id}, a job of another kind or with other parameters.", extensions={"job_id": job.id}
+        )
+    return Submission(job, is_new=False)
+
+
+def cancel(engine: Engine, bell: Bell, clock: Clock, job_id: str) -> Job:
+    """A queued job ends at once; the worker of a held one is told with its next heartbeat. Asking twice is no error.
+
+    Raises JobNotFoundError, or JobNotCancellableError when the job has ended.
+    """
+    with writing(engine) as connection:
+        job = jobs.get(connection, job_id, for_update=True)
+        if job.state is JobState.CANCELLED:
+            return job
+        if not job.state.is_active:
+            raise JobNotCancellableError(f"Job {job_id} has {job.state.value}.")
+        if job.state.is_held:
+            jobs.request_cancel(connection, job_id)
+        else:
+            jobs.cancel_queued(connection, job_id, error=ending.cancelled_while_queued(job), now=clock())
+        job = jobs.get(connection, job_id)
+    bell.ring()
+    return job

@@ -1,0 +1,73 @@
+"""Who may call: bearer tokens and their roles. Only a hash of a token is ever stored."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+class Role(StrEnum):
+    """reader < operator < admin: each may do what the one before may. A worker may only lease, beat and report."""
+
+    READER = "reader"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+    WORKER = "worker"
+
+    def covers(self, needed: Role) -> bool:
+        if Role.WORKER in (self, needed):
+            return self is needed
+        return _RANK[self] >= _RANK[needed]
+
+
+_RANK = {Role.READER: 0, Role.OPERATOR: 1, Role.ADMIN: 2}
+
+
+@dataclass(frozen=True)
+class Token:
+    """A stored token. `digest` is the hex SHA-256 of its secret: 256 random bits need no slow hash."""
+
+    id: str
+    name: str
+    role: Role
+    digest: str
+    created_at: datetime
+    revoked_at: datetime | None = None
+
+    def matches(self, secret: str) -> bool:
+        return self.revoked_at is None and hmac.compare_digest(self.digest, digest(secret))
+
+
+@dataclass(frozen=True)
+class Bearer:
+    """The parts of the text `gk_<id>_<secret>` that a caller sends."""
+
+    id: str
+    secret: str
+
+    def __str__(self) -> str:
+        return f"gk_{self.id}_{self.secret}"
+
+    def __repr__(self) -> str:
+        return f"Bearer(id={self.id!r})"
+
+    @classmethod
+    def parse(cls, text: str) -> Bearer | None:
+        prefix, _, rest = text.partition("_")
+        token_id, _, secret = rest.partition("_")
+        return cls(token_id, secret) if prefix == "gk" and token_id.isalnum() and secret else None
+
+    @classmethod
+    def new(cls) -> Bearer:
+        return cls(id=secrets.token_hex(6), secret=secrets.token_hex(32))
+
+
+def digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,107 @@
+"""The connection to the service's database: SQLite by default, PostgreSQL for several replicas.
+
+Whoever wants to read or write opens the transaction here, with `reading` or `writing`, and hands the connection to the
+store's functions. None of them commits.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, OperationalError
+
+from service.model.errors import DatabaseUnavailableError, SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection, Engine
+
+_WRITES = "groundskeeper_writes"
+_BUSY_TIMEOUT_MS = 10_000
+
+
+def open_engine(url: str) -> Engine:
+    """An engine for an SQLAlchemy URL. Nothing is connected yet.
+
+    Raises SettingsError for a URL that nobody understands, or a kind of database that this service does not know.
+    """
+    try:
+        parsed = sa.make_url(_with_driver(url))
+        backend = parsed.get_backend_name()
+        if backend == "sqlite":
+            return _sqlite(parsed)
+        if backend == "postgresql":
+            return sa.create_engine(parsed, pool_pre_ping=True, pool_size=10, max_overflow=30)
+    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
+        raise SettingsError(
+            f"The database URL cannot be used: {_first_line(error)}.",
+            hint="Use sqlite:///file.db or postgresql://user:password@host/name (extra `postgresql`).",
+        ) from error
+    raise SettingsError(f"{backend} is not a database that Groundskeeper knows.", hint="Use SQLite or PostgreSQL.")
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A transaction that only reads."""
+    with _reachable(), engine.connect() as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction that writes: committed at the end of the block, rolled back when it raises."""
+    with _reachable(), engine.connect() as connection:
+        connection.execution_options(**{_WRITES: True})
+        with connection.begin():
+            yield connection
+
+
+@contextmanager
+def _reachable() -> Iterator[None]:
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        raise DatabaseUnavailableError(_first_line(error.orig or error)) from error
+
+
+def _sqlite(url: sa.URL) -> Engine:
+    if url.database in (None, "", ":memory:") or str(url.database).startswith("file::memory:"):
+        raise SettingsError(
+            "An SQLite database in memory would be another one for every thread.", hint="Use sqlite:///file.db."
+        )
+    engine = sa.create_engine(url, pool_size=10, max_overflow=30)
+
+    @sa.event.listens_for(engine, "connect")
+    def _prepare(dbapi_connection: Any, _record: object) -> None:
+        # The driver must not open transactions by itself: it would open deferred ones, see _begin.
+        dbapi_connection.isolation_level = None
+        cursor = dbapi_connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
+        cursor.execute("PRAGMA journal_mode = WAL")
+        # Safe with WAL: a power cut may lose the last commits, but breaks nothing. Workers report again.
+        cursor.execute("PRAGMA synchronous = NORMAL")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.close()
+
+    @sa.event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        # A writer takes its lock at once. A deferred transaction that reads first and writes later fails with "database
+        # is locked" when somebody else wrote in between, and no busy timeout helps it.
+        writes = connection.get_execution_options().get(_WRITES, False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _with_driver(url: str) -> str:
+    for prefix in ("postgresql://", "postgres://"):
+        if url.startswith(prefix):
+            return "postgresql+psycopg://" + url.removeprefix(prefix)
+    return url
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

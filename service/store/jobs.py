@@ -1,0 +1,199 @@
+"""Jobs: submitted, shown, and changed by whoever asks. What only the holder of a lease may do is in `leases`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from jobs.contract import JobKind, Problem, Progress
+from service.model.errors import JobConflictError, JobNotFoundError, TableNotFoundError
+from service.model.job import ACTIVE, REWRITING, Attempt, AttemptOutcome, Job, JobState, mutates
+from service.store import schema
+from service.store.page import Cursor, Page, page_of
+from service.store.violation import FOREIGN_KEY, violated
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_j = schema.jobs
+_a = schema.job_attempts
+
+
+def submit(connection: Connection, job: Job) -> Job:
+    """Adds `job`, or answers the one that was submitted with the same idempotency key.
+
+    Raises JobConflictError with the `job_id` of the active job that excludes this one, or TableNotFoundError.
+    """
+    if job.idempotency_key and (earlier := _with_key(connection, job.table_id, job.idempotency_key)):
+        return earlier
+    # The standing job may end between our insert and our look at it: then the way is free, and we try again.
+    for _ in range(3):
+        try:
+            with connection.begin_nested():
+                connection.execute(_j.insert().values(**_new_values(job)))
+        except IntegrityError as error:
+            broken = violated(error)
+            if broken == FOREIGN_KEY:
+                raise TableNotFoundError(f"There is no table {job.table_id}.") from error
+            if broken == schema.JOB_IDEMPOTENCY and job.idempotency_key:
+                if earlier := _with_key(connection, job.table_id, job.idempotency_key):
+                    return earlier
+            elif broken in (schema.JOB_PER_KIND, schema.JOB_REWRITING):
+                if standing := _excluding(connection, job):
+                    raise _conflict(standing) from error
+            else:
+                raise
+        else:
+            return job
+    raise JobConflictError("Other jobs of this table come and go too fast to tell which stands in the way.")
+
+
+def get(connection: Connection, job_id: str, *, for_update: bool = False) -> Job:
+    query = sa.select(_j).where(_j.c.id == job_id)
+    row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
+    if row is None:
+        raise JobNotFoundError(f"There is no job {job_id}.")
+    return job_of(row)
+
+
+def attempts(connection: Connection, job_id: str) -> list[Attempt]:
+    """All attempts at a job, the first one first."""
+    rows = connection.execute(sa.select(_a).where(_a.c.job_id == job_id).order_by(_a.c.attempt))
+    return [
+        Attempt(
+            attempt=row.attempt,
+            worker_id=row.worker_id,
+            started_at=row.started_at,
+            ended_at=row.ended_at,
+            outcome=AttemptOutcome(row.outcome) if row.outcome else None,
+            error=Problem.from_json(row.error) if row.error else None,
+        )
+        for row in rows
+    ]
+
+
+def page(
+    connection: Connection,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    table_id: str | None = None,
+    kind: JobKind | None = None,
+    state: JobState | None = None,
+) -> Page[Job]:
+    """The newest first."""
+    query = sa.select(_j).order_by(_j.c.created_at.desc(), _j.c.id.desc()).limit(limit + 1)
+    if table_id is not None:
+        query = query.where(_j.c.table_id == table_id)
+    if kind is not None:
+        query = query.where(_j.c.kind == kind.value)
+    if state is not None:
+        query = query.where(_j.c.state == state.value)
+    if cursor:
+        after = Cursor.parse(cursor)
+        same_moment = sa.and_(_j.c.created_at == after.created_at, _j.c.id < after.id)
+        query = query.where(sa.or_(_j.c.created_at < after.created_at, same_moment))
+    rows = [job_of(row) for row in connection.execute(query)]
+    return page_of(rows, limit, lambda job: (job.created_at, job.id))
+
+
+def active(connection: Connection, table_id: str) -> list[str]:
+    """The ids of the table's active jobs, dry runs included, the oldest first."""
+    query = sa.select(_j.c.id).where(_j.c.table_id == table_id, is_active()).order_by(_j.c.created_at)
+    return list(connection.execute(query).scalars())
+
+
+def cancel_queued(connection: Connection, job_id: str, *, error: Problem | None, now: datetime) -> None:
+    """Ends a job that nobody holds. The caller has locked and read it."""
+    connection.execute(
+        _j.update()
+        .where(_j.c.id == job_id, _j.c.state == JobState.QUEUED.value)
+        .values(
+            state=JobState.CANCELLED.value,
+            cancel_requested=True,
+            error=error.to_json() if error else None,
+            finished_at=now,
+        )
+    )
+
+
+def request_cancel(connection: Connection, job_id: str) -> None:
+    """Leaves word for the worker, which gets it with its next heartbeat."""
+    connection.execute(_j.update().where(_j.c.id == job_id).values(cancel_requested=True))
+
+
+def is_active() -> sa.ColumnElement[bool]:
+    return _j.c.state.in_([state.value for state in ACTIVE])
+
+
+def job_of(row: sa.Row[Any]) -> Job:
+    return Job(
+        id=row.id,
+        table_id=row.table_id,
+        kind=JobKind(row.kind),
+        created_at=row.created_at,
+        not_before=row.not_before,
+        params=row.params,
+        dry_run=row.dry_run,
+        state=JobState(row.state),
+        attempt=row.attempt,
+        max_attempts=row.max_attempts,
+        lease_deadline=row.lease_deadline,
+        worker_id=row.worker_id,
+        progress=Progress.from_json(row.progress) if row.progress else None,
+        instants=tuple(row.instants),
+        result=row.result,
+        error=Problem.from_json(row.error) if row.error else None,
+        cancel_requested=row.cancel_requested,
+        idempotency_key=row.idempotency_key,
+        leased_at=row.leased_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+    )
+
+
+def _new_values(job: Job) -> dict[str, Any]:
+    is_rewriting = job.kind in REWRITING and not job.dry_run
+    return {
+        "id": job.id,
+        "table_id": job.table_id,
+        "kind": job.kind.value,
+        "params": dict(job.params),
+        "dry_run": job.dry_run,
+        "mutating": mutates(job.kind, dry_run=job.dry_run),
+        "rewriting": True if is_rewriting else None,
+        "state": job.state.value,
+        "attempt": job.attempt,
+        "max_attempts": job.max_attempts,
+        "not_before": job.not_before,
+        "instants": list(job.instants),
+        "cancel_requested": job.cancel_requested,
+        "idempotency_key": job.idempotency_key,
+        "created_at": job.created_at,
+    }
+
+
+def _with_key(connection: Connection, table_id: str, key: str) -> Job | None:
+    query = sa.select(_j).where(_j.c.table_id == table_id, _j.c.idempotency_key == key)
+    row = connection.execute(query).one_or_none()
+    return job_of(row) if row else None
+
+
+def _excluding(connection: Connection, job: Job) -> Job | None:
+    """The active job of the same kind, or else the one that rewrites files too."""
+    query = sa.select(_j).where(_j.c.table_id == job.table_id, is_active(), sa.not_(_j.c.dry_run))
+    standing = [job_of(row) for row in connection.execute(query)]
+    same_kind = [other for other in standing if other.kind is job.kind]
+    rewriting = [other for other in standing if other.kind in REWRITING and job.kind in REWRITING]
+    return next(iter(same_kind + rewriting), None)
+
+
+def _conflict(standing: Job) -> JobConflictError:
+    return JobConflictError(
+        f"Job {standing.id} ({standing.kind.value}) is {standing.state.value}.",
+        extensions={"job_id": standing.id},
+    )

@@ -1,0 +1,154 @@
+"""The tables of the service's database, and the rules that the database itself keeps.
+
+A business rule that two calls could break together is a named constraint here; `service.store.violation` turns a broken
+one back into its name. The migrations must build exactly this (a test compares them).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from service.model.job import ACTIVE, HELD
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Dialect
+
+metadata = sa.MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+    }
+)
+
+
+class UtcDateTime(sa.TypeDecorator[datetime]):
+    """Aware datetimes in UTC. SQLite keeps no time zone, so it is taken off on the way in and put back on."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+TABLE_BASE_PATH = "uq_tables_base_path"
+JOB_PER_KIND = "uq_jobs_active_kind"
+JOB_REWRITING = "uq_jobs_active_rewriting"
+JOB_HOLDING_TABLE = "uq_jobs_held_mutating"
+JOB_IDEMPOTENCY = "uq_jobs_idempotency_key"
+
+tables = sa.Table(
+    "tables",
+    metadata,
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("base_path", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("index", sa.JSON(none_as_null=True)),
+    sa.Column("lock", sa.JSON, nullable=False),
+    sa.Column("writers", sa.JSON, nullable=False),
+    sa.Column("hudi_options", sa.JSON, nullable=False),
+    sa.Column("profile", sa.JSON, nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("updated_at", UtcDateTime, nullable=False),
+    sa.UniqueConstraint("base_path", name=TABLE_BASE_PATH),
+    sa.Index("ix_tables_created_at", "created_at", "id"),
+)
+
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("params", sa.JSON, nullable=False),
+    sa.Column("dry_run", sa.Boolean, nullable=False),
+    # Follow from kind and dry_run; kept because constraints are made of them. `rewriting` is true or null, never false:
+    # nulls are not equal, so only the jobs that replace file groups exclude each other.
+    sa.Column("mutating", sa.Boolean, nullable=False),
+    sa.Column("rewriting", sa.Boolean),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("max_attempts", sa.Integer, nullable=False),
+    sa.Column("not_before", UtcDateTime, nullable=False),
+    sa.Column("lease_deadline", UtcDateTime),
+    sa.Column("worker_id", sa.Text),
+    sa.Column("progress", sa.JSON(none_as_null=True)),
+    sa.Column("instants", sa.JSON, nullable=False),
+    sa.Column("result", sa.JSON(none_as_null=True)),
+    sa.Column("error", sa.JSON(none_as_null=True)),
+    sa.Column("cancel_requested", sa.Boolean, nullable=False),
+    sa.Column("idempotency_key", sa.String(255)),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("leased_at", UtcDateTime),
+    sa.Column("started_at", UtcDateTime),
+    sa.Column("finished_at", UtcDateTime),
+    sa.UniqueConstraint("table_id", "idempotency_key", name=JOB_IDEMPOTENCY),
+    sa.Index("ix_jobs_created_at", "created_at", "id"),
+    sa.Index("ix_jobs_table_created_at", "table_id", "created_at", "id"),
+)
+
+_is_active = jobs.c.state.in_([state.value for state in ACTIVE])
+_is_held = jobs.c.state.in_([state.value for state in HELD])
+_is_queued = jobs.c.state == "queued"
+_is_real = sa.not_(jobs.c.dry_run)
+
+# One active job of a kind on a table; a dry run disturbs nobody.
+sa.Index(
+    JOB_PER_KIND,
+    jobs.c.table_id,
+    jobs.c.kind,
+    unique=True,
+    sqlite_where=_is_active & _is_real,
+    postgresql_where=_is_active & _is_real,
+)
+# At most one of compaction, clustering and bucket expansion is active on a table.
+sa.Index(
+    JOB_REWRITING,
+    jobs.c.table_id,
+    jobs.c.rewriting,
+    unique=True,
+    sqlite_where=_is_active,
+    postgresql_where=_is_active,
+)
+# At most one job that writes is held by a worker on a table: a cleaning waits for the compaction to end.
+sa.Index(
+    JOB_HOLDING_TABLE,
+    jobs.c.table_id,
+    unique=True,
+    sqlite_where=_is_held & jobs.c.mutating,
+    postgresql_where=_is_held & jobs.c.mutating,
+)
+# What every lease and every recovery looks through; jobs that ended are not in them.
+sa.Index("ix_jobs_queued", jobs.c.created_at, jobs.c.id, sqlite_where=_is_queued, postgresql_where=_is_queued)
+sa.Index("ix_jobs_held", jobs.c.lease_deadline, sqlite_where=_is_held, postgresql_where=_is_held)
+
+job_attempts = sa.Table(
+    "job_attempts",
+    metadata,
+    sa.Column("job_id", sa.String(64), sa.ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("worker_id", sa.Text, nullable=False),
+    sa.Column("started_at", UtcDateTime, nullable=False),
+    sa.Column("ended_at", UtcDateTime),
+    sa.Column("outcome", sa.String(16)),
+    sa.Column("error", sa.JSON(none_as_null=True)),
+)
+
+tokens = sa.Table(
+    "tokens",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("role", sa.String(16), nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("revoked_at", UtcDateTime),
+)
