@@ -1,0 +1,64 @@
+"""What the names of data files say."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_BASE = re.compile(r"(?P<file_id>[^_.]+)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.(?P<extension>\w+)")
+_LOG = re.compile(
+    r"\.(?P<file_id>[^._]+)_(?P<instant>[^.]*)\.log\.(?P<version>\d+)(_(?P<token>\d+-\d+-\d+)(?P<cdc>\.cdc)?)?"
+)
+_BUCKET = re.compile(r"(?P<bucket>[0-9]{8})(?P<tail>(-[0-9a-f]{4}){3}-[0-9a-f]{12})-[0-9]+")
+_FIXED_TAIL = "-0000-0000-0000-000000000000"
+
+
+@dataclass(frozen=True)
+class BaseFileName:
+    """`<file id>_<write token>_<instant>.<extension>`: the instant that wrote it."""
+
+    file_id: str
+    write_token: str
+    instant: str
+    extension: str
+
+
+@dataclass(frozen=True)
+class LogFileName:
+    """`.<file id>_<instant>.log.<version>_<write token>` (Hudi 1.2 `FSUtils.LOG_FILE_PATTERN`).
+
+    The instant is that of the file slice in table version 6, of the delta commit that wrote it from version 8 on.
+    """
+
+    file_id: str
+    instant: str
+    version: int
+    write_token: str
+
+
+def parse_base_file_name(name: str) -> BaseFileName | None:
+    match = _BASE.fullmatch(name)
+    return BaseFileName(match["file_id"], match["token"], match["instant"], match["extension"]) if match else None
+
+
+def parse_log_file_name(name: str) -> LogFileName | None:
+    """None for other files, change-data-capture logs among them: these hold no rows of the table."""
+    match = _LOG.fullmatch(name)
+    if match is None or match["cdc"]:
+        return None
+    return LogFileName(match["file_id"], match["instant"], int(match["version"]), match["token"] or "")
+
+
+def bucket_of(file_id: str) -> int | None:
+    """The bucket in a file id that is shaped as a bucket's (`BucketIdentifier.newBucketFileIdPrefix`, Hudi 1.2).
+
+    About one random file id in forty has that shape too, so a shape alone proves nothing.
+    """
+    match = _BUCKET.fullmatch(file_id)
+    return int(match["bucket"]) if match else None
+
+
+def is_fixed(file_id: str) -> bool:
+    """Whether it is a file id of non-blocking concurrency control: `BucketIdentifier.newBucketFileIdForNBCC`."""
+    match = _BUCKET.fullmatch(file_id)
+    return match is not None and match["tail"] == _FIXED_TAIL

@@ -1,0 +1,60 @@
+"""One spelling for each place: what the owner typed becomes the table's canonical base path."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+
+from service.model.errors import PathNotFoundError, StorageUnsupportedError
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+
+
+def canonical(location: str) -> str:
+    """The canonical base path of a table: equal for equal places, and fit to be handed to Hudi.
+
+    Local paths and `file:` URIs become absolute plain paths with `..` and symbolic links resolved. `s3:` and `s3a:`
+    both become `s3a://bucket/key`: Hadoop's own S3 filesystem has no other name, and one spelling keeps a table from
+    being registered twice. No result but the root `/` ends in a slash. As in Hadoop's `Path`, percent signs stand for
+    themselves. Raises StorageUnsupportedError for other schemes, PathNotFoundError for what cannot be a path.
+    """
+    match = _SCHEME.fullmatch(location)
+    if match is None:
+        return _local(location, location)
+    scheme, rest = match.group(1).lower(), match.group(2)
+    if scheme == "file":
+        return _local(_after_host(rest, location), location)
+    if scheme in ("s3", "s3a"):
+        return _s3(rest, location)
+    raise StorageUnsupportedError(f"{location!r} has the scheme {scheme!r}")
+
+
+def is_s3(base_path: str) -> bool:
+    return base_path.startswith("s3a://")
+
+
+def _after_host(rest: str, location: str) -> str:
+    if not rest.startswith("//"):
+        return rest
+    host, slash, path = rest[2:].partition("/")
+    if host not in ("", "localhost"):
+        raise StorageUnsupportedError(f"{location!r} names the host {host!r}: a file: URI is on this machine")
+    return slash + path
+
+
+def _local(path: str, location: str) -> str:
+    if not path.startswith("/"):
+        raise PathNotFoundError(f"{location!r} is not absolute", hint="Give the whole path, beginning with a slash.")
+    try:
+        resolved = os.path.realpath(path)
+    except (OSError, ValueError) as error:  # ValueError: a NUL character
+        raise PathNotFoundError(f"{location!r} cannot be a path: {error}") from error
+    return "/" + resolved.lstrip("/")  # POSIX lets a path begin with two slashes, and realpath keeps them
+
+
+def _s3(rest: str, location: str) -> str:
+    bucket, _, key = rest.removeprefix("//").partition("/")
+    if not rest.startswith("//") or not bucket or bucket in (".", ".."):
+        raise PathNotFoundError(f"{location!r} names no bucket", hint="Write s3a://bucket/path.")
+    return f"s3a://{bucket}{posixpath.normpath('/' + key.strip('/'))}".rstrip("/")

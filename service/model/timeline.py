@@ -1,0 +1,34 @@
+"""A moment on a table's timeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class InstantState(StrEnum):
+    """Hudi's `HoodieInstant.State`."""
+
+    REQUESTED = "requested"
+    INFLIGHT = "inflight"
+    COMPLETED = "completed"
+
+
+@dataclass(frozen=True, order=True)
+class Instant:
+    """One action on a table, as Hudi's `HoodieInstant` (1.2).
+
+    Times are Hudi's own strings, `yyyyMMddHHmmssSSS` in the table's time zone; they compare as strings. The action is
+    the one of the state: a pending `compaction` completes as `commit`, a `clustering` as `replacecommit`, a
+    `logcompaction` as `deltacommit`. `completion_time` is known only for instants completed in table version 8 and
+    later: earlier file names do not hold it.
+    """
+
+    requested_time: str
+    action: str
+    state: InstantState
+    completion_time: str | None = None
+
+    @property
+    def is_completed(self) -> bool:
+        return self.state is InstantState.COMPLETED
