@@ -37,13 +37,16 @@ class Examination(Protocol):
 
 
 class Examine(Protocol):
-    """Looks at the table at a location: `service.flows.register.examine`, or a stand-in in tests."""
+    """Looks at the table at a location: `service.flows.register.examine`, or a stand-in in tests.
+
+    `allowed_roots` of None allows every location, an empty tuple none.
+    """
 
     def __call__(
         self,
         location: str,
         *,
-        allowed_roots: tuple[str, ...],
+        allowed_roots: tuple[str, ...] | None,
         claimed: BucketIndex | None,
         storage_options: Mapping[str, str],
     ) -> Examination: ...
@@ -54,7 +57,7 @@ def register(
     location: str,
     *,
     examine: Examine,
-    allowed_roots: tuple[str, ...],
+    allowed_roots: tuple[str, ...] | None,
     storage_options: Mapping[str, str],
     clock: Clock,
     name: str | None,
@@ -89,7 +92,7 @@ def change(
     changes: Mapping[str, Any],
     *,
     examine: Examine,
-    allowed_roots: tuple[str, ...],
+    allowed_roots: tuple[str, ...] | None,
     storage_options: Mapping[str, str],
     clock: Clock,
 ) -> Registration:

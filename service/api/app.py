@@ -1,0 +1,82 @@
+"""Puts the API together."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from fastapi import FastAPI
+
+from service.api import gate, health, jobs, problems, tables, worker
+from service.api.deps import Parts
+from service.api.responses import ProblemDocument
+
+_DESCRIPTION = """
+Runs compaction, cleaning, clustering and bucket expansion on Apache Hudi tables, under the table's own lock.
+
+1. `POST /v1/tables` registers a table.
+2. `POST /v1/tables/{table_id}/jobs` asks for a table service; `"dry_run": true` answers the plan and changes nothing.
+3. `GET /v1/jobs/{job_id}` shows how far it is, what it made, and why it failed if it did.
+
+Every error is a problem document (RFC 9457) with a `type`, a `detail` that says why and a `hint` what to do.
+"""
+
+_TAGS = [
+    {"name": "tables", "description": "Register Hudi tables and say what is known about their writers."},
+    {"name": "jobs", "description": "Ask for table services, look at them, cancel them."},
+    {"name": "worker", "description": "The protocol of the Spark workers: lease, heartbeat, result."},
+    {"name": "health", "description": "For probes. These calls need no token."},
+]
+
+
+def create_app(parts: Parts) -> FastAPI:
+    """The database must be migrated. Nothing runs in the background: the ticks are `service.daemon`'s."""
+    app = FastAPI(
+        title="Groundskeeper",
+        version=version("groundskeeper"),
+        description=_DESCRIPTION,
+        openapi_tags=_TAGS,
+        redoc_url=None,
+        # A path is spelt in one way; a redirect would drop the body of a POST.
+        redirect_slashes=False,
+    )
+    app.state.parts = parts
+    for part in (tables, jobs, worker, health):
+        app.include_router(part.router)
+    problems.install(app)
+    # The last one added is the first one passed.
+    app.add_middleware(gate.SizeLimit, max_bytes=parts.max_request_bytes)
+    app.add_middleware(gate.AuditLog)
+    _document_problems(app)
+    return app
+
+
+def _document_problems(app: FastAPI) -> None:
+    """Adds the problem document to the schemas that `statuses.documented` points to, and has it replace FastAPI's own
+    form of a validation error, which this API never answers."""
+    generate = app.openapi
+
+    def openapi() -> dict[str, object]:
+        if app.openapi_schema is None:
+            document = generate()
+            schemas = document.setdefault("components", {}).setdefault("schemas", {})
+            own = ProblemDocument.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas.update(own.pop("$defs", {}))
+            schemas["ProblemDocument"] = own
+            for unused in ("HTTPValidationError", "ValidationError"):
+                schemas.pop(unused, None)
+            for path in document["paths"].values():
+                for operation in path.values():
+                    _replace_validation_error(operation["responses"])
+        return app.openapi_schema or {}
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _replace_validation_error(responses: dict[str, dict[str, object]]) -> None:
+    for response in responses.values():
+        content = response.get("content")
+        if isinstance(content, dict) and "HTTPValidationError" in str(content):
+            response["description"] = "`params-invalid`: something is missing, unknown or out of range"
+            response["content"] = {
+                "application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}
+            }

@@ -1,0 +1,96 @@
+"""What every request passes on its way in and out: the limit on its size, and the audit log of what changes things."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from service.api.problems import answer
+from service.api.statuses import status_of
+from service.model.errors import GroundskeeperError, RequestTooLargeError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+audit = logging.getLogger("groundskeeper.audit")
+
+_READS = {"GET", "HEAD", "OPTIONS"}
+
+
+class SizeLimit:
+    """Reads the body before anything else does, and refuses it when it grows over the limit."""
+
+    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in _READS:
+            await self._app(scope, receive, send)
+            return
+        announced = dict(scope["headers"]).get(b"content-length", b"0")
+        body = b""
+        is_too_large = announced.isdigit() and int(announced) > self._max_bytes
+        has_more = not is_too_large
+        while has_more:
+            message = await receive()
+            if message["type"] != "http.request":
+                return  # The caller is gone.
+            body += message.get("body", b"")
+            is_too_large = len(body) > self._max_bytes
+            has_more = bool(message.get("more_body")) and not is_too_large
+        if is_too_large:
+            error = RequestTooLargeError(f"At most {self._max_bytes} bytes are taken.")
+            # The rest of the body stays unread, so the connection cannot serve another request.
+            refusal = answer(error, instance=scope["path"], headers={"Connection": "close"})
+            await refusal(scope, receive, send)
+            return
+        waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def replay() -> Message:
+            return waiting.pop() if waiting else await receive()
+
+        await self._app(scope, replay, send)
+
+
+class AuditLog:
+    """One line of JSON for each call that may change something: who, what, and how it ended. Bodies are not logged.
+
+    What workers send all the time is logged at the level DEBUG.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in _READS:
+            await self._app(scope, receive, send)
+            return
+        state = scope.setdefault("state", {})
+        started = time.monotonic()
+        # Stays so when something unexpected is raised: the server answers that outside of here.
+        status = int(status_of(GroundskeeperError))
+
+        async def watch(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        finally:
+            caller = state.get("caller")
+            line = {
+                "who": caller.name if caller else None,
+                "role": caller.role.value if caller else None,
+                "from": scope["client"][0] if scope.get("client") else None,
+                "method": scope["method"],
+                "path": scope["path"],
+                "status": status,
+                "milliseconds": round((time.monotonic() - started) * 1000),
+            }
+            level = logging.DEBUG if scope["path"].startswith("/v1/worker/") else logging.INFO
+            audit.log(level, json.dumps(line))

@@ -1,0 +1,52 @@
+"""Is the service alive, can it work, and what does a type of problem mean. These calls need no token."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, Field
+
+from service.api.deps import PartsDep
+from service.api.responses import HealthOut
+from service.api.statuses import documented, status_of
+from service.model.errors import GroundskeeperError, NotReadyError, RouteNotFoundError
+from service.store import migrate
+
+router = APIRouter(tags=["health"])
+
+
+class ProblemType(BaseModel):
+    type: str
+    title: str
+    hint: str
+    status: int = Field(description="The HTTP status that it is answered with")
+
+
+@router.get("/healthz", operation_id="isAlive", summary="Is the process alive?")
+def healthz() -> HealthOut:
+    return HealthOut()
+
+
+@router.get(
+    "/readyz",
+    operation_id="isReady",
+    summary="Is the database there and up to date?",
+    responses=documented(NotReadyError),
+)
+def readyz(parts: PartsDep) -> HealthOut:
+    if not migrate.is_at_head(parts.engine):
+        raise NotReadyError("The database has not the schema of this version.")
+    return HealthOut()
+
+
+@router.get("/problems/{name}", operation_id="explainProblem", summary="What a type of problem means")
+def problem_type(name: Annotated[str, Path(examples=["job-conflict"])]) -> ProblemType:
+    for kind in _every(GroundskeeperError):
+        if kind.type == name:
+            return ProblemType(type=kind.type, title=kind.title, hint=kind.hint, status=int(status_of(kind)))
+    raise RouteNotFoundError(f"No problem is called {name}.")
+
+
+def _every(kind: type[GroundskeeperError]) -> list[type[GroundskeeperError]]:
+    return [kind, *(found for below in kind.__subclasses__() for found in _every(below))]

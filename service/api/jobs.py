@@ -1,0 +1,112 @@
+"""Jobs: /v1/tables/{id}/jobs and /v1/jobs"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
+
+from jobs.contract import JobKind
+from service.api.deps import PartsDep, needs
+from service.api.params import EXAMPLES, JobIn, as_json
+from service.api.responses import JobDetail, JobOut, JobPage
+from service.api.statuses import ACCEPTED, REPEATED, documented
+from service.api.tables import CursorText, Limit, TableId
+from service.flows import submit as submitting
+from service.model import errors
+from service.model.job import JobState
+from service.model.token import Role
+from service.store import jobs
+from service.store.engine import reading
+
+router = APIRouter(prefix="/v1", tags=["jobs"])
+
+JobId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["job_4be1c0d2f6a89b37"])]
+
+
+@router.post(
+    "/tables/{table_id}/jobs",
+    operation_id="submitJob",
+    summary="Ask for a table service",
+    status_code=ACCEPTED,
+    dependencies=[Depends(needs(Role.OPERATOR))],
+    responses={
+        int(REPEATED): {"model": JobOut, "description": "The job that was submitted with this Idempotency-Key before"},
+        **documented(
+            errors.TableNotFoundError,
+            errors.ParamsInvalidError,
+            errors.JobConflictError,
+            errors.IdempotencyKeyReusedError,
+        ),
+    },
+)
+def submit(
+    table_id: TableId,
+    wanted: Annotated[JobIn, Body(openapi_examples=EXAMPLES)],
+    parts: PartsDep,
+    response: Response,
+    idempotency_key: Annotated[
+        str | None, Header(min_length=1, max_length=255, description="The same key on the same table: the same job")
+    ] = None,
+) -> JobOut:
+    """Queues the job; a worker starts it within moments. `Location` is where to look at it."""
+    submission = submitting.submit(
+        parts.engine,
+        parts.bell,
+        parts.clock,
+        table_id=table_id,
+        kind=wanted.kind,
+        params=as_json(wanted.params),
+        dry_run=wanted.dry_run,
+        max_attempts=parts.max_attempts,
+        idempotency_key=idempotency_key,
+    )
+    if not submission.is_new:
+        response.status_code = REPEATED
+    response.headers["Location"] = f"/v1/jobs/{submission.job.id}"
+    return JobOut.of(submission.job)
+
+
+@router.get(
+    "/jobs",
+    operation_id="listJobs",
+    summary="List jobs, the newest first",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.ParamsInvalidError),
+)
+def list_jobs(
+    parts: PartsDep,
+    table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
+    kind: JobKind | None = None,
+    state: JobState | None = None,
+    limit: Limit = 100,
+    cursor: CursorText = None,
+) -> JobPage:
+    with reading(parts.engine) as connection:
+        page = jobs.page(connection, limit=limit, cursor=cursor, table_id=table_id, kind=kind, state=state)
+    return JobPage(items=[JobOut.of(job) for job in page.items], next_cursor=page.next_cursor)
+
+
+@router.get(
+    "/jobs/{job_id}",
+    operation_id="getJob",
+    summary="Show a job and its attempts",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.JobNotFoundError),
+)
+def get_job(job_id: JobId, parts: PartsDep) -> JobDetail:
+    with reading(parts.engine) as connection:
+        return JobDetail.with_attempts(jobs.get(connection, job_id), jobs.attempts(connection, job_id))
+
+
+@router.post(
+    "/jobs/{job_id}/cancel",
+    operation_id="cancelJob",
+    summary="Cancel a job",
+    status_code=ACCEPTED,
+    dependencies=[Depends(needs(Role.OPERATOR))],
+    responses=documented(errors.JobNotFoundError, errors.JobNotCancellableError),
+)
+def cancel(job_id: JobId, parts: PartsDep) -> JobOut:
+    """A queued job is cancelled at once. The worker of a running one is told within seconds, and cleans up first."""
+    return JobOut.of(submitting.cancel(parts.engine, parts.bell, parts.clock, job_id))

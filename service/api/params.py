@@ -1,0 +1,106 @@
+"""The parameters of each kind of job."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind
+from service.api.requests import Names, Request
+
+
+class CompactionParams(Request):
+    """Nothing to choose."""
+
+
+class CleaningParams(Request):
+    policy: CleaningPolicy = CleaningPolicy.KEEP_LATEST_COMMITS
+    retain: int = Field(10, ge=1, le=1_000_000, description="Commits, hours or file versions that are kept")
+
+
+class ClusteringParams(Request):
+    sort_by: Names = Field(description="Columns, the most important one first")
+    layout: ClusteringLayout = ClusteringLayout.LINEAR
+
+
+class BucketExpansionParams(Request):
+    """Exactly one of `num_buckets` and `factor`."""
+
+    num_buckets: int | None = Field(
+        None, ge=2, le=1_000_000, description="The new number, a multiple of the present one"
+    )
+    factor: int | None = Field(None, ge=2, le=8, description="The new number as a multiple of the present one")
+    partitions: Names | None = Field(None, description="Exact partition paths. Default: the whole table")
+    on_active_writers: Literal["wait", "abort"] = Field(
+        "wait", description="What to do while a write is in flight at the moment of the commit"
+    )
+    wait_seconds: int = Field(300, ge=0, le=86_400, description="How long to wait for such a moment")
+    codec: Literal["gzip", "snappy", "zstd"] | None = Field(
+        None, description="Compression of the new files. Default: the table's"
+    )
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        if (self.num_buckets is None) == (self.factor is None):
+            raise ValueError("give exactly one of num_buckets and factor")
+        return self
+
+
+class AuditParams(Request):
+    """Nothing to choose."""
+
+
+class _JobIn(Request):
+    dry_run: bool = Field(False, description="Answer the plan, and change nothing")
+
+
+class CompactionIn(_JobIn):
+    """Merges log files into new base files."""
+
+    kind: Literal[JobKind.COMPACTION]
+    params: CompactionParams = Field(default_factory=lambda: CompactionParams())
+
+
+class CleaningIn(_JobIn):
+    """Deletes file slices that no retained instant needs."""
+
+    kind: Literal[JobKind.CLEANING]
+    params: CleaningParams = Field(default_factory=lambda: CleaningParams.model_validate({}))
+
+
+class ClusteringIn(_JobIn):
+    """Sorts the rows; inside each bucket when the table has a bucket index."""
+
+    kind: Literal[JobKind.CLUSTERING]
+    params: ClusteringParams
+
+
+class BucketExpansionIn(_JobIn):
+    """Gives a bucket-indexed table more buckets, without a shuffle."""
+
+    kind: Literal[JobKind.BUCKET_EXPANSION]
+    params: BucketExpansionParams
+
+
+class AuditIn(_JobIn):
+    """Proves the table: every row in its bucket, no duplicate key."""
+
+    kind: Literal[JobKind.AUDIT]
+    params: AuditParams = Field(default_factory=lambda: AuditParams())
+
+
+JobIn = Annotated[CompactionIn | CleaningIn | ClusteringIn | BucketExpansionIn | AuditIn, Field(discriminator="kind")]
+
+EXAMPLES: dict[str, Any] = {
+    "compaction": {"value": {"kind": "compaction"}},
+    "cleaning": {"value": {"kind": "cleaning", "params": {"policy": "KEEP_LATEST_COMMITS", "retain": 10}}},
+    "clustering": {"value": {"kind": "clustering", "params": {"sort_by": ["city"], "layout": "linear"}}},
+    "bucket_expansion": {"value": {"kind": "bucket_expansion", "params": {"num_buckets": 8}, "dry_run": True}},
+    "audit": {"value": {"kind": "audit"}},
+}
+
+
+def as_json(params: Request) -> dict[str, Any]:
+    """As a worker gets them: defaults filled in, what was not given left out."""
+    return params.model_dump(mode="json", exclude_none=True)

@@ -1,0 +1,132 @@
+"""Errors as people get them: problem documents (RFC 9457)."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from jobs.contract import JobKind
+from service.api.statuses import raised_by_framework, status_of
+from service.model.errors import (
+    GroundskeeperError,
+    MethodNotAllowedError,
+    ParamsInvalidError,
+    RouteNotFoundError,
+    UnauthenticatedError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fastapi import FastAPI, Request
+
+    from jobs.contract import Problem
+
+log = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+
+_ABOUT_ADDRESS = (RouteNotFoundError, MethodNotAllowedError)
+
+
+def problem_uri(kind: str) -> str:
+    """A URI reference that leads to the explanation of a type of problem."""
+    return f"/problems/{kind}"
+
+
+def document(problem: Problem) -> dict[str, Any]:
+    """A problem inside another document, such as the error of a job."""
+    return {**problem.to_json(), "type": problem_uri(problem.type)}
+
+
+def answer(
+    error: GroundskeeperError, *, instance: str | None = None, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    status = status_of(type(error))
+    body: dict[str, Any] = {
+        "type": problem_uri(error.type),
+        "title": error.title,
+        "status": int(status),
+        "detail": error.detail or error.title,
+    }
+    if error.hint:
+        body["hint"] = error.hint
+    if instance is not None:
+        body["instance"] = instance
+    # The members that the standard names are ours; an extension cannot replace them.
+    body = {**error.extensions, **body}
+    all_headers = dict(headers or {})
+    if isinstance(error, UnauthenticatedError):
+        all_headers["WWW-Authenticate"] = "Bearer"
+    return JSONResponse(body, status_code=status, media_type=MEDIA_TYPE, headers=all_headers)
+
+
+def install(app: FastAPI) -> None:
+    """Makes every error of the application a problem document."""
+
+    async def typed(request: Request, error: GroundskeeperError) -> JSONResponse:
+        return answer(error, instance=request.url.path)
+
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        return answer(invalid_request(error.errors()), instance=request.url.path)
+
+    async def bare(request: Request, error: HTTPException) -> JSONResponse:
+        kind = raised_by_framework(error.status_code)
+        detail = f"{request.method} {request.url.path}" if issubclass(kind, _ABOUT_ADDRESS) else str(error.detail)
+        return answer(kind(detail), instance=request.url.path, headers=error.headers)
+
+    async def unexpected(request: Request, error: Exception) -> JSONResponse:
+        # The server logs the stack trace; the caller gets none.
+        log.error("%s %s failed: %s", request.method, request.url.path, type(error).__name__)
+        return answer(GroundskeeperError(), instance=request.url.path)
+
+    app.exception_handler(GroundskeeperError)(typed)
+    app.exception_handler(RequestValidationError)(invalid)
+    app.exception_handler(HTTPException)(bare)
+    app.exception_handler(Exception)(unexpected)
+
+
+def invalid_request(errors: Sequence[Mapping[str, Any]]) -> ParamsInvalidError:
+    """What pydantic found, as `errors` with the field in the caller's own words."""
+    found = [{"field": _field(error["loc"]), "message": _message(error)} for error in errors]
+    detail = "; ".join(f"{each['field']}: {each['message']}" if each["field"] else each["message"] for each in found)
+    return ParamsInvalidError(detail, extensions={"errors": found})
+
+
+# Where FastAPI found it; the caller did not write that.
+_PLACES = {"body", "query", "path", "header"}
+
+
+def _field(location: Sequence[str | int]) -> str:
+    parts = list(location)
+    if parts and parts[0] in _PLACES:
+        parts = parts[1:]
+    # A kind in front is the tag of the union, not a member that the caller sent.
+    if parts and parts[0] in _TAGS:
+        parts = parts[1:]
+    name = ""
+    for part in parts:
+        name += f"[{part}]" if isinstance(part, int) and name else f".{part}" if name else str(part)
+    return name
+
+
+_TAGS = {kind.value for kind in JobKind}
+
+_PLAIN = {
+    "extra_forbidden": "is not known here",
+    "missing": "is missing",
+    "json_invalid": "is not JSON",
+    "union_tag_not_found": "`kind` is missing",
+}
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    if error["type"] in _PLAIN:
+        return _PLAIN[error["type"]]
+    if error["type"] == "union_tag_invalid":
+        return f"kind must be one of {error['ctx']['expected_tags']}"
+    return str(error["msg"]).removeprefix("Value error, ")

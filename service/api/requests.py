@@ -1,0 +1,157 @@
+"""What callers send. Every member that is not known is refused, so that a misspelt one is not silently ignored."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from jobs.contract import BucketIndex, TableLock
+from service.model.registration import Writers
+
+# No database and no file system takes the NUL character.
+_NO_NUL = r"^[^\x00]*$"
+Word = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=_NO_NUL)]
+Options = Annotated[
+    dict[Word, Annotated[str, StringConstraints(max_length=16_384, pattern=_NO_NUL)]], Field(max_length=1000)
+]
+
+
+class Request(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class BucketIndexIn(Request):
+    """What the writers set as `hoodie.bucket.index.num.buckets` and `hoodie.bucket.index.hash.field`."""
+
+    type: Literal["bucket"] = "bucket"
+    num_buckets: int = Field(ge=1, le=1_000_000, examples=[4])
+    hash_fields: list[Word] = Field(min_length=1, examples=[["id"]])
+
+    def to_contract(self) -> BucketIndex:
+        return BucketIndex(self.num_buckets, tuple(self.hash_fields))
+
+
+class LockIn(Request):
+    """The lock that the table's writers take."""
+
+    provider: Annotated[str, StringConstraints(pattern=r"^(filesystem|zookeeper|\w+(\.[\w$]+)+)$")] = Field(
+        "filesystem", description="`filesystem`, `zookeeper`, or the full name of a Hudi LockProvider class"
+    )
+    options: Options = Field(default_factory=dict, description="The provider's Hudi options, `hoodie.write.lock.*`")
+
+    def to_contract(self) -> TableLock:
+        return TableLock(self.provider, dict(self.options))
+
+
+class WritersIn(Request):
+    """Either the Hudi version of the table's writers, or that none is running."""
+
+    hudi_version: Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+([.-]\w+)*$")] | None = None
+    stopped: bool = False
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.hudi_version is not None) == self.stopped:
+            raise ValueError('say either {"hudi_version": "1.2.0"} or {"stopped": true}')
+        return self
+
+    def to_model(self) -> Writers:
+        return Writers(self.hudi_version, self.stopped)
+
+
+class TableIn(Request):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "base_path": "s3a://lake/orders",
+                    "index": {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]},
+                    "lock": {"provider": "filesystem"},
+                    "writers": {"hudi_version": "1.2.0"},
+                }
+            ]
+        },
+    )
+
+    base_path: Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=_NO_NUL)] = Field(
+        description="An absolute path or a URI (s3a://...)"
+    )
+    name: Word | None = Field(None, description="Default: the name in hoodie.properties")
+    index: BucketIndexIn | None = Field(None, description="Checked against sampled record keys. Default: detected")
+    lock: LockIn = Field(default_factory=lambda: LockIn.model_validate({}))
+    writers: WritersIn | None = None
+    hudi_options: Options = Field(default_factory=dict, description="Added to those of the Hudi client of every job")
+
+
+class TableChange(Request):
+    """Members that are left out stay as they are. `null` sets `index` and `writers` to unknown, others to default."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"writers": {"stopped": True}, "name": "orders"}]}
+    )
+
+    name: Word | None = None
+    index: BucketIndexIn | None = None
+    lock: LockIn | None = None
+    writers: WritersIn | None = None
+    hudi_options: Options | None = Field(
+        None, description="Replaces all options; a masked value stands for the stored one"
+    )
+
+    @model_validator(mode="after")
+    def _has_a_name(self) -> Self:
+        if "name" in self.model_fields_set and self.name is None:
+            raise ValueError("a table has a name")
+        return self
+
+
+class LeaseRequest(BaseModel):
+    """Of a worker, which may be newer than the service: members that are not known are ignored, here and below."""
+
+    worker_id: Word = Field(examples=["host-4711-1"])
+    wait_seconds: float = Field(0, ge=0, le=20, description="How long the call may wait for a job")
+
+
+class ProgressIn(BaseModel):
+    step: str
+    tasks_done: int = 0
+    tasks_total: int = 0
+    bytes_done: int = 0
+    bytes_total: int = 0
+
+
+class HeartbeatIn(BaseModel):
+    attempt: int
+    progress: ProgressIn | None = None
+    instants: list[Word] = Field(default_factory=list)
+
+
+class ProblemIn(BaseModel):
+    type: str
+    title: str
+    detail: str = ""
+    hint: str = ""
+    retriable: bool = False
+
+
+class ResultIn(BaseModel):
+    outcome: Literal["succeeded", "failed", "cancelled", "unknown"]
+    instants: list[Word] = Field(default_factory=list)
+    details: dict[str, Any] = Field(default_factory=dict)
+    error: ProblemIn | None = None
+
+
+class ReportIn(BaseModel):
+    attempt: int
+    result: ResultIn
+
+
+def _distinct(names: list[str]) -> list[str]:
+    if len(set(names)) != len(names):
+        raise ValueError("the same name is given twice")
+    return names
+
+
+Names = Annotated[list[Word], Field(min_length=1), AfterValidator(_distinct)]

@@ -1,0 +1,209 @@
+"""What callers get."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from jobs.contract import JobKind, Problem
+from service.api.problems import document
+from service.model.job import Attempt, AttemptOutcome, Job, JobState
+from service.model.registration import Registration
+from service.model.secret import masked
+
+
+class FieldError(BaseModel):
+    field: str
+    message: str
+
+
+class ProblemDocument(BaseModel):
+    """RFC 9457. Some types have further members, such as `errors`, `job_id` or `table_id`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(examples=["/problems/job-conflict"])
+    title: str
+    status: int
+    detail: str
+    hint: str | None = None
+    instance: str | None = None
+    errors: list[FieldError] | None = None
+
+
+class IndexOut(BaseModel):
+    type: Literal["bucket"] = "bucket"
+    num_buckets: int
+    hash_fields: list[str]
+
+
+class LockOut(BaseModel):
+    provider: str
+    options: dict[str, str]
+
+
+class WritersOut(BaseModel):
+    hudi_version: str | None
+    stopped: bool
+
+
+class TableOut(BaseModel):
+    """A registered table. Values of options that look like secrets are masked."""
+
+    id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
+    name: str
+    base_path: str = Field(description="Canonical: absolute, links and `..` resolved")
+    index: IndexOut | None
+    lock: LockOut
+    writers: WritersOut
+    hudi_options: dict[str, str]
+    profile: dict[str, Any] = Field(description="What was detected when the table was last examined")
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, table: Registration) -> TableOut:
+        index = table.index
+        return cls(
+            id=table.id,
+            name=table.name,
+            base_path=table.base_path,
+            index=IndexOut(num_buckets=index.num_buckets, hash_fields=list(index.hash_fields)) if index else None,
+            lock=LockOut(provider=table.lock.provider, options=masked(table.lock.options)),
+            writers=WritersOut(hudi_version=table.writers.hudi_version, stopped=table.writers.stopped),
+            hudi_options=masked(table.hudi_options),
+            profile=dict(table.profile),
+            created_at=table.created_at,
+            updated_at=table.updated_at,
+        )
+
+
+class TablePage(BaseModel):
+    items: list[TableOut]
+    next_cursor: str | None
+
+
+class JobProblem(BaseModel):
+    type: str
+    title: str
+    detail: str
+    hint: str
+    retriable: bool
+
+    @classmethod
+    def of(cls, problem: Problem | None) -> JobProblem | None:
+        return cls.model_validate(document(problem)) if problem else None
+
+
+class ProgressOut(BaseModel):
+    step: str
+    tasks_done: int
+    tasks_total: int
+    bytes_done: int
+    bytes_total: int
+
+
+class AttemptOut(BaseModel):
+    attempt: int
+    worker_id: str
+    started_at: datetime
+    ended_at: datetime | None
+    outcome: AttemptOutcome | None
+    error: JobProblem | None
+
+    @classmethod
+    def of(cls, attempt: Attempt) -> AttemptOut:
+        return cls(
+            attempt=attempt.attempt,
+            worker_id=attempt.worker_id,
+            started_at=attempt.started_at,
+            ended_at=attempt.ended_at,
+            outcome=attempt.outcome,
+            error=JobProblem.of(attempt.error),
+        )
+
+
+class JobOut(BaseModel):
+    id: str = Field(examples=["job_4be1c0d2f6a89b37"])
+    table_id: str
+    kind: JobKind
+    params: dict[str, Any]
+    dry_run: bool
+    state: JobState
+    attempt: int = Field(description="How often it was leased")
+    max_attempts: int
+    cancel_requested: bool
+    worker_id: str | None
+    progress: ProgressOut | None
+    instants: list[str] = Field(description="Instants that its attempts made on the table's timeline")
+    result: dict[str, Any] | None = Field(description="Measured values; of a dry run the plan")
+    error: JobProblem | None = Field(description="Of the last attempt")
+    created_at: datetime
+    not_before: datetime
+    leased_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    lease_deadline: datetime | None
+
+    @classmethod
+    def of(cls, job: Job) -> JobOut:
+        return cls(**_fields(job))
+
+
+class JobDetail(JobOut):
+    attempts: list[AttemptOut]
+
+    @classmethod
+    def with_attempts(cls, job: Job, attempts: list[Attempt]) -> JobDetail:
+        return cls(**_fields(job), attempts=[AttemptOut.of(attempt) for attempt in attempts])
+
+
+class JobPage(BaseModel):
+    items: list[JobOut]
+    next_cursor: str | None
+
+
+class LeaseOut(BaseModel):
+    """`plan` is `jobs.contract.Plan` as JSON."""
+
+    plan: dict[str, Any]
+    lease_seconds: float = Field(description="Without a heartbeat for so long the job goes to another worker")
+
+
+class HeartbeatOut(BaseModel):
+    answer: Literal["continue", "cancel", "lost"]
+
+
+class ReportOut(BaseModel):
+    state: JobState = Field(description="What the job has become; `queued` when it will be tried again")
+
+
+class HealthOut(BaseModel):
+    status: Literal["ok"] = "ok"
+
+
+def _fields(job: Job) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "table_id": job.table_id,
+        "kind": job.kind,
+        "params": dict(job.params),
+        "dry_run": job.dry_run,
+        "state": job.state,
+        "attempt": job.attempt,
+        "max_attempts": job.max_attempts,
+        "cancel_requested": job.cancel_requested,
+        "worker_id": job.worker_id,
+        "progress": ProgressOut.model_validate(job.progress.to_json()) if job.progress else None,
+        "instants": list(job.instants),
+        "result": dict(job.result) if job.result is not None else None,
+        "error": JobProblem.of(job.error),
+        "created_at": job.created_at,
+        "not_before": job.not_before,
+        "leased_at": job.leased_at,
+        "started_at": job.started_at,
+        "finished_at": job.finished_at,
+        "lease_deadline": job.lease_deadline,
+    }

@@ -1,0 +1,148 @@
+"""/v1/tables"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Response
+
+from jobs.contract import TableLock
+from service.api.deps import CallerDep, PartsDep, needs, roots_for
+from service.api.requests import TableChange, TableIn
+from service.api.responses import TableOut, TablePage
+from service.api.statuses import CREATED, NOTHING, documented
+from service.flows import registry
+from service.model import errors
+from service.model.registration import Registration, Writers
+from service.model.secret import unmasked
+from service.model.token import Role
+from service.store import tables
+from service.store.engine import reading
+
+router = APIRouter(prefix="/v1/tables", tags=["tables"])
+
+TableId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["tbl_0f3c2a9d5e7b1c44"])]
+Limit = Annotated[int, Query(ge=1, le=500, description="Most items of a page")]
+CursorText = Annotated[str | None, Query(description="`next_cursor` of the page before")]
+
+
+@router.post(
+    "",
+    operation_id="registerTable",
+    summary="Register a Hudi table",
+    status_code=CREATED,
+    dependencies=[Depends(needs(Role.ADMIN))],
+    responses=documented(
+        errors.ParamsInvalidError,
+        errors.PathNotFoundError,
+        errors.NotAHudiTableError,
+        errors.TableUnsupportedError,
+        errors.StorageUnsupportedError,
+        errors.PathForbiddenError,
+        errors.TableAlreadyRegisteredError,
+        errors.BucketIndexContradictedError,
+        errors.StorageError,
+    ),
+)
+def register(wanted: TableIn, parts: PartsDep, caller: CallerDep, response: Response) -> TableOut:
+    """Detects what the table is, and verifies its bucket index on sampled record keys. The table is only read."""
+    table = registry.register(
+        parts.engine,
+        wanted.base_path,
+        examine=parts.examine,
+        allowed_roots=roots_for(parts, caller),
+        storage_options=parts.storage_options,
+        clock=parts.clock,
+        name=wanted.name,
+        claimed=wanted.index.to_contract() if wanted.index else None,
+        lock=wanted.lock.to_contract(),
+        writers=wanted.writers.to_model() if wanted.writers else Writers(),
+        hudi_options=wanted.hudi_options,
+    )
+    response.headers["Location"] = f"/v1/tables/{table.id}"
+    return TableOut.of(table)
+
+
+@router.get(
+    "",
+    operation_id="listTables",
+    summary="List the registered tables",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.ParamsInvalidError),
+)
+def list_tables(parts: PartsDep, limit: Limit = 100, cursor: CursorText = None) -> TablePage:
+    with reading(parts.engine) as connection:
+        page = tables.page(connection, limit=limit, cursor=cursor)
+    return TablePage(items=[TableOut.of(table) for table in page.items], next_cursor=page.next_cursor)
+
+
+@router.get(
+    "/{table_id}",
+    operation_id="getTable",
+    summary="Show a table",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.TableNotFoundError),
+)
+def get_table(table_id: TableId, parts: PartsDep) -> TableOut:
+    with reading(parts.engine) as connection:
+        return TableOut.of(tables.get(connection, table_id))
+
+
+@router.patch(
+    "/{table_id}",
+    operation_id="changeTable",
+    summary="Change what is declared about a table",
+    dependencies=[Depends(needs(Role.ADMIN))],
+    responses=documented(
+        errors.TableNotFoundError,
+        errors.ParamsInvalidError,
+        errors.PathForbiddenError,
+        errors.BucketIndexContradictedError,
+        errors.StorageError,
+    ),
+)
+def change_table(table_id: TableId, wanted: TableChange, parts: PartsDep, caller: CallerDep) -> TableOut:
+    """A new index is verified on sampled record keys before it is taken over."""
+    with reading(parts.engine) as connection:
+        stored = tables.get(connection, table_id)
+    table = registry.change(
+        parts.engine,
+        table_id,
+        _changes(wanted, stored),
+        examine=parts.examine,
+        allowed_roots=roots_for(parts, caller),
+        storage_options=parts.storage_options,
+        clock=parts.clock,
+    )
+    return TableOut.of(table)
+
+
+@router.delete(
+    "/{table_id}",
+    operation_id="unregisterTable",
+    summary="Unregister a table",
+    status_code=NOTHING,
+    dependencies=[Depends(needs(Role.ADMIN))],
+    responses=documented(errors.TableNotFoundError, errors.TableBusyError),
+)
+def unregister(table_id: TableId, parts: PartsDep) -> None:
+    """Forgets the table and its ended jobs. The table's data is not touched."""
+    registry.unregister(parts.engine, table_id)
+
+
+def _changes(wanted: TableChange, stored: Registration) -> dict[str, Any]:
+    """Only the members that were sent."""
+    changes: dict[str, Any] = {}
+    sent = wanted.model_fields_set
+    if "name" in sent:
+        changes["name"] = wanted.name
+    if "index" in sent:
+        changes["index"] = wanted.index.to_contract() if wanted.index else None
+    if "lock" in sent:
+        lock = wanted.lock.to_contract() if wanted.lock else TableLock()
+        changes["lock"] = TableLock(lock.provider, unmasked(lock.options, stored.lock.options))
+    if "writers" in sent:
+        changes["writers"] = wanted.writers.to_model() if wanted.writers else Writers()
+    if "hudi_options" in sent:
+        changes["hudi_options"] = unmasked(wanted.hudi_options or {}, stored.hudi_options)
+    return changes

@@ -1,0 +1,90 @@
+"""What workers call: /v1/worker/leases"""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from jobs.contract import Heartbeat, Plan, Result
+from service.api.deps import Parts, PartsDep, needs
+from service.api.jobs import JobId
+from service.api.requests import HeartbeatIn, LeaseRequest, ReportIn
+from service.api.responses import HeartbeatOut, LeaseOut, ReportOut
+from service.api.statuses import NOTHING, documented
+from service.flows import lease as leasing
+from service.model import errors
+from service.model.token import Role
+
+router = APIRouter(prefix="/v1/worker/leases", tags=["worker"], dependencies=[Depends(needs(Role.WORKER))])
+
+# Jobs that another replica queued, and jobs whose back-off is over, ring no bell here.
+_LOOK_EVERY_SECONDS = 1.0
+
+
+@router.post(
+    "",
+    operation_id="leaseJob",
+    summary="Take the next job",
+    response_model=LeaseOut,
+    responses={int(NOTHING): {"description": "No job is due"}, **documented(errors.ParamsInvalidError)},
+)
+async def lease(wanted: LeaseRequest, parts: PartsDep, request: Request) -> LeaseOut | Response:
+    """Waits up to `wait_seconds` for one, and answers the moment it is submitted."""
+    plan = await _next_plan(wanted, parts, request)
+    if plan is None:
+        return Response(status_code=NOTHING)
+    return LeaseOut(plan=plan.to_json(), lease_seconds=parts.terms.lease.total_seconds())
+
+
+async def _next_plan(wanted: LeaseRequest, parts: Parts, request: Request) -> Plan | None:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + wanted.wait_seconds
+    with parts.bell.listener() as listener:
+        while not parts.bell.is_closed:
+            listener.forget()
+            # A worker that died while it waited must not get a job.
+            if await request.is_disconnected():
+                return None
+            plan = await run_in_threadpool(leasing.lease, parts.engine, parts.clock, parts.terms, wanted.worker_id)
+            left = end - loop.time()
+            if plan is not None or left <= 0:
+                return plan
+            await listener.wait(min(left, _LOOK_EVERY_SECONDS))
+    # The service is about to stop. Answered too fast, a patient worker would ask again and again until it has.
+    await asyncio.sleep(min(0.2, wanted.wait_seconds))
+    return None
+
+
+@router.post(
+    "/{job_id}/heartbeat",
+    operation_id="beatLease",
+    summary="Keep a job, and tell how far it is",
+    responses=documented(errors.ParamsInvalidError),
+)
+def heartbeat(job_id: JobId, beat: HeartbeatIn, parts: PartsDep) -> HeartbeatOut:
+    """`cancel`: stop, clean up and report. `lost`: stop and write nothing, the job is not yours any more."""
+    heartbeat = Heartbeat.from_json(beat.model_dump())
+    answer = leasing.heartbeat(parts.engine, parts.clock, parts.terms, job_id, heartbeat)
+    return HeartbeatOut(answer=answer.value)
+
+
+@router.post(
+    "/{job_id}/result",
+    operation_id="reportResult",
+    summary="End an attempt",
+    responses=documented(errors.ParamsInvalidError, errors.LeaseLostError),
+)
+def report(job_id: JobId, wanted: ReportIn, parts: PartsDep) -> ReportOut:
+    job = leasing.report(
+        parts.engine,
+        parts.bell,
+        parts.clock,
+        parts.rng,
+        parts.terms,
+        job_id,
+        wanted.attempt,
+        Result.from_json(wanted.result.model_dump()),
+    )
+    return ReportOut(state=job.state)

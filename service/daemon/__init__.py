@@ -1,0 +1,1 @@
+"""One process of the service: its server, its ticks, its local workers."""

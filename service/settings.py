@@ -1,0 +1,68 @@
+"""All settings, and the only reader of the environment. Each is a variable GROUNDSKEEPER_<NAME>."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from service.model.errors import SettingsError
+
+
+class Settings(BaseSettings):
+    """Where a field says nothing about the unit, its name does."""
+
+    model_config = SettingsConfigDict(env_prefix="GROUNDSKEEPER_", extra="ignore")
+
+    database: str = Field("sqlite:///groundskeeper.db", description="SQLAlchemy URL: sqlite or postgresql")
+    host: str = "127.0.0.1"
+    port: int = Field(8080, ge=0, le=65_535, description="0 takes any free one")
+    workers: int = Field(1, ge=0, le=64, description="Local workers that `serve` starts")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    max_request_bytes: int = Field(8 * 1024 * 1024, ge=1024)
+
+    allowed_roots: Annotated[tuple[str, ...] | None, NoDecode] = Field(
+        None, description="Where tables may lie: paths or URI prefixes, separated by commas, or a JSON list"
+    )
+    storage_options: dict[str, str] = Field(
+        default_factory=dict, description="JSON object for the file system, such as an S3 endpoint"
+    )
+
+    lease_seconds: float = Field(30.0, ge=1, le=3600)
+    recover_seconds: float = Field(3.0, gt=0, le=600, description="How often run-out leases are looked for")
+    job_timeout_seconds: float = Field(3600.0, gt=0, description="Of one attempt")
+    max_attempts: int = Field(3, ge=1, le=100)
+    retry_first_seconds: float = Field(2.0, gt=0)
+    retry_most_seconds: float = Field(300.0, gt=0)
+
+    # [N,F]: N tasks at once, and F - 1 failures of a task are forgiven; plain local[N] forgives none.
+    master: str = Field("local[2,4]", description="Spark master of a worker")
+    slots: int = Field(1, ge=1, le=64, description="Jobs that a worker runs at once")
+    driver_memory: str = Field("2g", pattern=r"^\d+[kmgtKMGT]?$")
+    worker_token: SecretStr | None = Field(None, description="Bearer token of a worker")
+
+    @field_validator("allowed_roots", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if value.lstrip().startswith("["):
+            return tuple(json.loads(value))
+        return tuple(root.strip() for root in value.split(",") if root.strip())
+
+
+def load(**overrides: Any) -> Settings:
+    """From the environment; `overrides` that are not None win. Raises SettingsError that names what is wrong."""
+    try:
+        return Settings(**{name: value for name, value in overrides.items() if value is not None})
+    except ValidationError as error:
+        found = [f"GROUNDSKEEPER_{_name(each['loc'])}: {each['msg']}" for each in error.errors()]
+        raise SettingsError("; ".join(found) + ".") from error
+    except ValueError as error:  # pydantic-settings raises its own when a value is not JSON.
+        raise SettingsError(f"{error}.") from error
+
+
+def _name(location: tuple[str | int, ...]) -> str:
+    return "_".join(str(part) for part in location).upper()
