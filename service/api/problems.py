@@ -92,7 +92,11 @@ def install(app: FastAPI) -> None:
 
 def invalid_request(errors: Sequence[Mapping[str, Any]]) -> ParamsInvalidError:
     """What pydantic found, as `errors` with the field in the caller's own words."""
-    found = [{"field": _field(error["loc"]), "message": _message(error)} for error in errors]
+    found = [
+        # No model was chosen yet, so pydantic points to the whole body.
+        {"field": "kind" if error["type"].startswith("union_tag") else _field(error["loc"]), "message": _message(error)}
+        for error in errors
+    ]
     detail = "; ".join(f"{each['field']}: {each['message']}" if each["field"] else each["message"] for each in found)
     return ParamsInvalidError(detail, extensions={"errors": found})
 
@@ -120,7 +124,7 @@ _PLAIN = {
     "extra_forbidden": "is not known here",
     "missing": "is missing",
     "json_invalid": "is not JSON",
-    "union_tag_not_found": "`kind` is missing",
+    "union_tag_not_found": "is missing",
 }
 
 
@@ -128,5 +132,5 @@ def _message(error: Mapping[str, Any]) -> str:
     if error["type"] in _PLAIN:
         return _PLAIN[error["type"]]
     if error["type"] == "union_tag_invalid":
-        return f"kind must be one of {error['ctx']['expected_tags']}"
+        return f"must be one of {error['ctx']['expected_tags']}"
     return str(error["msg"]).removeprefix("Value error, ")

@@ -1,0 +1,187 @@
+"""Real databases, a clock that tests turn, and an API whose look at the lake is played by `examine`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import sqlalchemy as sa
+from fastapi.testclient import TestClient
+
+from jobs.contract import BucketIndex
+from service.api.app import create_app
+from service.api.deps import Parts
+from service.model.errors import BucketIndexContradictedError, PathForbiddenError
+from service.model.registration import Registration
+from service.model.token import Bearer, Role, Token, digest
+from service.store import migrate, tables, tokens
+from service.store.engine import open_engine, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+POSTGRESQL = Path("/usr/lib/postgresql/15/bin")
+
+
+@dataclass
+class FakeClock:
+    now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    """The URL of a throw-away server, without a database name."""
+    if not (POSTGRESQL / "initdb").exists():
+        pytest.skip(f"PostgreSQL 15 is not installed: there is no {POSTGRESQL}/initdb")
+    # The server refuses to run as root.
+    user = "postgres" if os.geteuid() == 0 else None
+    folder = Path(tempfile.mkdtemp(prefix="gk-pg-", dir="/tmp"))
+    if user:
+        shutil.chown(folder, user, user)
+    data = folder / "data"
+
+    def run(*command: str) -> None:
+        subprocess.run(command, check=True, user=user, cwd=folder, stdout=subprocess.DEVNULL, env={"LC_ALL": "C"})
+
+    run(str(POSTGRESQL / "initdb"), "-D", str(data), "-U", "gk", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+    options = f"-k {folder} -c listen_addresses='' -c fsync=off -c max_connections=200"
+    run(str(POSTGRESQL / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log"), "-o", options, "start")
+    try:
+        yield f"postgresql://gk@/{{name}}?host={folder}"
+    finally:
+        run(str(POSTGRESQL / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/gk.db"
+    server: str = request.getfixturevalue("postgresql")
+    name = f"gk_{uuid.uuid4().hex}"
+    admin = sa.create_engine(
+        server.format(name="postgres").replace("postgresql://", "postgresql+psycopg://"), isolation_level="AUTOCOMMIT"
+    )
+    with admin.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    admin.dispose()
+    return server.format(name=name)
+
+
+@pytest.fixture
+def engine(database: str) -> Iterator[sa.Engine]:
+    engine = open_engine(database)
+    migrate.upgrade(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[sa.Engine]:
+    engine = open_engine(f"sqlite:///{tmp_path}/api.db")
+    migrate.upgrade(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def a_table(engine: sa.Engine, clock: FakeClock) -> Registration:
+    table = Registration("tbl_1", "/lake/orders", "orders", clock(), clock(), index=BucketIndex(4, ("id",)))
+    with writing(engine) as connection:
+        tables.register(connection, table)
+    return table
+
+
+class FakeProfile:
+    def to_json(self) -> dict[str, Any]:
+        return {"type": "MERGE_ON_READ", "version": 9}
+
+
+@dataclass
+class FakeExamination:
+    base_path: str
+    name: str = "orders"
+    index: BucketIndex | None = None
+    profile: FakeProfile = field(default_factory=FakeProfile)
+
+
+@dataclass
+class FakeExamine:
+    """Finds a table with four buckets everywhere, and remembers what it was asked."""
+
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+    def __call__(
+        self,
+        location: str,
+        *,
+        allowed_roots: tuple[str, ...] | None,
+        claimed: BucketIndex | None,
+        storage_options: Mapping[str, str],
+    ) -> FakeExamination:
+        self.asked.append({"location": location, "allowed_roots": allowed_roots, "claimed": claimed})
+        if allowed_roots is not None and not location.startswith(allowed_roots):
+            raise PathForbiddenError(location)
+        if claimed and claimed.num_buckets != 4:
+            raise BucketIndexContradictedError("37 of 40 keys differ", extensions={"sampled": 40, "contradicting": 37})
+        if location.endswith("/broken"):
+            raise ZeroDivisionError("a secret that nobody may see")
+        return FakeExamination(location.rstrip("/"), index=claimed)
+
+
+@pytest.fixture
+def examine() -> FakeExamine:
+    return FakeExamine()
+
+
+@pytest.fixture
+def parts(sqlite: sa.Engine, clock: FakeClock, examine: FakeExamine) -> Parts:
+    return Parts(engine=sqlite, examine=examine, clock=clock, rng=Random(1))
+
+
+@pytest.fixture
+def client(parts: Parts) -> Iterator[TestClient]:
+    app = create_app(parts)
+    with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def make_token(sqlite: sa.Engine, clock: FakeClock) -> Callable[[Role], dict[str, str]]:
+    """Stores a new token and answers the headers of a call with it."""
+
+    def make(role: Role) -> dict[str, str]:
+        bearer = Bearer.new()
+        with writing(sqlite) as connection:
+            tokens.add(connection, Token(bearer.id, f"a {role}", role, digest(bearer.secret), clock()))
+        return {"Authorization": f"Bearer {bearer}"}
+
+    return make
+
+
+@pytest.fixture
+def table_id(client: TestClient) -> str:
+    answer = client.post("/v1/tables", json={"base_path": "/lake/orders"})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])

@@ -1,0 +1,111 @@
+"""Migrations and the connection itself."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+
+from service.model.errors import DatabaseUnavailableError, SettingsError
+from service.store import migrate, schema
+from service.store.engine import open_engine, reading, writing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_migrations_build_what_the_schema_says(engine: sa.Engine) -> None:
+    with reading(engine) as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, schema.metadata) == []
+
+
+def test_the_partial_indexes_have_the_same_condition_in_both(database: str, tmp_path: Path) -> None:
+    """Alembic does not compare the conditions of indexes."""
+
+    def conditions(engine: sa.Engine) -> dict[str, str]:
+        if engine.dialect.name == "sqlite":
+            query = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql LIKE '%WHERE%'"
+        else:
+            query = "SELECT indexname, indexdef FROM pg_indexes WHERE indexdef LIKE '%WHERE%'"
+        with reading(engine) as connection:
+            # Both spell "is true" in their own way.
+            return {
+                name: "".join(sql.split("WHERE")[1].split())
+                .replace("(", "")
+                .replace(")", "")
+                .replace("=1", "")
+                .replace("dry_run=0", "NOTdry_run")
+                for name, sql in connection.execute(sa.text(query))
+            }
+
+    engine = open_engine(database)
+    migrate.upgrade(engine)
+    migrated = conditions(engine)
+    with writing(engine) as connection:
+        schema.metadata.drop_all(connection)
+        schema.metadata.create_all(connection)
+    assert conditions(engine) == migrated
+    assert set(migrated) >= {schema.JOB_PER_KIND, schema.JOB_REWRITING, schema.JOB_HOLDING_TABLE}
+    engine.dispose()
+
+
+def test_migrating_twice_changes_nothing(engine: sa.Engine) -> None:
+    assert migrate.upgrade(engine) == migrate.upgrade(engine)
+    assert migrate.is_at_head(engine)
+
+
+def test_several_replicas_may_migrate_at_once(database: str) -> None:
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        engine = open_engine(database)
+        try:
+            migrate.upgrade(engine)
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            engine.dispose()
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_an_empty_database_is_not_at_head(database: str) -> None:
+    engine = open_engine(database)
+    assert not migrate.is_at_head(engine)
+    engine.dispose()
+
+
+def test_migrations_work_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    engine = open_engine("sqlite:///here.db")
+    migrate.upgrade(engine)
+    assert Path("here.db").exists()
+
+
+def test_sqlite_runs_in_wal_mode_with_foreign_keys(sqlite: sa.Engine) -> None:
+    with reading(sqlite) as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 10_000
+
+
+@pytest.mark.parametrize("url", ["mysql://x/y", "nonsense", "sqlite://", "sqlite:///:memory:", "oracle://x"])
+def test_a_database_that_cannot_be_used_is_refused_in_words(url: str) -> None:
+    with pytest.raises(SettingsError):
+        open_engine(url)
+
+
+def test_a_database_that_is_away_is_an_error_of_its_own() -> None:
+    engine = open_engine("sqlite:////no/such/folder/x.db")
+    with pytest.raises(DatabaseUnavailableError), reading(engine):
+        pass

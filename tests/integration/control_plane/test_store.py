@@ -1,0 +1,413 @@
+"""The store on SQLite and on PostgreSQL: rules, fences, races of two connections."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+from jobs.contract import Heartbeat, JobKind, Outcome, Problem, Progress
+from service.model.errors import (
+    JobConflictError,
+    JobNotFoundError,
+    LeaseLostError,
+    TableAlreadyRegisteredError,
+    TableNotFoundError,
+)
+from service.model.job import AttemptOutcome, Job, JobState
+from service.model.registration import Registration, Writers
+from service.store import jobs, leases, tables
+from service.store.engine import reading, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import sqlalchemy as sa
+
+
+class Clock(Protocol):
+    def __call__(self) -> datetime: ...
+    def advance(self, seconds: float) -> None: ...
+
+
+@pytest.fixture
+def new_job(clock: Clock) -> Callable[..., Job]:
+    made = 0
+
+    def make(kind: JobKind = JobKind.COMPACTION, **changes: Any) -> Job:
+        nonlocal made
+        made += 1
+        clock.advance(0.001)
+        return Job(f"job_{made}", "tbl_1", kind, created_at=clock(), not_before=clock()).evolve(**changes)
+
+    return make
+
+
+def submit(engine: sa.Engine, job: Job) -> Job:
+    with writing(engine) as connection:
+        return jobs.submit(connection, job)
+
+
+def take(engine: sa.Engine, now: datetime, worker: str = "w1") -> Job | None:
+    with writing(engine) as connection:
+        return leases.take(connection, worker_id=worker, now=now, deadline=now + timedelta(seconds=30))
+
+
+def finish(engine: sa.Engine, job: Job, now: datetime, state: JobState = JobState.SUCCEEDED) -> None:
+    with writing(engine) as connection:
+        leases.end(
+            connection,
+            leases.held(connection, job.id, job.attempt),
+            state=state,
+            outcome=AttemptOutcome.SUCCEEDED,
+            error=None,
+            result={"rows": 1},
+            instants=job.instants,
+            now=now,
+        )
+
+
+def read(engine: sa.Engine, job_id: str) -> Job:
+    with reading(engine) as connection:
+        return jobs.get(connection, job_id)
+
+
+def test_a_registered_table_is_read_back_as_it_was_written(
+    engine: sa.Engine, a_table: Registration, clock: Clock
+) -> None:
+    with writing(engine) as connection:
+        assert tables.get(connection, a_table.id) == a_table
+        changed = a_table.evolve(index=None, writers=Writers(stopped=True), hudi_options={"ü": "😀"}, profile={"v": 9})
+        tables.change(connection, changed)
+        assert tables.get(connection, a_table.id) == changed
+
+
+def test_a_base_path_is_registered_once(engine: sa.Engine, a_table: Registration) -> None:
+    with writing(engine) as connection:
+        with pytest.raises(TableAlreadyRegisteredError) as caught:
+            tables.register(connection, a_table.evolve(id="tbl_2"))
+        assert caught.value.extensions == {"table_id": "tbl_1"}
+        # The transaction is still good for more.
+        tables.register(connection, a_table.evolve(id="tbl_3", base_path="/lake/other"))
+
+
+def test_a_job_is_read_back_as_it_was_submitted(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job]
+) -> None:
+    job = submit(engine, new_job(JobKind.CLEANING, params={"retain": 3}, idempotency_key="k"))
+    assert read(engine, job.id) == job
+
+
+def test_a_job_of_a_table_that_is_not_there_is_refused(engine: sa.Engine, new_job: Callable[..., Job]) -> None:
+    with pytest.raises(TableNotFoundError):
+        submit(engine, new_job(table_id="tbl_none"))
+
+
+def test_a_job_that_is_not_there_is_an_error(engine: sa.Engine) -> None:
+    with pytest.raises(JobNotFoundError):
+        read(engine, "job_none")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (JobKind.CLEANING, JobKind.CLEANING),
+        (JobKind.AUDIT, JobKind.AUDIT),
+        (JobKind.COMPACTION, JobKind.CLUSTERING),
+        (JobKind.CLUSTERING, JobKind.BUCKET_EXPANSION),
+        (JobKind.BUCKET_EXPANSION, JobKind.COMPACTION),
+    ],
+)
+def test_jobs_that_exclude_each_other_are_not_queued_together(
+    engine: sa.Engine,
+    a_table: Registration,
+    new_job: Callable[..., Job],
+    clock: Clock,
+    first: JobKind,
+    second: JobKind,
+) -> None:
+    standing = submit(engine, new_job(first))
+    with pytest.raises(JobConflictError) as caught:
+        submit(engine, new_job(second))
+    assert caught.value.extensions == {"job_id": standing.id}
+    taken = take(engine, clock())
+    assert taken is not None
+    with pytest.raises(JobConflictError):
+        submit(engine, new_job(second))
+    finish(engine, taken, clock())
+    submit(engine, new_job(second))
+
+
+def test_cleaning_audit_and_dry_runs_may_wait_beside_a_rewrite(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job]
+) -> None:
+    submit(engine, new_job(JobKind.COMPACTION))
+    submit(engine, new_job(JobKind.CLEANING))
+    submit(engine, new_job(JobKind.AUDIT))
+    for _ in range(2):
+        submit(engine, new_job(JobKind.COMPACTION, dry_run=True))
+        submit(engine, new_job(JobKind.BUCKET_EXPANSION, dry_run=True))
+
+
+def test_the_same_idempotency_key_answers_the_same_job(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
+) -> None:
+    first = submit(engine, new_job(idempotency_key="k"))
+    assert submit(engine, new_job(idempotency_key="k")).id == first.id
+    taken = take(engine, clock())
+    assert taken is not None
+    finish(engine, taken, clock())
+    # After its end too: a late repetition must not start the work again.
+    assert submit(engine, new_job(idempotency_key="k")).id == first.id
+
+
+def test_jobs_are_leased_in_the_order_they_came_when_they_are_due(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
+) -> None:
+    late = submit(engine, new_job(JobKind.AUDIT, not_before=clock() + timedelta(seconds=60)))
+    first = submit(engine, new_job(JobKind.COMPACTION, dry_run=True))
+    second = submit(engine, new_job(JobKind.CLEANING, dry_run=True))
+    order = [take(engine, clock()) for _ in range(3)]
+    assert [job and job.id for job in order] == [first.id, second.id, None]
+    clock.advance(60)
+    last = take(engine, clock())
+    assert last is not None
+    assert last.id == late.id
+
+
+def test_two_jobs_that_write_are_never_held_at_once_on_one_table(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
+) -> None:
+    compaction = submit(engine, new_job(JobKind.COMPACTION))
+    cleaning = submit(engine, new_job(JobKind.CLEANING))
+    audit = submit(engine, new_job(JobKind.AUDIT))
+    taken = take(engine, clock())
+    assert taken is not None
+    assert taken.id == compaction.id
+    beside = take(engine, clock())
+    assert beside is not None
+    assert beside.id == audit.id
+    assert take(engine, clock()) is None
+    finish(engine, taken, clock())
+    after = take(engine, clock())
+    assert after is not None
+    assert after.id == cleaning.id
+
+
+def test_a_lease_counts_the_attempt_and_writes_it_down(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
+) -> None:
+    job = submit(engine, new_job())
+    taken = take(engine, clock())
+    assert taken is not None
+    assert (taken.attempt, taken.state, taken.worker_id) == (1, JobState.LEASED, "w1")
+    assert read(engine, job.id) == taken
+    with reading(engine) as connection:
+        [attempt] = jobs.attempts(connection, job.id)
+    assert (attempt.attempt, attempt.worker_id, attempt.ended_at) == (1, "w1", None)
+
+
+def test_a_heartbeat_makes_the_job_running_and_gathers_instants(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
+) -> None:
+    submit(engine, new_job())
+    taken = take(engine, clock())
+    assert taken is not None
+    for instants in (("001",), ("001", "002")):
+        clock.advance(5)
+        with writing(engine) as connection:
+            held = leases.held(connection, taken.id, 1)
+            beat = Heartbeat(1, Progress("execute", 1, 2), instants)
+            leases.beat(connection, held, beat, now=clock(), deadline=clock() + timedelta(seconds=30))
+    job = read(engine, taken.id)
+    assert job.state is JobState.RUNNING
+    assert job.instants == ("001", "002")
+    assert job.progress == Progress("execute", 1, 2)
+    assert job.started_at == clock() - timedelta(seconds=5)
+    assert job.lease_deadline == clock() + timedelta(seconds=30)
+
+
+def test_an_attempt_that_lost_its_lease_can_write_nothing(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
+) -> None:
+    submit(engine, new_job())
+    old = take(engine, clock())
+    assert old is not None
+    with writing(engine) as connection:
+        leases.put_back(
+            connection,
+            old,
+            not_before=clock(),
+            outcome=AttemptOutcome.LOST,
+            error=Problem("worker-lost", ""),
+            instants=(),
+            now=clock(),
+        )
+    for _ in range(2):  # While it is queued, and while the next attempt holds it.
+        before = read(engine, old.id)
+        with pytest.raises(LeaseLostError):
+            finish(engine, old, clock())
+        with pytest.raises(LeaseLostError), writing(engine) as connection:
+            # Even with a job that was read while the lease was good.
+            leases.beat(connection, old, Heartbeat(1), now=clock(), deadline=clock())
+        assert read(engine, old.id) == before
+        take(engine, clock(), "w2")
+    assert read(engine, old.id).worker_id == "w2"
+
+
+def test_only_leases_that_ran_out_are_found(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
+) -> None:
+    submit(engine, new_job(JobKind.COMPACTION))
+    taken = take(engine, clock())
+    assert taken is not None
+    clock.advance(30)
+    with writing(engine) as connection:
+        assert leases.run_out(connection, clock(), 10) == []
+        clock.advance(0.001)
+        assert [job.id for job in leases.run_out(connection, clock(), 10)] == [taken.id]
+
+
+def test_pages_neither_repeat_nor_leave_out_a_job(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job]
+) -> None:
+    made = [submit(engine, new_job(JobKind.AUDIT, dry_run=True)).id for _ in range(7)]
+    seen: list[str] = []
+    cursor: str | None = None
+    for _ in range(10):
+        with reading(engine) as connection:
+            page = jobs.page(connection, limit=2, cursor=cursor)
+        seen += [job.id for job in page.items]
+        # What is added meanwhile is newer, so it is on no later page.
+        submit(engine, new_job(JobKind.AUDIT, dry_run=True))
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert seen == made[::-1]
+
+
+def test_pages_can_be_narrowed(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
+) -> None:
+    audit = submit(engine, new_job(JobKind.AUDIT))
+    compaction = submit(engine, new_job(JobKind.COMPACTION))
+    take(engine, clock())
+    with reading(engine) as connection:
+        assert [job.id for job in jobs.page(connection, limit=9, kind=JobKind.AUDIT).items] == [audit.id]
+        assert [job.id for job in jobs.page(connection, limit=9, state=JobState.QUEUED).items] == [compaction.id]
+        assert jobs.page(connection, limit=9, table_id="tbl_none").items == []
+
+
+def race(count: int, act: Callable[[int], object]) -> list[object]:
+    """What `count` threads get that start together; an error is answered like a value."""
+    start = threading.Barrier(count)
+
+    def run(number: int) -> object:
+        start.wait()
+        try:
+            return act(number)
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(run, range(count)))
+
+
+def test_of_many_workers_that_want_one_job_one_gets_it(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
+) -> None:
+    submit(engine, new_job())
+    got = race(8, lambda number: take(engine, clock(), f"w{number}"))
+    winners = [job for job in got if isinstance(job, Job)]
+    assert len(winners) == 1
+    assert got.count(None) == 7
+    assert read(engine, "job_1").worker_id == winners[0].worker_id
+
+
+def test_many_workers_share_many_jobs_and_none_is_given_twice(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
+) -> None:
+    made = {submit(engine, new_job(JobKind.AUDIT, dry_run=True)).id for _ in range(24)}
+
+    def work(number: int) -> list[str]:
+        taken = []
+        while job := take(engine, clock(), f"w{number}"):
+            taken.append(job.id)
+        return taken
+
+    got = [job_id for taken in race(6, work) for job_id in taken]  # type: ignore[attr-defined]
+    assert sorted(got) == sorted(made)
+
+
+def test_of_two_writing_jobs_of_a_table_that_are_wanted_at_once_only_one_is_leased(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
+) -> None:
+    for _ in range(5):
+        submit(engine, new_job(JobKind.COMPACTION))
+        submit(engine, new_job(JobKind.CLEANING))
+        held = [job for job in race(4, lambda n: take(engine, clock(), f"w{n}")) if isinstance(job, Job)]
+        assert len(held) == 1
+        finish(engine, held[0], clock())
+        other = take(engine, clock())
+        assert other is not None
+        finish(engine, other, clock())
+
+
+def test_of_many_that_submit_what_excludes_each_other_one_succeeds(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job]
+) -> None:
+    kinds = [JobKind.COMPACTION, JobKind.CLUSTERING, JobKind.BUCKET_EXPANSION] * 2
+    wanted = [new_job(kind) for kind in kinds]
+    got = race(6, lambda number: submit(engine, wanted[number]))
+    [winner] = [job for job in got if isinstance(job, Job)]
+    losers = [error for error in got if isinstance(error, JobConflictError)]
+    assert len(losers) == 5
+    assert {error.extensions["job_id"] for error in losers} == {winner.id}
+
+
+def test_many_that_submit_with_one_key_get_one_job(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job]
+) -> None:
+    wanted = [new_job(idempotency_key="k") for _ in range(6)]
+    got = race(6, lambda number: submit(engine, wanted[number]))
+    assert len({job.id for job in got if isinstance(job, Job)}) == 1
+    assert all(isinstance(job, Job) for job in got)
+
+
+def test_of_two_that_end_an_attempt_at_once_one_writes(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
+) -> None:
+    submit(engine, new_job())
+    taken = take(engine, clock())
+    assert taken is not None
+    got = race(4, lambda _: finish(engine, taken, clock()))
+    assert got.count(None) == 1
+    assert sum(isinstance(error, LeaseLostError) for error in got) == 3
+
+
+def test_a_table_is_not_unregistered_under_a_job_that_is_submitted_that_moment(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
+) -> None:
+    from service.flows import registry
+
+    job = new_job(JobKind.AUDIT)
+
+    def act(number: int) -> object:
+        return registry.unregister(engine, a_table.id) if number else submit(engine, job)
+
+    got = race(2, act)
+    with reading(engine) as connection:
+        left = jobs.page(connection, limit=9, table_id=a_table.id).items
+    if isinstance(got[0], Job):  # The job came first: then the table is still there.
+        assert isinstance(got[1], Exception)
+        assert [each.id for each in left] == [job.id]
+    else:
+        assert isinstance(got[0], TableNotFoundError)
+        assert left == []
+
+
+def test_every_outcome_of_a_worker_is_known_to_the_history() -> None:
+    assert {outcome.value for outcome in Outcome} < {outcome.value for outcome in AttemptOutcome}

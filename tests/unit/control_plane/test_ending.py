@@ -1,0 +1,108 @@
+"""What becomes of a job when an attempt ends: the whole table."""
+
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from jobs.contract import JobKind, Outcome, Problem, Result
+from service.model.job import Job, JobState
+from service.policy.backoff import BackOff
+from service.policy.ending import End, Retry, after_lost_lease, after_result, cancelled_while_queued
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+FINAL = Problem("column-unknown", "There is no such column")
+PASSING = Problem("lock-timeout", "The lock was taken", retriable=True)
+
+
+def a_job(**changes: Any) -> Job:
+    job = Job(
+        id="job_1",
+        table_id="tbl_1",
+        kind=JobKind.COMPACTION,
+        created_at=NOW,
+        not_before=NOW,
+        state=JobState.RUNNING,
+        attempt=1,
+        worker_id="w1",
+    )
+    return job.evolve(**changes)
+
+
+def ended(job: Job, outcome: Outcome, error: Problem | None = None) -> End | Retry:
+    return after_result(job, Result(outcome, error=error), now=NOW, backoff=BackOff(), rng=Random(1))
+
+
+def test_success_is_success_even_if_cancel_was_asked_for_too_late() -> None:
+    assert ended(a_job(cancel_requested=True), Outcome.SUCCEEDED) == End(JobState.SUCCEEDED)
+
+
+def test_a_worker_that_stopped_ends_the_job_as_cancelled() -> None:
+    assert ended(a_job(cancel_requested=True), Outcome.CANCELLED) == End(JobState.CANCELLED)
+
+
+def test_an_error_that_will_not_go_away_is_not_tried_again() -> None:
+    assert ended(a_job(), Outcome.FAILED, FINAL) == End(JobState.FAILED, FINAL)
+
+
+def test_a_failure_without_a_word_is_final_and_says_so() -> None:
+    result = ended(a_job(), Outcome.FAILED)
+    assert isinstance(result, End)
+    assert result.error is not None
+    assert result.error.type == "job-failed"
+
+
+@pytest.mark.parametrize(("outcome", "error"), [(Outcome.FAILED, PASSING), (Outcome.UNKNOWN, FINAL)])
+def test_a_passing_error_and_an_unknown_outcome_are_tried_again_later(outcome: Outcome, error: Problem) -> None:
+    result = ended(a_job(), outcome, error)
+    assert isinstance(result, Retry)
+    assert result.error == error
+    assert NOW + timedelta(seconds=1) <= result.not_before <= NOW + timedelta(seconds=2)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.UNKNOWN])
+def test_the_last_attempt_is_the_last(outcome: Outcome) -> None:
+    assert ended(a_job(attempt=3), outcome, PASSING) == End(JobState.FAILED, PASSING)
+
+
+def test_a_job_that_somebody_wants_cancelled_is_not_tried_again() -> None:
+    result = ended(a_job(cancel_requested=True, instants=("001",)), Outcome.FAILED, PASSING)
+    assert isinstance(result, End)
+    assert result.state is JobState.CANCELLED
+    assert result.error is not None
+    assert "001" in result.error.detail
+
+
+def test_a_lost_lease_is_queued_again_at_once() -> None:
+    result = after_lost_lease(a_job(), now=NOW)
+    assert isinstance(result, Retry)
+    assert result.not_before == NOW
+    assert result.error.type == "worker-lost"
+
+
+def test_a_worker_lost_on_the_last_attempt_fails_the_job_and_names_what_it_left() -> None:
+    result = after_lost_lease(a_job(attempt=3, instants=("001", "002")), now=NOW)
+    assert isinstance(result, End)
+    assert result.state is JobState.FAILED
+    assert result.error is not None
+    assert result.error.type == "worker-lost"
+    assert "001, 002" in result.error.detail
+
+
+def test_a_worker_lost_after_cancel_was_asked_for_leaves_a_cancelled_job() -> None:
+    result = after_lost_lease(a_job(cancel_requested=True, instants=("001",)), now=NOW)
+    assert isinstance(result, End)
+    assert result.state is JobState.CANCELLED
+    assert result.error is not None
+    assert "pending" in result.error.detail
+
+
+def test_a_job_cancelled_before_its_first_attempt_has_no_error() -> None:
+    assert cancelled_while_queued(a_job(state=JobState.QUEUED, attempt=0)) is None
+
+
+def test_a_job_cancelled_between_two_attempts_names_what_the_first_left() -> None:
+    error = cancelled_while_queued(a_job(state=JobState.QUEUED, error=PASSING, instants=("001",)))
+    assert error is not None
+    assert "001" in error.detail

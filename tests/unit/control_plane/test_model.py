@@ -1,0 +1,93 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from jobs.contract import BucketIndex, JobKind, TableLock
+from service.model.job import Job, mutates
+from service.model.registration import Registration, Writers
+from service.model.secret import MASK, masked, unmasked
+from service.model.token import Bearer, Role, Token, digest
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_instants_are_kept_in_order_and_once() -> None:
+    job = Job("job_1", "tbl_1", JobKind.CLEANING, NOW, NOW, instants=("001", "002"))
+    assert job.with_instants(["002", "003"]) == ("001", "002", "003")
+
+
+def test_a_plan_tells_the_attempt_what_the_ones_before_it_left() -> None:
+    job = Job("job_1", "tbl_1", JobKind.CLEANING, NOW, NOW, params={"retain": 3}, attempt=2, instants=("001",))
+    table = Registration(
+        "tbl_1",
+        "/lake/t",
+        "t",
+        NOW,
+        NOW,
+        index=BucketIndex(4, ("id",)),
+        lock=TableLock("zookeeper", {"a": "b"}),
+        writers=Writers(hudi_version="1.2.0"),
+        hudi_options={"x": "y"},
+    )
+    plan = job.plan(table.to_contract(), 60)
+    assert (plan.attempt, plan.earlier_instants, plan.params, plan.timeout_seconds) == (2, ("001",), {"retain": 3}, 60)
+    assert plan.table.index == BucketIndex(4, ("id",))
+    assert plan.table.writers_hudi_version == "1.2.0"
+    assert plan.table.lock.options == {"a": "b"}
+
+
+def test_audits_and_dry_runs_write_nothing() -> None:
+    assert not mutates(JobKind.AUDIT, dry_run=False)
+    assert not mutates(JobKind.COMPACTION, dry_run=True)
+    assert all(mutates(kind, dry_run=False) for kind in JobKind if kind is not JobKind.AUDIT)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "fs.s3a.access.key",
+        "fs.s3a.secret.key",
+        "FS.S3A.SESSION.TOKEN",
+        "hoodie.write.lock.hivemetastore.password",
+        "my_access-key",
+        "fs.azure.credential",
+    ],
+)
+def test_options_that_look_like_secrets_are_masked(key: str) -> None:
+    assert masked({key: "hush"}) == {key: MASK}
+
+
+@pytest.mark.parametrize("key", ["hoodie.write.lock.zookeeper.session_timeout_ms", "fs.s3a.endpoint"])
+def test_options_that_are_no_secrets_are_shown(key: str) -> None:
+    assert masked({key: "30"}) == {key: "30"}
+
+
+def test_a_mask_that_is_sent_back_stands_for_the_stored_value() -> None:
+    assert unmasked({"secret": MASK, "b": "2"}, {"secret": "hush", "c": "3"}) == {"secret": "hush", "b": "2"}
+
+
+def test_roles_cover_the_ones_below_and_workers_only_themselves() -> None:
+    assert Role.ADMIN.covers(Role.READER)
+    assert Role.OPERATOR.covers(Role.OPERATOR)
+    assert not Role.READER.covers(Role.OPERATOR)
+    assert not Role.ADMIN.covers(Role.WORKER)
+    assert not Role.WORKER.covers(Role.READER)
+    assert Role.WORKER.covers(Role.WORKER)
+
+
+def test_a_bearer_token_survives_the_way_through_text_and_shows_no_secret() -> None:
+    bearer = Bearer.new()
+    assert Bearer.parse(str(bearer)) == bearer
+    assert bearer.secret not in repr(bearer)
+
+
+@pytest.mark.parametrize("text", ["", "gk", "gk_", "gk__x", "gk_ab", "xx_ab_cd", "gk_a\0b_cd", "Bearer gk_a_b"])
+def test_what_is_no_token_is_not_taken_for_one(text: str) -> None:
+    assert Bearer.parse(text) is None
+
+
+def test_a_revoked_token_matches_nothing() -> None:
+    token = Token("a", "n", Role.READER, digest("s"), NOW)
+    assert token.matches("s")
+    assert not token.matches("t")
+    assert not Token("a", "n", Role.READER, digest("s"), NOW, revoked_at=NOW).matches("s")

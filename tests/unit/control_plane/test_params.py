@@ -1,0 +1,78 @@
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from service.api.params import JobIn, as_json
+from service.api.problems import invalid_request
+
+ADAPTER: TypeAdapter[Any] = TypeAdapter(JobIn)
+
+
+def params(kind: str, **given: Any) -> dict[str, Any]:
+    return as_json(ADAPTER.validate_python({"kind": kind, "params": given}).params)
+
+
+def refusal(kind: str, **given: Any) -> list[dict[str, str]]:
+    with pytest.raises(ValidationError) as caught:
+        params(kind, **given)
+    errors: list[dict[str, str]] = invalid_request(caught.value.errors()).extensions["errors"]
+    return errors
+
+
+def test_defaults_are_filled_in() -> None:
+    assert params("compaction") == {}
+    assert params("audit") == {}
+    assert params("cleaning") == {"policy": "KEEP_LATEST_COMMITS", "retain": 10}
+    assert params("clustering", sort_by=["a"]) == {"sort_by": ["a"], "layout": "linear"}
+    assert params("bucket_expansion", factor=2) == {"factor": 2, "on_active_writers": "wait", "wait_seconds": 300}
+
+
+def test_everything_that_can_be_said_of_an_expansion_is_kept() -> None:
+    given = {
+        "num_buckets": 8,
+        "partitions": ["city=a", "city=b"],
+        "on_active_writers": "abort",
+        "wait_seconds": 0,
+        "codec": "zstd",
+    }
+    assert params("bucket_expansion", **given) == given
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "field"),
+    [
+        ("compaction", {"retain": 1}, "params.retain"),
+        ("audit", {"x": 1}, "params.x"),
+        ("cleaning", {"retain": 0}, "params.retain"),
+        ("cleaning", {"retain": "many"}, "params.retain"),
+        ("cleaning", {"policy": "KEEP_ALL"}, "params.policy"),
+        ("clustering", {}, "params.sort_by"),
+        ("clustering", {"sort_by": []}, "params.sort_by"),
+        ("clustering", {"sort_by": [""]}, "params.sort_by[0]"),
+        ("clustering", {"sort_by": ["a", "a"]}, "params.sort_by"),
+        ("clustering", {"sort_by": ["a"], "layout": "spiral"}, "params.layout"),
+        ("bucket_expansion", {}, "params"),
+        ("bucket_expansion", {"num_buckets": 8, "factor": 2}, "params"),
+        ("bucket_expansion", {"num_buckets": 1}, "params.num_buckets"),
+        ("bucket_expansion", {"factor": 9}, "params.factor"),
+        ("bucket_expansion", {"factor": 1}, "params.factor"),
+        ("bucket_expansion", {"factor": 2, "partitions": []}, "params.partitions"),
+        ("bucket_expansion", {"factor": 2, "codec": "lzo"}, "params.codec"),
+        ("bucket_expansion", {"factor": 2, "on_active_writers": "fence"}, "params.on_active_writers"),
+        ("vacuum", {}, "kind"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_the_field_and_a_message(
+    kind: str, given: dict[str, Any], field: str
+) -> None:
+    [error] = refusal(kind, **given)
+    assert error["field"] == field
+    assert error["message"]
+
+
+def test_messages_are_plain_english() -> None:
+    assert refusal("bucket_expansion")[0]["message"] == "give exactly one of num_buckets and factor"
+    assert refusal("clustering")[0]["message"] == "is missing"
+    assert refusal("compaction", deep=True)[0]["message"] == "is not known here"
+    assert "'cleaning'" in refusal("vacuum")[0]["message"]

@@ -1,0 +1,56 @@
+import pytest
+
+from service import settings
+from service.model.errors import SettingsError
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in settings.Settings.model_fields:
+        monkeypatch.delenv(f"GROUNDSKEEPER_{name.upper()}", raising=False)
+
+
+def test_without_an_environment_the_service_is_for_this_machine_only() -> None:
+    chosen = settings.load()
+    assert chosen.host == "127.0.0.1"
+    assert chosen.database == "sqlite:///groundskeeper.db"
+    assert chosen.allowed_roots is None
+
+
+@pytest.mark.parametrize("text", ["/lake, s3a://bucket/x", '["/lake", "s3a://bucket/x"]'])
+def test_allowed_roots_are_a_list_with_commas_or_in_json(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("GROUNDSKEEPER_ALLOWED_ROOTS", text)
+    assert settings.load().allowed_roots == ("/lake", "s3a://bucket/x")
+
+
+def test_empty_allowed_roots_allow_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDSKEEPER_ALLOWED_ROOTS", "")
+    assert settings.load().allowed_roots == ()
+
+
+def test_an_option_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDSKEEPER_PORT", "9000")
+    assert settings.load().port == 9000
+    assert settings.load(port=9001).port == 9001
+    assert settings.load(port=None).port == 9000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PORT", "many"),
+        ("WORKERS", "-1"),
+        ("STORAGE_OPTIONS", "no json"),
+        ("LOG_LEVEL", "LOUD"),
+        ("ALLOWED_ROOTS", "["),
+    ],
+)
+def test_a_wrong_value_is_named(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"GROUNDSKEEPER_{name}", value)
+    with pytest.raises(SettingsError, match=f"(?i){name}"):
+        settings.load()
+
+
+def test_a_token_is_not_shown_with_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDSKEEPER_WORKER_TOKEN", "gk_a_hush")
+    assert "hush" not in repr(settings.load())
