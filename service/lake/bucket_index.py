@@ -59,6 +59,8 @@ def verify(claimed: BucketIndex, evidence: Evidence) -> Finding:
     the keys single one out, `suggested_num_buckets`.
     """
     layout = _layout(evidence)
+    if claimed.num_buckets < 1:
+        raise _contradicted(claimed, len(evidence.slices), len(evidence.slices), "a table has at least one bucket")
     if layout.kind is BucketIndexKind.CONSISTENT_HASHING:
         raise _contradicted(
             claimed, len(evidence.slices), len(evidence.slices), "its bucket index is a consistent hashing one"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FOLDER = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
 _SUFFIX = ".hashing_config"
 _BASELINE = "00000000000000"  # `HoodieTimeline.INIT_INSTANT_TS`: in force before any rescale
+_DEFAULT = -1  # the rule engine's "no rule matched", so a rule of -1 means the default number
 _JAVA_INT = re.compile(r"[+-]?[0-9]+")
 
 
@@ -39,12 +40,14 @@ class HashingConfig:
         if rule.lower() != "regex":
             raise TableUnsupportedError(f"the hashing config {instant} has the rule {rule!r}")
         rules = tuple(_rule(expression, instant) for expression in _java_split(expressions, ";"))
+        if default_num_buckets < 1 or any(number < 1 and number != _DEFAULT for _, number in rules):
+            raise TableUnsupportedError(f"the hashing config {instant} gives a partition less than one bucket")
         return cls(instant, expressions, default_num_buckets, rules)
 
     def num_buckets_for(self, partition_path: str) -> int:
         for pattern, num_buckets in self._rules:
             if pattern.search(partition_path):
-                return num_buckets if num_buckets != -1 else self.default_num_buckets
+                return num_buckets if num_buckets != _DEFAULT else self.default_num_buckets
         return self.default_num_buckets
 
 

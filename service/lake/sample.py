@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from service.model.errors import PathNotFoundError, StorageError
 from service.model.table import Column
 
 if TYPE_CHECKING:
@@ -49,19 +50,28 @@ def read_sample(storage: Storage, slices: Sequence[FileSlice]) -> Sample:
     columns: tuple[Column, ...] = ()
     for chosen in choose(slices):
         assert chosen.base_path is not None
-        with storage.open(chosen.base_path) as source:
-            file = pq.ParquetFile(source)
-            schema = file.schema_arrow
-            columns = columns or tuple(
-                Column(f.name, str(f.type)) for f in schema if not f.name.startswith(_META_PREFIX)
-            )
-            if _RECORD_KEY not in schema.names or file.num_row_groups == 0:
-                continue
-            batches = file.iter_batches(KEYS_PER_FILE, row_groups=[0], columns=[_RECORD_KEY], use_threads=False)
-            batch = next(batches, None)
-            if batch is not None:
-                samples.append(KeySample(chosen, batch.column(0).drop_null()))
+        try:
+            with storage.open(chosen.base_path) as source:
+                file = pq.ParquetFile(source)
+                columns = columns or _columns(file.schema_arrow)
+                keys = _first_keys(file)
+        except PathNotFoundError as error:  # a cleaner was faster, or part of the table is closed to us
+            raise StorageError(f"the table changed or hides files: {error.detail}") from error
+        if keys is not None:
+            samples.append(KeySample(chosen, keys))
     return Sample(tuple(samples), columns)
+
+
+def _columns(schema: pa.Schema) -> tuple[Column, ...]:
+    return tuple(Column(f.name, str(f.type)) for f in schema if not f.name.startswith(_META_PREFIX))
+
+
+def _first_keys(file: pq.ParquetFile) -> pa.Array | None:
+    if _RECORD_KEY not in file.schema_arrow.names or file.num_row_groups == 0:
+        return None
+    batches = file.iter_batches(KEYS_PER_FILE, row_groups=[0], columns=[_RECORD_KEY], use_threads=False)
+    batch = next(batches, None)
+    return None if batch is None else batch.column(0).drop_null()
 
 
 def choose(slices: Sequence[FileSlice]) -> list[FileSlice]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -14,10 +15,14 @@ from jobs.bucket_hash import bucket_ids
 from jobs.contract import BucketIndex
 from service.lake.bucket_index import Evidence, detect, verify
 from service.lake.hashing_config import HashingConfig
-from service.lake.sample import FILES, KeySample, choose
+from service.lake.sample import FILES, KeySample, choose, read_sample
 from service.lake.snapshot import FileSlice
-from service.model.errors import BucketIndexContradictedError
+from service.lake.storage import open_storage
+from service.model.errors import BucketIndexContradictedError, StorageError
 from service.model.table import BucketIndexKind, BucketLayout, Column, TableProfile, TableType
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TAIL = "-7b54-4480-a1cc-9ab6421b14fc-0"
 KEYS = [f"key-{number}" for number in range(400)]
@@ -198,6 +203,11 @@ def test_the_sample_is_spread_over_buckets_and_partitions() -> None:
     assert len({s.bucket for s in chosen}) == len({s.partition_path for s in chosen}) == FILES
     skewed = [slice_of("p", f"{bucket:08d}{TAIL}") for bucket in range(3)]
     assert sorted(choose([*skewed, slice_of("p", f"00000009{TAIL}", base=False)]), key=str) == sorted(skewed, key=str)
+
+
+def test_a_base_file_that_vanishes_meanwhile_is_a_storage_error(tmp_path: Path) -> None:
+    with pytest.raises(StorageError):
+        read_sample(open_storage(str(tmp_path), {}), [slice_of("p", f"00000001{TAIL}")])
 
 
 def test_a_profile_survives_json() -> None:

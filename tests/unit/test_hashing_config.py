@@ -43,7 +43,7 @@ def test_a_rule_of_minus_one_means_the_default() -> None:
     assert HashingConfig.of("001", "a,-1;.*,8", 4).num_buckets_for("a") == 4
 
 
-@pytest.mark.parametrize("expressions", ["", "a", "a,b,4", "a,four", "a,4_0", "(,4", "a,4;;b,4"])
+@pytest.mark.parametrize("expressions", ["", "a", "a,b,4", "a,four", "a,4_0", "(,4", "a,4;;b,4", "a,0", "a,-2"])
 def test_rules_that_hudi_refuses_are_refused(expressions: str) -> None:
     with pytest.raises(TableUnsupportedError):
         HashingConfig.of("001", expressions, 4)
