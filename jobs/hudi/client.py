@@ -1,0 +1,187 @@
+"""Hudi's write client (`SparkRDDWriteClient`, 1.2.0): the only thing that ever changes a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from jobs.hudi import hashing_config
+from jobs.hudi.jvm import translated
+from jobs.hudi.options import UNDER_OUR_LOCK, bucket_index_options, client_options, lock_options
+from jobs.hudi.table import REPLACE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from types import TracebackType
+
+    from jobs.hudi.table import FileSlice, HudiTable
+    from jobs.rewrite import WrittenFile
+
+
+@dataclass(frozen=True)
+class CleanSummary:
+    """What a clean did: its instant, the files it deleted, and the instants of dead writers it rolled back."""
+
+    instant: str
+    deleted_files: int
+    failed_deletes: int
+
+
+class WriteClient:
+    """One Hudi client with the options of `jobs.hudi.options`; `mode` is how it shares the table with writers."""
+
+    def __init__(self, table: HudiTable, mode: Mapping[str, str], extra: Mapping[str, str] | None = None) -> None:
+        self._table = table
+        self._jvm = table.jvm
+        options = client_options(
+            table_name=table.name,
+            table_version=table.version,
+            metadata_partitions=table.metadata_partitions,
+            owner_options=table.declared.hudi_options,
+        )
+        if table.declared.index:
+            rules = table.bucket_rules()
+            expressions = str(rules) if rules else None
+            options |= bucket_index_options(table.declared.index, table.record_key_fields, expressions)
+        if mode is not UNDER_OUR_LOCK:
+            options |= lock_options(table.declared.lock)
+        options |= {**mode, **(extra or {})}
+        self._schema = table.schema()
+        with translated("opening a Hudi client"):
+            builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder()
+            builder = builder.withPath(table.base_path).withSchema(self._schema).withProps(self._jvm.map(options))
+            self._config = builder.build()
+            self._client: Any = self._jvm.hudi.client.SparkRDDWriteClient(self._jvm.engine_context(), self._config)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Closing a client whose lock attempt failed deletes the *holder's* lock file (FileSystemBasedLockProvider 1.2).
+        if error is None:
+            with translated("closing a Hudi client"):
+                self._client.close()
+
+    # -- Hudi's own table services
+
+    def schedule_compaction(self) -> str | None:
+        """Plans a compaction of every file group with logs; None when there is nothing to compact."""
+        with translated("scheduling the compaction"):
+            return _value(self._client.scheduleCompaction(self._jvm.nothing()))
+
+    def compact(self, instant: str) -> None:
+        with translated("compacting"):
+            self._client.compact(instant, True)
+
+    def schedule_clustering(self) -> str | None:
+        with translated("scheduling the clustering"):
+            return _value(self._client.scheduleClustering(self._jvm.nothing()))
+
+    def cluster(self, instant: str) -> None:
+        with translated("clustering"):
+            self._client.cluster(instant, True)
+
+    def clean(self) -> CleanSummary | None:
+        """Deletes what the options say is not needed any more; None when there is nothing to delete."""
+        with translated("cleaning"):
+            metadata = self._client.clean()
+            if metadata is None:
+                return None
+            failed = sum(len(list(item.getFailedDeleteFiles())) for item in metadata.getPartitionMetadata().values())
+            return CleanSummary(str(metadata.getStartCleanTime()), int(metadata.getTotalFilesDeleted()), failed)
+
+    def files_to_clean(self) -> dict[str, list[str]]:
+        """What `clean` would delete now: partition path -> absolute paths. Nothing is written (`CleanPlanner`)."""
+        with translated("planning the clean"):
+            context = self._jvm.engine_context()
+            table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
+            planner = self._jvm.hudi.table.action.clean.CleanPlanner(context, table, self._config)
+            earliest = planner.getEarliestCommitToRetain()
+            found = {}
+            for partition in planner.getPartitionPathsToClean(earliest):
+                infos = planner.getDeletePaths(partition, earliest).getRight()
+                found[str(partition)] = [str(info.getFilePath()) for info in infos]
+            return {partition: files for partition, files in found.items() if files}
+
+    # -- instants of dead writers
+
+    def rollback(self, instant: str) -> None:
+        """Undoes a pending instant: its data files, its markers, its entries on the timeline, its hashing config."""
+        with translated(f"rolling back {instant}"):
+            self._client.rollback(instant)
+            self.forget_heartbeat(instant)
+        hashing_config.remove(self._table, instant)
+
+    def forget_heartbeat(self, instant: str) -> None:
+        """Removes the heartbeat of a dead attempt; Hudi would take it for alive for two more minutes."""
+        with translated("removing a heartbeat"):
+            self._jvm.hudi.client.heartbeat.HeartbeatUtils.deleteHeartbeatFile(
+                self._table.meta.getStorage(), self._table.meta.getBasePath().toString(), instant
+            )
+
+    def is_dead(self, instant: str) -> bool:
+        """Whether a writer that does send heartbeats has stopped sending them for this instant.
+
+        False for an instant without any heartbeat: a writer in single-writer mode sends none, and may be alive.
+        """
+        with translated("reading a heartbeat"):
+            heartbeats = self._jvm.hudi.client.heartbeat.HoodieHeartbeatClient
+            base_path, storage = self._table.meta.getBasePath().toString(), self._table.meta.getStorage()
+            if not heartbeats.heartbeatExists(storage, base_path, instant):
+                return False
+            return bool(self._client.getHeartbeatClient().isHeartbeatExpired(instant))
+
+    # -- replacing file groups with a replacecommit
+
+    def start_replacement(self, operation: str) -> str:
+        """Starts a replacecommit of this `WriteOperationType` and returns its instant, still REQUESTED."""
+        with translated("starting the replacecommit"):
+            self._operation = getattr(self._jvm.hudi.common.model.WriteOperationType, operation)
+            return str(self._client.startCommit(REPLACE, self._table.meta))
+
+    def begin_replacement(self, instant: str) -> None:
+        """REQUESTED -> INFLIGHT: from now on files are written."""
+        with translated("starting the replacecommit"):
+            meta = self._table.meta
+            meta.reloadActiveTimeline()
+            self._client.preWrite(instant, self._operation, meta)
+            metadata = self._jvm.hudi.common.model.HoodieReplaceCommitMetadata()
+            metadata.setOperationType(self._operation)
+            states = self._jvm.hudi.common.table.timeline.HoodieInstant.State
+            requested = meta.createNewInstant(states.valueOf("REQUESTED"), REPLACE, instant)
+            meta.getActiveTimeline().transitionReplaceRequestedToInflight(requested, self._jvm.some(metadata))
+
+    def commit_replacement(self, instant: str, written: Iterable[WrittenFile], replaced: Iterable[FileSlice]) -> None:
+        """Completes the replacecommit: `written` takes the place of the file groups of `replaced`, atomically.
+
+        Files of this instant that are not in `written` vanish: Hudi finds their markers.
+        """
+        stats = self._jvm.list(self._write_stat(item) for item in written)
+        file_ids: dict[str, list[str]] = {}
+        for item in replaced:
+            file_ids.setdefault(item.partition, []).append(item.file_id)
+        gone = self._jvm.map({partition: self._jvm.list(ids) for partition, ids in file_ids.items()})
+        extra = self._jvm.some(self._jvm.map({"schema": self._schema}))
+        with translated("committing"):
+            self._client.commitStats(instant, stats, extra, REPLACE, gone, self._jvm.nothing())
+
+    def _write_stat(self, item: WrittenFile) -> Any:
+        stat = self._jvm.hudi.common.model.HoodieWriteStat()
+        stat.setPartitionPath(item.partition)
+        stat.setFileId(item.file_id)
+        stat.setPath(f"{item.partition}/{item.file_name}" if item.partition else item.file_name)
+        stat.setPrevCommit("null")
+        stat.setNumWrites(item.rows)
+        stat.setNumInserts(item.rows)
+        stat.setNumUpdateWrites(0)
+        stat.setNumDeletes(0)
+        stat.setTotalWriteBytes(item.bytes)
+        stat.setFileSizeInBytes(item.bytes)
+        stat.setTotalWriteErrors(0)
+        return stat
+
+
+def _value(option: Any) -> str | None:
+    return str(option.get()) if option.isPresent() else None

@@ -1,0 +1,72 @@
+"""Hashing configs: where Hudi (1.1 and later) keeps the number of buckets of each partition.
+
+`.hoodie/.bucket_index/partition_bucket_index_meta/configs/<instant>.hashing_config` counts once the replacecommit of
+that instant is not pending (`PartitionBucketIndexHashingConfig.getCommittedHashingConfigInstants`). So one that was
+left by an instant which is neither completed nor archived counts as well, and must be removed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.bucket_rules import BucketRules
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from jobs.hudi.table import HudiTable
+
+BASELINE = "00000000000000"
+
+
+def rules_of(table: HudiTable) -> BucketRules | None:
+    """The rules in force, or None for a table without a simple bucket index."""
+    with translated("reading the hashing config"):
+        if not _has_configs(table):
+            index = table.declared.index
+            return BucketRules.uniform(index.num_buckets) if index else None
+        latest = _configs(table).loadingLatestHashingConfig(table.meta)
+        return BucketRules.parse(latest.getExpressions(), latest.getDefaultBucketNumber())
+
+
+def write(table: HudiTable, current: BucketRules, new: BucketRules, instant: str) -> None:
+    """Writes the config of `instant`, and the baseline before it when it is the table's first.
+
+    Without the baseline every reader and writer would fail until the instant completes: the folder would be there
+    without a committed config in it. Call it with the table's lock held.
+    """
+    with translated("writing the hashing config"):
+        configs = _configs(table)
+        if not _has_configs(table):
+            configs.saveHashingConfig(table.meta, str(current), "regex", current.default, BASELINE)
+        configs.saveHashingConfig(table.meta, str(new), "regex", new.default, instant)
+
+
+def remove(table: HudiTable, instant: str) -> None:
+    """Removes the config of an instant that was rolled back; nothing happens when there is none."""
+    with translated("removing a hashing config"):
+        path = _configs(table).getHashingConfigPath(table.meta.getBasePath().toString(), instant)
+        storage = table.meta.getStorage()
+        if storage.exists(path):
+            storage.deleteFile(path)
+
+
+def dangling(table: HudiTable) -> list[str]:
+    """Instants of configs that count for Hudi although their replacecommit never completed."""
+    with translated("listing the hashing configs"):
+        if not _has_configs(table):
+            return []
+        committed = [str(instant) for instant in _configs(table).getCommittedHashingConfigInstants(table.meta)]
+        suspects = [instant for instant in committed if instant != BASELINE]
+        if not suspects:
+            return []
+        completed = {item.requested for item in table.instants() if item.state == "COMPLETED"}
+        return [item for item in suspects if item not in completed and not table.was_archived(item)]
+
+
+def _has_configs(table: HudiTable) -> bool:
+    utils = table.jvm.hudi.index.bucket.partition.PartitionBucketIndexUtils
+    return bool(utils.isPartitionSimpleBucketIndex(table.meta.getStorageConf(), table.meta.getBasePath().toString()))
+
+
+def _configs(table: HudiTable) -> Any:
+    return table.jvm.hudi.common.model.PartitionBucketIndexHashingConfig

@@ -1,0 +1,104 @@
+"""The border to the JVM: Java collections from Python ones, Java exceptions to our errors."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import CapturedException
+
+from jobs.errors import HudiError, JobError, TableGoneError, TableLockedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+# By simple class name, looked for along the whole chain of causes; the first that is listed wins.
+_TYPED: dict[str, type[JobError]] = {
+    "HoodieLockException": TableLockedError,
+    "TableNotFoundException": TableGoneError,
+}
+
+
+class Jvm:
+    """Shorthands over one Spark session's gateway."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self._session: Any = spark  # for its members that pyspark does not type
+        java: Any = self._session._jvm
+        self.java = java
+        self.hudi = java.org.apache.hudi
+
+    @property
+    def hadoop_conf(self) -> Any:
+        return self._session._jsc.hadoopConfiguration()
+
+    def engine_context(self) -> Any:
+        return self.hudi.client.common.HoodieSparkEngineContext(self._session._jsc)
+
+    def storage_conf(self) -> Any:
+        return self.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self.hadoop_conf)
+
+    def nothing(self) -> Any:
+        return self.hudi.common.util.Option.empty()
+
+    def some(self, value: Any) -> Any:
+        return self.hudi.common.util.Option.of(value)
+
+    def map(self, entries: Mapping[str, Any]) -> Any:
+        result = self.java.java.util.HashMap()
+        for key, value in entries.items():
+            result.put(key, value)
+        return result
+
+    def list(self, items: Iterable[Any]) -> Any:
+        result = self.java.java.util.ArrayList()
+        for item in items:
+            result.add(item)
+        return result
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Turns errors of the JVM into `JobError`s; the Java stack trace goes to the log. `what` names the step."""
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        logger.warning("%s failed in the JVM:\n%s", what, error)
+        raise _translate(what, error) from error
+
+
+def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
+    causes = list(_causes(error))
+    for name, _ in causes:
+        typed = _TYPED.get(name.rsplit(".", 1)[-1])
+        if typed is not None:
+            return typed(f"{what}: {_first_line(causes)}")
+    return HudiError(f"{what}: {_first_line(causes) or error.__class__.__name__}")
+
+
+def _causes(error: Py4JError | PySparkException) -> Iterator[tuple[str, str]]:
+    """Class name and message of the Java exception and of its causes, outermost first."""
+    thrown: Any = None
+    if isinstance(error, Py4JJavaError):
+        thrown = error.java_exception
+    elif isinstance(error, CapturedException):
+        thrown = error._origin
+    seen = 0
+    while thrown is not None and seen < 20:
+        yield thrown.getClass().getName(), str(thrown.getMessage() or "")
+        thrown = thrown.getCause()
+        seen += 1
+
+
+def _first_line(causes: list[tuple[str, str]]) -> str:
+    """The innermost message says most; without stack traces, and not longer than a screen line or two."""
+    messages = [message.strip().splitlines()[0] for _, message in causes if message.strip()]
+    return messages[-1][:300] if messages else ""

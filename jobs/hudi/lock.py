@@ -1,0 +1,131 @@
+"""The table's own lock, the one that its writers take."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from jobs.errors import LockLostError, TableLockedError
+from jobs.hudi.jvm import translated
+from jobs.hudi.options import MULTI_WRITER, lock_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from jobs.hudi.table import HudiTable
+
+logger = logging.getLogger(__name__)
+
+
+class TableLock:
+    """Holds the writers' lock for a few seconds, so that nothing starts or commits meanwhile.
+
+    A writer of Hudi 1.2 takes the same lock to start a commit and to complete one (`BaseHoodieWriteClient.startCommit`,
+    `commitStats`). Locks are not re-entrant: clients used inside must be opened with `UNDER_OUR_LOCK`.
+    """
+
+    def __init__(self, table: HudiTable, owner: str) -> None:
+        self._table = table
+        self._owner = owner
+        self._note = json.dumps({"owner": f"groundskeeper {owner}", "host": socket.gethostname(), "pid": os.getpid()})
+
+    @contextmanager
+    def held(self, checkpoint: Callable[[], None]) -> Iterator[TableLock]:
+        """Waits for the lock (`checkpoint` may end the wait by raising), holds it, and releases it."""
+        manager = self._acquire(checkpoint)
+        try:
+            self._sign()
+            yield self
+        finally:
+            # Released only if it is still ours: Hudi's provider would delete whoever's lock file is there.
+            if self._is_ours():
+                with translated("releasing the table's lock"):
+                    manager.endStateChange(self._table.jvm.nothing())
+            self._close(manager)
+
+    def verify(self) -> None:
+        """Raises `LockLostError` when somebody has broken our lock; call it right before what must not be shared."""
+        if not self._is_ours():
+            raise LockLostError
+
+    def break_own(self) -> bool:
+        """Removes a lock file that an earlier attempt of this owner left when it was killed. True if there was one.
+
+        Hudi's filesystem lock never expires; the locks of other providers end with the session that took them.
+        """
+        if not self._in_a_file or self._read().get("owner") != f"groundskeeper {self._owner}":
+            return False
+        logger.warning("removing the lock that a dead attempt of %s left", self._owner)
+        with translated("removing our own stale lock"):
+            self._table.meta.getStorage().deleteFile(self._path)
+        return True
+
+    def _acquire(self, checkpoint: Callable[[], None]) -> Any:
+        jvm = self._table.jvm
+        options = {
+            **MULTI_WRITER,
+            **lock_options(self._table.declared.lock),
+            "hoodie.write.lock.client.num_retries": "5",
+            "hoodie.table.name": self._table.name,
+        }
+        builder = jvm.hudi.config.HoodieWriteConfig.newBuilder().withPath(self._table.base_path)
+        config = builder.withProps(jvm.map(options)).build()
+        while True:
+            checkpoint()
+            with translated("taking the table's lock"):
+                manager = jvm.hudi.client.transaction.TransactionManager(config, self._table.meta.getStorage())
+            try:
+                with translated("taking the table's lock"):
+                    manager.beginStateChange(jvm.nothing(), jvm.nothing())
+            except TableLockedError:
+                self._close(manager)
+            else:
+                return manager
+
+    def _close(self, manager: Any) -> None:
+        """Frees the provider's connection; the filesystem provider has none, and would delete anybody's lock file."""
+        if not self._in_a_file:
+            with translated("closing the lock provider"):
+                manager.close()
+
+    # The lock file of Hudi's filesystem provider is empty (in 1.2); we sign it, which Hudi itself only ever logs.
+
+    @property
+    def _in_a_file(self) -> bool:
+        return self._table.declared.lock.provider == "filesystem"
+
+    @property
+    def _path(self) -> Any:
+        folder = self._table.declared.lock.options.get("hoodie.write.lock.filesystem.path")
+        java_path = self._table.jvm.hudi.storage.StoragePath
+        return java_path(f"{folder}/lock") if folder else java_path(f"{self._table.base_path}/.hoodie/lock")
+
+    def _sign(self) -> None:
+        if self._in_a_file:
+            with translated("signing the table's lock"):
+                stream = self._table.meta.getStorage().create(self._path, True)
+                stream.write(bytearray(self._note.encode()))
+                stream.close()
+
+    def _is_ours(self) -> bool:
+        return not self._in_a_file or self._read() == json.loads(self._note)
+
+    def _read(self) -> dict[str, Any]:
+        with translated("reading the table's lock"):
+            storage = self._table.meta.getStorage()
+            if not storage.exists(self._path):
+                return {}
+            stream = storage.open(self._path)
+            try:
+                text = bytes(stream.readAllBytes()).decode()
+            finally:
+                stream.close()
+        try:
+            note = json.loads(text or "{}")
+        except ValueError:
+            return {}
+        return note if isinstance(note, dict) else {}

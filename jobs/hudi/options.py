@@ -1,0 +1,122 @@
+"""The options of every Hudi client that we open: safe beside live writers, nothing done behind the owner's back.
+
+The reasons are in each group's comment; the keys are those of Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Set
+
+    from jobs.contract import BucketIndex, TableLock
+
+LOCK_PROVIDERS = {
+    "filesystem": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+    "zookeeper": "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
+}
+
+# What a default client would do by itself, and what each service does only when it is asked to.
+_NOTHING_BY_ITSELF = {
+    "hoodie.clean.automatic": "false",
+    "hoodie.clean.async": "false",
+    "hoodie.archive.automatic": "false",
+    "hoodie.archive.async": "false",
+    "hoodie.compact.inline": "false",
+    "hoodie.compact.schedule.inline": "false",
+    "hoodie.log.compaction.inline": "false",
+    "hoodie.clustering.inline": "false",
+    "hoodie.clustering.schedule.inline": "false",
+    "hoodie.clustering.async.enabled": "false",
+    "hoodie.write.commit.callback.on": "false",
+}
+
+# One timeline server for each of many short clients costs more than it saves; its markers need it, direct ones do not.
+_NO_TIMELINE_SERVER = {"hoodie.embed.timeline.server": "false", "hoodie.write.markers.type": "DIRECT"}
+
+# Each optional partition of the metadata table, and the option that makes a client write it.
+_METADATA_INDEXES = {
+    "column_stats": "hoodie.metadata.index.column.stats.enable",
+    "partition_stats": "hoodie.metadata.index.partition.stats.enable",
+    "bloom_filters": "hoodie.metadata.index.bloom.filter.enable",
+    "record_index": "hoodie.metadata.record.index.enable",
+}
+
+
+def lock_options(lock: TableLock) -> dict[str, str]:
+    """The writers' lock. Retries are short and many: a service may wait, a writer must not be kept out by us."""
+    return {
+        "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
+        "hoodie.write.lock.client.num_retries": "600",
+        "hoodie.write.lock.wait_time_ms_between_retry": "100",
+        "hoodie.write.lock.num_retries": "10",
+        "hoodie.write.lock.wait_time_ms": "5000",
+        **lock.options,
+        "hoodie.write.lock.provider": LOCK_PROVIDERS.get(lock.provider, lock.provider),
+    }
+
+
+def client_options(
+    *,
+    table_name: str,
+    table_version: int,
+    metadata_partitions: Set[str],
+    owner_options: Mapping[str, str],
+) -> dict[str, str]:
+    """Options that hold for every client of a table; `owner_options` may add to them but not undo them."""
+    options = {
+        **owner_options,
+        **_NOTHING_BY_ITSELF,
+        **_NO_TIMELINE_SERVER,
+        "hoodie.table.name": table_name,
+        "hoodie.write.table.version": str(table_version),
+        "hoodie.write.auto.upgrade": "false",
+        # A client writes the metadata partitions that the table has and no others: a default one would silently add
+        # column and partition statistics, and one with them disabled would drop them.
+        "hoodie.metadata.enable": str("files" in metadata_partitions).lower(),
+    }
+    for partition, option in _METADATA_INDEXES.items():
+        options[option] = str(partition in metadata_partitions).lower()
+    return options
+
+
+def bucket_index_options(
+    index: BucketIndex, record_key_fields: tuple[str, ...], expressions: str | None
+) -> dict[str, str]:
+    """The simple bucket index. `expressions` are those of the table's hashing config, when there is one.
+
+    Only with the expressions set does a rollback remove the hashing config of the instant it rolls back
+    (`BaseRollbackActionExecutor`); a config left behind would count as committed.
+    """
+    options = {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.index.bucket.engine": "SIMPLE",
+        "hoodie.datasource.write.recordkey.field": ",".join(record_key_fields),
+        "hoodie.bucket.index.hash.field": ",".join(index.hash_fields),
+        "hoodie.bucket.index.num.buckets": str(index.num_buckets),
+    }
+    if expressions:
+        options["hoodie.bucket.index.partition.expressions"] = expressions
+        options["hoodie.bucket.index.partition.rule.type"] = "regex"
+    return options
+
+
+# Coordinates with writers by optimistic concurrency control: Hudi takes the lock itself.
+MULTI_WRITER = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+}
+
+# Takes the lock, but leaves other writers' unfinished instants alone. LAZY would roll back every instant without a
+# heartbeat, and a writer in single-writer mode has none although it is alive.
+LOCKED_WITHOUT_ROLLBACKS = {
+    "hoodie.write.concurrency.mode": "single_writer",
+    "hoodie.clean.failed.writes.policy": "NEVER",
+}
+
+# Takes no lock: for use while we hold it ourselves (locks are not re-entrant). LAZY gives our instant a heartbeat.
+UNDER_OUR_LOCK = {
+    "hoodie.write.concurrency.mode": "single_writer",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+}

@@ -1,0 +1,178 @@
+"""A Hudi table as the JVM sees it: properties, timeline, partitions, file slices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from jobs.hudi import hashing_config
+from jobs.hudi.jvm import Jvm, translated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jobs import contract
+    from jobs.bucket_rules import BucketRules
+
+# Instants of these actions do not change which rows and files are the latest.
+HOUSEKEEPING = frozenset({"clean", "savepoint", "indexing"})
+COMPACTION, CLUSTERING, REPLACE = "compaction", "clustering", "replacecommit"
+
+
+@dataclass(frozen=True)
+class Instant:
+    """One entry of the active timeline. `state` is REQUESTED, INFLIGHT or COMPLETED."""
+
+    requested: str
+    action: str
+    state: str
+
+
+@dataclass(frozen=True)
+class FileSlice:
+    """The latest slice of a file group: a base file (absent in a slice of logs only) and its log files. Sizes in bytes.
+
+    Two equal slices hold the same rows: files of a Hudi table are never changed in place.
+    """
+
+    partition: str
+    file_id: str
+    base_file: str | None
+    base_bytes: int = field(compare=False)
+    log_files: tuple[str, ...]
+    log_bytes: int = field(compare=False)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.partition, self.file_id
+
+    @property
+    def bytes(self) -> int:
+        return self.base_bytes + self.log_bytes
+
+
+class HudiTable:
+    """One table, opened afresh by `reload()`; everything that is asked of it is of the last reload."""
+
+    def __init__(self, jvm: Jvm, table: contract.Table) -> None:
+        self.jvm = jvm
+        self.declared = table
+        self.base_path = table.base_path
+        self.reload()
+
+    def reload(self) -> None:
+        with translated("opening the table"):
+            builder = self.jvm.hudi.common.table.HoodieTableMetaClient.builder()
+            self.meta = builder.setBasePath(self.base_path).setConf(self.jvm.storage_conf()).build()
+
+    @cached_property
+    def properties(self) -> dict[str, str]:
+        config = self.meta.getTableConfig().getProps()
+        return {str(key): str(config.getProperty(key)) for key in config.stringPropertyNames()}
+
+    @property
+    def name(self) -> str:
+        return self.properties["hoodie.table.name"]
+
+    @property
+    def version(self) -> int:
+        return int(self.properties.get("hoodie.table.version", "0"))
+
+    @property
+    def is_merge_on_read(self) -> bool:
+        return self.properties.get("hoodie.table.type") == "MERGE_ON_READ"
+
+    @property
+    def record_key_fields(self) -> tuple[str, ...]:
+        return tuple(self.properties.get("hoodie.table.recordkey.fields", "").split(","))
+
+    @property
+    def metadata_partitions(self) -> frozenset[str]:
+        """Of the last reload: writers may add some at any time."""
+        return frozenset(self.meta.getTableConfig().getMetadataPartitions())
+
+    def schema(self, *, with_meta_fields: bool = False) -> str:
+        """The table's latest schema as Avro JSON, with or without Hudi's meta fields."""
+        with translated("reading the table's schema"):
+            resolver = self.jvm.hudi.common.table.TableSchemaResolver(self.meta)
+            return str(resolver.getTableSchema(with_meta_fields).toString())
+
+    # -- timeline
+
+    def instants(self) -> list[Instant]:
+        with translated("reading the timeline"):
+            timeline = self.meta.reloadActiveTimeline()
+            return [
+                Instant(item.requestedTime(), item.getAction(), item.getState().name())
+                for item in timeline.getInstants()
+            ]
+
+    def pending(self, *, without: str | None = None) -> list[Instant]:
+        """Requested and inflight instants that may change rows or files, but for our own."""
+        return [
+            instant
+            for instant in self.instants()
+            if instant.state != "COMPLETED" and instant.action not in HOUSEKEEPING and instant.requested != without
+        ]
+
+    def state_of(self, requested: str) -> str | None:
+        """REQUESTED, INFLIGHT, COMPLETED, or None when the active timeline does not have it (any more)."""
+        return next((instant.state for instant in self.instants() if instant.requested == requested), None)
+
+    def was_archived(self, requested: str) -> bool:
+        """Whether the instant completed so long ago that it has left the active timeline."""
+        with translated("reading the archived timeline"):
+            return bool(self.meta.getArchivedTimeline(requested).containsInstant(requested))
+
+    # -- files
+
+    def partitions(self) -> list[str]:
+        with translated("listing the partitions"):
+            listed = self.jvm.hudi.common.fs.FSUtils.getAllPartitionPaths(
+                self.jvm.engine_context(), self.meta, "files" in self.metadata_partitions
+            )
+            return sorted(listed)
+
+    def file_slices(self, partitions: Iterable[str] | None = None) -> list[FileSlice]:
+        """The latest file slices, of the given partitions or of all."""
+        wanted = self.partitions() if partitions is None else partitions
+        with translated("listing the file slices"):
+            config = self.jvm.hudi.common.config.HoodieMetadataConfig.newBuilder()
+            view = self.jvm.hudi.common.table.view.FileSystemViewManager.createInMemoryFileSystemView(
+                self.jvm.engine_context(), self.meta, config.enable("files" in self.metadata_partitions).build()
+            )
+            try:
+                return [
+                    _file_slice(partition, item)
+                    for partition in wanted
+                    for item in view.getLatestFileSlices(partition).iterator()
+                ]
+            finally:
+                view.close()
+
+    def has_consistent_hashing(self) -> bool:
+        """Whether the table has metadata of Hudi's consistent-hashing bucket index."""
+        path = self.jvm.hudi.storage.StoragePath(f"{self.base_path}/.hoodie/.bucket_index/consistent_hashing_metadata")
+        with translated("looking for consistent hashing"):
+            return bool(self.meta.getStorage().exists(path))
+
+    # -- bucket index
+
+    def bucket_rules(self) -> BucketRules | None:
+        """How many buckets each partition has: the hashing config's rules, else the number that the writers declare."""
+        return hashing_config.rules_of(self)
+
+
+def _file_slice(partition: str, item: Any) -> FileSlice:
+    base = item.getBaseFile()
+    path, size = (base.get().getPath(), base.get().getFileSize()) if base.isPresent() else (None, 0)
+    logs = sorted((str(log.getFileName()), log.getFileSize()) for log in item.getLogFiles().iterator())
+    return FileSlice(
+        partition=partition,
+        file_id=item.getFileId(),
+        base_file=path,
+        base_bytes=size,
+        log_files=tuple(name for name, _ in logs),
+        log_bytes=sum(max(size, 0) for _, size in logs),
+    )

@@ -1,0 +1,54 @@
+"""What the attempts before this one left on the timeline: finished, to be finished, or to be undone."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from jobs.contract import Outcome, Result
+from jobs.hudi import hashing_config
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
+
+if TYPE_CHECKING:
+    from jobs.contract import Plan
+    from jobs.hudi.table import HudiTable
+    from jobs.report import Report
+
+logger = logging.getLogger(__name__)
+
+
+def settle_replacement(table: HudiTable, plan: Plan, report: Report) -> Result | None:
+    """The result, if an earlier attempt's replacecommit completed after all; else nothing of it is left afterwards."""
+    if done := already_completed(table, plan):
+        return done
+    if plan.dry_run:
+        return None
+    lock = TableLock(table, plan.job_id)
+    if plan.earlier_instants:
+        lock.break_own()
+    pending = [item for item in plan.earlier_instants if table.state_of(item) is not None]
+    if pending or hashing_config.dangling(table):
+        report.step("cleaning up after an earlier attempt")
+        with lock.held(report.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
+            table.reload()
+            for instant in pending:
+                # A writer may have rolled it back while we waited for the lock.
+                if table.state_of(instant) in {"REQUESTED", "INFLIGHT"}:
+                    logger.warning("rolling back %s, which an earlier attempt of %s left", instant, plan.job_id)
+                    client.rollback(instant)
+            for instant in hashing_config.dangling(table):
+                logger.warning("removing the hashing config of %s, which never completed", instant)
+                hashing_config.remove(table, instant)
+        table.reload()
+    return None
+
+
+def already_completed(table: HudiTable, plan: Plan) -> Result | None:
+    """The result, if the last instant of an earlier attempt did complete: its report was lost, its work was not."""
+    for instant in reversed(plan.earlier_instants):
+        state = table.state_of(instant)
+        if state == "COMPLETED" or (state is None and table.was_archived(instant)):
+            return Result(Outcome.SUCCEEDED, instants=(instant,), details={"found_completed": instant})
+    return None

@@ -1,0 +1,174 @@
+"""Why file groups cannot be replaced safely: all reasons at once, each a typed `Problem`. Nothing is written here."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from jobs import parquet_layout
+from jobs.contract import Problem
+from jobs.errors import RefusedError
+from jobs.storage import is_supported, local_path
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from jobs.bucket_rules import BucketRules
+    from jobs.hudi.table import FileSlice, HudiTable
+
+_BUCKET_FILE_ID = re.compile(r"^\d{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-\d+$")
+_NBCC_FILE_ID = re.compile(r"^\d{8}-0000-0000-0000-000000000000-\d+$")
+# Partitions of the metadata table that say in which file a key is; replacing files by our own hand would belie them.
+_KEY_TO_FILE = ("record_index", "secondary_index", "expr_index", "bloom_filters")
+
+
+def of_data_plane(
+    table: HudiTable, slices: Sequence[FileSlice], *, own_instants: Collection[str] = ()
+) -> list[Problem]:
+    """What stands in the way of rewriting these slices with the Arrow data plane, whatever for."""
+    return list(_of_table(table, own_instants)) + list(_of_slices(slices))
+
+
+def of_bucket_number(
+    table: HudiTable, current: BucketRules, new: BucketRules, partitions: Sequence[str]
+) -> list[Problem]:
+    """An expansion must multiply: each partition's new number must be a multiple of its old one, and larger."""
+    problems = []
+    for partition in partitions:
+        before, after = current.buckets_of(partition), new.buckets_of(partition)
+        if after % before or after <= before:
+            problems.append(not_a_multiple(partition, before, after))
+    return problems[:10] + list(_of_writers(table))
+
+
+def not_a_multiple(partition: str, before: int, after: int) -> Problem:
+    return Problem(
+        "num-buckets-not-a-multiple",
+        "The new number of buckets is not a multiple of the present one",
+        f"partition '{partition}' has {before} buckets, {after} were asked for",
+        f"Ask for {before * 2}, {before * 3} or {before * 4} buckets, or for a `factor`.",
+    )
+
+
+def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Problem]:
+    properties = table.properties
+    if table.declared.index is None:
+        yield Problem(
+            "no-bucket-index",
+            "No bucket index is known of this table",
+            hint='Register it with `"index": {"type": "bucket", "num_buckets": ..., "hash_fields": [...]}`.',
+        )
+    if not is_supported(table.base_path):
+        yield Problem(
+            "storage-not-supported",
+            "Files can be rewritten on local storage only, so far",
+            f"base path {table.base_path}",
+            "Compaction, cleaning and the audit work on every storage that Hudi knows.",
+        )
+    if properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
+        yield Problem("base-files-not-parquet", "Only Parquet base files can be rewritten")
+    if properties.get("hoodie.populate.meta.fields", "true") != "true":
+        yield Problem("no-meta-fields", "The table has no meta fields, so rows cannot be told apart by their keys")
+    if properties.get("hoodie.datasource.write.drop.partition.columns") == "true":
+        yield Problem("partition-columns-dropped", "The table's files lack the partition columns")
+    if properties.get("hoodie.table.cdc.enabled") == "true":
+        yield Problem(
+            "change-data-capture",
+            "The table records changes (CDC), and a replacement would have to appear in them",
+            hint="Switch hoodie.table.cdc.enabled off for the time of the job, if nobody reads the changes.",
+        )
+    if "hoodie.bootstrap.base.path" in properties:
+        yield Problem("bootstrapped-table", "Some of the table's rows lie in the files it was bootstrapped from")
+    mapping = sorted(name for name in table.metadata_partitions if name.startswith(_KEY_TO_FILE))
+    if mapping:
+        yield Problem(
+            "index-maps-keys-to-files",
+            "The metadata table has indexes that map keys to files",
+            ", ".join(mapping),
+            "Drop these indexes first (`DROP INDEX`), and create them again afterwards.",
+        )
+    if table.has_consistent_hashing():
+        yield Problem(
+            "consistent-hashing",
+            "The table uses the consistent-hashing bucket index, which resizes itself",
+            hint="Let Hudi's own clustering split and merge its buckets.",
+        )
+    plans = [
+        item
+        for item in table.pending()
+        if item.action not in {"commit", "deltacommit", "rollback"} and item.requested not in own_instants
+    ]
+    if plans:
+        yield Problem(
+            "pending-plan",
+            "A pending table service is planned on these file groups",
+            ", ".join(f"{item.requested} ({item.action}, {item.state.lower()})" for item in plans),
+            "Run that service first (a `compaction` job executes pending compactions), or roll it back.",
+            retriable=True,
+        )
+
+
+def _of_slices(slices: Sequence[FileSlice]) -> Iterator[Problem]:
+    if any(_NBCC_FILE_ID.match(item.file_id) for item in slices):
+        yield Problem(
+            "non-blocking-writers",
+            "The table is written with non-blocking concurrency control (fixed file ids)",
+            hint="Such writers never conflict, so nothing can be replaced under them. Rewrite the table with OCC.",
+        )
+    odd = [item for item in slices if not _BUCKET_FILE_ID.match(item.file_id)]
+    if odd:
+        yield Problem(
+            "file-groups-without-bucket",
+            "Some file groups do not belong to a bucket",
+            f"{len(odd)} of {len(slices)}, such as {odd[0].file_id} in partition '{odd[0].partition}'",
+            "They were written without the bucket index (Hudi #5116, #11875); an audit lists them.",
+        )
+        return
+    counts = Counter((item.partition, item.file_id[:8]) for item in slices)
+    twice = [key for key, count in counts.items() if count > 1]
+    if twice:
+        partition, bucket = twice[0]
+        yield Problem(
+            "several-file-groups-per-bucket",
+            "Some buckets have several file groups",
+            f"{len(twice)} buckets, such as {int(bucket)} in partition '{partition}'",
+            "Hudi's writers fail on these as well (#7216, #9303); an audit lists them.",
+        )
+    yield from _of_schemas(slices)
+
+
+def _of_schemas(slices: Sequence[FileSlice]) -> Iterator[Problem]:
+    """Looks at the oldest and the newest base file; each task looks at its own again."""
+    files = sorted({item.base_file for item in slices if item.base_file}, key=lambda name: name.rsplit("_", 1)[-1])
+    for name in dict.fromkeys(files[:1] + files[-1:]):
+        if not is_supported(name):
+            continue
+        path = local_path(name)
+        with pq.ParquetFile(path) as reader:
+            try:
+                parquet_layout.require_reproducible(parquet_layout.of_file(reader), reader.schema, path.name)
+            except RefusedError as error:
+                yield error.problem()
+                return
+
+
+def _of_writers(table: HudiTable) -> Iterator[Problem]:
+    """Only writers of Hudi 1.1 and later follow a hashing config; tables of version 9 can have no older ones."""
+    declared = table.declared
+    if declared.writers_stopped or table.version >= 9:
+        return
+    version = declared.writers_hudi_version
+    if version is None or _numbers(version) < (1, 1):
+        yield Problem(
+            "writers-too-old",
+            "Writers older than Hudi 1.1 would go on with the old number of buckets, and duplicate rows",
+            f"table version {table.version}, writers declared: {version or 'none'}",
+            'PATCH the table with `{"writers": {"hudi_version": "1.2.0"}}` or `{"writers": {"stopped": true}}`.',
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])

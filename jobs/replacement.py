@@ -1,0 +1,241 @@
+"""Replaces file groups by rewritten ones in one replacecommit, and never makes a writer's batch fail.
+
+Splitting takes long and writers go on meanwhile, so the files are rewritten without the lock as of a set of slices, and
+again where the slices changed (catch-up). Only the last step takes the table's lock: with it held nothing can start or
+commit; if no write is in flight, what changed since the last round is rewritten right there, and the commit follows.
+Hudi's own conflict detection does not suffice: a writer that was in flight and creates a new partition or a new bucket
+would pass it, in the old layout (Hudi 1.2, `BucketIndexConcurrentFileWritesConflictResolutionStrategy`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jobs.errors import CommitLostError, CommitStateUnknownError, JobError, LeaseLostError, WritersActiveError
+from jobs.hudi import hashing_config
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
+
+if TYPE_CHECKING:
+    from jobs.hudi.table import FileSlice, HudiTable, Instant
+    from jobs.report import Report
+    from jobs.rewrite import WrittenFile
+
+logger = logging.getLogger(__name__)
+
+Rewriter = Callable[[str, Sequence["FileSlice"], Sequence["FileSlice"]], "list[WrittenFile]"]
+Key = tuple[str, str]
+
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How a replacement behaves beside writers.
+
+    `operation` is Hudi's `WriteOperationType`. `wait_seconds` bounds the wait for a moment without writes in flight, 0
+    means none. `under_lock_seconds` bounds the rewriting done while writers are kept waiting; more than that is done
+    before, in another round. `leave_out_changed`: slices that changed since the first round stay as they are.
+    """
+
+    operation: str
+    wait_seconds: float = 300.0
+    under_lock_seconds: float = 20.0
+    leave_out_changed: bool = False
+
+
+@dataclass
+class Replaced:
+    """What was committed: slices in, files out, and what it took. Times in seconds."""
+
+    instant: str
+    slices: list[FileSlice] = field(default_factory=list)
+    written: list[WrittenFile] = field(default_factory=list)
+    rounds: int = 0
+    rewritten_again: int = 0
+    left_out: int = 0
+    waited_seconds: float = 0.0
+    locked_seconds: float = 0.0
+
+    def measured(self) -> dict[str, Any]:
+        """For the job's result: counts, bytes, seconds."""
+        return {
+            "rows": sum(item.rows for item in self.written),
+            "file_groups": {"before": len(self.slices), "after": len(self.written)},
+            "files_read": sum(bool(item.base_file) + len(item.log_files) for item in self.slices),
+            "files_written": len(self.written),
+            "bytes_read": sum(item.bytes for item in self.slices),
+            "bytes_written": sum(item.bytes for item in self.written),
+            "rounds": self.rounds,
+            "rewritten_again": self.rewritten_again,
+            "left_out": self.left_out,
+            "waited_seconds": round(self.waited_seconds, 3),
+            "locked_seconds": round(self.locked_seconds, 3),
+        }
+
+
+class Replacement:
+    """One replacecommit, from its start to its completion or to the point where nothing of it is left.
+
+    `choose` picks from the table's slices those to replace; `rewrite(instant, chosen, all_slices)` writes the files;
+    `before_commit(instant)` runs with the lock held, right before the commit.
+    """
+
+    def __init__(
+        self,
+        table: HudiTable,
+        terms: Terms,
+        report: Report,
+        *,
+        owner: str,
+        choose: Callable[[list[FileSlice]], list[FileSlice]],
+        rewrite: Rewriter,
+        before_commit: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._table = table
+        self._terms = terms
+        self._report = report
+        self._lock = TableLock(table, owner)
+        self._choose = choose
+        self._rewrite = rewrite
+        self._before_commit = before_commit
+        self._done: dict[Key, tuple[FileSlice, list[WrittenFile]]] = {}
+        self._bytes_per_second = 0.0
+
+    def run(self) -> Replaced:
+        """Raises `WritersActiveError` when no quiet moment came, and whatever ended it; then nothing is left behind."""
+        self._table.reload()
+        with WriteClient(self._table, UNDER_OUR_LOCK) as client:
+            with self._lock.held(self._report.checkpoint):
+                instant = client.start_replacement(self._terms.operation)
+            outcome = Replaced(instant)
+            try:
+                self._report.instant(instant)
+                client.begin_replacement(instant)
+                self._round(outcome, "splitting")
+                self._catch_up(outcome)
+                self._commit(client, outcome)
+            except LeaseLostError:
+                # Another attempt is at work and deals with our instant; whatever we wrote now could hit its files.
+                raise
+            except BaseException:
+                self._abort(client, instant)
+                raise
+            return outcome
+
+    def _catch_up(self, outcome: Replaced) -> None:
+        """Rewrites what changed, round after round, until what is left is little enough to be done under the lock."""
+        while self._seconds_for(changed := self._changed()[0]) > self._terms.under_lock_seconds:
+            if self._terms.leave_out_changed:
+                return
+            before = sum(item.bytes for item in changed)
+            self._round(outcome, f"catching up, round {outcome.rounds}")
+            if sum(item.bytes for item in self._changed()[0]) >= before:
+                raise WritersActiveError("Writers change the table faster than it can be rewritten.")
+
+    def _commit(self, client: WriteClient, outcome: Replaced) -> None:
+        waiting_since = time.monotonic()
+        deadline = waiting_since + self._terms.wait_seconds
+        self._report.step("waiting for writers to finish")
+        while True:
+            self._report.checkpoint()
+            in_flight = self._in_flight(client, outcome.instant)
+            if not in_flight:
+                with self._lock.held(self._report.checkpoint):
+                    locked_since = time.monotonic()
+                    in_flight = self._in_flight(client, outcome.instant)
+                    if not in_flight and self._seconds_for(self._changed()[0]) <= self._terms.under_lock_seconds:
+                        outcome.waited_seconds = locked_since - waiting_since
+                        self._commit_under_lock(client, outcome)
+                        outcome.locked_seconds = time.monotonic() - locked_since
+                        return
+            if time.monotonic() >= deadline:
+                names = ", ".join(f"{item.requested} ({item.action})" for item in in_flight) or "too much changed"
+                raise WritersActiveError(f"After {self._terms.wait_seconds:.0f} s still in flight: {names}.")
+            if in_flight:
+                time.sleep(POLL_SECONDS)
+            else:
+                self._catch_up(outcome)
+
+    def _commit_under_lock(self, client: WriteClient, outcome: Replaced) -> None:
+        self._round(outcome, "committing")
+        outcome.slices = [done for done, _ in self._done.values()]
+        outcome.written = [item for _, written in self._done.values() for item in written]
+        if not outcome.slices:
+            raise WritersActiveError("Writers changed every file group meanwhile, so none was replaced.")
+        if self._table.state_of(outcome.instant) != "INFLIGHT":
+            raise CommitLostError(f"instant {outcome.instant}")
+        self._report.checkpoint()
+        self._lock.verify()
+        self._before_commit(outcome.instant)
+        try:
+            client.commit_replacement(outcome.instant, outcome.written, outcome.slices)
+        except JobError as error:
+            if self._table.state_of(outcome.instant) != "COMPLETED":
+                raise
+            logger.warning("the commit landed although Hudi reported an error after it: %s", error.detail)
+        if self._table.state_of(outcome.instant) != "COMPLETED":
+            raise CommitStateUnknownError(f"instant {outcome.instant}")
+
+    def _round(self, outcome: Replaced, step: str) -> None:
+        """Rewrites the slices that are new or changed since they were rewritten; forgets those that are gone."""
+        todo, current = self._changed()
+        keys = {item.key for item in current}
+        self._done = {key: value for key, value in self._done.items() if key in keys}
+        if outcome.rounds and self._terms.leave_out_changed:
+            for item in todo:
+                outcome.left_out += self._done.pop(item.key, None) is not None
+            todo = []
+        self._report.step(step, bytes_total=sum(item.bytes for item in todo))
+        if todo:
+            started = time.monotonic()
+            by_source: dict[Key, list[WrittenFile]] = {item.key: [] for item in todo}
+            for written in self._rewrite(outcome.instant, todo, self._all):
+                by_source[(written.partition, written.source)].append(written)
+            outcome.rewritten_again += sum(item.key in self._done for item in todo)
+            self._done |= {item.key: (item, by_source[item.key]) for item in todo}
+            elapsed = max(time.monotonic() - started, 0.001)
+            self._bytes_per_second = sum(item.bytes for item in todo) / elapsed
+        outcome.rounds += 1
+
+    def _changed(self) -> tuple[list[FileSlice], list[FileSlice]]:
+        """The chosen slices that are not done as they are now, and all chosen ones. Looks at the table afresh."""
+        self._table.reload()
+        self._all = self._table.file_slices()
+        current = self._choose(self._all)
+        todo = [item for item in current if item.key not in self._done or self._done[item.key][0] != item]
+        return todo, current
+
+    def _seconds_for(self, slices: Sequence[FileSlice]) -> float:
+        if not slices or self._terms.leave_out_changed:
+            return 0.0
+        return sum(item.bytes for item in slices) / max(self._bytes_per_second, 1.0)
+
+    def _in_flight(self, client: WriteClient, instant: str) -> list[Instant]:
+        """Others' pending instants; those of dead writers are rolled back first, as any writer would (LAZY)."""
+        pending = self._table.pending(without=instant)
+        dead = [item for item in pending if item.action in {"commit", "deltacommit"} and client.is_dead(item.requested)]
+        if dead:
+            with self._lock.held(self._report.checkpoint):
+                for item in dead:
+                    logger.warning("rolling back %s: its writer's heartbeat has expired", item.requested)
+                    client.rollback(item.requested)
+        return [item for item in pending if item not in dead]
+
+    def _abort(self, client: WriteClient, instant: str) -> None:
+        """Leaves no instant, no data file, no marker and no hashing config behind, unless the commit did land."""
+        try:
+            with self._lock.held(lambda: None):
+                self._table.reload()
+                if self._table.state_of(instant) in {"REQUESTED", "INFLIGHT"}:
+                    client.rollback(instant)
+                elif self._table.state_of(instant) is None:
+                    hashing_config.remove(self._table, instant)
+        except JobError:
+            # The first error says more; the next attempt, or any writer's clean, rolls the instant back.
+            logger.exception("could not roll back %s", instant)

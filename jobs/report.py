@@ -1,0 +1,48 @@
+"""How a running job tells about itself and hears that it must stop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Report(Protocol):
+    """Given to each job by the worker.
+
+    `step`, `instant` and `checkpoint` raise `CancelledError`, `TimedOutError` or `LeaseLostError` when the attempt must
+    end; so a job calls none of them where it must not be interrupted.
+    """
+
+    def step(self, name: str, *, bytes_total: int = 0) -> None:
+        """Begins a step of the protocol, such as `planning`; `bytes_total` is the input that it will read."""
+
+    def watch_bytes(self, count: Callable[[], int]) -> None:
+        """`count` tells, whenever it is asked, how many bytes of the step's input have been read."""
+
+    def instant(self, instant: str) -> None:
+        """Records an instant that the job has put on the timeline; returns when the service has stored it."""
+
+    def checkpoint(self) -> None:
+        """Returns at once while the attempt may go on."""
+
+
+class Silent:
+    """Tells nobody and never stops; for use without a service."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self.instants: list[str] = []
+
+    def step(self, name: str, *, bytes_total: int = 0) -> None:  # noqa: ARG002
+        self.steps.append(name)
+
+    def watch_bytes(self, count: Callable[[], int]) -> None:
+        pass
+
+    def instant(self, instant: str) -> None:
+        self.instants.append(instant)
+
+    def checkpoint(self) -> None:
+        pass

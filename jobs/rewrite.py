@@ -1,0 +1,260 @@
+"""The Arrow data plane: reads base files, routes or sorts their rows, writes base files that Hudi accepts.
+
+Runs inside Spark's Python workers and knows neither Spark nor the JVM. Rows are copied as they are, meta columns
+included (`_hoodie_commit_time` keeps incremental queries and time travel right); only `_hoodie_file_name` changes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jobs import bucket_hash, parquet_layout
+from jobs.contract import Problem
+from jobs.errors import RefusedError
+from jobs.space_curve import sort_indices
+from jobs.storage import local_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+    from jobs.parquet_layout import Layout
+
+RECORD_KEY, FILE_NAME, PARTITION_PATH = "_hoodie_record_key", "_hoodie_file_name", "_hoodie_partition_path"
+BATCH_ROWS = 65_536
+# Rows wait in memory until a row group of this many Arrow bytes (all children together) is worth writing.
+BUFFER_BYTES = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """What all tasks of one replacement have in common.
+
+    `hash_fields` are the index key fields. `sort_by` and `curve` (linear, zorder, hilbert) order the rows of each
+    output; without `sort_by` they keep their order. `codec` overrides the input's compression.
+    """
+
+    base_path: str
+    instant: str
+    hash_fields: tuple[str, ...]
+    sort_by: tuple[str, ...] = ()
+    curve: str = "linear"
+    codec: str | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file slice to rewrite: bucket `bucket` of `old` becomes the buckets `children`, counted modulo `new`."""
+
+    partition: str
+    file_id: str
+    bucket: int
+    new: int
+    children: tuple[int, ...]
+    base_file: str | None
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """One base file that was written. `source` is the file id of the slice that its rows come from."""
+
+    partition: str
+    source: str
+    file_id: str
+    file_name: str
+    rows: int
+    bytes: int
+
+
+def rewrite_base_file(
+    work: Rewrite, source: Source, token: str, progress: Callable[[int], None] | None = None
+) -> list[WrittenFile]:
+    """Rewrites a slice that has no log files, streaming. `progress` is told the bytes of input that were read.
+
+    `token` is Hudi's write token, unique for the task. Memory: one batch and at most `BUFFER_BYTES` of buffered rows;
+    the whole slice when it is sorted.
+    """
+    path = local_path(source.base_file or "")
+    with pq.ParquetFile(path) as reader:
+        layout = parquet_layout.of_file(reader, work.codec)
+        parquet_layout.require_reproducible(layout, reader.schema, path.name)
+        with Children(work, source, layout, token) as children:
+            for batch in reader.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
+                children.add(batch)
+            if progress:
+                progress(path.stat().st_size)
+            return children.close()
+
+
+def rewrite_merged_rows(
+    work: Rewrite, routes: Routes, layout: Layout, token: str, batches: Iterable[pa.RecordBatch]
+) -> Iterator[WrittenFile]:
+    """Rewrites slices whose rows Hudi has merged from base file and logs, as they come.
+
+    A task sees the rows of one slice (or of a few whole ones), and knows which by their hash: a slice of the table
+    that is not to be rewritten is passed over, a row that belongs to no slice at all raises `RefusedError`.
+    """
+    open_children: dict[tuple[str, int], Children] = {}
+    for batch in batches:
+        for key, rows in routes.split(batch, work.hash_fields):
+            if key not in open_children:
+                children = Children(work, routes.sources[key], layout, f"{token}{len(open_children)}")
+                open_children[key] = children
+            open_children[key].add(conformed(rows, layout.schema))
+    for children in open_children.values():
+        yield from children.close()
+
+
+@dataclass(frozen=True)
+class Routes:
+    """Finds the slice of a merged row. `old` is each partition's number of buckets before.
+
+    `sources` are the slices to rewrite by (partition path, bucket), `known` all slices that the table has.
+    """
+
+    sources: dict[tuple[str, int], Source]
+    known: frozenset[tuple[str, int]]
+    old: dict[str, int]
+
+    def split(
+        self, batch: pa.RecordBatch, hash_fields: tuple[str, ...]
+    ) -> Iterator[tuple[tuple[str, int], pa.RecordBatch]]:
+        codes = bucket_hash.hash_codes(batch.column(batch.schema.get_field_index(RECORD_KEY)), hash_fields)
+        paths = batch.column(batch.schema.get_field_index(PARTITION_PATH)).dictionary_encode()
+        for number, partition in enumerate(paths.dictionary.to_pylist()):
+            here = paths.indices.to_numpy(zero_copy_only=False) == number
+            if partition not in self.old:
+                continue
+            buckets = (codes & 0x7FFFFFFF) % self.old[partition]
+            for bucket in np.unique(buckets[here]).tolist():
+                key = (partition, bucket)
+                if key not in self.known:
+                    raise RefusedError([misplaced(partition, bucket)])
+                if key in self.sources:
+                    yield key, batch.filter(pa.array(here & (buckets == bucket)))
+
+
+class Children:
+    """The base files that one slice becomes, one for each child bucket, also where no row goes there.
+
+    All of them are written because only what a commit writes counts in Hudi's conflict detection.
+    """
+
+    def __init__(self, work: Rewrite, source: Source, layout: Layout, token: str) -> None:
+        self._work = work
+        self._source = source
+        self._outputs = [BaseFile(work, source, layout, bucket, token) for bucket in source.children]
+        self._by_bucket = dict(zip(source.children, self._outputs, strict=True))
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if len(self._outputs) == 1 and not self._work.hash_fields:
+            self._outputs[0].add(batch)
+            return
+        keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
+        buckets = bucket_hash.bucket_ids(keys, self._work.hash_fields, self._source.new)
+        routed = 0
+        for bucket, output in self._by_bucket.items():
+            mask = buckets == bucket
+            count = int(np.count_nonzero(mask))
+            if count == batch.num_rows:
+                output.add(batch)
+            elif count:
+                output.add(batch.filter(pa.array(mask)))
+            routed += count
+        if routed != batch.num_rows:
+            raise RefusedError([misplaced(self._source.partition, self._source.bucket)])
+
+    def close(self) -> list[WrittenFile]:
+        return [output.close() for output in self._outputs]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            for output in self._outputs:
+                output.abandon()
+
+
+class BaseFile:
+    """One base file being written, with the marker by which Hudi finds it when the instant is rolled back."""
+
+    def __init__(self, work: Rewrite, source: Source, layout: Layout, bucket: int, token: str) -> None:
+        self._work = work
+        self._source = source
+        self._layout = layout
+        self._buffer_bytes = BUFFER_BYTES // len(source.children)
+        # Hudi's own shape of a bucket's file id: eight digits, then the rest of a random UUID (BucketIdentifier).
+        self.file_id = f"{bucket:08d}{str(uuid.uuid4())[8:]}-0"
+        self.file_name = f"{self.file_id}_{token}_{work.instant}.parquet"
+        self._path = local_path(work.base_path) / source.partition / self.file_name
+        _create_marker(local_path(work.base_path), work.instant, source.partition, self.file_name)
+        self._writer = layout.writer(self._path)
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        self._rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        index = batch.schema.get_field_index(FILE_NAME)
+        names = pa.repeat(pa.scalar(self.file_name, batch.schema.field(index).type), batch.num_rows)
+        batch = batch.set_column(index, batch.schema.field(index), names)
+        self._waiting.append(batch)
+        self._waiting_bytes += batch.nbytes
+        self._rows += batch.num_rows
+        # Sorted output needs all rows at once.
+        if not self._work.sort_by and self._waiting_bytes >= self._buffer_bytes:
+            self._flush()
+
+    def close(self) -> WrittenFile:
+        self._flush()
+        self._writer.close()
+        size = self._path.stat().st_size
+        source = self._source
+        return WrittenFile(source.partition, source.file_id, self.file_id, self.file_name, self._rows, size)
+
+    def abandon(self) -> None:
+        """Leaves the file to Hudi: its marker says that it belongs to this instant."""
+        self._writer.close()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        table = pa.Table.from_batches(self._waiting).replace_schema_metadata(self._layout.schema.metadata)
+        self._waiting, self._waiting_bytes = [], 0
+        if self._work.sort_by:
+            table = table.take(sort_indices(table, self._work.sort_by, self._work.curve))
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+
+def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with the columns, the order and the types of `schema`; raises `ArrowInvalid` when values do not fit."""
+    columns = []
+    for field in schema:
+        column = batch.column(batch.schema.get_field_index(field.name))
+        columns.append(column if column.type == field.type else column.cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _create_marker(base_path: Path, instant: str, partition: str, file_name: str) -> None:
+    """Hudi's direct marker of a file to come (`DirectWriteMarkers`): without it, a rollback would miss the file."""
+    folder = base_path / ".hoodie" / ".temp" / instant / partition
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{file_name}.marker.CREATE").touch()
+
+
+def misplaced(partition: str, bucket: int) -> Problem:
+    return Problem(
+        "bucket-index-contradicted",
+        "Rows lie in files of another bucket than their keys say",
+        f"partition '{partition}', bucket {bucket}: a row's hash belongs to another bucket",
+        "Was the table written with another number of buckets, or other hash fields? An audit tells.",
+    )

@@ -1,0 +1,176 @@
+"""Runs the Arrow data plane on Spark: one task for each file slice, and no shuffle."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import TaskContext
+from pyspark.sql.functions import col
+
+from jobs import parquet_layout
+from jobs.contract import Problem
+from jobs.errors import RefusedError
+from jobs.hudi.jvm import translated
+from jobs.rewrite import (
+    BATCH_ROWS,
+    PARTITION_PATH,
+    Children,
+    Rewrite,
+    Routes,
+    Source,
+    WrittenFile,
+    misplaced,
+    rewrite_base_file,
+    rewrite_merged_rows,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from jobs.hudi.table import HudiTable
+    from jobs.parquet_layout import Layout
+    from jobs.report import Report
+
+_ROWS_OF_WRITTEN_FILES = (
+    "partition string, source string, file_id string, file_name string, rows bigint, bytes bigint, "
+    "refusal struct<type: string, title: string, detail: string, hint: string, retriable: boolean>"
+)
+
+# One task for each slice: slices with logs are never split, and these keep Spark from packing several into one task.
+_ONE_TASK_PER_SLICE = {"spark.sql.files.maxPartitionBytes": "1b", "spark.sql.files.openCostInBytes": "1b"}
+
+
+def rewrite_slices(
+    table: HudiTable, work: Rewrite, sources: Sequence[Source], routes: Routes, report: Report
+) -> list[WrittenFile]:
+    """Rewrites slices: those of one base file with pyarrow alone, those with logs from the rows that Hudi merges.
+
+    `routes` knows all slices of the table; of its `sources` only those count that are among `sources`.
+    """
+    plain = [source for source in sources if source.base_file]
+    merged = {(source.partition, source.bucket): source for source in sources if not source.base_file}
+    written = _rewrite_base_files(table, work, plain, report) if plain else []
+    if merged:
+        old = {partition: routes.old[partition] for partition, _ in merged}
+        written += _rewrite_merged(table, work, Routes(merged, routes.known, old))
+    return written
+
+
+def _rewrite_base_files(
+    table: HudiTable, work: Rewrite, sources: Sequence[Source], report: Report
+) -> list[WrittenFile]:
+    context = table.jvm.spark.sparkContext
+    bytes_read = context.accumulator(0)
+    report.watch_bytes(lambda: bytes_read.value)
+
+    def task(index: int, part: Iterable[Source]) -> Iterator[WrittenFile | Problem]:
+        for source in part:
+            try:
+                yield from rewrite_base_file(work, source, _token(index), bytes_read.add)
+            except RefusedError as error:
+                yield error.problem()
+
+    with translated("rewriting the base files"):
+        return _written(context.parallelize(sources, len(sources)).mapPartitionsWithIndex(task).collect())
+
+
+def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[WrittenFile]:
+    layout = _latest_layout(table, work.codec)
+    schema = _arrow_schema()
+
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        context = TaskContext.get()
+        token = _token(context.partitionId() if context else 0)
+        found: list[dict[str, Any]] = []
+        try:
+            found += (asdict(item) for item in rewrite_merged_rows(work, routes, layout, token, batches))
+        except RefusedError as error:
+            found.append({"refusal": error.problem().to_json()})
+        yield pa.RecordBatch.from_pylist(found, schema=schema)
+
+    with translated("rewriting the merged slices"):
+        collected = _merged_rows(table, sorted(routes.old)).mapInArrow(task, _ROWS_OF_WRITTEN_FILES).collect()
+    written = _written(
+        Problem(**row.refusal.asDict())
+        if row.refusal
+        else WrittenFile(row.partition, row.source, row.file_id, row.file_name, row.rows, row.bytes)
+        for row in collected
+    )
+    _require_one_task_per_slice(written)
+    # No task sees a row of a slice whose rows are all deleted; its children must be there all the same.
+    seen = {(item.partition, item.source) for item in written}
+    for source in routes.sources.values():
+        if (source.partition, source.file_id) not in seen:
+            written += Children(work, source, layout, "0-0-1").close()
+    return written
+
+
+def _merged_rows(table: HudiTable, partitions: Sequence[str]) -> DataFrame:
+    """The table's rows as a Hudi reader sees them (base files and logs merged), one Spark task for each slice."""
+    spark = table.jvm.spark.newSession()
+    for key, value in _ONE_TASK_PER_SLICE.items():
+        spark.conf.set(key, value)
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH_ROWS))
+    by_metadata = str("files" in table.metadata_partitions).lower()
+    frame = spark.read.format("hudi").option("hoodie.metadata.enable", by_metadata).load(table.base_path)
+    return frame.where(col(PARTITION_PATH).isin(list(partitions)))
+
+
+def _latest_layout(table: HudiTable, codec: str | None) -> Layout:
+    """The layout of base files with the table's latest schema, as Hudi's own converter makes it of the Avro schema.
+
+    Goes by way of an empty file, since that is the one form of a Parquet schema which both sides read.
+    """
+    jvm = table.jvm
+    with TemporaryDirectory() as folder, translated("converting the table's schema"):
+        path = f"{folder}/schema.parquet"
+        avro = jvm.hudi.common.table.TableSchemaResolver(table.meta).getTableSchema(True)
+        converters = jvm.java.org.apache.parquet.avro.HoodieAvroParquetSchemaConverter
+        message = converters.getAvroSchemaConverter(jvm.hadoop_conf).convert(avro)
+        target = jvm.java.org.apache.hadoop.fs.Path(f"file:{path}")
+        writer = jvm.java.org.apache.parquet.hadoop.ParquetFileWriter(jvm.hadoop_conf, message, target)
+        writer.start()
+        writer.end(jvm.map({}))
+        with pq.ParquetFile(path) as empty:
+            layout = parquet_layout.of_schema(empty, str(avro.toString()), codec)
+            parquet_layout.require_reproducible(layout, empty.schema, "the table's schema")
+            return layout
+
+
+def _require_one_task_per_slice(written: Iterable[WrittenFile]) -> None:
+    """Two tasks that wrote the same bucket: one of them found rows of it in another bucket's slice."""
+    seen: set[tuple[str, str]] = set()
+    for item in written:
+        key = (item.partition, item.file_id[:8])
+        if key in seen:
+            raise RefusedError([misplaced(item.partition, int(item.file_id[:8]))])
+        seen.add(key)
+
+
+def _written(found: Iterable[WrittenFile | Problem]) -> list[WrittenFile]:
+    items = list(found)
+    written = [item for item in items if isinstance(item, WrittenFile)]
+    refusals = [item for item in items if isinstance(item, Problem)]
+    if refusals:
+        raise RefusedError(list(dict.fromkeys(refusals)))
+    return written
+
+
+def _token(task: int) -> str:
+    """Hudi's write token `<task>-<stage>-<attempt>`; a retried task may repeat it, since file ids are unique."""
+    return f"{task}-0-0"
+
+
+def _arrow_schema() -> pa.Schema:
+    """`_ROWS_OF_WRITTEN_FILES` for Arrow."""
+    columns = [(name, pa.string()) for name in ("partition", "source", "file_id", "file_name")]
+    columns += [(name, pa.int64()) for name in ("rows", "bytes")]
+    refusal = [(name, pa.string()) for name in ("type", "title", "detail", "hint")] + [("retriable", pa.bool_())]
+    return pa.schema([*columns, ("refusal", pa.struct(refusal))])
