@@ -1,0 +1,194 @@
+"""The worker: a long-lived Spark driver that pulls jobs from the service over REST and runs them.
+
+It needs no database and no open port, so it runs wherever Spark runs. `groundskeeper worker --service URL` starts one;
+on a cluster, `spark-submit --packages <the Hudi bundle> jobs/worker.py --service URL` does the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+import httpx
+
+from jobs.attempt import Attempt
+from jobs.contract import VERSION, HeartbeatAnswer, Plan
+from jobs.errors import LeaseLostError
+from jobs.session import start_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from jobs.contract import Heartbeat, Result
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_MASTER = "local[2,4]"
+LEASE_WAIT_SECONDS = 15
+RETRY_SECONDS = 2.0
+GRACE_SECONDS = 20.0
+
+
+class Service:
+    """The service's worker protocol. Raises `OSError` when the service cannot be reached or answers improperly."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._http = httpx.Client(
+            base_url=url, headers=headers, timeout=httpx.Timeout(10, read=LEASE_WAIT_SECONDS + 10)
+        )
+
+    def lease(self, worker_id: str) -> tuple[Plan, float] | None:
+        """Waits a while for a job; returns its plan and for how many seconds each heartbeat extends the lease."""
+        body = {"worker_id": worker_id, "wait_seconds": LEASE_WAIT_SECONDS, "version": VERSION}
+        answer = self._post("/v1/worker/leases", body)
+        if answer.status_code == httpx.codes.NO_CONTENT:
+            return None
+        data = self._checked(answer).json()
+        return Plan.from_json(data["plan"]), float(data["lease_seconds"])
+
+    def heartbeat(self, job_id: str, heartbeat: Heartbeat) -> HeartbeatAnswer:
+        answer = self._checked(self._post(f"/v1/worker/leases/{job_id}/heartbeat", heartbeat.to_json()))
+        return HeartbeatAnswer(answer.json()["answer"])
+
+    def finish(self, job_id: str, attempt: int, result: Result) -> None:
+        """Raises `LeaseLostError` when another attempt holds the job."""
+        answer = self._post(f"/v1/worker/leases/{job_id}/result", {"attempt": attempt, "result": result.to_json()})
+        if answer.status_code == httpx.codes.CONFLICT:
+            raise LeaseLostError
+        self._checked(answer)
+
+    def _post(self, path: str, body: object) -> httpx.Response:
+        try:
+            return self._http.post(path, json=body)
+        except httpx.HTTPError as error:
+            raise ConnectionError(str(error) or type(error).__name__) from error
+
+    def _checked(self, answer: httpx.Response) -> httpx.Response:
+        if answer.is_success:
+            return answer
+        raise ConnectionError(f"{answer.request.url.path} answered {answer.status_code}: {answer.text[:200]}")
+
+
+class Worker:
+    """Runs up to `slots` jobs at once in one Spark session, each in a thread of its own."""
+
+    def __init__(self, service: Service, spark: SparkSession, slots: int) -> None:
+        self._service = service
+        self._spark = spark
+        self._id = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+        self._stopping = threading.Event()
+        self._slots = [threading.Thread(target=self._serve, name=f"slot {n}", daemon=True) for n in range(slots)]
+
+    def run(self) -> None:
+        """Serves until `stop`; then no job is taken any more, and those that run get a little time to end."""
+        for slot in self._slots:
+            slot.start()
+        while not self._stopping.wait(1.0):
+            if not all(slot.is_alive() for slot in self._slots):
+                raise RuntimeError("a slot of the worker has died, see the log")
+        deadline = time.monotonic() + GRACE_SECONDS
+        for slot in self._slots:
+            slot.join(max(0.0, deadline - time.monotonic()))
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def _serve(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.run_once()
+            except OSError as error:
+                if not self._stopping.is_set():
+                    logger.warning("the service cannot be reached, trying again: %s", error)
+                self._stopping.wait(RETRY_SECONDS)
+
+    def run_once(self) -> str:
+        """Takes one job, if there is one, and runs it to its end. Says what it did."""
+        leased = self._service.lease(self._id)
+        if leased is None:
+            return "no job"
+        plan, lease_seconds = leased
+        what = f"{plan.kind} of {plan.table.name} ({plan.job_id}, attempt {plan.attempt})"
+        logger.info("running %s", what)
+        attempt = Attempt(self._spark, plan, lease_seconds, lambda beat: self._service.heartbeat(plan.job_id, beat))
+        try:
+            result = attempt.run()
+            self._report(plan, result, lease_seconds)
+        except LeaseLostError:
+            logger.warning("lost the lease of %s; nothing is reported", what)
+            return f"lost {what}"
+        logger.info("%s: %s", what, result.outcome)
+        return f"{result.outcome} {what}"
+
+    def _report(self, plan: Plan, result: Result, lease_seconds: float) -> None:
+        """Keeps trying while the lease may still be ours; after that the timeline tells the next attempt."""
+        deadline = time.monotonic() + lease_seconds
+        while True:
+            try:
+                return self._service.finish(plan.job_id, plan.attempt, result)
+            except ConnectionError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(RETRY_SECONDS)
+
+
+def main(
+    service_url: str,
+    *,
+    token: str | None = None,
+    master: str = DEFAULT_MASTER,
+    slots: int = 1,
+    driver_memory: str = "2g",
+) -> int:
+    """Runs a worker until it is told to stop (SIGTERM, SIGINT). Returns the exit code."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for noisy in ("httpx", "py4j"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    _die_with_parent()
+    spark = start_session(master=master, app_name="groundskeeper worker", driver_memory=driver_memory)
+    _warm_up(spark)
+    worker = Worker(Service(service_url, token), spark, slots)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: worker.stop())
+    logger.info("ready: %d slots on %s, service %s", slots, master, service_url)
+    worker.run()
+    with contextlib.suppress(Exception):
+        spark.stop()
+    return 0
+
+
+def _warm_up(spark: SparkSession) -> None:
+    """The first job would otherwise pay for loading classes and for starting the Python workers."""
+    spark.sparkContext.parallelize(range(2), 2).map(lambda number: number).collect()
+
+
+def _die_with_parent() -> None:
+    """A local worker ends with the service that started it, also when that was killed and could not tell."""
+    parent = os.environ.get("GROUNDSKEEPER_PARENT_PID")
+    if parent is None:
+        return
+
+    def watch() -> None:
+        while os.getppid() == int(parent):
+            time.sleep(1.0)
+        logger.warning("the service that started this worker is gone")
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent watch", daemon=True).start()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--service", required=True, help="URL of the service, such as http://127.0.0.1:8080")
+    parser.add_argument("--slots", type=int, default=1, help="how many jobs may run at once")
+    arguments = parser.parse_args()
+    raise SystemExit(main(arguments.service, token=os.environ.get("GROUNDSKEEPER_WORKER_TOKEN"), slots=arguments.slots))
