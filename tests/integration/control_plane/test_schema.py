@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -13,9 +13,6 @@ from alembic.runtime.migration import MigrationContext
 from service.model.errors import DatabaseUnavailableError, SettingsError
 from service.store import migrate, schema
 from service.store.engine import open_engine, reading, writing
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_the_migrations_build_what_the_schema_says(engine: sa.Engine) -> None:

@@ -1,0 +1,81 @@
+"""If something in the background dies, the process ends with a message; a database that is away is waited for."""
+
+from __future__ import annotations
+
+import threading
+from random import Random
+from typing import TYPE_CHECKING
+
+import httpx
+
+from service.daemon.local_worker import LocalWorkers
+from service.daemon.process import Daemon, Tick, listen, url_of
+from service.flows.bell import Bell
+from service.model.errors import DatabaseUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+    from fastapi.testclient import TestClient
+
+
+def _run(client: TestClient, tick: Callable[[], object], on_ready: Callable[[Daemon, str], None]) -> int:
+    opened = listen("127.0.0.1", 0)
+    running: Daemon
+    running = Daemon(
+        client.app,  # type: ignore[arg-type]
+        opened,
+        bell=Bell(),
+        ticks=[Tick("tick", 0.05, tick)],
+        workers=LocalWorkers([], count=0, environment={}, rng=Random(1)),
+        on_ready=lambda: on_ready(running, url_of(opened)),
+    )
+    before = threading.excepthook
+    try:
+        return running.run()
+    finally:
+        threading.excepthook = before
+
+
+def test_a_tick_with_a_bug_ends_the_process(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError("a bug")
+
+    assert _run(client, broken, lambda _daemon, _url: None) == 1
+    assert "tick failed: a bug" in capsys.readouterr().err
+
+
+def test_a_thread_that_dies_ends_the_process(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
+    def start(_daemon: Daemon, _url: str) -> None:
+        def die() -> None:
+            raise ZeroDivisionError("a bug")
+
+        threading.Thread(target=die, name="poller").start()
+
+    assert _run(client, lambda: None, start) == 1
+    assert "poller died: a bug" in capsys.readouterr().err
+
+
+def test_a_tick_that_finds_the_database_away_tries_again(client: TestClient) -> None:
+    ticked = 0
+    done = threading.Event()
+
+    def away() -> None:
+        nonlocal ticked
+        ticked += 1
+        if ticked > 3:
+            done.set()
+            return
+        raise DatabaseUnavailableError("away")
+
+    def start(daemon: Daemon, url: str) -> None:
+        def watch() -> None:
+            assert done.wait(5)
+            assert httpx.get(f"{url}/healthz").status_code == 200
+            daemon.stop()
+
+        threading.Thread(target=watch).start()
+
+    assert _run(client, away, start) == 0
+    assert ticked > 3

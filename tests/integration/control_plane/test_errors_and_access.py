@@ -1,0 +1,230 @@
+"""What is the same for all calls: problem documents, tokens and roles, limits, the audit log, OpenAPI."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from service.api.app import create_app
+from service.model.token import Bearer, Role, Token, digest
+from service.store import tokens
+from service.store.engine import open_engine, writing
+
+if TYPE_CHECKING:
+    from service.api.deps import Parts
+
+MakeToken = Callable[[Role], dict[str, str]]
+
+
+def test_an_unknown_address_is_a_problem_document(client: TestClient) -> None:
+    for path in ("/v1/nothing", "/nothing", "/v1/tables/"):
+        answer = client.get(path)
+        assert answer.status_code == 404
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["type"] == "/problems/route-not-found"
+        assert answer.json()["instance"] == path
+
+
+def test_a_method_that_an_address_does_not_know_is_a_problem_document(client: TestClient) -> None:
+    answer = client.put("/v1/tables")
+    assert answer.status_code == 405
+    assert answer.json()["type"] == "/problems/method-not-allowed"
+    assert answer.headers["allow"]
+
+
+def test_an_unexpected_error_shows_nothing_of_its_inside(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:
+    answer = client.post("/v1/tables", json={"base_path": "/lake/broken"})
+    assert answer.status_code == 500
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["type"] == "/problems/internal-error"
+    assert "secret" not in answer.text
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_database_that_is_away_is_said_so(parts: Parts) -> None:
+    away = dataclasses.replace(parts, engine=open_engine("sqlite:////no/such/folder/x.db"))
+    with TestClient(create_app(away), base_url="http://127.0.0.1") as client:
+        for path in ("/v1/tables", "/readyz"):
+            answer = client.get(path)
+            assert (answer.status_code, answer.json()["type"]) == (503, "/problems/database-unavailable")
+        assert client.get("/healthz").json() == {"status": "ok"}
+
+
+def test_an_old_database_is_not_ready(parts: Parts, tmp_path: Any) -> None:
+    empty = dataclasses.replace(parts, engine=open_engine(f"sqlite:///{tmp_path}/empty.db"))
+    with TestClient(create_app(empty), base_url="http://127.0.0.1") as client:
+        answer = client.get("/readyz")
+        assert (answer.status_code, answer.json()["type"]) == (503, "/problems/not-ready")
+
+
+def test_a_type_of_problem_leads_to_its_explanation(client: TestClient) -> None:
+    problem = client.get("/v1/jobs/none").json()
+    explained = client.get(problem["type"]).json()
+    assert (explained["type"], explained["title"], explained["status"]) == ("job-not-found", problem["title"], 404)
+    assert client.get("/problems/none").status_code == 404
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_body_that_is_too_large_is_refused(parts: Parts, announced: bool) -> None:
+    small = dataclasses.replace(parts, max_request_bytes=1024)
+    body = json.dumps({"base_path": "/" + "x" * 2000}).encode()
+    content = body if announced else iter([body[:1000], body[1000:]])
+    with TestClient(create_app(small), base_url="http://127.0.0.1") as client:
+        answer = client.post("/v1/tables", content=content, headers={"content-type": "application/json"})
+        assert (answer.status_code, answer.json()["type"]) == (413, "/problems/request-too-large")
+        assert client.post("/v1/tables", json={"base_path": "/lake/a"}).status_code == 201
+
+
+def test_from_the_first_token_on_every_call_needs_one(client: TestClient, make_token: MakeToken) -> None:
+    assert client.get("/v1/tables").status_code == 200
+    headers = make_token(Role.READER)
+    answer = client.get("/v1/tables")
+    assert (answer.status_code, answer.json()["type"]) == (401, "/problems/unauthenticated")
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert client.get("/v1/tables", headers=headers).status_code == 200
+    assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("value", ["Bearer x", "Bearer gk_a_b", "Basic YTpi", "Bearer", "Bearer gk_\u00fc_x"])
+def test_a_wrong_token_is_refused(client: TestClient, make_token: MakeToken, value: str) -> None:
+    make_token(Role.ADMIN)
+    assert client.get("/v1/tables", headers={"Authorization": value.encode()}).status_code == 401
+
+
+def test_a_token_with_another_secret_or_that_was_revoked_is_refused(
+    client: TestClient, make_token: MakeToken, parts: Parts, clock: Any
+) -> None:
+    headers = make_token(Role.ADMIN)
+    assert client.get("/v1/tables", headers={"Authorization": headers["Authorization"] + "0"}).status_code == 401
+    bearer = Bearer.parse(headers["Authorization"].removeprefix("Bearer "))
+    assert bearer is not None
+    with writing(parts.engine) as connection:
+        tokens.revoke(connection, bearer.id, clock())
+    assert client.get("/v1/tables", headers=headers).status_code == 401
+    # The service that once had a token does not fall open when the last one is revoked.
+    assert client.get("/v1/tables").status_code == 401
+
+
+ALLOWED: list[tuple[str, str, dict[str, Any] | None, set[Role]]] = [
+    ("GET", "/v1/tables", None, {Role.READER, Role.OPERATOR, Role.ADMIN}),
+    ("GET", "/v1/jobs", None, {Role.READER, Role.OPERATOR, Role.ADMIN}),
+    ("POST", "/v1/tables/none/jobs", {"kind": "audit"}, {Role.OPERATOR, Role.ADMIN}),
+    ("POST", "/v1/jobs/none/cancel", None, {Role.OPERATOR, Role.ADMIN}),
+    ("POST", "/v1/tables", {"base_path": "/lake/broken"}, {Role.ADMIN}),
+    ("PATCH", "/v1/tables/none", {}, {Role.ADMIN}),
+    ("DELETE", "/v1/tables/none", None, {Role.ADMIN}),
+    ("POST", "/v1/worker/leases", {"worker_id": "w"}, {Role.WORKER}),
+    ("POST", "/v1/worker/leases/none/heartbeat", {"attempt": 1}, {Role.WORKER}),
+    ("POST", "/v1/worker/leases/none/result", {"attempt": 1, "result": {"outcome": "unknown"}}, {Role.WORKER}),
+]
+
+
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize(("method", "path", "body", "roles"), ALLOWED)
+def test_each_role_may_do_its_part_and_no_more(
+    client: TestClient,
+    make_token: MakeToken,
+    role: Role,
+    method: str,
+    path: str,
+    body: dict[str, Any] | None,
+    roles: set[Role],
+) -> None:
+    answer = client.request(method, path, json=body, headers=make_token(role))
+    if role in roles:
+        # Whatever else is wrong with the call: it was let through.
+        kind = answer.json().get("type") if answer.content else None
+        assert kind not in ("/problems/forbidden", "/problems/unauthenticated")
+    else:
+        assert (answer.status_code, answer.json()["type"]) == (403, "/problems/forbidden")
+
+
+def test_every_call_below_v1_is_guarded(client: TestClient, make_token: MakeToken) -> None:
+    make_token(Role.ADMIN)
+    calls = [
+        (method.upper(), path)
+        for path, operations in client.get("/openapi.json").json()["paths"].items()
+        for method in operations
+        if path.startswith("/v1/")
+    ]
+    assert len(calls) >= 12
+    for method, path in calls:
+        assert client.request(method, path, json={"kind": "audit"}).status_code == 401, (method, path)
+
+
+def test_the_local_worker_has_a_token_that_is_in_no_database(parts: Parts, make_token: MakeToken, clock: Any) -> None:
+    bearer = Bearer.new()
+    local = Token(bearer.id, "local worker", Role.WORKER, digest(bearer.secret), clock())
+    with TestClient(create_app(dataclasses.replace(parts, local_worker=local)), base_url="http://127.0.0.1") as client:
+        headers = {"Authorization": f"Bearer {bearer}"}
+        for _ in range(2):  # Before there is any token, and after.
+            assert client.post("/v1/worker/leases", json={"worker_id": "w"}, headers=headers).status_code == 204
+            assert client.get("/v1/tables", headers=headers).status_code == 403
+            make_token(Role.READER)
+        wrong = {"Authorization": f"Bearer {bearer}0"}
+        assert client.post("/v1/worker/leases", json={"worker_id": "w"}, headers=wrong).status_code == 401
+
+
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Origin": "null"}])
+def test_an_open_service_refuses_other_peoples_web_pages(client: TestClient, headers: dict[str, str]) -> None:
+    answer = client.post("/v1/jobs/none/cancel", headers=headers)
+    assert (answer.status_code, answer.json()["type"]) == (403, "/problems/forbidden")
+
+
+def test_an_open_service_may_be_called_by_its_own_page(client: TestClient) -> None:
+    assert client.get("/v1/tables", headers={"Origin": "http://localhost:8080"}).status_code == 200
+
+
+def test_with_tokens_no_place_is_allowed_until_one_is_set(parts: Parts, make_token: MakeToken) -> None:
+    admin = make_token(Role.ADMIN)
+    with TestClient(create_app(parts), base_url="http://127.0.0.1") as client:
+        answer = client.post("/v1/tables", json={"base_path": "/lake/a"}, headers=admin)
+        assert (answer.status_code, answer.json()["type"]) == (403, "/problems/path-not-allowed")
+    set_up = dataclasses.replace(parts, allowed_roots=("/lake",))
+    with TestClient(create_app(set_up), base_url="http://127.0.0.1") as client:
+        assert client.post("/v1/tables", json={"base_path": "/lake/a"}, headers=admin).status_code == 201
+        assert client.post("/v1/tables", json={"base_path": "/etc/a"}, headers=admin).status_code == 403
+
+
+def test_what_changes_something_leaves_one_line_in_the_audit_log(
+    parts: Parts, make_token: MakeToken, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "groundskeeper.audit")
+    admin = make_token(Role.ADMIN)
+    app = create_app(dataclasses.replace(parts, allowed_roots=("/lake",)))
+    with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
+        client.get("/v1/tables", headers=admin)
+        client.post("/v1/tables", json={"base_path": "/lake/a", "hudi_options": {"password": "hush"}}, headers=admin)
+        client.post("/v1/tables", json={"base_path": "/lake/b"})
+        client.post("/v1/tables", json={"base_path": "/lake/broken"}, headers=admin)
+    lines = [json.loads(record.message) for record in caplog.records if record.name == "groundskeeper.audit"]
+    assert [(line["method"], line["path"], line["status"]) for line in lines] == [
+        ("POST", "/v1/tables", 201),
+        ("POST", "/v1/tables", 401),
+        ("POST", "/v1/tables", 500),
+    ]
+    assert lines[0]["who"].startswith("a admin (")
+    assert lines[1]["who"] is None
+    assert "hush" not in caplog.text
+    assert admin["Authorization"] not in caplog.text
+
+
+def test_the_api_describes_itself(client: TestClient) -> None:
+    document = client.get("/openapi.json").json()
+    ids = [operation["operationId"] for path in document["paths"].values() for operation in path.values()]
+    assert len(ids) == len(set(ids))
+    for path in document["paths"].values():
+        for operation in path.values():
+            assert operation["tags"]
+            assert operation["summary"]
+    assert "HTTPValidationError" not in json.dumps(document)
+    submit = document["paths"]["/v1/tables/{table_id}/jobs"]["post"]
+    assert set(submit["responses"]) >= {"200", "202", "401", "403", "404", "409", "422"}
+    assert "bucket_expansion" in submit["requestBody"]["content"]["application/json"]["examples"]
+    assert client.get("/docs").status_code == 200

@@ -1,0 +1,148 @@
+"""A waiting worker gets a job the moment there is one. On a real server, over real connections."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+import uvicorn
+
+from service.api.app import create_app
+from service.api.deps import Parts
+from service.model.clock import utc_now
+from service.store import migrate
+from service.store.engine import open_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import sqlalchemy as sa
+
+
+@pytest.fixture
+def live(engine: sa.Engine, examine: Any) -> Parts:
+    return Parts(engine=engine, examine=examine, clock=utc_now, rng=Random(1))
+
+
+@pytest.fixture
+def url(live: Parts) -> Iterator[str]:
+    yield from _served(live)
+
+
+def _served(parts: Parts) -> Iterator[str]:
+    opened = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(create_app(parts), log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
+    thread.start()
+    yield f"http://127.0.0.1:{opened.getsockname()[1]}"
+    parts.bell.close()
+    server.should_exit = True
+    thread.join(timeout=10)
+    assert not thread.is_alive()
+
+
+def lease(url: str, wait_seconds: float, timeout: float = 30) -> tuple[httpx.Response, float]:
+    """The answer, and when it came."""
+    answer = httpx.post(
+        f"{url}/v1/worker/leases", json={"worker_id": "w", "wait_seconds": wait_seconds}, timeout=timeout
+    )
+    return answer, time.monotonic()
+
+
+def table(url: str, path: str = "/lake/a") -> str:
+    return str(httpx.post(f"{url}/v1/tables", json={"base_path": path}).json()["id"])
+
+
+def submit(url: str, table_id: str, kind: str = "compaction", **more: Any) -> httpx.Response:
+    return httpx.post(f"{url}/v1/tables/{table_id}/jobs", json={"kind": kind, **more})
+
+
+def test_a_waiting_lease_is_answered_well_under_100_milliseconds_after_the_post(url: str) -> None:
+    table_id = table(url)
+    waits: list[float] = []
+    with ThreadPoolExecutor(1) as pool, httpx.Client() as client:
+        for _ in range(10):
+            waiting = pool.submit(lease, url, 10)
+            time.sleep(0.15)  # Long enough to be waiting, and at no fixed place between two looks.
+            before = time.monotonic()
+            client.post(f"{url}/v1/tables/{table_id}/jobs", json={"kind": "audit", "dry_run": True})
+            answer, came = waiting.result()
+            assert answer.status_code == 200
+            waits.append(came - before)
+    median = sorted(waits)[len(waits) // 2]
+    print(f"from POST to a leased job: median {median * 1000:.1f} ms, most {max(waits) * 1000:.1f} ms")
+    assert median < 0.1
+
+
+def test_without_a_job_the_call_ends_when_its_time_is_over(url: str) -> None:
+    before = time.monotonic()
+    answer, came = lease(url, 1.2)
+    assert answer.status_code == 204
+    assert 1.1 < came - before < 2.5
+    answer, came = lease(url, 0)
+    assert answer.status_code == 204
+
+
+def test_a_job_that_another_replica_queued_is_found_within_seconds(url: str, live: Parts, database: str) -> None:
+    table_id = table(url)
+    other_engine = open_engine(database)
+    assert migrate.is_at_head(other_engine)
+    other = dataclasses.replace(live, engine=other_engine, bell=type(live.bell)())
+    with ThreadPoolExecutor(1) as pool:
+        for other_url in _served(other):
+            waiting = pool.submit(lease, url, 10)
+            time.sleep(0.3)
+            before = time.monotonic()
+            assert submit(other_url, table_id).status_code == 202
+            answer, came = waiting.result()
+            assert answer.status_code == 200
+            assert came - before < 2
+    other_engine.dispose()
+
+
+def test_a_job_that_waited_for_another_of_its_table_starts_when_that_one_ends(url: str) -> None:
+    table_id = table(url)
+    submit(url, table_id, "compaction")
+    submit(url, table_id, "cleaning")
+    plan = lease(url, 0)[0].json()["plan"]
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(lease, url, 10)
+        time.sleep(0.2)
+        before = time.monotonic()
+        report = {"attempt": 1, "result": {"outcome": "succeeded"}}
+        httpx.post(f"{url}/v1/worker/leases/{plan['job_id']}/result", json=report)
+        answer, came = waiting.result()
+    assert answer.json()["plan"]["kind"] == "cleaning"
+    assert came - before < 0.5
+
+
+def test_a_worker_that_went_away_while_it_waited_gets_no_job(url: str) -> None:
+    table_id = table(url)
+    with pytest.raises(httpx.ReadTimeout):
+        lease(url, 10, timeout=0.3)
+    time.sleep(0.2)
+    job_id = submit(url, table_id).json()["id"]
+    time.sleep(0.3)
+    assert httpx.get(f"{url}/v1/jobs/{job_id}").json()["state"] == "queued"
+    assert lease(url, 0)[0].json()["plan"]["attempt"] == 1
+
+
+def test_a_service_that_stops_lets_nobody_wait_and_hands_out_nothing(url: str, live: Parts) -> None:
+    table_id = table(url)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(lease, url, 15)
+        time.sleep(0.2)
+        before = time.monotonic()
+        live.bell.close()
+        answer, came = waiting.result()
+    assert answer.status_code == 204
+    assert came - before < 1
+    submit(url, table_id)
+    assert lease(url, 1)[0].status_code == 204

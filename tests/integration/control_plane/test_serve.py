@@ -1,0 +1,258 @@
+"""`groundskeeper` as a process of its own: started, spoken to, stopped, killed."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from random import Random
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from service.daemon.local_worker import LocalWorkers
+from service.policy.backoff import BackOff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+GROUNDSKEEPER = [sys.executable, "-m", "service.cli"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """A command to its end, in an empty directory."""
+
+    def start(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*GROUNDSKEEPER, *arguments],
+            cwd=tmp_path,
+            env={**_clean(), **environment},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    return start
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
+    """The service in an empty directory, and its URL, when it says that it is ready."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str, **environment: str) -> tuple[subprocess.Popen[str], str]:
+        process = subprocess.Popen(
+            [*GROUNDSKEEPER, "serve", "--workers", "0", "--port", "0", *arguments],
+            cwd=tmp_path,
+            env={**_clean(), **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        match = re.search(r"ready at (http://\S+)", first)
+        assert match, first + (process.stderr.read() if process.stderr else "")
+        assert f"{match.group(1)}/docs" in process.stdout.readline()
+        return process, match.group(1)
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=10)
+
+
+def _clean() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if not key.startswith("GROUNDSKEEPER_")}
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_the_service_starts_answers_and_stops_when_asked(
+    serve: Callable[..., tuple[subprocess.Popen[str], str]], tmp_path: Path, stop: signal.Signals
+) -> None:
+    process, url = serve()
+    assert httpx.get(f"{url}/readyz").json() == {"status": "ok"}
+    assert (tmp_path / "groundskeeper.db").exists()
+    answer = httpx.post(f"{url}/v1/tables", json={"base_path": str(tmp_path)})
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/not-a-hudi-table")
+    # A worker that waits must not hold the service up.
+    waiting = threading.Thread(
+        target=lambda: httpx.post(f"{url}/v1/worker/leases", json={"worker_id": "w", "wait_seconds": 20}, timeout=30)
+    )
+    waiting.start()
+    time.sleep(0.3)
+    before = time.monotonic()
+    process.send_signal(stop)
+    _, err = process.communicate(timeout=15)
+    assert time.monotonic() - before < 5
+    assert process.returncode == 0
+    assert "Traceback" not in err
+    waiting.join(timeout=5)
+
+
+def test_killed_and_started_again_the_service_still_has_its_jobs(
+    serve: Callable[..., tuple[subprocess.Popen[str], str]], tmp_path: Path
+) -> None:
+    process, url = serve()
+    process.kill()
+    process.wait()
+    _, url = serve()
+    assert httpx.get(f"{url}/v1/tables").status_code == 200
+
+
+def test_a_lease_that_ran_out_is_recovered_by_the_tick(
+    serve: Callable[..., tuple[subprocess.Popen[str], str]], tmp_path: Path
+) -> None:
+    from jobs.contract import JobKind
+    from service.model.clock import utc_now
+    from service.model.job import Job
+    from service.model.registration import Registration
+    from service.store import jobs, migrate, tables
+    from service.store.engine import open_engine, writing
+
+    engine = open_engine(f"sqlite:///{tmp_path}/groundskeeper.db")
+    migrate.upgrade(engine)
+    now = utc_now()
+    with writing(engine) as connection:
+        tables.register(connection, Registration("tbl_1", "/lake/a", "a", now, now))
+        jobs.submit(connection, Job("job_1", "tbl_1", JobKind.AUDIT, now, now))
+    _, url = serve(GROUNDSKEEPER_LEASE_SECONDS="1", GROUNDSKEEPER_RECOVER_SECONDS="0.2")
+    lease = {"worker_id": "w", "wait_seconds": 5}
+    assert httpx.post(f"{url}/v1/worker/leases", json=lease).json()["plan"]["attempt"] == 1
+    # Nobody beats; the waiting call gets the job when it was taken back.
+    assert httpx.post(f"{url}/v1/worker/leases", json=lease, timeout=10).json()["plan"]["attempt"] == 2
+    engine.dispose()
+
+
+def test_an_address_that_is_taken_is_one_line_and_exit_code_2(
+    run: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ended = run("serve", "--workers", "0", "--port", str(taken.getsockname()[1]))
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("groundskeeper: ")
+    assert len(ended.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "words"),
+    [
+        (("serve", "--host", "0.0.0.0"), {}, "token create"),
+        (("serve", "--database", "mysql://x"), {}, "Use SQLite or PostgreSQL"),
+        (("migrate", "--database", "sqlite:////no/such/folder/x.db"), {}, "GROUNDSKEEPER_DATABASE"),
+        (("serve",), {"GROUNDSKEEPER_PORT": "many"}, "GROUNDSKEEPER_PORT"),
+        (("token", "revoke", "none"), {}, "token list"),
+    ],
+)
+def test_what_a_person_can_mend_is_one_line_and_exit_code_2(
+    run: Callable[..., subprocess.CompletedProcess[str]],
+    arguments: tuple[str, ...],
+    environment: dict[str, str],
+    words: str,
+) -> None:
+    ended = run(*arguments, **environment)
+    assert ended.returncode == 2
+    assert words in ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1
+
+
+def test_tokens_are_made_shown_once_listed_and_revoked(
+    run: Callable[..., subprocess.CompletedProcess[str]],
+    serve: Callable[..., tuple[subprocess.Popen[str], str]],
+    tmp_path: Path,
+) -> None:
+    made = run("token", "create", "--role", "admin", "--name", "Ada")
+    bearer = made.stdout.strip()
+    assert re.fullmatch(r"gk_[0-9a-f]+_[0-9a-f]{64}", bearer)
+    listed = run("token", "list").stdout
+    assert "Ada" in listed
+    assert bearer.split("_")[2] not in listed
+    assert bearer.split("_")[2].encode() not in (tmp_path / "groundskeeper.db").read_bytes()
+
+    _, url = serve("--host", "0.0.0.0")
+    assert httpx.get(f"{url}/v1/tables").status_code == 401
+    headers = {"Authorization": f"Bearer {bearer}"}
+    assert httpx.get(f"{url}/v1/tables", headers=headers).status_code == 200
+    assert run("token", "revoke", bearer.split("_")[1]).returncode == 0
+    assert httpx.get(f"{url}/v1/tables", headers=headers).status_code == 401
+
+
+def test_the_version_is_shown(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    assert run("--version").stdout.startswith("groundskeeper ")
+
+
+def test_migrate_says_where_the_database_is(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    assert "revision" in run("migrate").stdout
+
+
+def _workers(code: str, count: int = 1) -> LocalWorkers:
+    return LocalWorkers(
+        [sys.executable, "-c", code],
+        count=count,
+        environment={"GROUNDSKEEPER_WORKER_TOKEN": "gk_a_b"},
+        rng=Random(1),
+        backoff=BackOff(first=0.05, most=0.2),
+    )
+
+
+def _eventually(holds: Callable[[], bool], seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if holds():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_local_worker_that_dies_is_started_again_and_knows_its_parent(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    workers = _workers(
+        "import os, pathlib\n"
+        f"with open({str(seen)!r}, 'a') as f:\n"
+        "    print(os.environ['GROUNDSKEEPER_PARENT_PID'], os.environ['GROUNDSKEEPER_WORKER_TOKEN'], file=f)\n"
+        "raise SystemExit(3)"
+    )
+    workers.start(on_death=pytest.fail)
+    assert _eventually(lambda: seen.exists() and len(seen.read_text().splitlines()) >= 3)
+    workers.stop()
+    assert set(seen.read_text().splitlines()) == {f"{os.getpid()} gk_a_b"}
+    count = len(seen.read_text().splitlines())
+    time.sleep(0.5)
+    assert len(seen.read_text().splitlines()) == count
+
+
+def test_local_workers_are_asked_to_stop_and_do(tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib, signal, sys, time\n"
+        f"folder = pathlib.Path({str(tmp_path)!r})\n"
+        "def end(*_):\n"
+        "    (folder / f'{os.getpid()}.ended').touch()\n"
+        "    sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        "(folder / f'{os.getpid()}.started').touch()\n"
+        "time.sleep(60)"
+    )
+    workers = _workers(code, count=2)
+    workers.start(on_death=pytest.fail)
+    assert _eventually(lambda: len(list(tmp_path.glob("*.started"))) == 2)
+    workers.stop()
+    assert len(list(tmp_path.glob("*.ended"))) == 2
+
+
+def test_a_worker_that_cannot_be_started_is_told() -> None:
+    told: list[str] = []
+    workers = LocalWorkers(["/no/such/program"], count=1, environment={}, rng=Random(1))
+    workers.start(on_death=told.append)
+    assert _eventually(lambda: bool(told))
+    assert "cannot be started" in told[0]
+    workers.stop()

@@ -1,0 +1,186 @@
+"""/v1/tables over HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from fastapi.testclient import TestClient
+
+
+def test_a_table_is_registered_and_shown(client: TestClient, examine: Any) -> None:
+    answer = client.post(
+        "/v1/tables",
+        json={
+            "base_path": "/lake/orders/",
+            "index": {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]},
+            "lock": {"provider": "zookeeper", "options": {"hoodie.write.lock.zookeeper.url": "zk"}},
+            "writers": {"hudi_version": "1.2.0"},
+        },
+    )
+    assert answer.status_code == 201
+    table = answer.json()
+    assert table["base_path"] == "/lake/orders"
+    assert table["name"] == "orders"
+    assert table["index"] == {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]}
+    assert table["lock"]["provider"] == "zookeeper"
+    assert table["writers"] == {"hudi_version": "1.2.0", "stopped": False}
+    assert table["profile"]["type"] == "MERGE_ON_READ"
+    assert answer.headers["location"] == f"/v1/tables/{table['id']}"
+    assert client.get(answer.headers["location"]).json() == table
+    assert client.get("/v1/tables").json() == {"items": [table], "next_cursor": None}
+    # On loopback and without tokens every place is allowed.
+    assert examine.asked[0]["allowed_roots"] is None
+
+
+def test_secrets_are_stored_but_never_shown(client: TestClient) -> None:
+    options = {"fs.s3a.secret.key": "hush", "fs.s3a.endpoint": "http://s3"}
+    answer = client.post(
+        "/v1/tables",
+        json={
+            "base_path": "/lake/a",
+            "hudi_options": options,
+            "lock": {"provider": "org.example.Lock", "options": {"password": "hush"}},
+        },
+    )
+    assert answer.json()["hudi_options"] == {"fs.s3a.secret.key": "******", "fs.s3a.endpoint": "http://s3"}
+    table_id = answer.json()["id"]
+    shown = client.get(f"/v1/tables/{table_id}")
+    changed = client.patch(
+        f"/v1/tables/{table_id}", json={"hudi_options": {**shown.json()["hudi_options"], "more": "1"}}
+    )
+    job = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"})
+    for text in (answer.text, shown.text, changed.text, job.text, client.get("/v1/tables").text):
+        assert "hush" not in text
+    # The worker needs them, and a mask that is sent back has not replaced the secret.
+    plan = client.post("/v1/worker/leases", json={"worker_id": "w"}).json()["plan"]
+    assert plan["table"]["hudi_options"] == {**options, "more": "1"}
+    assert plan["table"]["lock"]["options"] == {"password": "hush"}
+
+
+def test_a_table_is_registered_once_whatever_the_spelling(client: TestClient, table_id: str) -> None:
+    answer = client.post("/v1/tables", json={"base_path": "/lake/orders/"})
+    assert answer.status_code == 409
+    assert answer.json()["type"] == "/problems/table-already-registered"
+    assert answer.json()["table_id"] == table_id
+
+
+def test_a_bucket_number_that_the_keys_contradict_is_refused_with_the_counts(client: TestClient, table_id: str) -> None:
+    index = {"num_buckets": 8, "hash_fields": ["id"]}
+    for answer in (
+        client.post("/v1/tables", json={"base_path": "/lake/other", "index": index}),
+        client.patch(f"/v1/tables/{table_id}", json={"index": index}),
+    ):
+        assert answer.status_code == 409
+        assert answer.json()["type"] == "/problems/bucket-index-contradicted"
+        assert (answer.json()["sampled"], answer.json()["contradicting"]) == (40, 37)
+    assert client.get(f"/v1/tables/{table_id}").json()["index"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "base_path"),
+        ({"base_path": ""}, "base_path"),
+        ({"base_path": "/a\0b"}, "base_path"),
+        ({"base_path": "/a", "bucket": 4}, "bucket"),
+        ({"base_path": "/a", "index": {"type": "bloom", "num_buckets": 1, "hash_fields": ["a"]}}, "index.type"),
+        ({"base_path": "/a", "index": {"num_buckets": 0, "hash_fields": ["a"]}}, "index.num_buckets"),
+        ({"base_path": "/a", "index": {"num_buckets": 1, "hash_fields": []}}, "index.hash_fields"),
+        ({"base_path": "/a", "lock": {"provider": "a lock"}}, "lock.provider"),
+        ({"base_path": "/a", "writers": {}}, "writers"),
+        ({"base_path": "/a", "writers": {"hudi_version": "1.2.0", "stopped": True}}, "writers"),
+        ({"base_path": "/a", "writers": {"hudi_version": "new"}}, "writers.hudi_version"),
+        ({"base_path": "/a", "hudi_options": {"a": 1}}, "hudi_options.a"),
+        ([], ""),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_listed_by_field(client: TestClient, body: Any, field: str) -> None:
+    answer = client.post("/v1/tables", json=body)
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert problem["type"] == "/problems/params-invalid"
+    assert [error["field"] for error in problem["errors"]] == [field]
+    assert problem["instance"] == "/v1/tables"
+    assert problem["hint"]
+
+
+def test_a_body_that_is_no_json_is_refused(client: TestClient) -> None:
+    answer = client.post("/v1/tables", content=b"{", headers={"content-type": "application/json"})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["message"] == "is not JSON"
+
+
+def test_only_the_members_that_are_sent_are_changed(client: TestClient, table_id: str, clock: Any) -> None:
+    url = f"/v1/tables/{table_id}"
+    clock.advance(5)
+    assert client.patch(url, json={"name": "sales", "writers": {"stopped": True}}).status_code == 200
+    table = client.patch(url, json={"lock": {"provider": "zookeeper"}}).json()
+    assert (table["name"], table["writers"]["stopped"], table["lock"]["provider"]) == ("sales", True, "zookeeper")
+    assert table["updated_at"] > table["created_at"]
+    reset = client.patch(url, json={"lock": None, "writers": None, "hudi_options": None}).json()
+    assert reset["lock"] == {"provider": "filesystem", "options": {}}
+    assert reset["writers"] == {"hudi_version": None, "stopped": False}
+    assert client.patch(url, json={"name": None}).status_code == 422
+    assert client.patch(url, json={"base_path": "/other"}).json()["errors"][0]["field"] == "base_path"
+    assert client.get(url).json() == reset
+
+
+def test_a_new_index_is_verified_before_it_is_taken_over(client: TestClient, table_id: str, examine: Any) -> None:
+    examine.asked.clear()
+    table = client.patch(f"/v1/tables/{table_id}", json={"index": {"num_buckets": 4, "hash_fields": ["id"]}}).json()
+    assert table["index"]["num_buckets"] == 4
+    assert [asked["location"] for asked in examine.asked] == ["/lake/orders"]
+    client.patch(f"/v1/tables/{table_id}", json={"name": "x"})
+    assert len(examine.asked) == 1
+
+
+def test_a_table_with_active_jobs_stays_registered(client: TestClient, table_id: str) -> None:
+    job = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "compaction", "dry_run": True}).json()
+    answer = client.delete(f"/v1/tables/{table_id}")
+    assert answer.status_code == 409
+    assert answer.json()["type"] == "/problems/table-busy"
+    assert answer.json()["job_ids"] == [job["id"]]
+    client.post(f"/v1/jobs/{job['id']}/cancel")
+    gone = client.delete(f"/v1/tables/{table_id}")
+    assert (gone.status_code, gone.content) == (204, b"")
+    assert client.get(f"/v1/tables/{table_id}").status_code == 404
+    assert client.get("/v1/jobs").json()["items"] == []
+    client.post("/v1/tables", json={"base_path": "/lake/orders"})
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/jobs")],
+)
+def test_a_table_that_is_not_registered_is_not_found(client: TestClient, method: str, path: str) -> None:
+    body = {"POST": {"kind": "audit"}, "PATCH": {"name": "x"}}.get(method)
+    answer = client.request(method, f"/v1/tables/tbl_none{path}", json=body)
+    assert answer.status_code == 404
+    assert answer.json()["type"] == "/problems/table-not-found"
+
+
+def test_tables_come_in_pages(client: TestClient, clock: Any) -> None:
+    for number in range(5):
+        clock.advance(1)
+        client.post("/v1/tables", json={"base_path": f"/lake/{number}"})
+    paths: list[str] = []
+    cursor = None
+    while True:
+        page = client.get("/v1/tables", params={"limit": 2, **({"cursor": cursor} if cursor else {})}).json()
+        paths += [table["base_path"] for table in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert paths == [f"/lake/{number}" for number in range(5)]
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=501", "limit=x", "cursor=garbage", "cursor=W10", "cursor=%00"])
+def test_a_page_that_cannot_be_is_refused(client: TestClient, query: str) -> None:
+    for path in ("/v1/tables", "/v1/jobs"):
+        answer = client.get(f"{path}?{query}")
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["field"] == query.split("=")[0]
