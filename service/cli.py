@@ -101,7 +101,15 @@ def serve(
         create_app(parts),
         listening,
         bell=bell,
-        ticks=[process.Tick("recover", chosen.recover_seconds, lambda: recover.run_once(engine, bell, utc_now))],
+        ticks=[
+            process.Tick(
+                "recover",
+                chosen.recover_seconds,
+                lambda: recover.run_once(engine, bell, utc_now),
+                # While the service was down no worker could keep its lease; each gets the time for a heartbeat.
+                first_after=chosen.lease_seconds / 2,
+            )
+        ],
         workers=local_worker.LocalWorkers(
             local_worker.command(url, master=chosen.master, slots=chosen.slots, driver_memory=chosen.driver_memory),
             count=chosen.workers,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -114,6 +115,31 @@ class LeaseRequest(BaseModel):
     wait_seconds: float = Field(0, ge=0, le=20, description="How long the call may wait for a job")
 
 
+def storable(value: Any) -> Any:
+    """`value` without what no database takes in JSON: NUL, half characters, numbers that are none.
+
+    A worker cannot choose what a JVM writes into an error, and must be able to get rid of its result.
+    """
+    match value:
+        case str():
+            return value.replace("\0", "").encode(errors="replace").decode()
+        case float() if not math.isfinite(value):
+            return None
+        case dict():
+            return {storable(key): storable(each) for key, each in value.items()}
+        case list():
+            return [storable(each) for each in value]
+        case _:
+            return value
+
+
+class _FromWorker(BaseModel):
+    @model_validator(mode="before")
+    @classmethod
+    def _make_storable(cls, data: Any) -> Any:
+        return storable(data)
+
+
 class ProgressIn(BaseModel):
     step: str
     tasks_done: int = 0
@@ -122,7 +148,7 @@ class ProgressIn(BaseModel):
     bytes_total: int = 0
 
 
-class HeartbeatIn(BaseModel):
+class HeartbeatIn(_FromWorker):
     attempt: int
     progress: ProgressIn | None = None
     instants: list[Word] = Field(default_factory=list)
@@ -143,7 +169,7 @@ class ResultIn(BaseModel):
     error: ProblemIn | None = None
 
 
-class ReportIn(BaseModel):
+class ReportIn(_FromWorker):
     attempt: int
     result: ResultIn
 

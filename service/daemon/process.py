@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -31,11 +32,12 @@ _GRACE_SECONDS = 10
 
 @dataclass(frozen=True)
 class Tick:
-    """Something that is done every so many seconds."""
+    """Something that is done every so many seconds, and first after `first_after` seconds if that is longer."""
 
     name: str
     seconds: float
     run_once: Callable[[], object]
+    first_after: float = 0.0
 
 
 class Daemon:
@@ -76,6 +78,7 @@ class Daemon:
                 "interval",
                 seconds=tick.seconds,
                 id=tick.name,
+                start_date=datetime.now(UTC) + timedelta(seconds=max(tick.seconds, tick.first_after)),
                 coalesce=True,
                 max_instances=1,
                 misfire_grace_time=None,

@@ -316,6 +316,11 @@ def test_jobs_are_listed_with_filters(
     assert second["next_cursor"] is None
 
 
+def test_ids_that_cannot_be_are_refused(client: TestClient) -> None:
+    for path in ("/v1/jobs/a%00b", "/v1/tables/a%00b", "/v1/jobs?table_id=%00", f"/v1/jobs/{'x' * 100}"):
+        assert client.get(path).status_code == 422, path
+
+
 def test_a_job_that_is_not_there_is_not_found(client: TestClient) -> None:
     for answer in (client.get("/v1/jobs/job_none"), client.post("/v1/jobs/job_none/cancel")):
         assert (answer.status_code, answer.json()["type"]) == (404, "/problems/job-not-found")
@@ -333,6 +338,25 @@ def test_a_newer_worker_may_say_more_than_the_service_knows(client: TestClient, 
     plan = worker.must_lease()
     beat = {"attempt": 1, "mood": "good", "progress": {"step": "x", "joules": 3}, "instants": []}
     assert client.post(f"/v1/worker/leases/{plan.job_id}/heartbeat", json=beat).json() == {"answer": "continue"}
+
+
+def test_a_result_with_what_no_database_takes_is_stored_without_it(
+    client: TestClient, worker: Worker, submit: Any
+) -> None:
+    job_id = submit().json()["id"]
+    worker.must_lease()
+    body = (
+        b'{"attempt": 1, "result": {"outcome": "failed",'
+        b' "details": {"a": NaN, "b": ["x\\u0000y", "\\ud800"], "c": 1.5},'
+        b' "error": {"type": "t", "title": "a\\u0000b"}}}'
+    )
+    answer = client.post(
+        f"/v1/worker/leases/{job_id}/result", content=body, headers={"content-type": "application/json"}
+    )
+    assert answer.status_code == 200
+    job = job_of(client, job_id)
+    assert job["result"] == {"a": None, "b": ["xy", "?"], "c": 1.5}
+    assert job["error"]["title"] == "ab"
 
 
 @pytest.mark.parametrize(

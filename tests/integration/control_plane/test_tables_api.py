@@ -108,6 +108,12 @@ def test_what_is_wrong_with_a_request_is_listed_by_field(client: TestClient, bod
     assert problem["hint"]
 
 
+def test_half_a_character_is_refused(client: TestClient) -> None:
+    body = b'{"base_path": "/lake/\\ud800"}'
+    answer = client.post("/v1/tables", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 422
+
+
 def test_a_body_that_is_no_json_is_refused(client: TestClient) -> None:
     answer = client.post("/v1/tables", content=b"{", headers={"content-type": "application/json"})
     assert answer.status_code == 422
