@@ -1,4 +1,4 @@
-"""One Spark session serves all tests that need real Hudi tables."""
+"""One Spark session serves all tests that need real Hudi tables, integration and acceptance alike."""
 
 from __future__ import annotations
 
