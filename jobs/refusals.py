@@ -36,19 +36,18 @@ def of_bucket_number(
     table: HudiTable, current: BucketRules, new: BucketRules, partitions: Sequence[str]
 ) -> list[Problem]:
     """An expansion must multiply: each partition's new number must be a multiple of its old one, and larger."""
-    problems = []
-    for partition in partitions:
-        before, after = current.buckets_of(partition), new.buckets_of(partition)
-        if after % before or after <= before:
-            problems.append(not_a_multiple(partition, before, after))
-    return problems[:10] + list(_of_writers(table))
+    numbers = {partition: (current.buckets_of(partition), new.buckets_of(partition)) for partition in partitions}
+    odd = [item for item, (before, after) in numbers.items() if after % before or after <= before]
+    problems = [not_a_multiple(odd[0], *numbers[odd[0]], others=len(odd) - 1)] if odd else []
+    return problems + list(_of_writers(table))
 
 
-def not_a_multiple(partition: str, before: int, after: int) -> Problem:
+def not_a_multiple(partition: str, before: int, after: int, others: int = 0) -> Problem:
+    more = f" (and so for {others} other partitions)" if others else ""
     return Problem(
         "num-buckets-not-a-multiple",
         "The new number of buckets is not a multiple of the present one",
-        f"partition '{partition}' has {before} buckets, {after} were asked for",
+        f"partition '{partition}' has {before} buckets, {after} were asked for{more}",
         f"Ask for {before * 2}, {before * 3} or {before * 4} buckets, or for a `factor`.",
     )
 

@@ -1,0 +1,38 @@
+"""Reads tables with hudi-rs, which shares no code with Hudi's Java or with ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from hudi import HudiTable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def rows_by_hudi_rs(base: Path | str) -> list[str]:
+    table = pa.Table.from_batches(HudiTable(str(base)).read())
+    return sorted(str(_plain(row)) for row in table.drop_columns(["_hoodie_file_name"]).to_pylist())
+
+
+def rows_by_spark(spark: SparkSession, base: Path | str) -> list[str]:
+    frame = spark.read.format("hudi").load(str(base)).drop("_hoodie_file_name")
+    return sorted(str(_plain(row.asDict(recursive=True))) for row in frame.collect())
+
+
+def _plain(value: Any) -> Any:
+    """One spelling for both: Arrow has maps as lists of pairs, Spark has binary as bytearray and times without zone."""
+    if isinstance(value, dict):
+        return sorted((key, _plain(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, tuple):
+        return tuple(_plain(item) for item in value)
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if hasattr(value, "tzinfo") and value.tzinfo is not None:
+        return value.replace(tzinfo=None)
+    return value

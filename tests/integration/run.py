@@ -1,0 +1,43 @@
+"""Runs one job in the test's own Spark session, as the worker would."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from jobs.attempt import RUN
+from jobs.contract import BucketIndex, JobKind, Plan, Result, Table
+from jobs.hudi.jvm import Jvm
+from jobs.hudi.table import HudiTable
+from jobs.report import Silent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from jobs.report import Report
+
+_numbers = count(1)
+
+
+def hudi_table(spark: SparkSession, base: Path | str, index: BucketIndex | None) -> HudiTable:
+    declared = Table(str(base), "test", index, writers_hudi_version="1.2.0")
+    return HudiTable(Jvm(spark), declared)
+
+
+def run_job(
+    spark: SparkSession,
+    base: Path | str,
+    kind: str,
+    params: dict[str, Any] | None = None,
+    *,
+    index: BucketIndex | None = BucketIndex(4, ("id",)),  # noqa: B008 - frozen
+    dry_run: bool = False,
+    report: Report | None = None,
+    **plan: Any,
+) -> Result:
+    table = hudi_table(spark, base, index)
+    plan.setdefault("job_id", f"job_{next(_numbers)}")
+    job = Plan(attempt=1, kind=JobKind(kind), table=table.declared, params=params or {}, dry_run=dry_run, **plan)
+    return RUN[job.kind](table, job, report or Silent())

@@ -1,0 +1,181 @@
+"""Each service on real tables of each shape: same rows afterwards, right buckets, and stale writers go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.contract import BucketIndex, Outcome
+from tests.integration import tables
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.run import run_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SHAPES = [
+    pytest.param(kind, version, partitioned, id=f"{kind[:1]}-v{version}-{'partitioned' if partitioned else 'flat'}")
+    for kind in ("MERGE_ON_READ", "COPY_ON_WRITE")
+    for version in (9, 6)
+    for partitioned in (True, False)
+]
+
+
+@pytest.mark.parametrize(("table_type", "version", "partitioned"), SHAPES)
+def test_all_services_one_after_the_other_keep_every_row_and_bucket(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int, partitioned: bool
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(
+        spark, base, table_type=table_type, version=version, partitioned=partitioned, updates=1
+    )
+    merge_on_read = table_type == "MERGE_ON_READ"
+
+    def proved(num_buckets: int) -> list[str]:
+        rows = tables.snapshot(spark, base)
+        assert tables.misplaced(spark, base, num_buckets) == 0
+        assert tables.duplicates(spark, base) == 0
+        assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+        audit = run_job(spark, base, "audit").details
+        assert audit["clean"], audit
+        assert audit["rows"] == len(rows)
+        return rows
+
+    before = proved(4)
+    assert len(before) == 600
+
+    # With logs still uncompacted: the split reads the merged rows.
+    expanded = run_job(spark, base, "bucket_expansion", {"num_buckets": 8})
+    assert expanded.outcome is Outcome.SUCCEEDED
+    assert expanded.details["buckets"] == [4, 8]
+    assert expanded.details["rows"] == 600
+    assert proved(8) == before
+
+    # The writer still says 4 buckets; Hudi must follow the hashing config.
+    tables.upsert(tables.rows(spark, 300, 700, ts=7), base, options)
+    before = proved(8)
+    assert len(before) == 700
+
+    if merge_on_read:
+        compacted = run_job(spark, base, "compaction")
+        assert len(compacted.instants) == 1
+        assert compacted.details["log_files"] > 0
+        assert proved(8) == before
+
+    clustered = run_job(spark, base, "clustering", {"sort_by": ["city", "fare"], "layout": "zorder"})
+    assert clustered.details["inside_buckets"] is True
+    assert proved(8) == before
+
+    cleaned = run_job(spark, base, "cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1})
+    assert cleaned.details["files_deleted"] > 0
+    assert cleaned.details["failed_deletes"] == 0
+    assert proved(8) == before
+
+    tables.upsert(tables.rows(spark, 0, 800, ts=9), base, options)
+    assert len(proved(8)) == 800
+
+
+@pytest.mark.parametrize("layout", ["linear", "zorder", "hilbert"])
+def test_a_table_without_bucket_index_is_clustered_by_hudi(spark: SparkSession, tmp_path: Path, layout: str) -> None:
+    base = tmp_path / "plain"
+    options = tables.write_table(spark, base, table_type="COPY_ON_WRITE", num_buckets=None)
+    before = tables.snapshot(spark, base)
+
+    result = run_job(spark, base, "clustering", {"sort_by": ["city", "fare"], "layout": layout}, index=None)
+
+    assert result.details["inside_buckets"] is False
+    assert len(result.instants) == 1
+    assert tables.snapshot(spark, base) == before
+    cities = [row.city for row in spark.read.format("hudi").load(str(base)).where("dt = '2026-01-01'").collect()]
+    if layout == "linear":
+        assert cities == sorted(cities)
+    tables.upsert(tables.rows(spark, 0, 700, ts=3), base, options)
+    assert tables.duplicates(spark, base) == 0
+
+
+def test_rows_are_in_order_inside_each_file_after_clustering_in_buckets(spark: SparkSession, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, table_type="COPY_ON_WRITE", count=2000)
+    instant = run_job(spark, base, "clustering", {"sort_by": ["city"]}).instants[0]
+    files = [path for path in base.glob("2026-*/*.parquet") if instant in path.name]
+    assert len(files) == 12
+    for path in files:
+        cities = pq.read_table(path, columns=["city"])["city"].to_pylist()
+        assert len(cities) > 100
+        assert cities == sorted(cities)
+
+
+def test_composite_keys_are_split_by_their_hash_fields(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "composite"
+    shape = {"record_key": "id,region", "hash_fields": "region,id", "table_type": "MERGE_ON_READ"}
+    options = tables.write_table(spark, base, updates=1, num_buckets=2, **shape)
+    before = tables.snapshot(spark, base)
+    index = BucketIndex(2, ("region", "id"))
+
+    run_job(spark, base, "bucket_expansion", {"factor": 3}, index=index)
+
+    assert tables.snapshot(spark, base) == before
+    assert tables.misplaced(spark, base, 6, "region,id") == 0
+    tables.upsert(tables.rows(spark, 0, 700, ts=5), base, options)
+    assert tables.misplaced(spark, base, 6, "region,id") == 0
+    assert tables.duplicates(spark, base) == 0
+
+
+def test_only_the_partitions_asked_for_get_more_buckets(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "skewed"
+    options = tables.write_table(spark, base, num_buckets=2)
+    before = tables.snapshot(spark, base)
+    index = BucketIndex(2, ("id",))
+
+    run_job(spark, base, "bucket_expansion", {"factor": 4, "partitions": ["2026-01-02"]}, index=index)
+    assert tables.snapshot(spark, base) == before
+    tables.upsert(tables.rows(spark, 0, 900, ts=5, partitions=4), base, options)
+    audit = run_job(spark, base, "audit", index=index).details
+    assert audit["clean"], audit
+    assert _buckets(base) == {"2026-01-01": 2, "2026-01-02": 8, "2026-01-03": 2, "2026-01-04": 2}
+
+    # Later the whole table: each partition by the same factor.
+    before = tables.snapshot(spark, base)
+    run_job(spark, base, "bucket_expansion", {"factor": 2}, index=index)
+    assert tables.snapshot(spark, base) == before
+    tables.upsert(tables.rows(spark, 0, 1000, ts=6, partitions=5), base, options)
+    audit = run_job(spark, base, "audit", index=index).details
+    assert audit["clean"], audit
+    assert audit["rows"] == tables.duplicates(spark, base) + len(tables.snapshot(spark, base))
+    run_job(spark, base, "cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2}, index=index)
+    assert _latest_buckets(spark, base) == {
+        "2026-01-01": 4, "2026-01-02": 16, "2026-01-03": 4, "2026-01-04": 4, "2026-01-05": 4,
+    }  # fmt: skip
+
+
+def test_the_audit_finds_what_a_writer_with_another_bucket_number_did(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "broken"
+    options = tables.write_table(spark, base, table_type="COPY_ON_WRITE", num_buckets=2)
+    tables.upsert(tables.rows(spark, 0, 600, ts=5), base, {**options, "hoodie.bucket.index.num.buckets": "4"})
+
+    audit = run_job(spark, base, "audit", index=BucketIndex(2, ("id",))).details
+
+    assert not audit["clean"]
+    assert audit["duplicates"] == tables.duplicates(spark, base) > 0
+    assert audit["misplaced"] == tables.misplaced(spark, base, 2) > 0
+
+
+def _buckets(base: Path) -> dict[str, int]:
+    """Partition -> highest bucket id of any file, plus one."""
+    found: dict[str, int] = {}
+    for path in base.glob("2026-*/*.parquet"):
+        found[path.parent.name] = max(found.get(path.parent.name, 0), int(path.name[:8]) + 1)
+    return found
+
+
+def _latest_buckets(spark: SparkSession, base: Path) -> dict[str, int]:
+    rows = spark.read.format("hudi").load(str(base)).select("_hoodie_partition_path", "_hoodie_file_name").collect()
+    found: dict[str, int] = {}
+    for partition, name in rows:
+        found[partition] = max(found.get(partition, 0), int(name[:8]) + 1)
+    return found
