@@ -10,6 +10,7 @@ from jobs.contract import BucketIndex, JobKind, Plan, Result, Table
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
 from jobs.report import Silent
+from tests.integration.tables import INDEX
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +33,7 @@ def run_job(
     kind: str,
     params: dict[str, Any] | None = None,
     *,
-    index: BucketIndex | None = BucketIndex(4, ("id",)),  # noqa: B008 - frozen
+    index: BucketIndex | None = INDEX,
     dry_run: bool = False,
     report: Report | None = None,
     **plan: Any,

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.contract import BucketIndex
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
+INDEX = BucketIndex(4, ("id",))
 LOCK = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.clean.failed.writes.policy": "LAZY",
@@ -123,3 +126,15 @@ def misplaced(spark: SparkSession, base: Path | str, num_buckets: int, hash_fiel
 def duplicates(spark: SparkSession, base: Path | str) -> int:
     keys = spark.read.format("hudi").load(str(base)).select("_hoodie_partition_path", "_hoodie_record_key")
     return keys.count() - keys.distinct().count()
+
+
+def left_behind(base: Path) -> list[str]:
+    """Files that belong to no completed instant: data files, markers, hashing configs; and a lock."""
+    timeline = base / ".hoodie" / "timeline"
+    completed = {path.name.split("_")[0] for path in timeline.glob("*_*")}
+    found = [path for path in base.glob("*/*.parquet") if path.stem.rsplit("_", 1)[-1] not in completed]
+    found += (base / ".hoodie" / ".temp").glob("*/**/*.marker.*")
+    configs = base / ".hoodie" / ".bucket_index" / "partition_bucket_index_meta" / "configs"
+    found += [path for path in configs.glob("[!.]*") if path.name.split(".")[0] not in completed | {"00000000000000"}]
+    found += [path for path in [base / ".hoodie" / "lock"] if path.exists()]
+    return sorted(str(path.relative_to(base)) for path in found)

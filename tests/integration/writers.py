@@ -1,0 +1,89 @@
+"""Writers that are at work while a service runs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from jobs.report import Silent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import pandas as pd
+    from pyspark.sql import DataFrame
+
+
+class HeldWriter:
+    """An upsert that has started (its instant is on the timeline) and goes on when it is let go."""
+
+    def __init__(self, frame: DataFrame, base: Path, options: dict[str, str], gate: Path) -> None:
+        self._gate = gate
+        self._base = base
+        self.error: Exception | None = None
+        path = str(gate)
+
+        def hold(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+            import time
+            from pathlib import Path
+
+            while not Path(path).exists():
+                time.sleep(0.05)
+            yield from batches
+
+        held = frame.coalesce(1).mapInPandas(hold, frame.schema)
+
+        def write() -> None:
+            try:
+                held.write.format("hudi").options(**options).mode("append").save(str(base))
+            except Exception as error:
+                self.error = error
+
+        self._thread = threading.Thread(target=write, daemon=True)
+
+    def start(self) -> HeldWriter:
+        before = self._pending()
+        self._thread.start()
+        deadline = time.monotonic() + 60
+        while self._pending() == before:
+            assert time.monotonic() < deadline, "the writer never started"
+            assert self._thread.is_alive(), self.error
+            time.sleep(0.05)
+        return self
+
+    def let_go(self) -> None:
+        self._gate.touch()
+
+    def let_go_after(self, seconds: float) -> None:
+        threading.Timer(seconds, self.let_go).start()
+
+    def finish(self) -> None:
+        """Waits for the end of the write, and fails if it failed."""
+        self.let_go()
+        self._thread.join(120)
+        assert not self._thread.is_alive()
+        assert self.error is None, self.error
+
+    def _pending(self) -> set[str]:
+        timeline = self._base / ".hoodie" / "timeline"
+        names = {path.name for path in timeline.iterdir() if not path.name.startswith(".") and path.is_file()}
+        completed = {name.split("_")[0] for name in names if "_" in name}
+        return {name.split(".")[0] for name in names} - completed - {name for name in names if "_" in name}
+
+
+class At(Silent):
+    """A report that does something when the job comes to a step, once; what it raises ends the job."""
+
+    def __init__(self, step: str, action: Callable[[], None]) -> None:
+        super().__init__()
+        self._at = step
+        self._action = action
+        self._done = False
+
+    def step(self, name: str, *, bytes_total: int = 0) -> None:
+        super().step(name, bytes_total=bytes_total)
+        if name.startswith(self._at) and not self._done:
+            self._done = True
+            self._action()
