@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from jobs.report import Report
     from jobs.rewrite import WrittenFile
 
-DEFAULT_WAIT_SECONDS = 300.0
-
 
 @dataclass(frozen=True)
 class Expansion:
@@ -78,10 +76,9 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
         routes = expansion.routes(chosen, everything)
         return rewrite_slices(table, work, list(routes.sources.values()), routes, report)
 
-    wait = float(plan.params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
     replaced = Replacement(
         table,
-        Terms("BUCKET_RESCALE", wait_seconds=0.0 if plan.params.get("on_active_writers") == "abort" else wait),
+        Terms.of("BUCKET_RESCALE", plan.params),
         report,
         owner=plan.job_id,
         choose=expansion.chosen,

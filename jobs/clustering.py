@@ -83,8 +83,7 @@ def _inside_buckets(
         routes = Routes(sources, known, {partition: rules.buckets_of(partition) for partition, _ in known})
         return rewrite_slices(table, work, list(sources.values()), routes, report)
 
-    wait = float(plan.params.get("wait_seconds", 300.0))
-    terms = Terms("CLUSTER", wait_seconds=wait, leave_out_changed=True)
+    terms = Terms.of("CLUSTER", plan.params, may_leave_out=True)
     replaced = Replacement(table, terms, report, owner=plan.job_id, choose=list, rewrite=rewrite).run()
     return Result(
         Outcome.SUCCEEDED, instants=(replaced.instant,), details={**replaced.measured(), "inside_buckets": True}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,8 @@ Rewriter = Callable[[str, Sequence["FileSlice"], Sequence["FileSlice"]], "list[W
 Key = tuple[str, str]
 
 POLL_SECONDS = 0.1
+DEFAULT_WAIT_SECONDS = 300.0
+DEFAULT_LOCK_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,25 @@ class Terms:
     """How a replacement behaves beside writers.
 
     `operation` is Hudi's `WriteOperationType`. `wait_seconds` bounds the wait for a moment without writes in flight, 0
-    means none. `under_lock_seconds` bounds the rewriting done while writers are kept waiting; more than that is done
-    before, in another round. `leave_out_changed`: slices that changed since the first round stay as they are.
+    means none. `lock_seconds` bounds the rewriting done while writers are kept waiting; more than that is done before,
+    in another round. `may_leave_out`: changed slices for which that time does not suffice may stay as they are.
     """
 
     operation: str
-    wait_seconds: float = 300.0
-    under_lock_seconds: float = 20.0
-    leave_out_changed: bool = False
+    wait_seconds: float = DEFAULT_WAIT_SECONDS
+    lock_seconds: float = DEFAULT_LOCK_SECONDS
+    may_leave_out: bool = False
+
+    @classmethod
+    def of(cls, operation: str, params: Mapping[str, Any], *, may_leave_out: bool = False) -> Terms:
+        """From a job's parameters `on_active_writers` (`wait` or `abort`), `wait_seconds` and `lock_seconds`."""
+        wait = float(params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
+        return cls(
+            operation,
+            wait_seconds=0.0 if params.get("on_active_writers") == "abort" else wait,
+            lock_seconds=float(params.get("lock_seconds", DEFAULT_LOCK_SECONDS)),
+            may_leave_out=may_leave_out,
+        )
 
 
 @dataclass
@@ -130,12 +143,12 @@ class Replacement:
 
     def _catch_up(self, outcome: Replaced) -> None:
         """Rewrites what changed, round after round, until what is left is little enough to be done under the lock."""
-        while self._seconds_for(changed := self._changed()[0]) > self._terms.under_lock_seconds:
-            if self._terms.leave_out_changed:
-                return
+        while self._seconds_for(changed := self._changed()[0]) > self._terms.lock_seconds:
             before = sum(item.bytes for item in changed)
             self._round(outcome, f"catching up, round {outcome.rounds}")
             if sum(item.bytes for item in self._changed()[0]) >= before:
+                if self._terms.may_leave_out:
+                    return
                 raise WritersActiveError("Writers change the table faster than it can be rewritten.")
 
     def _commit(self, client: WriteClient, outcome: Replaced) -> None:
@@ -149,7 +162,7 @@ class Replacement:
                 with self._lock.held(self._report.checkpoint):
                     locked_since = time.monotonic()
                     in_flight = self._in_flight(client, outcome.instant)
-                    if not in_flight and self._seconds_for(self._changed()[0]) <= self._terms.under_lock_seconds:
+                    if not in_flight and self._is_little(self._changed()[0]):
                         outcome.waited_seconds = locked_since - waiting_since
                         self._commit_under_lock(client, outcome)
                         outcome.locked_seconds = time.monotonic() - locked_since
@@ -163,7 +176,7 @@ class Replacement:
                 self._catch_up(outcome)
 
     def _commit_under_lock(self, client: WriteClient, outcome: Replaced) -> None:
-        self._round(outcome, "committing")
+        self._round(outcome, "committing", under_lock=True)
         outcome.slices = [done for done, _ in self._done.values()]
         outcome.written = [item for _, written in self._done.values() for item in written]
         if not outcome.slices:
@@ -182,15 +195,16 @@ class Replacement:
         if self._table.state_of(outcome.instant) != "COMPLETED":
             raise CommitStateUnknownError(f"instant {outcome.instant}")
 
-    def _round(self, outcome: Replaced, step: str) -> None:
+    def _round(self, outcome: Replaced, step: str, *, under_lock: bool = False) -> None:
         """Rewrites the slices that are new or changed since they were rewritten; forgets those that are gone."""
         todo, current = self._changed()
         keys = {item.key for item in current}
         self._done = {key: value for key, value in self._done.items() if key in keys}
-        if outcome.rounds and self._terms.leave_out_changed:
-            for item in todo:
+        if under_lock and self._terms.may_leave_out:
+            affordable = self._affordable(todo)
+            for item in set(todo) - set(affordable):
                 outcome.left_out += self._done.pop(item.key, None) is not None
-            todo = []
+            todo = affordable
         self._report.step(step, bytes_total=sum(item.bytes for item in todo))
         if todo:
             started = time.monotonic()
@@ -211,9 +225,21 @@ class Replacement:
         todo = [item for item in current if item.key not in self._done or self._done[item.key][0] != item]
         return todo, current
 
+    def _is_little(self, changed: Sequence[FileSlice]) -> bool:
+        """Whether the writers may be kept waiting for these slices (or for what of them is not left out)."""
+        return self._terms.may_leave_out or self._seconds_for(changed) <= self._terms.lock_seconds
+
+    def _affordable(self, changed: Sequence[FileSlice]) -> list[FileSlice]:
+        """As many of them as can be rewritten while writers wait, the smallest first."""
+        chosen: list[FileSlice] = []
+        for item in sorted(changed, key=lambda each: each.bytes):
+            if self._seconds_for([*chosen, item]) > self._terms.lock_seconds:
+                break
+            chosen.append(item)
+        return chosen
+
     def _seconds_for(self, slices: Sequence[FileSlice]) -> float:
-        if not slices or self._terms.leave_out_changed:
-            return 0.0
+        """A guess, from the speed of the last round."""
         return sum(item.bytes for item in slices) / max(self._bytes_per_second, 1.0)
 
     def _in_flight(self, client: WriteClient, instant: str) -> list[Instant]:

@@ -84,7 +84,7 @@ class Worker:
     def __init__(self, service: Service, spark: SparkSession, slots: int) -> None:
         self._service = service
         self._spark = spark
-        self._id = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+        self.id = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
         self._stopping = threading.Event()
         self._slots = [threading.Thread(target=self._serve, name=f"slot {n}", daemon=True) for n in range(slots)]
 
@@ -113,7 +113,7 @@ class Worker:
 
     def run_once(self) -> str:
         """Takes one job, if there is one, and runs it to its end. Says what it did."""
-        leased = self._service.lease(self._id)
+        leased = self._service.lease(self.id)
         if leased is None:
             return "no job"
         plan, lease_seconds = leased
@@ -159,7 +159,7 @@ def main(
     worker = Worker(Service(service_url, token), spark, slots)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: worker.stop())
-    logger.info("ready: %d slots on %s, service %s", slots, master, service_url)
+    logger.info("%s is ready: %d slots on %s, service %s", worker.id, slots, master, service_url)
     worker.run()
     with contextlib.suppress(Exception):
         spark.stop()

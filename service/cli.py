@@ -123,6 +123,18 @@ def serve(
 
 
 @app.command()
+def demo(
+    rows: Annotated[int, typer.Option(min=100, help="Rows that the writer starts with.")] = 20_000,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the service running at the end, to look around.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON, as the last line.")] = False,
+) -> None:
+    """Show everything once on a real Hudi table, beside a writer that never stops. Takes a few minutes."""
+    from service.demo import story
+
+    raise typer.Exit(story.run(rows=rows, keep=keep, as_json=as_json))
+
+
+@app.command()
 def migrate(database: Database = None) -> None:
     """Bring the database to this version's schema."""
     chosen = settings.load(database=database)

@@ -19,12 +19,24 @@ class CleaningParams(Request):
     retain: int = Field(10, ge=1, le=1_000_000, description="Commits, hours or file versions that are kept")
 
 
-class ClusteringParams(Request):
+class _BesideWriters(Request):
+    """How a job that replaces file groups gets along with writers; it never makes one of them fail."""
+
+    on_active_writers: Literal["wait", "abort"] = Field(
+        "wait", description="What to do while a write is in flight at the moment of the commit"
+    )
+    wait_seconds: int = Field(300, ge=0, le=86_400, description="How long to wait for such a moment")
+    lock_seconds: int = Field(
+        20, ge=0, le=600, description="How long writers may be kept waiting while what they changed is done again"
+    )
+
+
+class ClusteringParams(_BesideWriters):
     sort_by: Names = Field(description="Columns, the most important one first")
     layout: ClusteringLayout = ClusteringLayout.LINEAR
 
 
-class BucketExpansionParams(Request):
+class BucketExpansionParams(_BesideWriters):
     """Exactly one of `num_buckets` and `factor`."""
 
     num_buckets: int | None = Field(
@@ -32,10 +44,6 @@ class BucketExpansionParams(Request):
     )
     factor: int | None = Field(None, ge=2, le=8, description="The new number as a multiple of the present one")
     partitions: Names | None = Field(None, description="Exact partition paths. Default: the whole table")
-    on_active_writers: Literal["wait", "abort"] = Field(
-        "wait", description="What to do while a write is in flight at the moment of the commit"
-    )
-    wait_seconds: int = Field(300, ge=0, le=86_400, description="How long to wait for such a moment")
     codec: Literal["gzip", "snappy", "zstd"] | None = Field(
         None, description="Compression of the new files. Default: the table's"
     )

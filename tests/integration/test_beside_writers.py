@@ -95,17 +95,22 @@ def test_an_expansion_gives_up_and_leaves_nothing_when_a_writer_stays_in_flight(
     assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 700
 
 
-def test_clustering_leaves_out_what_writers_changed_meanwhile(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("lock_seconds", "left_out"), [(600, 0), (0, 4)])
+def test_clustering_does_again_or_leaves_out_what_writers_changed_meanwhile(
+    spark: SparkSession, tmp_path: Path, lock_seconds: int, left_out: int
+) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, table_type="COPY_ON_WRITE")
 
     def writer_commits() -> None:
         tables.upsert(tables.rows(spark, 0, 600, ts=5).where("dt = '2026-01-01'"), base, options)
 
-    result = run_job(spark, base, "clustering", {"sort_by": ["city"]}, report=At(WAITING, writer_commits))
+    params = {"sort_by": ["city"], "lock_seconds": lock_seconds}
+    result = run_job(spark, base, "clustering", params, report=At(WAITING, writer_commits))
 
-    assert result.details["left_out"] == 4
-    assert result.details["file_groups"] == {"before": 8, "after": 8}
+    assert result.details["left_out"] == left_out
+    assert result.details["rewritten_again"] == 4 - left_out
+    assert result.details["file_groups"] == {"before": 12 - left_out, "after": 12 - left_out}
     proved(spark, base, 4)
     assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 200
 

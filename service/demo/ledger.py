@@ -1,0 +1,84 @@
+"""What the demo's writer wrote and Hudi acknowledged: the model that the table must equal in the end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from hudi import HudiTable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Of every batch, each fourth of the old rows is changed in turn, and so many rows in a hundred are new.
+TURNS = 4
+GROWTH_PERCENT = 2
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One upsert: the rows `id % TURNS == number % TURNS` below `old` are changed, rows old..new-1 are added."""
+
+    number: int
+    old: int
+    new: int
+    error: str | None = None
+
+    @classmethod
+    def first(cls, rows: int) -> Batch:
+        return cls(number=0, old=0, new=rows)
+
+    def next(self) -> Batch:
+        return Batch(self.number + 1, self.new, self.new + max(1, self.new * GROWTH_PERCENT // 100))
+
+
+def append(path: Path, batch: Batch) -> None:
+    """Called after Hudi has acknowledged the batch, or has failed it (`error`)."""
+    with path.open("a") as file:
+        file.write(json.dumps(asdict(batch)) + "\n")
+
+
+def read(path: Path) -> list[Batch]:
+    if not path.exists():
+        return []
+    return [Batch(**json.loads(line)) for line in path.read_text().splitlines()]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`lost`: acknowledged rows that the table lacks or shows in an older version. `unknown`: rows nobody wrote."""
+
+    rows: int
+    lost: int
+    duplicates: int
+    unknown: int
+
+
+def compare(batches: list[Batch], base_path: Path) -> Comparison:
+    """Compares with the table as hudi-rs reads it, an implementation of Hudi that is independent of Spark's."""
+    expected = np.full(max(batch.new for batch in batches), -1, dtype=np.int64)
+    for batch in batches:
+        if batch.error is None:
+            expected[batch.number % TURNS : batch.old : TURNS] = batch.number
+            expected[batch.old : batch.new] = batch.number
+    table = pa.Table.from_batches(HudiTable(str(base_path)).read()).select(["id", "ts", "fare"])
+    ids = pc.cast(pc.utf8_slice_codeunits(table["id"], 1), pa.int64()).to_numpy()
+    versions, fares = table["ts"].to_numpy(), table["fare"].to_numpy()
+    right = (ids < len(expected)) & (fares == fare(ids, versions))
+    found = np.full(len(expected), -1, dtype=np.int64)
+    np.maximum.at(found, ids[right], versions[right])
+    return Comparison(
+        rows=table.num_rows,
+        lost=int(np.count_nonzero(found < expected)),
+        duplicates=table.num_rows - len(np.unique(ids)),
+        unknown=int(np.count_nonzero(~right)) + int(np.count_nonzero((found >= 0) & (expected < 0))),
+    )
+
+
+def fare(ids: np.ndarray, versions: np.ndarray) -> np.ndarray:
+    """A value that depends on both, so that a row made of two versions would be noticed."""
+    return np.asarray(ids * 2.5 + versions)

@@ -1,0 +1,82 @@
+"""The demo's two processes: the service with its worker, and the writer. Both end with the demo."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import httpx
+
+from service.demo import ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+START_SECONDS = 300.0
+
+
+class DemoFailedError(Exception):
+    """Something that the demo needs did not happen; the text says what, and where to look."""
+
+
+@contextmanager
+def service(folder: Path, port: int) -> Iterator[httpx.Client]:
+    """Runs `groundskeeper serve` on this port, with its database and log in `folder`."""
+    command = [sys.executable, "-m", "service.cli", "serve", "--port", str(port), "--workers", "1"]
+    environment = {**os.environ, "GROUNDSKEEPER_DATABASE": f"sqlite:///{folder / 'groundskeeper.db'}"}
+    with (
+        _running(command, folder / "service.log", environment) as process,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client,
+    ):
+        _wait_for("the service", process, folder / "service.log", lambda: _is_ready(client))
+        yield client
+
+
+@contextmanager
+def writer(folder: Path, base_path: Path, rows: int) -> Iterator[Path]:
+    """Runs the writer and waits for its first commit; gives its ledger. In the end it finishes its batch."""
+    ledger_path, stop, log = folder / "ledger.jsonl", folder / "stop", folder / "writer.log"
+    arguments = ["--base", base_path, "--ledger", ledger_path, "--stop", stop, "--rows", rows]
+    command = [sys.executable, "-m", "service.demo.writer", *map(str, arguments)]
+    with _running(command, log, dict(os.environ)) as process:
+        _wait_for("the writer", process, log, lambda: bool(ledger.read(ledger_path)))
+        try:
+            yield ledger_path
+        finally:
+            stop.touch()
+            process.wait(timeout=120)
+
+
+@contextmanager
+def _running(command: list[str], log: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, cwd=log.parent, env=environment)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _wait_for(what: str, process: subprocess.Popen[bytes], log: Path, is_there: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not is_there():
+        if process.poll() is not None or time.monotonic() > deadline:
+            last = "\n".join(log.read_text(errors="replace").splitlines()[-5:])
+            raise DemoFailedError(f"{what} did not start; its log {log} ends with:\n{last}")
+        time.sleep(0.2)
+
+
+def _is_ready(client: httpx.Client) -> bool:
+    try:
+        return client.get("/readyz").is_success
+    except httpx.TransportError:
+        return False

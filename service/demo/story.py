@@ -1,0 +1,219 @@
+"""What the demo does, step by step, and what it measures."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from service.demo import ledger, processes
+from service.demo.processes import DemoFailedError
+from service.demo.writer import NUM_BUCKETS
+
+if TYPE_CHECKING:
+    import httpx
+
+DELTA_COMMITS = 3
+EXPANDED = 8
+ENDED = {"succeeded", "failed", "cancelled"}
+
+
+@dataclass
+class Findings:
+    """The summary, as `--json` prints it. `jobs` are seconds from start to end of each."""
+
+    rows: int = 0
+    lost: int = 0
+    duplicates: int = 0
+    misplaced: int = 0
+    batches: int = 0
+    failed_batches: int = 0
+    buckets: list[int] = field(default_factory=list)
+    jobs: dict[str, float] = field(default_factory=dict)
+    is_clean: bool = False
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        wrong = self.lost + self.duplicates + self.misplaced + self.failed_batches
+        return self.is_clean and not wrong and self.buckets == [NUM_BUCKETS, EXPANDED]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "table": {
+                "rows": self.rows,
+                "lost": self.lost,
+                "duplicates": self.duplicates,
+                "misplaced": self.misplaced,
+                "buckets": self.buckets,
+            },
+            "writer": {"batches": self.batches, "failed": self.failed_batches},
+            "jobs": self.jobs,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def run(*, rows: int, keep: bool, as_json: bool) -> int:
+    """Plays the demo, and returns 0 only if the audit is clean and every row that the writer wrote is there."""
+    # Machines read stdout, people read the rest.
+    console = Console(stderr=as_json)
+    folder = Path(tempfile.mkdtemp(prefix="groundskeeper-demo-"))
+    try:
+        findings = _Demo(console, folder, rows, keep=keep).play()
+    except DemoFailedError as error:
+        console.print(f"[red]The demo failed:[/red] {error}")
+        findings = Findings()
+    _summarise(console, findings)
+    if as_json:
+        sys.stdout.write(json.dumps(findings.to_json()) + "\n")
+    return 0 if findings.ok else 1
+
+
+class _Demo:
+    def __init__(self, console: Console, folder: Path, rows: int, *, keep: bool) -> None:
+        self._console = console
+        self._folder = folder
+        self._rows = rows
+        self._keep = keep
+        self._base_path = folder / "trips"
+        self._findings = Findings()
+
+    def play(self) -> Findings:
+        started = time.monotonic()
+        with ExitStack() as stack:
+            port = _free_port()
+            self._say(f"Starting the service and a Spark worker; logs and table are in {self._folder}")
+            api = stack.enter_context(processes.service(self._folder, port))
+            self._say(f"Dashboard: [link]http://127.0.0.1:{port}/[/link]   API: http://127.0.0.1:{port}/docs")
+            self._say(f"Starting a writer: {self._rows:,} rows, merge-on-read, {NUM_BUCKETS} buckets, then upserts")
+            with processes.writer(self._folder, self._base_path, self._rows) as ledger_path:
+                table_id = self._register(api)
+                self._wait_for_delta_commits(ledger_path)
+                self._job(api, table_id, "compaction", {})
+                self._job(api, table_id, "cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 2})
+                self._job(api, table_id, "clustering", {"sort_by": ["city"], "layout": "linear"})
+                expansion = self._job(api, table_id, "bucket_expansion", {"num_buckets": EXPANDED})
+                self._findings.buckets = expansion["buckets"]
+                self._say(f"The writer goes on, and still says {NUM_BUCKETS} buckets")
+                self._wait_for_delta_commits(ledger_path)
+            audit = self._job(api, table_id, "audit", {})
+            self._judge(ledger.read(ledger_path), audit)
+            self._findings.seconds = time.monotonic() - started
+            if self._keep:
+                self._say("Press Ctrl-C to end the service.")
+                _sleep_until_interrupted()
+        return self._findings
+
+    def _register(self, api: httpx.Client) -> str:
+        index = {"type": "bucket", "num_buckets": NUM_BUCKETS, "hash_fields": ["id"]}
+        answer = api.post("/v1/tables", json={"base_path": str(self._base_path), "index": index})
+        if not answer.is_success:
+            raise DemoFailedError(f"the table could not be registered: {answer.text}")
+        checked = answer.json()["profile"]["bucket_layout"]["keys_checked"]
+        self._say(f"Registered the table; its {NUM_BUCKETS} buckets are verified on {checked} record keys")
+        return str(answer.json()["id"])
+
+    def _wait_for_delta_commits(self, path: Path) -> None:
+        seen = len(ledger.read(path))
+        with self._console.status(f"Waiting for {DELTA_COMMITS} more commits of the writer"):
+            deadline = time.monotonic() + processes.START_SECONDS
+            while len(ledger.read(path)) < seen + DELTA_COMMITS:
+                if time.monotonic() > deadline:
+                    raise DemoFailedError(f"the writer does not commit any more, see {self._folder / 'writer.log'}")
+                time.sleep(0.2)
+
+    def _job(self, api: httpx.Client, table_id: str, kind: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Submits a job, shows its progress, and returns its result."""
+        answer = api.post(f"/v1/tables/{table_id}/jobs", json={"kind": kind, "params": params})
+        if not answer.is_success:
+            raise DemoFailedError(f"the {kind} was not accepted: {answer.text}")
+        job: dict[str, Any] = answer.json()
+        bar = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(30), TimeElapsedColumn())
+        with Progress(*bar, console=self._console, transient=True) as progress:
+            shown = progress.add_task(kind, total=None)
+            while job["state"] not in ENDED:
+                time.sleep(0.2)
+                job = api.get(f"/v1/jobs/{job['id']}").json()
+                now = job["progress"] or {"step": job["state"], "tasks_done": 0, "tasks_total": 0}
+                total = now["tasks_total"] or None
+                progress.update(shown, description=f"{kind}: {now['step']}", completed=now["tasks_done"], total=total)
+        if job["state"] != "succeeded":
+            raise DemoFailedError(f"the {kind} {job['state']}: {job['error']}")
+        seconds = _seconds(job)
+        self._findings.jobs[kind] = seconds
+        self._say(f"[green]{kind.replace('_', ' ')}[/green] in {seconds:.1f} s: {_told(kind, job['result'])}")
+        result: dict[str, Any] = job["result"]
+        return result
+
+    def _judge(self, batches: list[ledger.Batch], audit: dict[str, Any]) -> None:
+        found = ledger.compare(batches, self._base_path)
+        self._findings.rows = found.rows
+        self._findings.lost = found.lost
+        self._findings.duplicates = max(found.duplicates, audit["duplicates"])
+        self._findings.misplaced = audit["misplaced"]
+        self._findings.batches = len(batches)
+        self._findings.failed_batches = sum(batch.error is not None for batch in batches)
+        self._findings.is_clean = audit["clean"] and not found.unknown and audit["rows"] == found.rows
+
+    def _say(self, text: str) -> None:
+        self._console.print(f"[dim]{time.strftime('%H:%M:%S')}[/dim] {text}", highlight=False)
+
+
+def _told(kind: str, result: dict[str, Any]) -> str:
+    groups: Any = result.get("file_groups")
+    match kind:
+        case "compaction":
+            return f"{result['log_files']} log files merged into their base files, {groups} file groups"
+        case "cleaning":
+            return f"{result['files_deleted']} old files deleted"
+        case "clustering":
+            return f"rows ordered inside {groups['after']} buckets' files, {result['left_out']} left to the writer"
+        case "bucket_expansion":
+            before, after = result["buckets"]
+            again, locked = result["rewritten_again"], result["locked_seconds"]
+            return (
+                f"{before} -> {after} buckets, {result['rows']:,} rows, {again} file groups split again because the "
+                f"writer had changed them; writers waited {locked:.1f} s"
+            )
+        case _:
+            return f"{result['rows']:,} rows, {result['misplaced']} misplaced, {result['duplicates']} duplicates"
+
+
+def _summarise(console: Console, findings: Findings) -> None:
+    verdict = "[green]All is well[/green]" if findings.ok else "[red]Something is wrong[/red]"
+    console.print(
+        f"\n{verdict}: {findings.rows:,} rows, {findings.lost} lost, {findings.duplicates} duplicates, "
+        f"{findings.misplaced} misplaced; {findings.batches} batches of the writer, {findings.failed_batches} failed; "
+        f"{findings.seconds:.0f} s.",
+        highlight=False,
+    )
+
+
+def _seconds(job: dict[str, Any]) -> float:
+    started, finished = (datetime.fromisoformat(job[name]) for name in ("started_at", "finished_at"))
+    return round((finished - started).total_seconds(), 2)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _sleep_until_interrupted() -> None:
+    try:
+        while True:
+            time.sleep(3600)
+    except KeyboardInterrupt:
+        return

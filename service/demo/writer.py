@@ -1,0 +1,96 @@
+"""The demo's writer: a Spark job as users have them, which upserts without pause and knows nothing of Groundskeeper.
+
+It goes on with its old number of buckets for ever. What a writer needs beside table services is in `OPTIONS`:
+optimistic concurrency control, the table's lock, and no services of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.session import start_session
+from service.demo import ledger
+from service.demo.ledger import TURNS, Batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NUM_BUCKETS = 4
+PARTITIONS = 3
+PAUSE_SECONDS = 0.3
+
+OPTIONS = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "dt",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.index.type": "BUCKET",
+    "hoodie.bucket.index.num.buckets": str(NUM_BUCKETS),
+    "hoodie.bucket.index.hash.field": "id",
+    # Beside table services: conflicts are detected, failed writes are left to the cleaner, and the lock is shared.
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+    "hoodie.write.lock.client.num_retries": "600",
+    "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
+    # The services are Groundskeeper's.
+    "hoodie.compact.inline": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    # Small, for a demo on two cores.
+    "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.write.markers.type": "DIRECT",
+    "hoodie.upsert.shuffle.parallelism": "2",
+}
+
+
+def rows(spark: SparkSession, batch: Batch) -> DataFrame:
+    """The rows of a batch: new ones, and new versions of old ones (`ts` is the batch's number)."""
+    changed = spark.range(batch.number % TURNS, batch.old, TURNS, 1)
+    added = spark.range(batch.old, batch.new, 1, 1)
+    return changed.union(added).select(
+        F.concat(F.lit("k"), F.col("id")).alias("id"),
+        F.lit(batch.number).cast("long").alias("ts"),
+        F.concat(F.lit("2026-01-0"), (F.col("id") % PARTITIONS + 1).cast("string")).alias("dt"),
+        (F.col("id") * 2.5 + batch.number).alias("fare"),
+        ((F.col("id") * 7919) % 1000).cast("int").alias("city"),
+        F.concat(F.lit("rider-"), F.sha1(F.col("id").cast("string"))).alias("rider"),
+    )
+
+
+def write_until(stop: Path, base_path: Path, ledger_path: Path, count: int) -> None:
+    spark = start_session(
+        master="local[1,4]",
+        app_name="a writer",
+        driver_memory="1g",
+        conf={"spark.sql.shuffle.partitions": "2"},
+    )
+    batch = Batch.first(count)
+    while not stop.exists():
+        try:
+            rows(spark, batch).write.format("hudi").options(**OPTIONS).mode("append").save(str(base_path))
+        except Exception as error:
+            # A user's job would fail here. The demo counts it, and goes on with the next batch.
+            first_line = (str(error).splitlines() or [""])[0]
+            batch = Batch(batch.number, batch.old, batch.new, f"{type(error).__name__}: {first_line}"[:300])
+        ledger.append(ledger_path, batch)
+        batch = batch.next()
+        time.sleep(PAUSE_SECONDS)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("--base", "--ledger", "--stop"):
+        parser.add_argument(name, type=Path, required=True)
+    parser.add_argument("--rows", type=int, required=True)
+    given = parser.parse_args()
+    write_until(given.stop, given.base, given.ledger, given.rows)
