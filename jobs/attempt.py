@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from jobs import audit, bucket_expansion, cleaning, clustering, compaction
@@ -14,7 +15,7 @@ from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -52,6 +53,7 @@ class Attempt:
         self._confirmed = self._started
         self._ended = threading.Event()
         self._must_end: JobError | None = None
+        self._undoing = False
         self._step = ""
         self._bytes_total = 0
         self._bytes_done: Callable[[], int] = lambda: 0
@@ -122,6 +124,16 @@ class Attempt:
         if self._must_end is not None:
             raise self._must_end
 
+    @contextmanager
+    def undoing(self) -> Iterator[None]:
+        if isinstance(self._must_end, LeaseLostError):
+            raise self._must_end
+        self._undoing = True
+        try:
+            yield
+        finally:
+            self._undoing = False
+
     # -- keeping the lease
 
     def _keep_lease(self) -> None:
@@ -147,11 +159,13 @@ class Attempt:
             self._end(LeaseLostError())
 
     def _end(self, reason: JobError) -> None:
-        if self._must_end is None:
+        is_lost = isinstance(reason, LeaseLostError)
+        if self._must_end is None or (is_lost and not isinstance(self._must_end, LeaseLostError)):
             logger.warning("%s must end: %s", self._group, reason.title)
             self._must_end = reason
-        # Again at each heartbeat: the job may have started another Spark job since.
-        self._spark.sparkContext.cancelJobGroup(self._group)
+        # Again at each heartbeat, since the job may have started another Spark job; but not those that clean up.
+        if is_lost or not self._undoing:
+            self._spark.sparkContext.cancelJobGroup(self._group)
 
     def _progress(self) -> Progress | None:
         if not self._step:

@@ -152,7 +152,8 @@ def _dry_run(expansion: Expansion | None, problems: Sequence[Problem]) -> dict[s
         "files": sum(1 + len(item.log_files) for item in chosen),
         "file_groups": {
             "before": len(chosen),
-            "after": sum(len(expansion.source(item).children) for item in chosen),
+            # Of a number that is refused there are no children to count.
+            "after": None if problems else sum(len(expansion.source(item).children) for item in chosen),
         },
         "bytes": bytes_to_read,
         "estimated_cost": {"bytes_read": bytes_to_read, "bytes_written": bytes_to_read, "tasks": len(chosen)},

@@ -31,7 +31,7 @@ def settle_replacement(table: HudiTable, plan: Plan, report: Report) -> Result |
     pending = [item for item in plan.earlier_instants if table.state_of(item) is not None]
     if pending or hashing_config.dangling(table):
         report.step("cleaning up after an earlier attempt")
-        with lock.held(report.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
+        with report.undoing(), lock.held(report.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
             table.reload()
             for instant in pending:
                 # A writer may have rolled it back while we waited for the lock.
@@ -46,8 +46,11 @@ def settle_replacement(table: HudiTable, plan: Plan, report: Report) -> Result |
 
 
 def already_completed(table: HudiTable, plan: Plan) -> Result | None:
-    """The result, if the last instant of an earlier attempt did complete: its report was lost, its work was not."""
-    for instant in reversed(plan.earlier_instants):
+    """The result, if the last instant of an earlier attempt did complete: its report was lost, its work was not.
+
+    Only the last one counts: an attempt that finished a writer's plan first may have died in its own.
+    """
+    for instant in plan.earlier_instants[-1:]:
         state = table.state_of(instant)
         if state == "COMPLETED" or (state is None and table.was_archived(instant)):
             return Result(Outcome.SUCCEEDED, instants=(instant,), details={"found_completed": instant})

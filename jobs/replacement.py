@@ -256,12 +256,15 @@ class Replacement:
     def _abort(self, client: WriteClient, instant: str) -> None:
         """Leaves no instant, no data file, no marker and no hashing config behind, unless the commit did land."""
         try:
-            with self._lock.held(lambda: None):
+            with self._report.undoing(), self._lock.held(lambda: None):
                 self._table.reload()
                 if self._table.state_of(instant) in {"REQUESTED", "INFLIGHT"}:
                     client.rollback(instant)
                 elif self._table.state_of(instant) is None:
                     hashing_config.remove(self._table, instant)
+        except LeaseLostError:
+            # Another attempt deals with our instant.
+            raise
         except JobError:
             # The first error says more; the next attempt, or any writer's clean, rolls the instant back.
             logger.exception("could not roll back %s", instant)

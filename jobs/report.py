@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ class Report(Protocol):
     def checkpoint(self) -> None:
         """Returns at once while the attempt may go on."""
 
+    def undoing(self) -> AbstractContextManager[None]:
+        """Inside, an attempt that was cancelled or timed out may still run Spark jobs, to leave nothing behind.
+
+        Raises `LeaseLostError` when the job is another attempt's by now, which undoes it as well.
+        """
+
 
 class Silent:
     """Tells nobody and never stops; for use without a service."""
@@ -46,3 +53,6 @@ class Silent:
 
     def checkpoint(self) -> None:
         pass
+
+    def undoing(self) -> AbstractContextManager[None]:
+        return nullcontext()

@@ -1,0 +1,112 @@
+"""An attempt that must end: what of it is interrupted, and what may still leave the table tidy."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs import attempt as attempts
+from jobs.attempt import Attempt
+from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Plan, Result, Table
+from jobs.errors import JobError, LeaseLostError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jobs.report import Report
+
+PLAN = Plan("job_1", 1, JobKind.BUCKET_EXPANSION, Table("/lake/orders", "orders"))
+
+
+class FakeSpark:
+    """Counts how often the job group is cancelled."""
+
+    def __init__(self) -> None:
+        self.cancelled = 0
+        tracker = SimpleNamespace(getJobIdsForGroup=lambda _: [])
+        self.sparkContext = SimpleNamespace(
+            setLocalProperty=lambda *_: None,
+            setJobGroup=lambda *_: None,
+            cancelJobGroup=self._cancel,
+            statusTracker=lambda: tracker,
+        )
+
+    def _cancel(self, _group: str) -> None:
+        self.cancelled += 1
+
+    def wait_for_cancel(self) -> None:
+        end = time.monotonic() + 5
+        while not self.cancelled and time.monotonic() < end:
+            time.sleep(0.005)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs `job(report)` as an attempt whose heartbeats are answered by `answer()`."""
+    monkeypatch.setattr(attempts, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(attempts, "Jvm", lambda _: None)
+    monkeypatch.setattr(attempts, "HudiTable", lambda *_: None)
+
+    def start(spark: FakeSpark, answer: Callable[[], HeartbeatAnswer], job: Callable[[Report], None]) -> Result:
+        monkeypatch.setitem(attempts.RUN, PLAN.kind, lambda _table, _plan, report: job(report))
+
+        def beat(_heartbeat: Heartbeat) -> HeartbeatAnswer:
+            return answer()
+
+        anything: Any = spark
+        return Attempt(anything, PLAN, 30.0, beat).run()
+
+    return start
+
+
+def test_what_cleans_up_after_a_cancelled_job_is_not_cancelled_as_well(run: Callable[..., Result]) -> None:
+    spark = FakeSpark()
+    seen: list[int] = []
+
+    def job(report: Report) -> None:
+        spark.wait_for_cancel()
+        with report.undoing():
+            time.sleep(0.02)
+            before = spark.cancelled
+            time.sleep(0.1)
+            seen.append(spark.cancelled - before)
+        raise JobError("Spark says that the job group was cancelled")
+
+    assert run(spark, lambda: HeartbeatAnswer.CANCEL, job).outcome is Outcome.CANCELLED
+    assert spark.cancelled > 0
+    assert seen == [0]
+
+
+def test_an_attempt_without_its_lease_undoes_nothing_since_another_one_is_at_work(run: Callable[..., Result]) -> None:
+    spark = FakeSpark()
+    undone: list[str] = []
+
+    def job(report: Report) -> None:
+        spark.wait_for_cancel()
+        with report.undoing():
+            undone.append("by the attempt that had lost it")
+
+    with pytest.raises(LeaseLostError):
+        run(spark, lambda: HeartbeatAnswer.LOST, job)
+    assert undone == []
+
+
+def test_a_lease_that_is_lost_while_a_cancelled_job_cleans_up_ends_that_too(run: Callable[..., Result]) -> None:
+    spark = FakeSpark()
+    answers = [HeartbeatAnswer.CANCEL]
+
+    def job(report: Report) -> None:
+        spark.wait_for_cancel()
+        with report.undoing():
+            time.sleep(0.02)
+            spark.cancelled = 0
+            answers[0] = HeartbeatAnswer.LOST
+            spark.wait_for_cancel()
+        raise JobError("Spark says that the job group was cancelled")
+
+    with pytest.raises(LeaseLostError):
+        run(spark, lambda: answers[0], job)
+    assert spark.cancelled > 0
