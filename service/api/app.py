@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 
-from service.api import gate, health, jobs, problems, tables, worker
+from service.api import dashboard, gate, health, jobs, problems, tables, worker
 from service.api.deps import Parts
 from service.api.responses import ProblemDocument
 
@@ -42,6 +42,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.parts = parts
     for part in (tables, jobs, worker, health):
         app.include_router(part.router)
+    dashboard.install(app)
     problems.install(app)
     # The last one added is the first one passed.
     app.add_middleware(gate.SizeLimit, max_bytes=parts.max_request_bytes)

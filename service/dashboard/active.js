@@ -1,0 +1,129 @@
+// The jobs that are queued or run, with their progress and a way to cancel them.
+
+import { all, get, jobPath, post, Refused } from "./api.js";
+import { confirmed } from "./dialogs.js";
+import { h } from "./dom.js";
+import { between, bytes, isActive, kindName, moment, number, seconds } from "./format.js";
+import { badge, card, jobTitle, tableLink } from "./parts.js";
+
+const STATES = ["running", "leased", "queued"];
+
+export class Active {
+  /** Of one table, or of all. */
+  constructor(query = {}) {
+    this.query = query;
+    this.jobs = [];
+  }
+
+  /** Answers what changed: the active jobs, and those that were active before and have ended since. */
+  async load() {
+    const lists = await Promise.all(STATES.map((state) => all("v1/jobs", { ...this.query, state })));
+    // A job may change its state between two of the calls.
+    const jobs = [...new Map(lists.flat().map((job) => [job.id, job])).values()].sort(byTurn);
+    const ids = new Set(jobs.map((job) => job.id));
+    const gone = this.jobs.filter((job) => !ids.has(job.id));
+    const again = (await Promise.all(gone.map((job) => found(job.id)))).filter(Boolean);
+    this.jobs = [...jobs, ...again.filter(isActive)];
+    return [...jobs, ...again];
+  }
+
+  draw(names, changed) {
+    return card(
+      "active",
+      "Active jobs",
+      this.jobs.length
+        ? h("ul", { class: "active" }, ...this.jobs.map((job) => item(job, names, changed)))
+        : h("p", { class: "quiet" }, "Nothing is queued, nothing runs."),
+    );
+  }
+}
+
+/** Those that run first, then by age. */
+function byTurn(one, other) {
+  return STATES.indexOf(one.state) - STATES.indexOf(other.state) || one.created_at.localeCompare(other.created_at);
+}
+
+/** None when the job went with its table. */
+async function found(id) {
+  try {
+    return await get(jobPath(id));
+  } catch (error) {
+    if (error instanceof Refused && error.status === 404) return null;
+    throw error;
+  }
+}
+
+function item(job, names, changed) {
+  return h(
+    "li",
+    { "data-key": job.id },
+    h(
+      "div",
+      { class: "line" },
+      h("span", {}, ...jobTitle(job)),
+      names && h("span", {}, "on ", tableLink(job.table_id, names.get(job.table_id) ?? job.table_id)),
+      badge(job),
+      h("span", { class: "grow" }),
+      cancelButton(job, names?.get(job.table_id), changed),
+    ),
+    progress(job),
+  );
+}
+
+/** The bar, the step, and since when. */
+export function progress(job) {
+  const { step, tasks_done = 0, tasks_total = 0, bytes_done = 0, bytes_total = 0 } = job.progress ?? {};
+  const isRunning = job.state === "running" || job.state === "leased";
+  const since = (isRunning && (job.started_at ?? job.leased_at)) || job.created_at;
+  const part = tasks_total ? tasks_done / tasks_total : bytes_total ? bytes_done / bytes_total : null;
+  const words = [
+    isRunning ? (step ?? "taken by a worker") : waiting(job),
+    tasks_total > 0 && `${number(tasks_done)} of ${number(tasks_total)} tasks`,
+    (bytes_total > 0 || bytes_done > 0) && `${bytes(bytes_done)}${bytes_total ? ` of ${bytes(bytes_total)}` : ""}`,
+    job.attempt > 0 && `attempt ${job.attempt} of ${job.max_attempts}`,
+  ].filter(Boolean);
+  return h(
+    "div",
+    { class: "progress" },
+    isRunning && h("progress", { "aria-label": `Progress of ${kindName(job.kind)}`, max: 1, value: part && Math.min(1, part) }),
+    h(
+      "p",
+      {},
+      `${words.join(" · ")} · `,
+      h("time", { datetime: since, title: `since ${moment(since)}` }, `for ${seconds(between(since))}`),
+    ),
+  );
+}
+
+function waiting(job) {
+  const due = Date.parse(job.not_before) - Date.now();
+  if (due > 0) return `${job.attempt ? "next attempt" : "due"} in ${seconds(due / 1000)}`;
+  return between(job.created_at) > 20 ? "waits for a worker" : "waits";
+}
+
+export function cancelButton(job, tableName, changed) {
+  const name = kindName(job.kind).toLowerCase();
+  const label = tableName ? `Cancel the ${name} of ${tableName}` : `Cancel the ${name}`;
+  return h(
+    "button",
+    {
+      type: "button",
+      class: "small danger",
+      "aria-label": label,
+      disabled: job.cancel_requested,
+      onclick: () => cancel(job, label, changed),
+    },
+    job.cancel_requested ? "Cancelling …" : "Cancel",
+  );
+}
+
+async function cancel(job, label, changed) {
+  const text = "A queued job ends at once. The worker of a running one is told within seconds, and cleans up first.";
+  if (!(await confirmed(`${label}?`, text, "Cancel the job"))) return;
+  try {
+    await post(`${jobPath(job.id)}/cancel`);
+    changed();
+  } catch (error) {
+    changed(error);
+  }
+}

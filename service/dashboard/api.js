@@ -1,0 +1,91 @@
+// Calls of the REST API, and the token they carry.
+
+// The service may be mounted below a path of a proxy.
+const ROOT = new URL("..", import.meta.url);
+const TOKEN = "groundskeeper.token";
+const PATIENCE_MS = 10_000;
+
+/** The service answered with a problem document (RFC 9457). */
+export class Refused extends Error {
+  constructor(status, problem) {
+    super(problem.title);
+    this.status = status;
+    this.problem = problem;
+  }
+}
+
+/** The service did not answer, or says that it cannot work now. `problem` is what it said, if anything. */
+export class Away extends Error {
+  constructor(problem) {
+    super("away");
+    this.problem = problem;
+  }
+}
+
+export const token = {
+  get: () => sessionStorage.getItem(TOKEN),
+  set: (text) => sessionStorage.setItem(TOKEN, text),
+  forget: () => sessionStorage.removeItem(TOKEN),
+};
+
+export function get(path, query = {}) {
+  const url = new URL(path, ROOT);
+  for (const [name, value] of Object.entries(query)) if (value) url.searchParams.set(name, value);
+  return call(url, {});
+}
+
+export function post(path, body) {
+  return call(new URL(path, ROOT), {
+    method: "POST",
+    body: body === undefined ? undefined : JSON.stringify(body),
+    headers: body === undefined ? {} : { "Content-Type": "application/json" },
+  });
+}
+
+/** All items of a listing, page after page. */
+export async function all(path, query = {}) {
+  const items = [];
+  let cursor = null;
+  do {
+    const page = await get(path, { ...query, limit: 500, cursor });
+    items.push(...page.items);
+    cursor = page.next_cursor;
+  } while (cursor);
+  return items;
+}
+
+export const tablePath = (id) => `v1/tables/${encodeURIComponent(id)}`;
+export const jobPath = (id) => `v1/jobs/${encodeURIComponent(id)}`;
+
+/** What people should see of any error: title, detail, hint. */
+export function problemOf(error) {
+  if (error.problem) return error.problem;
+  if (error instanceof Away) return { title: "The service does not answer" };
+  return { title: "The page met an error of its own", detail: String(error), hint: "Reload the page." };
+}
+
+async function call(url, options) {
+  const headers = { Accept: "application/json", ...options.headers };
+  if (token.get()) headers.Authorization = `Bearer ${token.get()}`;
+  let answer;
+  let body;
+  try {
+    answer = await fetch(url, { ...options, headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
+    body = await answer.text();
+  } catch {
+    throw new Away();
+  }
+  const document = parsed(body);
+  if (answer.ok && document !== undefined) return document;
+  const problem = document?.title ? document : { title: "The answer is not one of the service", detail: `HTTP ${answer.status}` };
+  if (answer.status >= 500 || answer.ok) throw new Away(problem);
+  throw new Refused(answer.status, problem);
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

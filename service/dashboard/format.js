@@ -1,0 +1,73 @@
+// Numbers, times and names as people read them.
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+const NUMBER = new Intl.NumberFormat("en");
+const MOMENT = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+
+export const KINDS = {
+  compaction: "Compaction",
+  cleaning: "Cleaning",
+  clustering: "Clustering",
+  bucket_expansion: "Bucket expansion",
+  audit: "Audit",
+};
+
+export const STATES = ["queued", "leased", "running", "succeeded", "failed", "cancelled"];
+
+const TYPES = { MERGE_ON_READ: "MOR", COPY_ON_WRITE: "COW" };
+
+export const kindName = (kind) => KINDS[kind] ?? sentence(kind);
+export const tableType = (profile) => TYPES[profile.table_type] ?? profile.table_type ?? "unknown";
+
+export const isActive = (job) => ["queued", "leased", "running"].includes(job.state);
+
+export function number(value) {
+  return NUMBER.format(value);
+}
+
+export function count(value, noun, plural = `${noun}s`) {
+  return `${number(value)} ${value === 1 ? noun : plural}`;
+}
+
+export function bytes(value) {
+  const power = value < 1024 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log2(value) / 10));
+  const scaled = value / 1024 ** power;
+  return `${power && scaled < 100 ? scaled.toFixed(1) : Math.round(scaled)} ${UNITS[power]}`;
+}
+
+export function seconds(value) {
+  if (value < 1) return `${Math.round(Math.max(0, value) * 1000)} ms`;
+  if (value < 10) return `${value.toFixed(1)} s`;
+  if (value < 60) return `${Math.round(value)} s`;
+  if (value < 3600) return both(Math.floor(value / 60), "min", Math.floor(value % 60), "s");
+  if (value < 172_800) return both(Math.floor(value / 3600), "h", Math.floor((value % 3600) / 60), "min");
+  return `${Math.floor(value / 86_400)} days`;
+}
+
+function both(large, its, small, unit) {
+  return small ? `${large} ${its} ${small} ${unit}` : `${large} ${its}`;
+}
+
+/** Seconds from one moment to another; without the other, to now. */
+export function between(from, to) {
+  return Math.max(0, ((to ? Date.parse(to) : Date.now()) - Date.parse(from)) / 1000);
+}
+
+export function ago(moment) {
+  const passed = between(moment);
+  if (passed < 5) return "just now";
+  if (passed < 60) return `${Math.floor(passed)} s ago`;
+  if (passed < 3600) return `${Math.floor(passed / 60)} min ago`;
+  if (passed < 86_400) return `${Math.floor(passed / 3600)} h ago`;
+  return count(Math.floor(passed / 86_400), "day") + " ago";
+}
+
+export function moment(text) {
+  return MOMENT.format(new Date(text));
+}
+
+/** `bytes_written` becomes `Bytes written`. */
+export function sentence(name) {
+  const words = String(name).replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,171 @@
+// Starts a job. Each kind says which fields it has; a field reads itself out of the form.
+
+import { post, problemOf, tablePath } from "./api.js";
+import { h } from "./dom.js";
+import { KINDS } from "./format.js";
+import { bucketNumber, card, field, problem, select } from "./parts.js";
+
+const RETAINED = {
+  KEEP_LATEST_COMMITS: "Commits that are kept",
+  KEEP_LATEST_BY_HOURS: "Hours that are kept",
+  KEEP_LATEST_FILE_VERSIONS: "File versions that are kept",
+};
+const POLICIES = [
+  ["KEEP_LATEST_COMMITS", "keep the latest commits"],
+  ["KEEP_LATEST_BY_HOURS", "keep the latest hours"],
+  ["KEEP_LATEST_FILE_VERSIONS", "keep the latest file versions"],
+];
+const LAYOUTS = [
+  ["linear", "one column after the other"],
+  ["zorder", "z-order curve"],
+  ["hilbert", "Hilbert curve"],
+];
+const TARGETS = [
+  ["factor", "by a factor"],
+  ["num_buckets", "to a number"],
+];
+const ABOUT = {
+  compaction: "Merges log files into new base files.",
+  cleaning: "Deletes file slices that no retained instant needs.",
+  clustering: "Sorts the rows; inside each bucket when the table has a bucket index.",
+  bucket_expansion: "Gives a bucket-indexed table more buckets, without a shuffle.",
+  audit: "Proves the table: every row in its bucket, no duplicate key. It only reads.",
+};
+// Of these an order is defined on no value.
+const UNSORTABLE = /^(list|large_list|map|struct|fixed_size_list)</;
+
+export function jobForm(changed) {
+  // What decides which fields are there; everything else stays in the form's own controls.
+  const chosen = { kind: "compaction", policy: "KEEP_LATEST_COMMITS", target: "factor", sortBy: [], dryRun: true };
+  let isSending = false;
+  let failure = null;
+
+  const set = (name) => (event) => {
+    chosen[name] = event.target.type === "checkbox" ? event.target.checked : event.target.value;
+    failure = null;
+    changed.redraw();
+  };
+
+  const FIELDS = {
+    compaction: () => [],
+    audit: () => [],
+    cleaning: () => [
+      field("Policy", select({ name: "policy", onchange: set("policy") }, POLICIES, chosen.policy)),
+      field(RETAINED[chosen.policy], numeric("retain", 10, 1, 1_000_000)),
+    ],
+    clustering: (table) => [...sortBy(table), field("Layout", select({ name: "layout" }, LAYOUTS, "linear"))],
+    bucket_expansion: (table) => [
+      field("Expand", select({ onchange: set("target") }, TARGETS, chosen.target)),
+      chosen.target === "factor"
+        ? field("Factor", numeric("factor", 2, 2, 8))
+        : field("New number of buckets", numeric("num_buckets", doubled(table), 2, 1_000_000), "A multiple of the present one."),
+      (table.profile.partition_fields ?? []).length > 0 &&
+        field(
+          "Only these partitions",
+          h("textarea", { name: "partitions", rows: 2, spellcheck: "false" }),
+          "Paths as in storage, one in a line. Empty: the whole table.",
+        ),
+    ],
+  };
+
+  function sortBy({ profile }) {
+    const names = (profile.columns ?? []).filter((column) => !UNSORTABLE.test(column.type)).map((column) => column.name);
+    if (!names.length) {
+      return [field("Sort by", h("input", { name: "sort_by", required: true, spellcheck: "false" }), "Columns, separated by commas.")];
+    }
+    const pick = (index) => (event) => {
+      chosen.sortBy = [...chosen.sortBy.slice(0, index), event.target.value, ...chosen.sortBy.slice(index + 1)].filter(Boolean);
+      changed.redraw();
+    };
+    const isFull = chosen.sortBy.length === names.length;
+    return [...chosen.sortBy, ...(isFull ? [] : [""])].map((name, index) => {
+      const free = names.filter((each) => each === name || !chosen.sortBy.includes(each));
+      const choices = [["", index ? "(no more)" : "(choose a column)"], ...free.map((each) => [each, each])];
+      const label = index ? `Then by (${index + 1})` : "Sort by";
+      // The key holds the choice: taking one out moves the others up.
+      const properties = { name: "sort_by", required: index === 0, "data-key": `${index} ${name}`, onchange: pick(index) };
+      return field(label, select(properties, choices, name));
+    });
+  }
+
+  async function send(event, table) {
+    event.preventDefault();
+    if (isSending) return;
+    isSending = true;
+    failure = null;
+    const body = {
+      kind: chosen.kind,
+      params: params(chosen.kind, new FormData(event.target)),
+      dry_run: chosen.dryRun && chosen.kind !== "audit",
+    };
+    changed.redraw();
+    try {
+      const job = await post(`${tablePath(table.id)}/jobs`, body);
+      location.hash = `#/jobs/${encodeURIComponent(job.id)}`;
+    } catch (error) {
+      failure = problemOf(error);
+    } finally {
+      isSending = false;
+      changed.redraw();
+    }
+  }
+
+  function draw(table) {
+    const isAudit = chosen.kind === "audit";
+    const words = isAudit ? "Start the audit" : chosen.dryRun ? "Plan it (dry run)" : "Start the job";
+    return card(
+      "form",
+      "Start a job",
+      h(
+        "form",
+        { onsubmit: (event) => send(event, table) },
+        field("Kind", select({ onchange: set("kind") }, Object.entries(KINDS), chosen.kind)),
+        h("p", { class: "quiet" }, ABOUT[chosen.kind], doubt(chosen.kind, table)),
+        h("div", { class: "fields", "data-key": `fields of ${chosen.kind}` }, ...FIELDS[chosen.kind](table)),
+        !isAudit &&
+          h(
+            "label",
+            { class: "check", "data-key": "dry run" },
+            h("input", { type: "checkbox", checked: true, onchange: set("dryRun") }),
+            " Dry run: show the plan, change nothing",
+          ),
+        failure && problem(failure),
+        h("div", { class: "actions" }, h("button", { class: "primary", disabled: isSending }, isSending ? "Sending …" : words)),
+      ),
+    );
+  }
+
+  return { draw };
+}
+
+function numeric(name, value, min, max) {
+  return h("input", { type: "number", name, value, min, max, required: true, inputmode: "numeric" });
+}
+
+function doubled(table) {
+  return Math.max(2, 2 * (bucketNumber(table) ?? 1));
+}
+
+function doubt(kind, table) {
+  if (kind === "compaction" && table.profile.table_type === "COPY_ON_WRITE") return " This table is copy-on-write: it has no logs.";
+  if (kind === "bucket_expansion" && !table.index) return " No bucket index is known of this table.";
+  return "";
+}
+
+/** The API's parameters out of the form's controls. */
+function params(kind, data) {
+  const words = (name, separator) => data.getAll(name).flatMap((text) => text.split(separator)).map((each) => each.trim()).filter(Boolean);
+  const integers = (...names) => Object.fromEntries(names.filter((name) => data.has(name)).map((name) => [name, Number(data.get(name))]));
+  switch (kind) {
+    case "cleaning":
+      return { policy: data.get("policy"), ...integers("retain") };
+    case "clustering":
+      return { sort_by: words("sort_by", ","), layout: data.get("layout") };
+    case "bucket_expansion": {
+      const partitions = words("partitions", "\n");
+      return { ...integers("factor", "num_buckets"), ...(partitions.length ? { partitions } : {}) };
+    }
+    default:
+      return {};
+  }
+}

@@ -1,0 +1,109 @@
+// One job: how far it is, what it did, and why it did not.
+
+import { get, jobPath, post, problemOf, tablePath } from "./api.js";
+import { cancelButton, progress } from "./active.js";
+import { h } from "./dom.js";
+import { between, isActive, kindName, moment, seconds } from "./format.js";
+import { badge, card, dryRun, grid, pairs, problem, tableLink, time } from "./parts.js";
+import { result, values } from "./result.js";
+
+export function jobPage(id, changed) {
+  let job = null;
+  let table = null;
+  let failure = null;
+
+  async function load() {
+    job = await get(jobPath(id));
+    table ??= await get(tablePath(job.table_id));
+  }
+
+  function draw() {
+    if (!job) return [];
+    return [
+      h("h1", { "data-key": "title" }, kindName(job.kind), " of ", tableLink(table.id, table.name), " ", badge(job), " ", dryRun(job)),
+      isActive(job) && card("progress", "Progress", progress(job), h("div", { class: "actions" }, cancelButton(job, table.name, changed))),
+      job.error && job.state !== "succeeded" && !isRefused() && problem(job.error, job.state === "failed" ? "bad" : "warn"),
+      job.result && card("result", job.dry_run ? "Plan" : "Result", ...result(job), job.dry_run && go()),
+      h("div", { class: "columns", "data-key": "columns" }, order(), timings()),
+      job.attempts.length > 0 && card("attempts", "Attempts", attempts(job.attempts)),
+      h("details", { class: "card", "data-key": "json" }, h("summary", {}, "As JSON"), h("pre", {}, JSON.stringify(job, null, 2))),
+    ];
+  }
+
+  /** Then the result has all reasons; the error is the first of them. */
+  function isRefused() {
+    return Boolean(job.result?.refusals?.some((each) => each.title === job.error.title && each.detail === job.error.detail));
+  }
+
+  /** A plan that nothing stands in the way of may be run as it is. */
+  function go() {
+    if (job.state !== "succeeded" || job.result.refusals?.length) return null;
+    return [
+      failure && problem(failure),
+      h("div", { class: "actions" }, h("button", { type: "button", class: "primary", onclick: run }, "Run it now")),
+    ];
+  }
+
+  async function run() {
+    try {
+      const started = await post(`${tablePath(table.id)}/jobs`, { kind: job.kind, params: job.params, dry_run: false });
+      location.hash = `#/jobs/${encodeURIComponent(started.id)}`;
+    } catch (error) {
+      failure = problemOf(error);
+      changed.redraw();
+    }
+  }
+
+  function order() {
+    return card(
+      "order",
+      "What was asked for",
+      pairs(
+        ["Job", h("code", {}, job.id)],
+        ["Dry run", job.dry_run ? "yes" : "no"],
+        ["Attempts", `${job.attempt} of at most ${job.max_attempts}`],
+        ["Worker", job.worker_id && h("code", {}, job.worker_id)],
+        ["Instants", job.instants.length > 0 && h("ul", { class: "plain" }, ...job.instants.map(instant))],
+      ),
+      Object.keys(job.params).length > 0 && h("h3", {}, "Parameters"),
+      values(job.params),
+    );
+  }
+
+  function timings() {
+    const at = (text) => text && h("time", { datetime: text }, moment(text));
+    const isLater = Date.parse(job.not_before) > Date.parse(job.created_at);
+    return card(
+      "timings",
+      "Timings",
+      pairs(
+        ["Asked for", at(job.created_at)],
+        ["Not before", isLater && at(job.not_before)],
+        ["Taken by a worker", at(job.leased_at)],
+        ["Started", at(job.started_at)],
+        ["Ended", at(job.finished_at)],
+        ["Waited", job.leased_at && seconds(between(job.created_at, job.leased_at))],
+        [isActive(job) ? "Runs for" : "Took", job.started_at && seconds(between(job.started_at, job.finished_at))],
+      ),
+    );
+  }
+
+  return { title: () => (job ? `${kindName(job.kind)} of ${table.name}` : "Job"), load, draw, isBusy: () => Boolean(job && isActive(job)) };
+}
+
+const instant = (text) => h("li", {}, h("code", {}, text));
+
+function attempts(every) {
+  const rows = every.map((each) => ({
+    key: String(each.attempt),
+    cells: [
+      String(each.attempt),
+      h("span", { class: `badge ${each.outcome ?? "running"}` }, each.outcome ?? "running"),
+      time(each.started_at),
+      seconds(between(each.started_at, each.ended_at)),
+      h("code", {}, each.worker_id),
+      each.error ? problem(each.error, "quietly") : "–",
+    ],
+  }));
+  return grid("Attempts", ["Attempt", "Outcome", "Started", "Took", "Worker", "Error"], rows);
+}

@@ -1,0 +1,147 @@
+// Which view is shown, and the loop that keeps it fresh.
+
+import { Away, problemOf, token } from "./api.js";
+import { askForToken } from "./dialogs.js";
+import { h, redraw } from "./dom.js";
+import { jobPage } from "./job_page.js";
+import { overview } from "./overview.js";
+import { problem } from "./parts.js";
+import { tablePage } from "./table_page.js";
+
+const BUSY_MS = 1000;
+const IDLE_MS = 3000;
+const LONGEST_BACK_OFF_MS = 15_000;
+
+const main = document.getElementById("main");
+const banner = document.getElementById("banner");
+const notice = document.getElementById("notice");
+const pulse = document.getElementById("pulse");
+
+let view = null;
+let failures = 0;
+let needsToken = false;
+let wake = () => {};
+let isWoken = false;
+
+/** Given to the views: something was done, so look again at once. `redraw` shows only what is known already. */
+function changed(error) {
+  if (error) {
+    const dismiss = h("button", { type: "button", class: "small", onclick: () => show(notice) }, "Dismiss");
+    show(notice, problem(problemOf(error)), dismiss);
+  }
+  draw();
+  lookNow();
+}
+changed.redraw = draw;
+
+function viewOf(hash) {
+  const [, kind, id] = hash.split("/");
+  if (kind === "tables" && id) return tablePage(decodeURIComponent(id), changed);
+  if (kind === "jobs" && id) return jobPage(decodeURIComponent(id), changed);
+  return overview(changed);
+}
+
+function navigate() {
+  // The skip link and the like are no views.
+  if (view && location.hash && !location.hash.startsWith("#/")) return;
+  const isFirst = view === null;
+  show(notice);
+  view = viewOf(location.hash);
+  redraw(main, h("p", { class: "quiet" }, "Loading …"));
+  if (!isFirst) {
+    main.focus();
+    scrollTo(0, 0);
+  }
+  lookNow();
+}
+
+function draw() {
+  const nodes = view.draw();
+  if (nodes.length) redraw(main, ...nodes);
+  document.title = `${view.title()} · Groundskeeper`;
+}
+
+async function look() {
+  const asked = view;
+  try {
+    await asked.load();
+    failures = 0;
+    needsToken = false;
+    if (asked !== view) return;
+    draw();
+    tell("live");
+    show(banner);
+    main.classList.remove("stale");
+  } catch (error) {
+    if (asked === view) failed(error);
+  }
+}
+
+function failed(error) {
+  failures += 1;
+  if (error.status === 401) {
+    needsToken = true;
+    askForToken(token.get() && "That token is not valid.", lookNow);
+    tell("no token");
+    const again = h("button", { type: "button", onclick: () => askForToken(null, lookNow) }, "Enter a token");
+    show(banner, h("div", {}, h("strong", {}, "This service asks for a token. "), again));
+  } else if (error instanceof Away) {
+    tell("away");
+    const again = h("button", { type: "button", onclick: lookNow }, "Try now");
+    const words = h("p", {}, `What you see may be out of date. Trying again in ${Math.round(delay() / 1000)} s. `, again);
+    show(banner, problem(problemOf(error)), words);
+  } else {
+    tell("problem");
+    show(banner, problem(problemOf(error)));
+    redraw(main, h("p", { class: "card" }, h("a", { href: "#/" }, "Back to the overview")));
+  }
+  main.classList.add("stale");
+}
+
+/** Fills a place above the view; without nodes it is hidden. */
+function show(place, ...nodes) {
+  place.hidden = !nodes.length;
+  redraw(place, ...nodes);
+}
+
+function tell(state) {
+  pulse.textContent = state;
+  pulse.className = `pulse ${state.replace(" ", "-")}`;
+  document.getElementById("forget").hidden = !token.get();
+}
+
+function delay() {
+  if (failures) return Math.min(LONGEST_BACK_OFF_MS, 1000 * 2 ** (failures - 1));
+  return view.isBusy() ? BUSY_MS : IDLE_MS;
+}
+
+function lookNow() {
+  isWoken = true;
+  wake();
+}
+
+function pause() {
+  if (isWoken) return Promise.resolve();
+  return new Promise((resolve) => {
+    wake = resolve;
+    // Nobody looks at a hidden page, and nothing helps without a token: both wake the loop when they end.
+    if (!document.hidden && !needsToken) setTimeout(resolve, delay());
+  });
+}
+
+async function run() {
+  for (;;) {
+    isWoken = false;
+    await look();
+    await pause();
+  }
+}
+
+document.getElementById("forget").onclick = () => {
+  token.forget();
+  location.reload();
+};
+document.addEventListener("visibilitychange", () => document.hidden || lookNow());
+addEventListener("hashchange", navigate);
+navigate();
+run();

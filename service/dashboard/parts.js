@@ -1,0 +1,83 @@
+// Small pieces that every view uses.
+
+import { h } from "./dom.js";
+import { ago, kindName, moment, sentence } from "./format.js";
+
+export const link = (href, ...children) => h("a", { href }, ...children);
+export const jobLink = (job, ...children) => link(`#/jobs/${encodeURIComponent(job.id)}`, ...children);
+export const tableLink = (id, ...children) => link(`#/tables/${encodeURIComponent(id)}`, ...children);
+
+export function card(key, title, ...children) {
+  return h("section", { class: "card", "data-key": key, "aria-label": title }, h("h2", {}, title), ...children);
+}
+
+export const time = (text) => h("time", { datetime: text, title: moment(text) }, ago(text));
+
+/** The state in words; the colour only repeats it. */
+export function badge(job) {
+  const isCancelling = job.cancel_requested && ["queued", "leased", "running"].includes(job.state);
+  const state = isCancelling ? "cancelling" : job.state;
+  return h("span", { class: `badge ${state}` }, state);
+}
+
+export const dryRun = (job) => job.dry_run && h("span", { class: "tag" }, "dry run");
+
+export const jobTitle = (job) => [jobLink(job, kindName(job.kind)), job.dry_run && " ", dryRun(job)];
+
+/** The writers' own number; a hashing config of the table overrides it, and then the files tell how many there are. */
+export function bucketNumber({ index, profile }) {
+  const { hashing_config: config, highest_bucket: highest } = profile.bucket_layout ?? {};
+  return index && (config && highest != null ? Math.max(index.num_buckets, highest + 1) : index.num_buckets);
+}
+
+/** A typed problem: what happened, why, and what to do. */
+export function problem(document, kind = "bad") {
+  return h(
+    "div",
+    { class: `problem ${kind}` },
+    h("strong", {}, document.title),
+    document.detail && document.detail !== document.title && !document.errors && h("p", {}, document.detail),
+    document.errors && h("ul", {}, ...document.errors.map((each) => h("li", {}, `${sentence(each.field)}: ${each.message}`))),
+    document.hint && h("p", { class: "hint" }, document.hint),
+    document.retriable && h("p", { class: "hint" }, "The same job may succeed later."),
+  );
+}
+
+/** A table that becomes a list of cards on a narrow screen; `headings` label the cells there. */
+export function grid(label, headings, rows) {
+  return h(
+    "table",
+    { "aria-label": label },
+    h("thead", {}, h("tr", {}, ...headings.map((heading) => h("th", { scope: "col" }, heading)))),
+    h(
+      "tbody",
+      {},
+      ...rows.map(({ key, cells }) =>
+        h("tr", { "data-key": key }, ...cells.map((cell, index) => h("td", { "data-label": headings[index] }, h("div", {}, cell)))),
+      ),
+    ),
+  );
+}
+
+/** Names and values; pairs whose value is null, undefined or false are left out. */
+export function pairs(...entries) {
+  const known = entries.filter(([, value]) => value !== null && value !== undefined && value !== false);
+  return h(
+    "dl",
+    {},
+    ...known.map(([name, value]) => h("div", { "data-key": name }, h("dt", {}, name), h("dd", {}, value))),
+  );
+}
+
+export function field(label, control, hint) {
+  return h("label", { class: "field", "data-key": label }, h("span", {}, label), control, hint && h("small", {}, hint));
+}
+
+/** `choices` are [value, words]. */
+export function select(properties, choices, chosen) {
+  return h(
+    "select",
+    properties,
+    ...choices.map(([value, words]) => h("option", { value, selected: value === chosen, "data-key": value }, words)),
+  );
+}

@@ -1,0 +1,98 @@
+// Jobs, the newest first: filtered, and page after page.
+
+import { get } from "./api.js";
+import { h } from "./dom.js";
+import { between, KINDS, seconds, STATES } from "./format.js";
+import { badge, card, field, grid, jobTitle, select, tableLink, time } from "./parts.js";
+import { summary } from "./result.js";
+
+const PAGE = 20;
+
+export class Recent {
+  /** `fixed` is the part of the filter that people cannot change, such as the table. */
+  constructor(fixed = {}) {
+    this.fixed = fixed;
+    this.choose({});
+  }
+
+  choose(filter) {
+    this.filter = filter;
+    this.seen = new Map();
+    this.cursor = undefined;
+    this.isLoaded = false;
+  }
+
+  /** The newest page. Older jobs that were loaded before stay. */
+  async load() {
+    const asked = this.filter;
+    const page = await get("v1/jobs", { ...asked, ...this.fixed, limit: PAGE });
+    if (asked !== this.filter) return;
+    this.learn(page.items);
+    if (!this.isLoaded) this.cursor = page.next_cursor;
+    this.isLoaded = true;
+  }
+
+  async loadMore() {
+    const asked = this.filter;
+    const page = await get("v1/jobs", { ...asked, ...this.fixed, limit: PAGE, cursor: this.cursor });
+    if (asked !== this.filter) return;
+    this.learn(page.items);
+    this.cursor = page.next_cursor;
+  }
+
+  /** Takes what was heard of jobs elsewhere; they come and go with the filter. */
+  learn(jobs) {
+    for (const job of jobs) {
+      if (this.#fits(job)) this.seen.set(job.id, job);
+      else this.seen.delete(job.id);
+    }
+  }
+
+  #fits(job) {
+    return Object.entries({ ...this.filter, ...this.fixed }).every(([name, value]) => !value || job[name] === value);
+  }
+
+  /** `names` of tables by id; without it there is no column and no choice of the table. */
+  draw(names, changed) {
+    const jobs = [...this.seen.values()].sort((a, b) => b.created_at.localeCompare(a.created_at) || b.id.localeCompare(a.id));
+    const headings = ["Job", ...(names ? ["Table"] : []), "State", "When", "Took", "Outcome"];
+    const more = () => this.loadMore().then(() => changed(), changed);
+    return card(
+      "recent",
+      "Recent jobs",
+      this.#choices(names, changed),
+      jobs.length
+        ? grid("Recent jobs", headings, jobs.map((job) => ({ key: job.id, cells: cells(job, names) })))
+        : h("p", { class: "quiet" }, this.isLoaded ? "No such job." : "Loading …"),
+      this.cursor && h("button", { type: "button", class: "more", onclick: more }, "Load more"),
+    );
+  }
+
+  #choices(names, changed) {
+    const chooser = (label, name, choices) =>
+      field(label, select({ onchange: (event) => this.#pick(name, event.target.value, changed) }, [["", "all"], ...choices]));
+    return h(
+      "div",
+      { class: "filters" },
+      names && chooser("Table", "table_id", [...names]),
+      chooser("Kind", "kind", Object.entries(KINDS)),
+      chooser("State", "state", STATES.map((state) => [state, state])),
+    );
+  }
+
+  #pick(name, value, changed) {
+    this.choose({ ...this.filter, [name]: value });
+    changed();
+  }
+}
+
+function cells(job, names) {
+  return [
+    h("span", {}, ...jobTitle(job)),
+    ...(names ? [tableLink(job.table_id, names.get(job.table_id) ?? job.table_id)] : []),
+    badge(job),
+    time(job.finished_at ?? job.started_at ?? job.created_at),
+    job.finished_at && job.started_at ? seconds(between(job.started_at, job.finished_at)) : "–",
+    h("span", { class: "outcome" }, summary(job)),
+  ];
+}

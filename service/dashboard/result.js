@@ -1,0 +1,85 @@
+// What a job measured or planned, as names and values. Kinds may add values that this page has never heard of.
+
+import { h } from "./dom.js";
+import { bytes, count, number, seconds, sentence } from "./format.js";
+import { pairs, problem } from "./parts.js";
+import { split } from "./split.js";
+
+const LONG = 6;
+const isPair = (value) => Array.isArray(value) && value.length === 2 && value.every(Number.isFinite);
+const isPlain = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+const isProblem = (value) => isPlain(value) && "title" in value && "type" in value;
+
+/** The measured values of a job or the plan of a dry run, with the refusals first. */
+export function result(job) {
+  const { refusals, ...rest } = job.result;
+  return [
+    refusals && (job.dry_run || refusals.length > 0) && verdict(refusals, job.dry_run),
+    "clean" in rest && audited(rest.clean),
+    isPair(rest.buckets) && rest.buckets[1] > rest.buckets[0] && split(...rest.buckets),
+    values(rest),
+  ];
+}
+
+/** Each with its own unit. */
+export function values(object) {
+  return pairs(...Object.entries(object).map(([name, value]) => [label(name), shown(name, value)]));
+}
+
+/** The value shows its unit already. */
+function label(name) {
+  return name === "seconds" ? "Run time" : sentence(name.replace(/_(seconds|ms|milliseconds)$/, ""));
+}
+
+function verdict(refusals, isDryRun) {
+  if (!refusals.length) return h("p", { class: "problem good" }, h("strong", {}, "Nothing stands in the way."));
+  const words = `${isDryRun ? "It would be refused" : "It was refused"}, for ${count(refusals.length, "reason")}:`;
+  return [h("p", {}, words), refusals.map((each) => problem(each, isDryRun ? "warn" : "bad"))];
+}
+
+function audited(isClean) {
+  return isClean
+    ? h("p", { class: "problem good" }, h("strong", {}, "The table is clean: nothing misplaced, nothing twice."))
+    : h("p", { class: "problem bad" }, h("strong", {}, "The audit found something wrong. See the counts below."));
+}
+
+function shown(name, value) {
+  if (value === null || value === undefined) return null;
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number") return measured(name, value);
+  if (name === "buckets" && isPair(value)) return `${number(value[0])} → ${number(value[1])}`;
+  if (isProblem(value)) return problem(value);
+  if (Array.isArray(value)) return list(name, value);
+  if (isPlain(value)) return "before" in value && "after" in value ? change(name, value) : values(value);
+  return String(value);
+}
+
+function measured(name, value) {
+  if (/(^|_)bytes(_|$)/.test(name)) return h("span", { title: `${number(value)} bytes` }, bytes(value));
+  if (/(^|_)seconds$/.test(name)) return seconds(value);
+  if (/(^|_)(ms|milliseconds)$/.test(name)) return seconds(value / 1000);
+  return number(value);
+}
+
+function change(name, { before, after }) {
+  return [shown(name, before) ?? "?", " → ", shown(name, after) ?? "not known yet"];
+}
+
+function list(name, values) {
+  if (!values.length) return "none";
+  const items = h("ul", { class: "plain" }, ...values.map((each) => h("li", {}, shown(name, each))));
+  return values.length <= LONG ? items : h("details", {}, h("summary", {}, `${number(values.length)} entries`), items);
+}
+
+/** A few words for a line of a list. */
+export function summary(job) {
+  if (job.error && job.state !== "succeeded") return job.error.title;
+  const { refusals, buckets, clean, ...rest } = job.result ?? {};
+  if (refusals?.length) return `would be refused: ${refusals[0].title}`;
+  if (clean !== undefined) return clean ? `clean, ${count(rest.rows ?? 0, "row")}` : "found something wrong";
+  if (isPair(buckets)) return `${number(buckets[0])} → ${number(buckets[1])} buckets`;
+  if ("files_deleted" in rest) return `${count(rest.files_deleted, "file")} deleted`;
+  if ("files" in rest) return `${count(rest.files, "file")}${rest.bytes ? `, ${bytes(rest.bytes)}` : ""}`;
+  if ("bytes_written" in rest) return `${bytes(rest.bytes_written)} written`;
+  return "";
+}

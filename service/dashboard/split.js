@@ -1,0 +1,44 @@
+// A picture of a bucket expansion: bucket i of N becomes i, i+N, i+2N, ... and no other bucket is touched.
+
+import { h, svg } from "./dom.js";
+
+const MOST = 32;
+const WIDTH = 640;
+const HEIGHT = 96;
+
+/** Drawn from the two numbers of a job's result; with many buckets the picture would tell nothing. */
+export function split(before, after) {
+  if (after > MOST || after % before) return null;
+  const words = `Each of ${before} buckets is split in ${after / before}: bucket i becomes i, i + ${before} …`;
+  return h("figure", { class: "split" }, picture(before, after, words), h("figcaption", {}, words));
+}
+
+function picture(before, after, words) {
+  const upper = centres(before);
+  const lower = centres(after);
+  return svg(
+    "svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": words },
+    lower.map((x, bucket) => svg("path", { class: "way", d: way(upper[bucket % before], x) })),
+    upper.map((x, bucket) => cell(x, 0, bucket, WIDTH / after)),
+    lower.map((x, bucket) => cell(x, HEIGHT - 24, bucket, WIDTH / after, bucket >= before && "new")),
+  );
+}
+
+function centres(number) {
+  return Array.from({ length: number }, (_, bucket) => ((bucket + 0.5) * WIDTH) / number);
+}
+
+function way(from, to) {
+  return `M ${from} 24 C ${from} 52, ${to} 44, ${to} ${HEIGHT - 24}`;
+}
+
+function cell(x, y, bucket, room, kind) {
+  const width = Math.min(room * 0.8, 48);
+  return svg(
+    "g",
+    { class: kind ? `bucket ${kind}` : "bucket" },
+    svg("rect", { x: x - width / 2, y, width, height: 24, rx: 4 }),
+    svg("text", { x, y: y + 16, "text-anchor": "middle" }, String(bucket)),
+  );
+}

@@ -1,0 +1,82 @@
+// One table: what is known of it, its jobs, and a form to start one.
+
+import { get, tablePath } from "./api.js";
+import { Active } from "./active.js";
+import { h } from "./dom.js";
+import { moment } from "./format.js";
+import { jobForm } from "./job_form.js";
+import { Latest } from "./latest.js";
+import { buckets, pending, shape } from "./overview.js";
+import { card, pairs, problem } from "./parts.js";
+import { Recent } from "./recent.js";
+
+export function tablePage(id, changed) {
+  const active = new Active({ table_id: id });
+  const recent = new Recent({ table_id: id });
+  const latest = new Latest();
+  const form = jobForm(changed);
+  let table = null;
+
+  async function load() {
+    const [found, heard] = await Promise.all([get(tablePath(id)), active.load(), recent.load()]);
+    table = found;
+    recent.learn(heard);
+    await latest.fill([table]);
+    latest.learn([...recent.seen.values(), ...heard]);
+  }
+
+  function draw() {
+    if (!table) return [];
+    return [
+      h("h1", { "data-key": "title" }, table.name, " ", h("span", { class: "path" }, table.base_path)),
+      ...(table.profile.warnings ?? []).map((text) => problem({ title: text }, "warn")),
+      h(
+        "div",
+        { class: "columns", "data-key": "columns" },
+        form.draw(table),
+        h("div", { class: "stack" }, active.jobs.length > 0 && active.draw(null, changed), facts(), columns(table.profile)),
+      ),
+      recent.draw(null, changed),
+    ];
+  }
+
+  function facts() {
+    const { profile, index, lock, writers } = table;
+    const layout = profile.bucket_layout ?? {};
+    return card(
+      "facts",
+      "The table",
+      pairs(
+        ["Type", shape(table)],
+        ["Partitioned by", listed(profile.partition_fields) ?? "not partitioned"],
+        ["Record key", listed(profile.record_key_fields)],
+        ["Ordering", listed(profile.ordering_fields)],
+        ["Buckets", index && [buckets(table), ` by ${index.hash_fields.join(", ")}`]],
+        ["Bucket index", !index && (layout.kind ?? "unknown").replaceAll("_", " ")],
+        ["Hashing config", layout.hashing_config],
+        ["File groups", layout.file_groups == null ? null : String(layout.file_groups)],
+        ["Pending instants", pending(table)],
+        ["Lock", lock.provider],
+        ["Writers", writers.stopped ? "stopped" : writers.hudi_version ? `Hudi ${writers.hudi_version}` : "nothing declared"],
+        ["Last jobs", latest.draw(id)],
+      ),
+      h("p", { class: "quiet" }, `Detected when the table was registered or last changed, ${moment(table.updated_at)}.`),
+    );
+  }
+
+  return { title: () => table?.name ?? "Table", load, draw, isBusy: () => active.jobs.length > 0 };
+}
+
+function listed(names) {
+  return names?.length ? names.join(", ") : null;
+}
+
+function columns(profile) {
+  if (!profile.columns?.length) return null;
+  return h(
+    "details",
+    { class: "card", "data-key": "schema" },
+    h("summary", {}, `Columns (${profile.columns.length})`),
+    pairs(...profile.columns.map((column) => [column.name, h("code", {}, column.type)])),
+  );
+}

@@ -1,0 +1,187 @@
+"""The dashboard: what is served at /, and what a browser makes of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from jobs.contract import Outcome, Problem, Result
+from service.api.dashboard import FOLDER
+from service.model.clock import utc_now
+from service.model.registration import Registration
+from service.model.token import Role
+from service.store import migrate, tables
+from service.store.engine import open_engine, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from fastapi.testclient import TestClient
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FILES = sorted(path.name for path in FOLDER.iterdir())
+_MODULE = re.compile(r'^(?:import|export)\b[^"]*from "([^"]+)";$', re.MULTILINE)
+_REFERENCE = re.compile(r'(?:src|href)="([^"#]+)"')
+# A name for a vocabulary, which nobody ever asks for.
+_NAMESPACE = "http://www.w3.org/2000/svg"
+
+
+def test_the_page_needs_no_token_and_loads_nothing_from_elsewhere(
+    client: TestClient, make_token: Callable[[Role], dict[str, str]]
+) -> None:
+    make_token(Role.ADMIN)
+    assert client.get("/v1/tables").status_code == 401
+    answer = client.get("/")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'self'" in answer.headers["content-security-policy"]
+    assert answer.headers["cache-control"] == "no-cache"
+    assert client.head("/").status_code == 200
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_is_served_with_its_type_and_is_asked_for_again(client: TestClient, name: str) -> None:
+    answer = client.get(f"/dashboard/{name}")
+    assert answer.status_code == 200
+    kinds = {"js": "javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}
+    assert kinds[name.rpartition(".")[2]] in answer.headers["content-type"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cache-control"] == "no-cache"
+    again = client.get(f"/dashboard/{name}", headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_everything_that_the_page_and_its_modules_name_is_there(client: TestClient) -> None:
+    page = client.get("/").text
+    references = set(_REFERENCE.findall(page))
+    assert {"dashboard/main.js", "dashboard/style.css", "dashboard/icon.svg", "docs"} <= references
+    for reference in references:
+        assert client.get(f"/{reference}").status_code == 200, reference
+    modules = [(name, found) for name in FILES for found in _MODULE.findall((FOLDER / name).read_text())]
+    assert len(modules) > 10
+    for name, found in modules:
+        assert (FOLDER / found).is_file(), f"{name} imports {found}"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_file_names_another_host_or_makes_markup_of_data(name: str) -> None:
+    text = (FOLDER / name).read_text().replace(_NAMESPACE, "")
+    assert not re.search(r"""(https?:|wss?:|["'(])//""", text)
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", text)
+    # The content security policy would not let them pass.
+    assert not re.search(r"""<style|\sstyle=|\son\w+="|"style"|javascript:""", text)
+
+
+@pytest.mark.parametrize("path", ["/dashboard/none.js", "/dashboard/../app.py", "/dashboard/%2e%2e/api/app.py"])
+def test_what_is_not_of_the_dashboard_is_a_problem_document(client: TestClient, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 404
+    assert answer.json()["type"] == "/problems/route-not-found"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    """A service of its own that knows a table and two jobs: one was refused, one is queued."""
+    engine = open_engine(f"sqlite:///{tmp_path}/groundskeeper.db")
+    migrate.upgrade(engine)
+    now = utc_now()
+    profile = {"table_type": "MERGE_ON_READ", "table_version": 9, "warnings": ["Something is dangling."]}
+    with writing(engine) as connection:
+        tables.register(connection, Registration("tbl_1", "/lake/orders", "<b>orders</b>", now, now, profile=profile))
+    engine.dispose()
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("GROUNDSKEEPER_")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "service.cli", "serve", "--workers", "0", "--port", "0"],
+        cwd=tmp_path,
+        env=clean,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        match = re.search(r"ready at (http://\S+)", process.stdout.readline())
+        assert match
+        _refuse_one_job_and_queue_another(match.group(1))
+        yield match.group(1)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+
+
+def _refuse_one_job_and_queue_another(url: str) -> None:
+    with httpx.Client(base_url=f"{url}/v1") as api:
+        clustering = {"kind": "clustering", "params": {"sort_by": ["nope"]}}
+        job = api.post("/tables/tbl_1/jobs", json=clustering).json()["id"]
+        api.post("/worker/leases", json={"worker_id": "w"})
+        refusal = Problem("column-unknown", "The table has no such column", "nope", "Its columns are id and city.")
+        result = Result(Outcome.FAILED, details={"refusals": [refusal.to_json()], "seconds": 1.25}, error=refusal)
+        ended = api.post(f"/worker/leases/{job}/result", json={"attempt": 1, "result": result.to_json()})
+        assert ended.json() == {"state": "failed"}
+        assert api.post("/tables/tbl_1/jobs", json={"kind": "audit"}).status_code == 202
+
+
+@pytest.fixture
+def dom(tmp_path: Path) -> Callable[[str], str]:
+    """The page as it is after a few seconds of its scripts."""
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium on this machine to open the dashboard with")
+    browser = CHROMIUM
+
+    def open_page(address: str) -> str:
+        options = ["--headless", "--dump-dom", "--virtual-time-budget=5000", "--no-sandbox", "--disable-gpu"]
+        options += ["--no-first-run", "--disable-background-networking", "--disable-component-update"]
+        options += ["--disable-sync", "--disable-quic"]
+        ended = subprocess.run(
+            [browser, *options, f"--user-data-dir={tmp_path}/browser", address],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    return open_page
+
+
+def _words(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
+
+
+def test_a_browser_shows_the_tables_and_the_jobs(dom: Callable[[str], str], url: str) -> None:
+    page = dom(f"{url}/")
+    words = _words(page)
+    assert "&lt;b&gt;orders&lt;/b&gt; /lake/orders MOR v9" in words
+    assert "1 warning Something is dangling." in words
+    assert re.search(r"Active jobs Audit on &lt;b&gt;orders&lt;/b&gt; queued Cancel waits", words)
+    assert re.search(r"Clustering &lt;b&gt;orders&lt;/b&gt; failed .* The table has no such column", words)
+    assert "live" in words
+
+
+def test_a_browser_shows_why_a_job_was_refused_and_a_form_for_the_next(dom: Callable[[str], str], url: str) -> None:
+    failed = httpx.get(f"{url}/v1/jobs", params={"state": "failed"}).json()["items"][0]["id"]
+    job = _words(dom(f"{url}/#/jobs/{failed}"))
+    assert "It was refused, for 1 reason: The table has no such column nope Its columns are id and city." in job
+    assert "Run time 1.3 s" in job
+    assert "Sort by nope Layout linear" in job
+    table = _words(dom(f"{url}/#/tables/tbl_1"))
+    assert "Start a job" in table
+    assert "Dry run: show the plan, change nothing" in table
+
+
+def test_a_browser_asks_for_a_token_where_one_is_needed(dom: Callable[[str], str], url: str, tmp_path: Path) -> None:
+    create = [sys.executable, "-m", "service.cli", "token", "create", "--role", "reader"]
+    subprocess.run(create, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    assert httpx.get(f"{url}/v1/tables").status_code == 401
+    page = dom(f"{url}/")
+    assert re.search(r'<dialog id="token"[^>]* open', page)
+    assert "orders" not in page
