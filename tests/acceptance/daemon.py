@@ -1,0 +1,138 @@
+"""`groundskeeper serve` as a user runs it: a process of its own, spoken to over REST."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import httpx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+Json = dict[str, Any]
+
+ENDED = ("succeeded", "failed", "cancelled")
+PATIENCE_SECONDS = 150.0
+
+
+class Daemon:
+    """The service and its local worker in `folder`, which keeps the database and the log when it ends."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        folder.mkdir(exist_ok=True)
+        own = {key: value for key, value in os.environ.items() if not key.startswith("GROUNDSKEEPER_")}
+        self.log = folder / "log"
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "service.cli", "serve", "--port", "0"],
+                cwd=folder,
+                env={**own, **{f"GROUNDSKEEPER_{key.upper()}": value for key, value in settings.items()}},
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        first = self.process.stdout.readline()
+        found = re.search(r"ready at (http://\S+)", first)
+        assert found, first + self.log.read_text()
+        self._http = httpx.Client(base_url=found.group(1), timeout=20)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.communicate(timeout=40)
+
+    # -- REST
+
+    def call(self, method: str, path: str, body: object = None, **more: Any) -> httpx.Response:
+        return self._http.request(method, path, json=body, **more)
+
+    def register(self, base: Path | str, num_buckets: int | None = 4, **more: Any) -> str:
+        """The id of the table."""
+        body: Json = {"base_path": str(base), "writers": {"hudi_version": "1.2.0"}, **more}
+        if num_buckets:
+            body["index"] = {"type": "bucket", "num_buckets": num_buckets, "hash_fields": ["id"]}
+        answer = self.call("POST", "/v1/tables", body)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+    def submit(self, table_id: str, kind: str, *, dry_run: bool = False, **params: Any) -> str:
+        """The id of the job."""
+        body = {"kind": kind, "params": params, "dry_run": dry_run}
+        answer = self.call("POST", f"/v1/tables/{table_id}/jobs", body)
+        assert answer.status_code == 202, answer.text
+        return str(answer.json()["id"])
+
+    def job(self, job_id: str) -> Json:
+        found: Json = self.call("GET", f"/v1/jobs/{job_id}").json()
+        return found
+
+    def wait(self, job_id: str, until: Callable[[Json], bool] = lambda job: job["state"] in ENDED) -> Json:
+        """The job as soon as it is as wanted."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not until(job := self.job(job_id)):
+            assert time.monotonic() < deadline, f"{job}\n{self.log.read_text()[-8000:]}"
+            time.sleep(0.02)
+        return job
+
+    def run(self, table_id: str, kind: str, **params: Any) -> Json:
+        """Submits a job and waits for its end."""
+        return self.wait(self.submit(table_id, kind, **params))
+
+    def succeed(self, table_id: str, kind: str, **params: Any) -> Json:
+        """The result of a job that must succeed."""
+        job = self.run(table_id, kind, **params)
+        assert job["state"] == "succeeded", f"{job}\n{self.log.read_text()[-8000:]}"
+        result: Json = job["result"]
+        return result
+
+    def wait_for_worker(self) -> None:
+        """Until a worker has been started, is warm and asks for jobs."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (pid := self.worker()) is None or not re.search(rf"-{pid}-\w+ is ready", self.log.read_text()):
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.05)
+
+    # -- processes
+
+    def worker(self) -> int | None:
+        """The process id of the local worker's Python."""
+        return next(iter(children(self.process.pid)), None)
+
+    def jvm(self) -> int | None:
+        """The process id of the local worker's JVM."""
+        worker = self.worker()
+        found = children(worker) if worker else []
+        return next((pid for pid in found if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()), None)
+
+
+def has_reached(job: Json, step: str) -> bool:
+    """Whether the job is in this step; also true once it has ended, which a short step may not let us see in time."""
+    return job["state"] in ENDED or (job["progress"] or {"step": ""})["step"].startswith(step)
+
+
+def children(parent: int) -> list[int]:
+    """Process ids, by what /proc says of each process's parent."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text()
+            except OSError:
+                continue
+            if int(stat.rpartition(")")[2].split()[1]) == parent:
+                found.append(int(entry.name))
+    return found

@@ -1,0 +1,73 @@
+"""What lies in a table's storage, looked at without Hudi, and what must not lie there."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+BASELINE = "00000000000000"
+_ENTRY = re.compile(r"^(?P<requested>\d{17})(_\d{17})?\.(?P<action>\w+)(\.(?P<state>requested|inflight))?$")
+_BASE_FILE = re.compile(r"^[0-9a-f-]+-\d+_[\d-]+_(?P<instant>\d{17})\.parquet$")
+
+
+def listing(base: Path) -> dict[str, tuple[int, int]]:
+    """Every file below the base path: its size and its time of change."""
+    return {str(p.relative_to(base)): (p.stat().st_size, p.stat().st_mtime_ns) for p in base.rglob("*") if p.is_file()}
+
+
+def pending(base: Path) -> set[str]:
+    """Instants on the timeline that never completed."""
+    return {instant for instant in _instants(base) if instant not in completed(base)}
+
+
+def completed(base: Path) -> set[str]:
+    return {match["requested"] for match in _timeline(base) if match["state"] is None}
+
+
+def left_behind(spark: SparkSession, base: Path) -> list[str]:
+    """Whatever a dead or cancelled attempt may leave and must not; empty when the table is tidy."""
+    done = completed(base)
+    committed = _committed_files(spark, base)
+    found = [f"pending instant {instant}" for instant in pending(base)]
+    found += [f"marker folder {path.name}" for path in (base / ".hoodie" / ".temp").glob("*")]
+    found += [
+        f"hashing config {path.name}"
+        for path in base.glob(".hoodie/.bucket_index/partition_bucket_index_meta/configs/[0-9]*")
+        if path.stem not in done | {BASELINE}
+    ]
+    found += [
+        f"uncommitted file {path.relative_to(base)}"
+        for path in base.rglob("*.parquet")
+        if ".hoodie" not in path.parts and str(path.relative_to(base)) not in committed
+    ]
+    if (base / ".hoodie" / "lock").exists():
+        found.append("the lock")
+    return found
+
+
+def _committed_files(spark: SparkSession, base: Path) -> set[str]:
+    """Files that some completed commit says it wrote."""
+    hudi = spark._jvm.org.apache.hudi  # type: ignore[union-attr]
+    conf = hudi.hadoop.fs.HadoopFSUtils.getStorageConf(spark._jsc.hadoopConfiguration())
+    meta = hudi.common.table.HoodieTableMetaClient.builder().setBasePath(str(base)).setConf(conf).build()
+    timeline = meta.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+    files: set[str] = set()
+    for instant in timeline.getInstants():
+        is_replace = instant.getAction() == "replacecommit"
+        metadata = timeline.readReplaceCommitMetadata(instant) if is_replace else timeline.readCommitMetadata(instant)
+        files.update(metadata.getFileIdAndRelativePaths().values())
+    return files
+
+
+def _instants(base: Path) -> set[str]:
+    return {match["requested"] for match in _timeline(base)}
+
+
+def _timeline(base: Path) -> list[re.Match[str]]:
+    names = [path.name for path in (base / ".hoodie" / "timeline").iterdir() if path.is_file()]
+    return [match for name in names if (match := _ENTRY.match(name))]
