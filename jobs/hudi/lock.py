@@ -36,9 +36,10 @@ class TableLock:
     @contextmanager
     def held(self, checkpoint: Callable[[], None]) -> Iterator[TableLock]:
         """Waits for the lock (`checkpoint` may end the wait by raising), holds it, and releases it."""
+        sign = self._signature()
         manager = self._acquire(checkpoint)
         try:
-            self._sign()
+            sign()
             yield self
         finally:
             # Released only if it is still ours: Hudi's provider would delete whoever's lock file is there.
@@ -104,12 +105,21 @@ class TableLock:
         java_path = self._table.jvm.hudi.storage.StoragePath
         return java_path(f"{folder}/lock") if folder else java_path(f"{self._table.base_path}/.hoodie/lock")
 
-    def _sign(self) -> None:
-        if self._in_a_file:
+    def _signature(self) -> Callable[[], None]:
+        """Signs in one call of the JVM: whoever is killed between taking the lock and signing it leaves it for good."""
+        if not self._in_a_file:
+            return lambda: None
+        with translated("preparing to sign the table's lock"):
+            files = self._table.jvm.java.org.apache.hadoop.fs
+            path = files.Path(self._path.toString())
+            system = path.getFileSystem(self._table.jvm.hadoop_conf)
+            write = files.FileUtil.write
+
+        def sign() -> None:
             with translated("signing the table's lock"):
-                stream = self._table.meta.getStorage().create(self._path, True)
-                stream.write(bytearray(self._note.encode()))
-                stream.close()
+                write(system, path, bytearray(self._note.encode()))
+
+        return sign
 
     def _is_ours(self) -> bool:
         return not self._in_a_file or self._read() == json.loads(self._note)
