@@ -144,6 +144,9 @@ class Attempt:
                 self._heartbeat()
             except OSError as error:
                 logger.warning("%s: the service cannot be reached: %s", self._group, error)
+            except Exception:
+                # Whatever it is: this thread must live, for it is the one to notice that the lease runs out.
+                logger.exception("%s: no heartbeat could be sent", self._group)
             # Some time before the lease runs out, since another attempt must not meet us still at work.
             if time.monotonic() - self._confirmed > self._lease_seconds * 0.8:
                 self._end(LeaseLostError("no heartbeat was confirmed in time"))

@@ -37,8 +37,12 @@ RETRY_SECONDS = 2.0
 GRACE_SECONDS = 20.0
 
 
+class ServiceUnreachableError(ConnectionError):
+    """A type of its own: when the JVM dies, py4j raises plain connection errors, and those are no reason to go on."""
+
+
 class Service:
-    """The service's worker protocol. Raises `OSError` when the service cannot be reached or answers improperly."""
+    """The service's worker protocol. Raises `ServiceUnreachableError` also when the service answers improperly."""
 
     def __init__(self, url: str, token: str | None) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -70,12 +74,12 @@ class Service:
         try:
             return self._http.post(path, json=body)
         except httpx.HTTPError as error:
-            raise ConnectionError(str(error) or type(error).__name__) from error
+            raise ServiceUnreachableError(str(error) or type(error).__name__) from error
 
     def _checked(self, answer: httpx.Response) -> httpx.Response:
         if answer.is_success:
             return answer
-        raise ConnectionError(f"{answer.request.url.path} answered {answer.status_code}: {answer.text[:200]}")
+        raise ServiceUnreachableError(f"{answer.request.url.path} answered {answer.status_code}: {answer.text[:200]}")
 
 
 class Worker:
@@ -95,6 +99,9 @@ class Worker:
         while not self._stopping.wait(1.0):
             if not all(slot.is_alive() for slot in self._slots):
                 raise RuntimeError("a slot of the worker has died, see the log")
+            if self._jvm_has_died():
+                # Before it takes another job, which it could only lose.
+                raise RuntimeError("the worker's JVM has died")
         deadline = time.monotonic() + GRACE_SECONDS
         for slot in self._slots:
             slot.join(max(0.0, deadline - time.monotonic()))
@@ -102,11 +109,16 @@ class Worker:
     def stop(self) -> None:
         self._stopping.set()
 
+    def _jvm_has_died(self) -> bool:
+        """False under `spark-submit`, where the JVM is not our child but our parent."""
+        process = getattr(self._spark.sparkContext._gateway, "proc", None)
+        return process is not None and process.poll() is not None
+
     def _serve(self) -> None:
         while not self._stopping.is_set():
             try:
                 self.run_once()
-            except OSError as error:
+            except ServiceUnreachableError as error:
                 if not self._stopping.is_set():
                     logger.warning("the service cannot be reached, trying again: %s", error)
                 self._stopping.wait(RETRY_SECONDS)
@@ -135,7 +147,7 @@ class Worker:
         while True:
             try:
                 return self._service.finish(plan.job_id, plan.attempt, result)
-            except ConnectionError:
+            except ServiceUnreachableError:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(RETRY_SECONDS)

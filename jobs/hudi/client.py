@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from jobs.errors import JobError
 from jobs.hudi import hashing_config
 from jobs.hudi.jvm import translated
 from jobs.hudi.options import UNDER_OUR_LOCK, bucket_index_options, client_options, lock_options
@@ -63,6 +65,10 @@ class WriteClient:
         if error is None:
             with translated("closing a Hudi client"):
                 self._client.close()
+            return
+        # Its timers would renew the heartbeat of an instant that is given up, once a minute until the worker ends.
+        with suppress(JobError, OSError), translated("stopping heartbeats"):
+            self._client.getHeartbeatClient().close()
 
     # -- Hudi's own table services
 

@@ -50,14 +50,19 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     monkeypatch.setattr(attempts, "Jvm", lambda _: None)
     monkeypatch.setattr(attempts, "HudiTable", lambda *_: None)
 
-    def start(spark: FakeSpark, answer: Callable[[], HeartbeatAnswer], job: Callable[[Report], None]) -> Result:
+    def start(
+        spark: FakeSpark,
+        answer: Callable[[], HeartbeatAnswer],
+        job: Callable[[Report], None],
+        lease_seconds: float = 30.0,
+    ) -> Result:
         monkeypatch.setitem(attempts.RUN, PLAN.kind, lambda _table, _plan, report: job(report))
 
         def beat(_heartbeat: Heartbeat) -> HeartbeatAnswer:
             return answer()
 
         anything: Any = spark
-        return Attempt(anything, PLAN, 30.0, beat).run()
+        return Attempt(anything, PLAN, lease_seconds, beat).run()
 
     return start
 
@@ -110,3 +115,22 @@ def test_a_lease_that_is_lost_while_a_cancelled_job_cleans_up_ends_that_too(run:
     with pytest.raises(LeaseLostError):
         run(spark, lambda: answers[0], job)
     assert spark.cancelled > 0
+
+
+def test_a_heartbeat_that_cannot_be_made_ends_the_attempt_when_its_lease_runs_out(run: Callable[..., Result]) -> None:
+    spark = FakeSpark()
+    beats: list[int] = []
+
+    def broken() -> HeartbeatAnswer:
+        beats.append(1)
+        if len(beats) > 1:
+            raise RuntimeError("the JVM does not answer")
+        return HeartbeatAnswer.CONTINUE
+
+    def job(report: Report) -> None:
+        spark.wait_for_cancel()
+        report.checkpoint()
+
+    with pytest.raises(LeaseLostError):
+        run(spark, broken, job, lease_seconds=0.2)
+    assert len(beats) > 2
