@@ -35,6 +35,7 @@ def left_behind(spark: SparkSession, base: Path) -> list[str]:
     committed = _committed_files(spark, base)
     found = [f"pending instant {instant}" for instant in pending(base)]
     found += [f"marker folder {path.name}" for path in (base / ".hoodie" / ".temp").glob("*")]
+    found += [f"heartbeat of {path.name}" for path in (base / ".hoodie" / ".heartbeat").glob("[0-9]*")]
     found += [
         f"hashing config {path.name}"
         for path in base.glob(".hoodie/.bucket_index/partition_bucket_index_meta/configs/[0-9]*")

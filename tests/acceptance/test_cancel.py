@@ -40,7 +40,8 @@ def test_a_cancelled_expansion_leaves_nothing_behind(
     base = lake / f"cancelled-{step}"
     options = tables.write_table(spark, base, count=300, updates=1, partitioned=False)
     before = tables.snapshot(spark, base)
-    table = daemon.register(base)
+    # So often that a heartbeat which goes on after the end would be seen.
+    table = daemon.register(base, hudi_options={"hoodie.client.heartbeat.interval_in_ms": "1000"})
     files = {name for name in listing(base) if ".hoodie" not in name}
 
     with _a_write_in_flight(base):
@@ -63,5 +64,6 @@ def test_a_cancelled_expansion_leaves_nothing_behind(
     assert daemon.succeed(table, "bucket_expansion", factor=2)["buckets"] == [4, 8]
     assert tables.misplaced(spark, base, 8) == 0
     assert tables.duplicates(spark, base) == 0
+    assert left_behind(spark, base) == []
     again = daemon.call("POST", f"/v1/jobs/{expansion}/cancel")
     assert again.json()["state"] == "cancelled"

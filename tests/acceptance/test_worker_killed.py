@@ -1,0 +1,96 @@
+"""kill -9 of the worker in the middle of jobs: another attempt finds what was left, and finishes or undoes it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.acceptance.daemon import ENDED, has_reached
+from tests.acceptance.storage import left_behind
+from tests.integration import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.acceptance.daemon import Daemon
+
+JOBS: dict[str, dict[str, Any]] = {
+    "compaction": {},
+    "clustering": {"sort_by": ["city", "fare"], "layout": "zorder"},
+    "bucket_expansion": {"num_buckets": 8},
+}
+ROWS = 400
+
+
+def _prove(daemon: Daemon, spark: SparkSession, base: Path, table: str, kind: str, before: list[str]) -> None:
+    """Nothing lost, nothing left, and a writer that was never told of anything goes on."""
+    num_buckets = 8 if kind == "bucket_expansion" else 4
+    assert tables.snapshot(spark, base) == before
+    assert left_behind(spark, base) == []
+    assert tables.misplaced(spark, base, num_buckets) == 0
+    tables.upsert(tables.rows(spark, 0, ROWS + 100, ts=9), base, tables.writer_options(base, partitioned=False))
+    assert tables.duplicates(spark, base) == 0
+    assert tables.misplaced(spark, base, num_buckets) == 0
+    audit = daemon.succeed(table, "audit")
+    assert (audit["clean"], audit["rows"]) == (True, ROWS + 100), audit
+
+
+def _kill(daemon: Daemon, victims: Sequence[str], bases: Iterable[Path]) -> None:
+    """While Hudi's own client commits a compaction, its filesystem lock is a file without content: killed there,
+    nobody can tell later whose lock it is, and a person has to remove it. So that moment is left out."""
+    processes = {"worker": daemon.worker(), "jvm": daemon.jvm()}
+    locks = [base / ".hoodie" / "lock" for base in bases]
+    while any(lock.exists() and not lock.stat().st_size for lock in locks):
+        time.sleep(0.002)
+    for victim in victims:
+        process = processes[victim]
+        assert process
+        os.kill(process, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("victims", "step", "seconds_later"),
+    [
+        pytest.param(("jvm", "worker"), "splitting", 0.0, id="while files are written"),
+        pytest.param(("jvm", "worker"), "waiting", 0.2, id="about when they commit"),
+        pytest.param(("jvm",), "splitting", 0.7, id="only its JVM, a little later"),
+    ],
+)
+def test_jobs_of_a_killed_worker_are_finished_by_the_next_one(
+    daemon: Daemon,
+    spark: SparkSession,
+    lake: Path,
+    request: pytest.FixtureRequest,
+    victims: tuple[str, ...],
+    step: str,
+    seconds_later: float,
+) -> None:
+    daemon.wait_for_worker()
+    case = request.node.callspec.id.replace(" ", "-").replace(",", "")
+    bases = {kind: lake / f"{kind}-{case}" for kind in JOBS}
+    before = {}
+    for kind, base in bases.items():
+        tables.write_table(spark, base, count=ROWS, updates=2, partitioned=False)
+        before[kind] = tables.snapshot(spark, base)
+    ids = {kind: daemon.register(base) for kind, base in bases.items()}
+
+    jobs = {kind: daemon.submit(ids[kind], kind, **params) for kind, params in JOBS.items()}
+    daemon.wait(jobs["compaction"], lambda job: has_reached(job, "compacting"))
+    daemon.wait(jobs["clustering"], lambda job: has_reached(job, step))
+    daemon.wait(jobs["bucket_expansion"], lambda job: has_reached(job, step))
+    time.sleep(seconds_later)
+    _kill(daemon, victims, bases.values())
+    killed = {kind: daemon.job(job) for kind, job in jobs.items()}
+
+    for kind, job_id in jobs.items():
+        job = daemon.wait(job_id)
+        assert job["state"] == "succeeded", f"{job}\n{daemon.log.read_text()[-6000:]}"
+        assert job["attempt"] == (1 if killed[kind]["state"] in ENDED else 2)
+        _prove(daemon, spark, bases[kind], ids[kind], kind, before[kind])
