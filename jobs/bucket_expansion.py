@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from jobs.hudi.table import FileSlice, HudiTable
     from jobs.report import Report
     from jobs.rewrite import WrittenFile
+    from jobs.settling import Buckets
+
+
+# Longer than a default writer sleeps between two tries to get the lock (5 s), with which its start may be delayed.
+DEFAULT_SETTLE_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,21 @@ class Expansion:
         return [
             item for item in slices if self.new.buckets_of(item.partition) != self.current.buckets_of(item.partition)
         ]
+
+    def is_stale(self, touched: Buckets) -> bool:
+        """Whether a write that touches these buckets may still go by the old numbers.
+
+        A write by the new numbers shows itself by a bucket that did not exist before. One that touches none of them is
+        taken for stale: with more than a handful of rows it is, and with fewer it cannot be told.
+        """
+        changed = {
+            partition: buckets
+            for partition, buckets in touched.items()
+            if self.new.buckets_of(partition) != self.current.buckets_of(partition)
+        }
+        return bool(changed) and not any(
+            bucket >= self.current.buckets_of(partition) for partition, buckets in changed.items() for bucket in buckets
+        )
 
     def source(self, item: FileSlice) -> Source:
         old, new = self.current.buckets_of(item.partition), self.new.buckets_of(item.partition)
@@ -78,12 +98,13 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
 
     replaced = Replacement(
         table,
-        Terms.of("BUCKET_RESCALE", plan.params),
+        Terms.of("BUCKET_RESCALE", plan.params, settle_seconds=_settle_seconds(plan)),
         report,
         owner=plan.job_id,
         choose=expansion.chosen,
         rewrite=rewrite,
         before_commit=lambda instant: hashing_config.write(table, expansion.current, expansion.new, instant),
+        is_stale=expansion.is_stale,
     ).run()
     return Result(
         Outcome.SUCCEEDED,
@@ -95,6 +116,11 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
             "rules": str(expansion.new),
         },
     )
+
+
+def _settle_seconds(plan: Plan) -> float:
+    """Writers that are stopped need not be watched."""
+    return 0.0 if plan.table.writers_stopped else float(plan.params.get("settle_seconds", DEFAULT_SETTLE_SECONDS))
 
 
 def _planned(table: HudiTable, plan: Plan) -> tuple[Expansion | None, list[Problem]]:

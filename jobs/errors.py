@@ -71,6 +71,15 @@ class WritersActiveError(JobError):
     hint = "Try again when the writers pause, or allow a longer wait (`wait_seconds`). Nothing was changed."
 
 
+class StaleWriterError(JobError):
+    type = "stale-writer-committed"
+    title = "The expansion is done, but a writer with the old number of buckets has committed after it"
+    hint = (
+        "Rows of that instant lie in the wrong buckets. Stop the writers, roll the instant back with Hudi's "
+        "rollback_to_instant procedure, let its writer write it again, and run an audit."
+    )
+
+
 class LockLostError(JobError):
     type = "lock-lost"
     title = "The table's lock was taken from us before the commit"

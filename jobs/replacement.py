@@ -12,19 +12,31 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import CommitLostError, CommitStateUnknownError, JobError, LeaseLostError, WritersActiveError
+from jobs.errors import (
+    CancelledError,
+    CommitLostError,
+    CommitStateUnknownError,
+    JobError,
+    LeaseLostError,
+    TimedOutError,
+    WritersActiveError,
+)
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.rhythm import parsed, seconds_until_next_write
+from jobs.settling import Settling
 
 if TYPE_CHECKING:
     from jobs.hudi.table import FileSlice, HudiTable, Instant
     from jobs.report import Report
     from jobs.rewrite import WrittenFile
+    from jobs.settling import Buckets
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +45,8 @@ Key = tuple[str, str]
 
 POLL_SECONDS = 0.1
 DEFAULT_WAIT_SECONDS = 300.0
+# What Hudi takes to complete a replacecommit, above all for the metadata table.
+COMMIT_SECONDS = 2.0
 DEFAULT_LOCK_SECONDS = 20.0
 
 
@@ -43,15 +57,19 @@ class Terms:
     `operation` is Hudi's `WriteOperationType`. `wait_seconds` bounds the wait for a moment without writes in flight, 0
     means none. `lock_seconds` bounds the rewriting done while writers are kept waiting; more than that is done before,
     in another round. `may_leave_out`: changed slices for which that time does not suffice may stay as they are.
+    `settle_seconds` is how long writers are watched afterwards; 0 if it does not matter what they read before.
     """
 
     operation: str
     wait_seconds: float = DEFAULT_WAIT_SECONDS
     lock_seconds: float = DEFAULT_LOCK_SECONDS
     may_leave_out: bool = False
+    settle_seconds: float = 0.0
 
     @classmethod
-    def of(cls, operation: str, params: Mapping[str, Any], *, may_leave_out: bool = False) -> Terms:
+    def of(
+        cls, operation: str, params: Mapping[str, Any], *, may_leave_out: bool = False, settle_seconds: float = 0.0
+    ) -> Terms:
         """From a job's parameters `on_active_writers` (`wait` or `abort`), `wait_seconds` and `lock_seconds`."""
         wait = float(params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
         return cls(
@@ -59,6 +77,7 @@ class Terms:
             wait_seconds=0.0 if params.get("on_active_writers") == "abort" else wait,
             lock_seconds=float(params.get("lock_seconds", DEFAULT_LOCK_SECONDS)),
             may_leave_out=may_leave_out,
+            settle_seconds=settle_seconds,
         )
 
 
@@ -74,6 +93,7 @@ class Replaced:
     left_out: int = 0
     waited_seconds: float = 0.0
     locked_seconds: float = 0.0
+    fenced: list[str] = field(default_factory=list)
 
     def measured(self) -> dict[str, Any]:
         """For the job's result: counts, bytes, seconds."""
@@ -89,6 +109,7 @@ class Replaced:
             "left_out": self.left_out,
             "waited_seconds": round(self.waited_seconds, 3),
             "locked_seconds": round(self.locked_seconds, 3),
+            "fenced": self.fenced,
         }
 
 
@@ -96,7 +117,8 @@ class Replacement:
     """One replacecommit, from its start to its completion or to the point where nothing of it is left.
 
     `choose` picks from the table's slices those to replace; `rewrite(instant, chosen, all_slices)` writes the files;
-    `before_commit(instant)` runs with the lock held, right before the commit.
+    `before_commit(instant)` runs with the lock held, right before the commit; `is_stale` judges writes that start soon
+    after it (see `Settling`).
     """
 
     def __init__(
@@ -109,6 +131,7 @@ class Replacement:
         choose: Callable[[list[FileSlice]], list[FileSlice]],
         rewrite: Rewriter,
         before_commit: Callable[[str], None] = lambda _: None,
+        is_stale: Callable[[Buckets], bool] = lambda _: False,
     ) -> None:
         self._table = table
         self._terms = terms
@@ -117,6 +140,7 @@ class Replacement:
         self._choose = choose
         self._rewrite = rewrite
         self._before_commit = before_commit
+        self._is_stale = is_stale
         self._done: dict[Key, tuple[FileSlice, list[WrittenFile]]] = {}
         self._bytes_per_second = 0.0
 
@@ -131,7 +155,6 @@ class Replacement:
                 self._report.instant(instant)
                 client.begin_replacement(instant)
                 self._round(outcome, "splitting")
-                self._catch_up(outcome)
                 self._commit(client, outcome)
             except LeaseLostError:
                 # Another attempt is at work and deals with our instant; whatever we wrote now could hit its files.
@@ -139,41 +162,38 @@ class Replacement:
             except BaseException:
                 self._abort(client, instant)
                 raise
+            if self._terms.settle_seconds:
+                with suppress(CancelledError, TimedOutError):  # too late: it is committed
+                    self._report.step("watching writers that start")
+                settling = Settling(self._table, self._lock, client, self._report, self._is_stale)
+                outcome.fenced = settling.run(self._terms.settle_seconds, self._known)
             return outcome
 
-    def _catch_up(self, outcome: Replaced) -> None:
-        """Rewrites what changed, round after round, until what is left is little enough to be done under the lock."""
-        while self._seconds_for(changed := self._changed()[0]) > self._terms.lock_seconds:
-            before = sum(item.bytes for item in changed)
-            self._round(outcome, f"catching up, round {outcome.rounds}")
-            if sum(item.bytes for item in self._changed()[0]) >= before:
-                if self._terms.may_leave_out:
-                    return
-                raise WritersActiveError("Writers change the table faster than it can be rewritten.")
-
     def _commit(self, client: WriteClient, outcome: Replaced) -> None:
+        """Catches up until what is left is little, waits for a moment without writes in flight, and commits in it."""
         waiting_since = time.monotonic()
         deadline = waiting_since + self._terms.wait_seconds
-        self._report.step("waiting for writers to finish")
         while True:
-            self._report.checkpoint()
+            if self._is_worth_a_round(outcome):
+                self._round(outcome, f"catching up, round {outcome.rounds}")
+            self._report.step("waiting for writers to finish")
             in_flight = self._in_flight(client, outcome.instant)
-            if not in_flight:
+            has_time = not in_flight and self._has_time()
+            if has_time:
                 with self._lock.held(self._report.checkpoint):
                     locked_since = time.monotonic()
-                    in_flight = self._in_flight(client, outcome.instant)
-                    if not in_flight and self._is_little(self._changed()[0]):
+                    in_flight = self._table.pending(without=outcome.instant)
+                    if not in_flight and self._may_do_under_lock(self._changed()[0]):
                         outcome.waited_seconds = locked_since - waiting_since
                         self._commit_under_lock(client, outcome)
                         outcome.locked_seconds = time.monotonic() - locked_since
                         return
             if time.monotonic() >= deadline:
-                names = ", ".join(f"{item.requested} ({item.action})" for item in in_flight) or "too much changed"
-                raise WritersActiveError(f"After {self._terms.wait_seconds:.0f} s still in flight: {names}.")
-            if in_flight:
+                names = ", ".join(f"{item.requested} ({item.action})" for item in in_flight)
+                why = f"still in flight: {names}" if names else "the writers' pauses are too short for the commit"
+                raise WritersActiveError(f"After {self._terms.wait_seconds:.0f} s: {why}.")
+            if in_flight or not has_time:
                 time.sleep(POLL_SECONDS)
-            else:
-                self._catch_up(outcome)
 
     def _commit_under_lock(self, client: WriteClient, outcome: Replaced) -> None:
         self._round(outcome, "committing", under_lock=True)
@@ -194,6 +214,7 @@ class Replacement:
             logger.warning("the commit landed although Hudi reported an error after it: %s", error.detail)
         if self._table.state_of(outcome.instant) != "COMPLETED":
             raise CommitStateUnknownError(f"instant {outcome.instant}")
+        self._known = {item.requested for item in self._table.instants()}
 
     def _round(self, outcome: Replaced, step: str, *, under_lock: bool = False) -> None:
         """Rewrites the slices that are new or changed since they were rewritten; forgets those that are gone."""
@@ -225,9 +246,27 @@ class Replacement:
         todo = [item for item in current if item.key not in self._done or self._done[item.key][0] != item]
         return todo, current
 
-    def _is_little(self, changed: Sequence[FileSlice]) -> bool:
+    def _is_worth_a_round(self, outcome: Replaced) -> bool:
+        """Whether so much has changed that it must be done before the lock is taken, while writers go on."""
+        if self._terms.may_leave_out and outcome.rounds > 1:
+            return False
+        return self._seconds_for(self._changed()[0]) > self._terms.lock_seconds
+
+    def _may_do_under_lock(self, changed: Sequence[FileSlice]) -> bool:
         """Whether the writers may be kept waiting for these slices (or for what of them is not left out)."""
         return self._terms.may_leave_out or self._seconds_for(changed) <= self._terms.lock_seconds
+
+    def _has_time(self) -> bool:
+        """Whether the writers' rhythm leaves enough time before the next write starts.
+
+        A writer that prepares its write meanwhile would do so by the old number of buckets (see `Settling`); that would
+        not be wrong, since it would be stopped, but a batch would have to be written again.
+        """
+        if not self._terms.settle_seconds:
+            return True
+        writes = [(parsed(start), parsed(end)) for start, end in self._table.completed_writes()]
+        needed = COMMIT_SECONDS + self._seconds_for(self._changed()[0])
+        return seconds_until_next_write(writes, self._table.now()) >= needed
 
     def _affordable(self, changed: Sequence[FileSlice]) -> list[FileSlice]:
         """As many of them as can be rewritten while writers wait, the smallest first."""

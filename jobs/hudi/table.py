@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +116,38 @@ class HudiTable:
             for instant in self.instants()
             if instant.state != "COMPLETED" and instant.action not in HOUSEKEEPING and instant.requested != without
         ]
+
+    def buckets_touched(self, requested: str) -> dict[str, set[int]] | None:
+        """Partition path -> bucket ids that a write goes to, as its inflight or completed instant says.
+
+        None when the instant is gone. Rows for file groups that do not exist yet are not in an inflight one.
+        """
+        with translated(f"reading {requested}"):
+            timeline = self.meta.reloadActiveTimeline()
+            found = [item for item in timeline.getInstants() if item.requestedTime() == requested]
+            if not found:
+                return None
+            stats = timeline.readCommitMetadata(found[0]).getPartitionToWriteStats()
+            return {
+                str(partition): {int(stat.getFileId()[:8]) for stat in stats[partition] if stat.getFileId()}
+                for partition in stats
+            }
+
+    def completed_writes(self) -> list[tuple[str, str]]:
+        """Requested and completion time of the writers' completed commits in the active timeline."""
+        action = "deltacommit" if self.is_merge_on_read else "commit"
+        with translated("reading the timeline"):
+            timeline = self.meta.reloadActiveTimeline().filterCompletedInstants()
+            return [
+                (str(item.requestedTime()), str(item.getCompletionTime()))
+                for item in timeline.getInstants()
+                if item.getAction() == action
+            ]
+
+    def now(self) -> datetime:
+        """The present moment in the time zone that the table's instants are in."""
+        is_utc = self.properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
+        return datetime.now(UTC if is_utc else None).replace(tzinfo=None)
 
     def state_of(self, requested: str) -> str | None:
         """REQUESTED, INFLIGHT, COMPLETED, or None when the active timeline does not have it (any more)."""

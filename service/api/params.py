@@ -44,6 +44,9 @@ class BucketExpansionParams(_BesideWriters):
     )
     factor: int | None = Field(None, ge=2, le=8, description="The new number as a multiple of the present one")
     partitions: Names | None = Field(None, description="Exact partition paths. Default: the whole table")
+    settle_seconds: int = Field(
+        15, ge=1, le=600, description="How long writers are watched afterwards that may still go by the old number"
+    )
     codec: Literal["gzip", "snappy", "zstd"] | None = Field(
         None, description="Compression of the new files. Default: the table's"
     )

@@ -14,26 +14,27 @@ from hudi import HudiTable
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Of every batch, each fourth of the old rows is changed in turn, and so many rows in a hundred are new.
-TURNS = 4
+PARTITIONS = 3
 GROWTH_PERCENT = 2
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One upsert: the rows `id % TURNS == number % TURNS` below `old` are changed, rows old..new-1 are added."""
+    """One upsert: batch 0 writes all rows with `id < below`, each later one those of one partition, in turn.
+
+    A row's partition is `id % PARTITIONS`. Since `below` grows, a later batch has new rows as well as changed ones.
+    """
 
     number: int
-    old: int
-    new: int
+    below: int
     error: str | None = None
 
-    @classmethod
-    def first(cls, rows: int) -> Batch:
-        return cls(number=0, old=0, new=rows)
+    @property
+    def ids(self) -> range:
+        return range(self.number % PARTITIONS, self.below, PARTITIONS) if self.number else range(self.below)
 
     def next(self) -> Batch:
-        return Batch(self.number + 1, self.new, self.new + max(1, self.new * GROWTH_PERCENT // 100))
+        return Batch(self.number + 1, self.below + max(PARTITIONS, self.below * GROWTH_PERCENT // 100))
 
 
 def append(path: Path, batch: Batch) -> None:
@@ -60,11 +61,10 @@ class Comparison:
 
 def compare(batches: list[Batch], base_path: Path) -> Comparison:
     """Compares with the table as hudi-rs reads it, an implementation of Hudi that is independent of Spark's."""
-    expected = np.full(max(batch.new for batch in batches), -1, dtype=np.int64)
+    expected = np.full(max(batch.below for batch in batches), -1, dtype=np.int64)
     for batch in batches:
         if batch.error is None:
-            expected[batch.number % TURNS : batch.old : TURNS] = batch.number
-            expected[batch.old : batch.new] = batch.number
+            expected[batch.ids.start : batch.ids.stop : batch.ids.step] = batch.number
     table = pa.Table.from_batches(HudiTable(str(base_path)).read()).select(["id", "ts", "fare"])
     ids = pc.cast(pc.utf8_slice_codeunits(table["id"], 1), pa.int64()).to_numpy()
     versions, fares = table["ts"].to_numpy(), table["fare"].to_numpy()

@@ -102,8 +102,8 @@ class _Demo:
                 self._wait_for_delta_commits(ledger_path)
                 self._job(api, table_id, "compaction", {})
                 self._job(api, table_id, "cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 2})
-                self._job(api, table_id, "clustering", {"sort_by": ["city"], "layout": "linear"})
-                expansion = self._job(api, table_id, "bucket_expansion", {"num_buckets": EXPANDED})
+                self._job(api, table_id, "clustering", {"sort_by": ["city"], "lock_seconds": 60})
+                expansion = self._job(api, table_id, "bucket_expansion", {"num_buckets": EXPANDED, "lock_seconds": 60})
                 self._findings.buckets = expansion["buckets"]
                 self._say(f"The writer goes on, and still says {NUM_BUCKETS} buckets")
                 self._wait_for_delta_commits(ledger_path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +16,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from jobs.session import start_session
 from service.demo import ledger
-from service.demo.ledger import TURNS, Batch
+from service.demo.ledger import PARTITIONS, Batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NUM_BUCKETS = 4
-PARTITIONS = 3
-PAUSE_SECONDS = 0.3
+PAUSE_SECONDS = 5.0
 
 OPTIONS = {
     "hoodie.table.name": "trips",
@@ -53,10 +53,8 @@ OPTIONS = {
 
 
 def rows(spark: SparkSession, batch: Batch) -> DataFrame:
-    """The rows of a batch: new ones, and new versions of old ones (`ts` is the batch's number)."""
-    changed = spark.range(batch.number % TURNS, batch.old, TURNS, 1)
-    added = spark.range(batch.old, batch.new, 1, 1)
-    return changed.union(added).select(
+    """The rows of a batch; `ts`, by which Hudi orders the versions of a row, is the batch's number."""
+    return spark.range(batch.ids.start, batch.ids.stop, batch.ids.step, 1).select(
         F.concat(F.lit("k"), F.col("id")).alias("id"),
         F.lit(batch.number).cast("long").alias("ts"),
         F.concat(F.lit("2026-01-0"), (F.col("id") % PARTITIONS + 1).cast("string")).alias("dt"),
@@ -73,14 +71,14 @@ def write_until(stop: Path, base_path: Path, ledger_path: Path, count: int) -> N
         driver_memory="1g",
         conf={"spark.sql.shuffle.partitions": "2"},
     )
-    batch = Batch.first(count)
+    batch = Batch(number=0, below=count)
     while not stop.exists():
         try:
             rows(spark, batch).write.format("hudi").options(**OPTIONS).mode("append").save(str(base_path))
         except Exception as error:
             # A user's job would fail here. The demo counts it, and goes on with the next batch.
             first_line = (str(error).splitlines() or [""])[0]
-            batch = Batch(batch.number, batch.old, batch.new, f"{type(error).__name__}: {first_line}"[:300])
+            batch = replace(batch, error=f"{type(error).__name__}: {first_line}"[:300])
         ledger.append(ledger_path, batch)
         batch = batch.next()
         time.sleep(PAUSE_SECONDS)

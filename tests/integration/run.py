@@ -39,6 +39,8 @@ def run_job(
     **plan: Any,
 ) -> Result:
     table = hudi_table(spark, base, index)
+    if kind == "bucket_expansion":
+        params = {"settle_seconds": 1, **(params or {})}
     plan.setdefault("job_id", f"job_{next(_numbers)}")
     job = Plan(attempt=1, kind=JobKind(kind), table=table.declared, params=params or {}, dry_run=dry_run, **plan)
     return RUN[job.kind](table, job, report or Silent())

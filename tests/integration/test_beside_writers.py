@@ -95,6 +95,50 @@ def test_an_expansion_gives_up_and_leaves_nothing_when_a_writer_stays_in_flight(
     assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 700
 
 
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it_is_stopped(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, table_type=table_type)
+    gate = tmp_path / "gate"
+    gate.touch()
+    writer = HeldWriter(tables.rows(spark, 0, 700, ts=5), base, options, gate)
+
+    def writer_prepares_and_waits_for_the_lock() -> None:
+        writer.begin()
+        time.sleep(6)
+
+    report = At("committing", writer_prepares_and_waits_for_the_lock)
+    result = run_job(spark, base, "bucket_expansion", {"factor": 2, "settle_seconds": 8}, report=report)
+
+    writer.end()
+    assert writer.error is not None
+    assert len(result.details["fenced"]) == 1
+    assert len(proved(spark, base, 8)) == 600
+    # Its retry reads the new number.
+    tables.upsert(tables.rows(spark, 0, 700, ts=5), base, options)
+    assert len(proved(spark, base, 8)) == 700
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_writer_that_starts_right_after_the_expansion_goes_on_undisturbed(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, table_type=table_type)
+    gate = tmp_path / "gate"
+    gate.touch()
+    writer = HeldWriter(tables.rows(spark, 0, 700, ts=5), base, options, gate)
+
+    report = At("watching writers", lambda: writer.begin() and None)
+    result = run_job(spark, base, "bucket_expansion", {"factor": 2, "settle_seconds": 8}, report=report)
+
+    writer.finish()
+    assert result.details["fenced"] == []
+    assert len(proved(spark, base, 8)) == 700
+
+
 @pytest.mark.parametrize(("lock_seconds", "left_out"), [(600, 0), (0, 4)])
 def test_clustering_does_again_or_leaves_out_what_writers_changed_meanwhile(
     spark: SparkSession, tmp_path: Path, lock_seconds: int, left_out: int

@@ -43,9 +43,14 @@ class HeldWriter:
 
         self._thread = threading.Thread(target=write, daemon=True)
 
+    def begin(self) -> HeldWriter:
+        """Only begins: whether its instant gets onto the timeline depends on the table's lock."""
+        self._thread.start()
+        return self
+
     def start(self) -> HeldWriter:
         before = self._pending()
-        self._thread.start()
+        self.begin()
         deadline = time.monotonic() + 60
         while self._pending() == before:
             assert time.monotonic() < deadline, "the writer never started"
@@ -61,10 +66,14 @@ class HeldWriter:
 
     def finish(self) -> None:
         """Waits for the end of the write, and fails if it failed."""
+        self.end()
+        assert self.error is None, self.error
+
+    def end(self) -> None:
+        """Waits for the end of the write, whatever it is."""
         self.let_go()
         self._thread.join(120)
         assert not self._thread.is_alive()
-        assert self.error is None, self.error
 
     def _pending(self) -> set[str]:
         timeline = self._base / ".hoodie" / "timeline"

@@ -1,0 +1,92 @@
+"""After the number of buckets has changed: keeps writers out that still have the old one in mind.
+
+A Spark writer of Hudi 1.2 reads the hashing config *before* it starts its commit (`HoodieSparkSqlWriter.writeInternal`
+opens the client first, then calls `startCommit`). One that read it before our commit and starts after it would put rows
+into buckets by the old number, and nothing in Hudi would notice: it was not in flight, so neither the guard under the
+lock nor conflict detection sees it. So for a while after the commit every write that starts is looked at. Which file
+groups it will write to stands in its inflight instant (the workload profile); one that keeps to the old buckets is
+rolled back before it can commit, and its retry is right.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from jobs.errors import StaleWriterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from jobs.hudi.client import WriteClient
+    from jobs.hudi.lock import TableLock
+    from jobs.hudi.table import HudiTable, Instant
+    from jobs.report import Report
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.05
+# How long the lock is held (so that the write cannot commit) until the write tells where it goes.
+HOLD_SECONDS = 10.0
+INGESTION = frozenset({"commit", "deltacommit", "replacecommit"})
+
+Buckets = dict[str, set[int]]
+"""Partition path -> ids of the buckets that a write touches."""
+
+
+class Settling:
+    """Watches the writes that start after a commit. `is_stale` judges one by the buckets it touches."""
+
+    def __init__(
+        self,
+        table: HudiTable,
+        lock: TableLock,
+        client: WriteClient,
+        report: Report,
+        is_stale: Callable[[Buckets], bool],
+    ) -> None:
+        self._table = table
+        self._lock = lock
+        self._client = client
+        self._report = report
+        self._is_stale = is_stale
+
+    def run(self, seconds: float, known: Collection[str]) -> list[str]:
+        """Watches for so long, and returns the instants that were rolled back. `known` were there at the commit.
+
+        Raises `StaleWriterError` if one committed before it could be stopped.
+        """
+        judged = set(known)
+        fenced: list[str] = []
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            for item in self._table.instants():
+                if item.requested in judged or item.action not in INGESTION:
+                    continue
+                judged.add(item.requested)
+                if self._judge(item):
+                    fenced.append(item.requested)
+            time.sleep(POLL_SECONDS)
+        return fenced
+
+    def _judge(self, item: Instant) -> bool:
+        """True if the write was stale and has been rolled back."""
+        with self._lock.held(lambda: None):
+            waited_until = time.monotonic() + HOLD_SECONDS
+            while self._undecided(item) and time.monotonic() < waited_until:
+                time.sleep(POLL_SECONDS)
+        while self._undecided(item):
+            time.sleep(POLL_SECONDS)
+        buckets = self._table.buckets_touched(item.requested)
+        if buckets is None or not self._is_stale(buckets):
+            return False
+        with self._report.undoing(), self._lock.held(lambda: None):
+            if self._table.state_of(item.requested) == "COMPLETED":
+                raise StaleWriterError(f"instant {item.requested}")
+            logger.warning("rolling back %s: its writer still has the old number of buckets", item.requested)
+            self._client.rollback(item.requested)
+        return True
+
+    def _undecided(self, item: Instant) -> bool:
+        return self._table.state_of(item.requested) == "REQUESTED"
