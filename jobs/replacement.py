@@ -46,7 +46,7 @@ Key = tuple[str, str]
 POLL_SECONDS = 0.1
 DEFAULT_WAIT_SECONDS = 300.0
 # What Hudi takes to complete a replacecommit, above all for the metadata table.
-COMMIT_SECONDS = 2.0
+COMMIT_SECONDS = 3.0
 DEFAULT_LOCK_SECONDS = 20.0
 
 
@@ -174,10 +174,11 @@ class Replacement:
         waiting_since = time.monotonic()
         deadline = waiting_since + self._terms.wait_seconds
         while True:
-            if self._is_worth_a_round(outcome):
-                self._round(outcome, f"catching up, round {outcome.rounds}")
             self._report.step("waiting for writers to finish")
             in_flight = self._in_flight(client, outcome.instant)
+            if self._is_worth_a_round(outcome, is_quiet=not in_flight):
+                self._round(outcome, f"catching up, round {outcome.rounds}")
+                in_flight = self._in_flight(client, outcome.instant)
             has_time = not in_flight and self._has_time()
             if has_time:
                 with self._lock.held(self._report.checkpoint):
@@ -246,11 +247,18 @@ class Replacement:
         todo = [item for item in current if item.key not in self._done or self._done[item.key][0] != item]
         return todo, current
 
-    def _is_worth_a_round(self, outcome: Replaced) -> bool:
-        """Whether so much has changed that it must be done before the lock is taken, while writers go on."""
+    def _is_worth_a_round(self, outcome: Replaced, *, is_quiet: bool) -> bool:
+        """Whether what has changed had better be done before the lock is taken, while writers may go on.
+
+        That is so when it is too much for the time of the lock; and in a pause of writers that will be watched, since
+        then the lock should be held as shortly as can be.
+        """
         if self._terms.may_leave_out and outcome.rounds > 1:
             return False
-        return self._seconds_for(self._changed()[0]) > self._terms.lock_seconds
+        changed = self._changed()[0]
+        if is_quiet and self._terms.settle_seconds:
+            return bool(changed)
+        return self._seconds_for(changed) > self._terms.lock_seconds
 
     def _may_do_under_lock(self, changed: Sequence[FileSlice]) -> bool:
         """Whether the writers may be kept waiting for these slices (or for what of them is not left out)."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NUM_BUCKETS = 4
-PAUSE_SECONDS = 5.0
+PAUSE_SECONDS = 8.0
 
 OPTIONS = {
     "hoodie.table.name": "trips",
@@ -75,12 +75,12 @@ def write_until(stop: Path, base_path: Path, ledger_path: Path, count: int) -> N
     while not stop.exists():
         try:
             rows(spark, batch).write.format("hudi").options(**OPTIONS).mode("append").save(str(base_path))
+            ledger.append(ledger_path, batch)
+            batch = batch.next()
         except Exception as error:
-            # A user's job would fail here. The demo counts it, and goes on with the next batch.
+            # Here a user's job would fail, and be run again. The demo counts it, and writes the same batch again.
             first_line = (str(error).splitlines() or [""])[0]
-            batch = replace(batch, error=f"{type(error).__name__}: {first_line}"[:300])
-        ledger.append(ledger_path, batch)
-        batch = batch.next()
+            ledger.append(ledger_path, replace(batch, error=f"{type(error).__name__}: {first_line}"[:300]))
         time.sleep(PAUSE_SECONDS)
     spark.stop()
 
