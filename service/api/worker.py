@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, BackgroundTasks, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from jobs.contract import Heartbeat, Plan, Result
@@ -14,6 +14,7 @@ from service.api.requests import HeartbeatIn, LeaseRequest, ReportIn
 from service.api.responses import HeartbeatOut, LeaseOut, ReportOut
 from service.api.statuses import NOTHING, documented
 from service.flows import lease as leasing
+from service.flows import registry
 from service.model import errors
 from service.model.token import Role
 
@@ -76,7 +77,8 @@ def heartbeat(job_id: JobId, beat: HeartbeatIn, parts: PartsDep) -> HeartbeatOut
     summary="End an attempt",
     responses=documented(errors.ParamsInvalidError, errors.LeaseLostError),
 )
-def report(job_id: JobId, wanted: ReportIn, parts: PartsDep) -> ReportOut:
+def report(job_id: JobId, wanted: ReportIn, parts: PartsDep, afterwards: BackgroundTasks) -> ReportOut:
+    """Afterwards the service looks at the table again, whose files and buckets may be others now."""
     job = leasing.report(
         parts.engine,
         parts.bell,
@@ -87,4 +89,13 @@ def report(job_id: JobId, wanted: ReportIn, parts: PartsDep) -> ReportOut:
         wanted.attempt,
         Result.from_json(wanted.result.model_dump()),
     )
+    if not job.dry_run:
+        afterwards.add_task(
+            registry.look_again,
+            parts.engine,
+            job.table_id,
+            examine=parts.examine,
+            allowed_roots=parts.allowed_roots,
+            storage_options=parts.storage_options,
+        )
     return ReportOut(state=job.state)

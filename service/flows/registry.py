@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from typing import TYPE_CHECKING, Any, Protocol
 
-from service.model.errors import TableBusyError
+from service.model.errors import GroundskeeperError, TableBusyError
 from service.model.registration import Registration, Writers
 from service.store import jobs, tables
 from service.store.engine import reading, writing
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
     from jobs.contract import BucketIndex, TableLock
     from service.model.clock import Clock
+
+
+log = logging.getLogger(__name__)
 
 
 class Profile(Protocol):
@@ -112,6 +116,28 @@ def change(
         table = tables.get(connection, table_id, for_update=True).evolve(**changes, updated_at=clock())
         tables.change(connection, table)
     return table
+
+
+def look_again(
+    engine: Engine,
+    table_id: str,
+    *,
+    examine: Examine,
+    allowed_roots: tuple[str, ...] | None,
+    storage_options: Mapping[str, str],
+) -> None:
+    """Brings the profile up to date after a job. What goes wrong is logged: nobody waits for it."""
+    try:
+        with reading(engine) as connection:
+            table = tables.get(connection, table_id)
+        found = examine(
+            table.base_path, allowed_roots=allowed_roots, claimed=table.index, storage_options=storage_options
+        )
+        with writing(engine) as connection:
+            table = tables.get(connection, table_id, for_update=True)
+            tables.change(connection, table.evolve(profile=found.profile.to_json()))
+    except GroundskeeperError as error:
+        log.warning("Could not look at table %s again: %s %s", table_id, error.title, error.detail)
 
 
 def unregister(engine: Engine, table_id: str) -> None:

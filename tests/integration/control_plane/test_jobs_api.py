@@ -74,6 +74,19 @@ def job_of(client: TestClient, job_id: str) -> dict[str, Any]:
     return job
 
 
+def test_after_a_job_the_table_is_looked_at_again_but_not_after_a_dry_run(
+    client: TestClient, worker: Worker, submit: Any, examine: Any, table_id: str
+) -> None:
+    looked = len(examine.asked)
+    submit("audit", dry_run=True)
+    worker.report(worker.must_lease(), Result(Outcome.SUCCEEDED))
+    assert len(examine.asked) == looked
+    submit("compaction")
+    worker.report(worker.must_lease(), Result(Outcome.SUCCEEDED))
+    assert len(examine.asked) == looked + 1
+    assert client.get(f"/v1/tables/{table_id}").status_code == 200
+
+
 def test_a_job_goes_from_submitted_to_succeeded(
     client: TestClient, worker: Worker, submit: Any, clock: Any, table_id: str
 ) -> None:
