@@ -21,13 +21,14 @@ logger = logging.getLogger(__name__)
 
 def settle_replacement(table: HudiTable, plan: Plan, report: Report) -> Result | None:
     """The result, if an earlier attempt's replacecommit completed after all; else nothing of it is left afterwards."""
+    lock = TableLock(table, plan.job_id)
+    if not plan.dry_run:
+        # Also when no instant is known: the worker may have died between taking the lock and reporting its instant.
+        lock.break_own()
     if done := already_completed(table, plan):
         return done
     if plan.dry_run:
         return None
-    lock = TableLock(table, plan.job_id)
-    if plan.earlier_instants:
-        lock.break_own()
     pending = [item for item in plan.earlier_instants if table.state_of(item) is not None]
     if pending or hashing_config.dangling(table):
         report.step("cleaning up after an earlier attempt")
@@ -53,5 +54,8 @@ def already_completed(table: HudiTable, plan: Plan) -> Result | None:
     for instant in plan.earlier_instants[-1:]:
         state = table.state_of(instant)
         if state == "COMPLETED" or (state is None and table.was_archived(instant)):
+            if not plan.dry_run:
+                with WriteClient(table, UNDER_OUR_LOCK) as client:
+                    client.tidy_up(instant)
             return Result(Outcome.SUCCEEDED, instants=(instant,), details={"found_completed": instant})
     return None

@@ -120,6 +120,15 @@ class WriteClient:
             self.forget_heartbeat(instant)
         hashing_config.remove(self._table, instant)
 
+    def tidy_up(self, instant: str) -> None:
+        """Removes the markers and the heartbeat of a completed instant whose worker died right after the commit."""
+        with translated("removing markers"):
+            folder = self._jvm.hudi.storage.StoragePath(self._table.meta.getMarkerFolderPath(instant))
+            storage = self._table.meta.getStorage()
+            if storage.exists(folder):
+                storage.deleteDirectory(folder)
+        self.forget_heartbeat(instant)
+
     def forget_heartbeat(self, instant: str) -> None:
         """Removes the heartbeat of a dead attempt; Hudi would take it for alive for two more minutes."""
         with translated("removing a heartbeat"):

@@ -1,0 +1,60 @@
+"""A worker that dies right after its commit: the work is done, but the lock, markers and heartbeat are still there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import BucketIndex
+from jobs.hudi.lock import TableLock
+from tests.integration import tables
+from tests.integration.run import hudi_table, run_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"), [("compaction", {}), ("bucket_expansion", {"factor": 2, "settle_seconds": 0})]
+)
+def test_the_next_attempt_finds_the_commit_and_removes_what_was_left_of_its_making(
+    spark: SparkSession, tmp_path: Path, kind: str, params: dict[str, Any]
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=100, updates=1, partitioned=False)
+    first = run_job(spark, base, kind, params, job_id="job_1")
+    (instant,) = first.instants
+    markers, heartbeat = base / ".hoodie" / ".temp" / instant, base / ".hoodie" / ".heartbeat" / instant
+    markers.mkdir(parents=True)
+    (markers / "a.parquet.marker.CREATE").touch()
+    heartbeat.touch()
+
+    again = run_job(spark, base, kind, params, job_id="job_1", earlier_instants=(instant,))
+
+    assert again.details == {"found_completed": instant}
+    assert not markers.exists()
+    assert not heartbeat.exists()
+    tables.upsert(tables.rows(spark, 50, 150, ts=9), base, options)
+    assert tables.duplicates(spark, base) == 0
+
+
+@pytest.mark.parametrize("knows_its_instant", [True, False])
+def test_a_lock_that_a_dead_attempt_held_is_removed_whether_or_not_its_instant_is_known(
+    spark: SparkSession, tmp_path: Path, knows_its_instant: bool
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=100, partitioned=False)
+    first = run_job(spark, base, "clustering", {"sort_by": ["city"]}, job_id="job_1")
+    lock = TableLock(hudi_table(spark, base, BucketIndex(4, ("id",))), "job_1")
+    with lock.held(lambda: None):
+        left = (base / ".hoodie" / "lock").read_bytes()
+    (base / ".hoodie" / "lock").write_bytes(left)
+    (base / ".hoodie" / ".lock.crc").unlink(missing_ok=True)
+
+    earlier = first.instants if knows_its_instant else ()
+    run_job(spark, base, "clustering", {"sort_by": ["city"]}, job_id="job_1", earlier_instants=earlier)
+
+    assert not (base / ".hoodie" / "lock").exists()
