@@ -45,7 +45,7 @@ def test_a_cancelled_expansion_leaves_nothing_behind(
     files = {name for name in listing(base) if ".hoodie" not in name}
 
     with _a_write_in_flight(base):
-        expansion = daemon.submit(table, "bucket_expansion", factor=2)
+        expansion = daemon.submit(table, "bucket_expansion", factor=2, settle_seconds=1)
         # It writes as well, so it has to wait for the expansion.
         cleaning = daemon.submit(table, "cleaning")
         daemon.wait(expansion, lambda job: has_reached(job, step))
@@ -61,7 +61,7 @@ def test_a_cancelled_expansion_leaves_nothing_behind(
     assert {name for name in listing(base) if ".hoodie" not in name} == files
     assert tables.snapshot(spark, base) == before
     tables.upsert(tables.rows(spark, 200, 400, ts=9), base, options)
-    assert daemon.succeed(table, "bucket_expansion", factor=2)["buckets"] == [4, 8]
+    assert daemon.succeed(table, "bucket_expansion", factor=2, settle_seconds=1)["buckets"] == [4, 8]
     assert tables.misplaced(spark, base, 8) == 0
     assert tables.duplicates(spark, base) == 0
     assert left_behind(spark, base) == []

@@ -33,7 +33,7 @@ def test_every_service_keeps_all_rows_and_a_writer_goes_on_with_its_old_options(
     assert daemon.succeed(table, "clustering", sort_by=["city", "fare"], layout="hilbert")["inside_buckets"] is True
     assert tables.snapshot(spark, base) == before
     assert tables.misplaced(spark, base, 4) == 0
-    assert daemon.succeed(table, "bucket_expansion", num_buckets=8)["buckets"] == [4, 8]
+    assert daemon.succeed(table, "bucket_expansion", num_buckets=8, settle_seconds=1)["buckets"] == [4, 8]
 
     assert tables.snapshot(spark, base) == before
     assert tables.misplaced(spark, base, 8) == 0
@@ -86,7 +86,10 @@ def test_jobs_of_several_tables_run_at_the_same_time_in_one_worker(
         tables.write_table(spark, lake / name, count=300, updates=1, partitioned=False)
     ids = [daemon.register(lake / name) for name in names]
     before = [tables.snapshot(spark, lake / name) for name in names]
-    jobs = [daemon.wait(job) for job in [daemon.submit(table, "bucket_expansion", factor=2) for table in ids]]
+    jobs = [
+        daemon.wait(job)
+        for job in [daemon.submit(table, "bucket_expansion", factor=2, settle_seconds=1) for table in ids]
+    ]
     assert [job["state"] for job in jobs] == ["succeeded", "succeeded"]
     # Both had started before either had ended, in the same process.
     assert max(job["started_at"] for job in jobs) < min(job["finished_at"] for job in jobs)

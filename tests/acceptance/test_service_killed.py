@@ -23,7 +23,7 @@ def test_a_job_survives_the_death_of_the_service_and_its_worker_does_not(spark: 
     before = tables.snapshot(spark, base)
     with Daemon(tmp_path / "service", **SETTINGS) as first:
         table = first.register(base)
-        expansion = first.submit(table, "bucket_expansion", factor=2)
+        expansion = first.submit(table, "bucket_expansion", factor=2, settle_seconds=1)
         seen = first.wait(expansion, lambda job: has_reached(job, "splitting"))
         assert seen["state"] == "running"
         processes = [pid for pid in (first.worker(), first.jvm()) if pid]

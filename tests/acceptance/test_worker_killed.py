@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 JOBS: dict[str, dict[str, Any]] = {
     "compaction": {},
     "clustering": {"sort_by": ["city", "fare"], "layout": "zorder"},
-    "bucket_expansion": {"num_buckets": 8},
+    "bucket_expansion": {"num_buckets": 8, "settle_seconds": 1},
 }
 ROWS = 400
 
