@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import ssl
 import sys
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from pyspark.sql import SparkSession
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 # Not 21: the Arrow of Spark 3.5 (12.0) finds no constructor of DirectByteBuffer there, so no row reaches Python.
@@ -45,9 +47,19 @@ def start_session(
     builder = SparkSession.builder.master(master).appName(app_name)
     for key, value in {**_defaults(driver_memory, java_options), **(conf or {})}.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with _one_at_a_time():
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Ivy's cache does not stand two processes that fetch the bundle into it at once."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "starting.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _defaults(driver_memory: str, java_options: str) -> dict[str, str]:
