@@ -38,8 +38,8 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
     if problems and not plan.dry_run:
         raise RefusedError(problems)
     options = {"hoodie.clean.policy": policy.value, _RETAINED[policy]: str(retain)}
-    if plan.earlier_instants:
-        TableLock(table, plan.job_id).break_own()
+    if not plan.dry_run:
+        TableLock(table, plan.job_id).break_stale()
     with WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
         found = {} if problems else client.files_to_clean()
         files = [path for paths in found.values() for path in paths]

@@ -100,8 +100,7 @@ def _by_hudi(
         "hoodie.clustering.inline.max.commits": "1",
         "hoodie.clustering.plan.strategy.max.num.groups": "1000",
     }
-    if plan.earlier_instants:
-        TableLock(table, plan.job_id).break_own()
+    TableLock(table, plan.job_id).break_stale()
     instants: list[str] = []
     with WriteClient(table, MULTI_WRITER, options) as client:
         for pending in [item for item in table.pending() if item.action in {CLUSTERING, REPLACE}]:

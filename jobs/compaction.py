@@ -9,7 +9,7 @@ from jobs.contract import Outcome, Problem, Result
 from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
-from jobs.hudi.options import MULTI_WRITER
+from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.table import COMPACTION
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jobs.report import Report
 
 # The service has decided that it is time, so every file group with a log is due.
-_DUE = {
+DUE = {
     "hoodie.compact.inline.trigger.strategy": "NUM_COMMITS",
     "hoodie.compact.inline.max.delta.commits": "1",
     "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy",
@@ -49,25 +49,32 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
         cost = {"bytes_read": details["bytes"], "bytes_written": sum(item.base_bytes for item in due)}
         return Result(Outcome.SUCCEEDED, details={**details, "estimated_cost": cost, "refusals": []})
 
-    if plan.earlier_instants:
-        TableLock(table, plan.job_id).break_own()
+    lock = TableLock(table, plan.job_id)
+    lock.break_stale()
     instants: list[str] = []
-    with WriteClient(table, MULTI_WRITER, _DUE) as client:
+    with WriteClient(table, UNDER_OUR_LOCK, DUE) as client:
         for instant in pending:
-            _execute(client, instant, plan, report)
+            _execute(client, lock, instant, plan, report)
             instants.append(instant)
         report.step("scheduling")
-        scheduled = client.schedule_compaction()
+        with lock.held(report.checkpoint):
+            scheduled = client.schedule_compaction()
         if scheduled:
-            _execute(client, scheduled, plan, report)
+            _execute(client, lock, scheduled, plan, report)
             instants.append(scheduled)
     return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
 
 
-def _execute(client: WriteClient, instant: str, plan: Plan, report: Report) -> None:
+def _execute(client: WriteClient, lock: TableLock, instant: str, plan: Plan, report: Report) -> None:
+    """Our own lock rather than Hudi's, which nobody could tell from a writer's if we died with it."""
     report.instant(instant)
     if instant in plan.earlier_instants:
-        # Ours, and its worker is dead; Hudi would refuse to run it again until its heartbeat has expired.
+        # Ours, and its worker is dead: its heartbeat would count for two more minutes.
         client.forget_heartbeat(instant)
     report.step(f"compacting {instant}")
-    client.compact(instant)
+    with lock.held(report.checkpoint):
+        begun = client.begin_compaction(instant)
+    client.execute_compaction(begun)
+    with lock.held(report.checkpoint):
+        lock.verify()
+        client.commit_compaction(instant, begun)

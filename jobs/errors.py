@@ -80,6 +80,13 @@ class StaleWriterError(JobError):
     )
 
 
+class PlanTakenError(JobError):
+    type = "plan-taken"
+    title = "Another runner is executing this plan"
+    hint = "A writer's inline compaction, perhaps: switch it off. A dead runner's heartbeat runs out in two minutes."
+    retriable = True
+
+
 class LockLostError(JobError):
     type = "lock-lost"
     title = "The table's lock was taken from us before the commit"

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from jobs.errors import JobError
+from jobs.errors import JobError, PlanTakenError
 from jobs.hudi import hashing_config
 from jobs.hudi.jvm import translated
 from jobs.hudi.options import UNDER_OUR_LOCK, bucket_index_options, client_options, lock_options
@@ -77,9 +77,27 @@ class WriteClient:
         with translated("scheduling the compaction"):
             return _value(self._client.scheduleCompaction(self._jvm.nothing()))
 
-    def compact(self, instant: str) -> None:
+    def begin_compaction(self, instant: str) -> Any:
+        """Takes a plan in hand; the lock must be held. What it returns is for the two methods below.
+
+        Raises `PlanTakenError` while another runner shows signs of life: two on one plan corrupt a table (Hudi #18012).
+        """
+        with translated("beginning the compaction"):
+            if self._has_heartbeat(instant) and not self.is_dead(instant):
+                raise PlanTakenError(f"instant {instant}")
+            self._client.getHeartbeatClient().start(instant)
+            return self._client.compact(instant, False)
+
+    def execute_compaction(self, begun: Any) -> None:
+        """Writes the new base files. The long part, for which no lock is needed; Hudi keeps the statuses."""
         with translated("compacting"):
-            self._client.compact(instant, True)
+            begun.getWriteStatuses().count()
+
+    def commit_compaction(self, instant: str, begun: Any) -> None:
+        """Completes the instant; the lock must be held."""
+        with translated("committing the compaction"):
+            self._client.commitCompaction(instant, begun, self._jvm.nothing())
+            self._client.getHeartbeatClient().stop(instant)
 
     def schedule_clustering(self) -> str | None:
         with translated("scheduling the clustering"):
@@ -142,11 +160,14 @@ class WriteClient:
         False for an instant without any heartbeat: a writer in single-writer mode sends none, and may be alive.
         """
         with translated("reading a heartbeat"):
-            heartbeats = self._jvm.hudi.client.heartbeat.HoodieHeartbeatClient
-            base_path, storage = self._table.meta.getBasePath().toString(), self._table.meta.getStorage()
-            if not heartbeats.heartbeatExists(storage, base_path, instant):
+            if not self._has_heartbeat(instant):
                 return False
             return bool(self._client.getHeartbeatClient().isHeartbeatExpired(instant))
+
+    def _has_heartbeat(self, instant: str) -> bool:
+        heartbeats = self._jvm.hudi.client.heartbeat.HoodieHeartbeatClient
+        base_path, storage = self._table.meta.getBasePath().toString(), self._table.meta.getStorage()
+        return bool(heartbeats.heartbeatExists(storage, base_path, instant))
 
     # -- replacing file groups with a replacecommit
 

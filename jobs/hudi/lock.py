@@ -6,7 +6,8 @@ import json
 import logging
 import os
 import socket
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import LockLostError, TableLockedError
@@ -14,7 +15,7 @@ from jobs.hudi.jvm import translated
 from jobs.hudi.options import MULTI_WRITER, lock_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from jobs.hudi.table import HudiTable
 
@@ -31,7 +32,7 @@ class TableLock:
     def __init__(self, table: HudiTable, owner: str) -> None:
         self._table = table
         self._owner = owner
-        self._note = json.dumps({"owner": f"groundskeeper {owner}", "host": socket.gethostname(), "pid": os.getpid()})
+        self._note = {"owner": f"groundskeeper {owner}", "pid": os.getpid(), **_machine()}
 
     @contextmanager
     def held(self, checkpoint: Callable[[], None]) -> Iterator[TableLock]:
@@ -53,14 +54,21 @@ class TableLock:
         if not self._is_ours():
             raise LockLostError
 
-    def break_own(self) -> bool:
-        """Removes a lock file that an earlier attempt of this owner left when it was killed. True if there was one.
+    def break_stale(self) -> bool:
+        """Removes a lock file that a dead worker of ours left when it was killed. True if there was one.
 
-        Hudi's filesystem lock never expires; the locks of other providers end with the session that took them.
+        That is one of an earlier attempt of this owner (whose lease has run out), or of a process of this machine that
+        is no more. Hudi's filesystem lock never expires; the locks of other providers end with the session that took
+        them.
         """
-        if not self._in_a_file or self._read().get("owner") != f"groundskeeper {self._owner}":
+        if not self._in_a_file:
             return False
-        logger.warning("removing the lock that a dead attempt of %s left", self._owner)
+        note = self._read()
+        if not str(note.get("owner")).startswith("groundskeeper "):
+            return False
+        if note["owner"] != self._note["owner"] and not _has_died(note):
+            return False
+        logger.warning("removing the lock that %s left when it died", note["owner"])
         with translated("removing our own stale lock"):
             self._table.meta.getStorage().deleteFile(self._path)
         return True
@@ -117,12 +125,12 @@ class TableLock:
 
         def sign() -> None:
             with translated("signing the table's lock"):
-                write(system, path, bytearray(self._note.encode()))
+                write(system, path, bytearray(json.dumps(self._note).encode()))
 
         return sign
 
     def _is_ours(self) -> bool:
-        return not self._in_a_file or self._read() == json.loads(self._note)
+        return not self._in_a_file or self._read() == self._note
 
     def _read(self) -> dict[str, Any]:
         with translated("reading the table's lock"):
@@ -139,3 +147,26 @@ class TableLock:
         except ValueError:
             return {}
         return note if isinstance(note, dict) else {}
+
+
+def _machine() -> dict[str, str]:
+    """What tells processes of the same number apart: host, boot, and the container's process ids."""
+    found = {"host": socket.gethostname()}
+    with suppress(OSError):
+        found["boot"] = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        found["processes"] = str(Path("/proc/self/ns/pid").readlink())
+    return found
+
+
+def _has_died(note: Mapping[str, Any]) -> bool:
+    """Whether the process that signed is of this machine, where we can see that it is no more."""
+    machine = _machine()
+    if "boot" not in machine or any(note.get(key) != value for key, value in machine.items()):
+        return False
+    try:
+        os.kill(int(note["pid"]), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, KeyError, ValueError):
+        return False
+    return False

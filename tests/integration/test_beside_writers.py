@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.errors import CommitLostError, LeaseLostError, TableLockedError, WritersActiveError
+from jobs.compaction import DUE
+from jobs.errors import (
+    CommitLostError,
+    LeaseLostError,
+    PlanTakenError,
+    RefusedError,
+    TableLockedError,
+    WritersActiveError,
+)
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
@@ -253,13 +263,59 @@ def test_only_the_job_that_left_a_lock_breaks_it(spark: SparkSession, tmp_path: 
     context.__enter__()
     assert (base / ".hoodie" / "lock").exists()
 
-    assert not TableLock(table, "job_other").break_own()
+    assert not TableLock(table, "job_other").break_stale()
     with pytest.raises(TableLockedError), TableLock(table, "job_other").held(_no_patience()):
         pass
-    assert TableLock(table, "job_dead").break_own()
+    assert TableLock(table, "job_dead").break_stale()
     with TableLock(table, "job_other").held(lambda: None):
         pass
     assert not (base / ".hoodie" / "lock").exists()
+
+
+def test_a_lock_whose_process_is_no_more_is_broken_by_any_job(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base)
+    before = tables.snapshot(spark, base)
+    lock = TableLock(hudi_table(spark, base, INDEX), "job_dead")
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (base / ".hoodie" / "lock").write_text(json.dumps({**lock._note, "pid": gone.pid}))
+
+    run_job(spark, base, "bucket_expansion", {"factor": 2})
+
+    assert proved(spark, base, 8) == before
+
+
+def test_a_replacecommit_whose_worker_died_unheard_is_rolled_back(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base)
+    before = tables.snapshot(spark, base)
+    client = WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK)
+    instant = client.start_replacement("BUCKET_RESCALE")
+    with pytest.raises(RefusedError, match=instant):
+        run_job(spark, base, "bucket_expansion", {"factor": 2})
+    client._client.getHeartbeatClient().stopHeartbeatTimers()
+    heartbeat = base / ".hoodie" / ".heartbeat" / instant
+    heartbeat.touch()
+    os.utime(heartbeat, (time.time() - 3600, time.time() - 3600))
+
+    run_job(spark, base, "bucket_expansion", {"factor": 2})
+
+    assert proved(spark, base, 8) == before
+
+
+def test_a_compaction_plan_that_another_runner_executes_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, updates=1)
+    with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as other:
+        instant = other.schedule_compaction()
+        assert instant is not None
+        begun = other.begin_compaction(instant)
+        with pytest.raises(PlanTakenError):
+            run_job(spark, base, "compaction")
+        other.execute_compaction(begun)
+        other.commit_compaction(instant, begun)
+    proved(spark, base, 4)
 
 
 def _lose_the_lease() -> None:
