@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from fastapi import FastAPI
+from fastapi_offline import FastAPIOffline
 
 from service.api import dashboard, gate, health, jobs, problems, tables, worker
 from service.api.deps import Parts
@@ -30,7 +31,8 @@ _TAGS = [
 
 def create_app(parts: Parts) -> FastAPI:
     """The database must be migrated. Nothing runs in the background: the ticks are `service.daemon`'s."""
-    app = FastAPI(
+    # FastAPI's own page loads its scripts from a public server, which a browser inside a company may not reach.
+    app = FastAPIOffline(
         title="Groundskeeper",
         version=version("groundskeeper"),
         description=_DESCRIPTION,

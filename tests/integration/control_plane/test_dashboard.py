@@ -185,3 +185,13 @@ def test_a_browser_asks_for_a_token_where_one_is_needed(dom: Callable[[str], str
     page = dom(f"{url}/")
     assert re.search(r'<dialog id="token"[^>]* open', page)
     assert "orders" not in page
+
+
+def test_the_page_of_the_api_loads_nothing_from_other_hosts(client: TestClient) -> None:
+    page = client.get("/docs")
+    assert page.status_code == 200
+    sources = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+    assert len(sources) >= 3
+    for source in sources:
+        assert source.startswith("/")
+        assert client.get(source).status_code == 200
