@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from jobs import parquet_layout
 from jobs.contract import Problem
 from jobs.errors import RefusedError
+from jobs.rewrite import misplaced
 from jobs.storage import is_supported, local_path
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def of_data_plane(
     table: HudiTable, slices: Sequence[FileSlice], *, own_instants: Collection[str] = ()
 ) -> list[Problem]:
     """What stands in the way of rewriting these slices with the Arrow data plane, whatever for."""
-    return list(_of_table(table, own_instants)) + list(_of_slices(slices))
+    return list(_of_table(table, own_instants)) + list(_of_slices(slices, table.bucket_rules()))
 
 
 def of_bucket_number(
@@ -110,7 +111,7 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
         )
 
 
-def _of_slices(slices: Sequence[FileSlice]) -> Iterator[Problem]:
+def _of_slices(slices: Sequence[FileSlice], rules: BucketRules | None) -> Iterator[Problem]:
     if any(_NBCC_FILE_ID.match(item.file_id) for item in slices):
         yield Problem(
             "non-blocking-writers",
@@ -126,6 +127,10 @@ def _of_slices(slices: Sequence[FileSlice]) -> Iterator[Problem]:
             "They were written without the bucket index (Hudi #5116, #11875); an audit lists them.",
         )
         return
+    if rules:
+        beyond = [item for item in slices if int(item.file_id[:8]) >= rules.buckets_of(item.partition)]
+        if beyond:
+            yield misplaced(beyond[0].partition, int(beyond[0].file_id[:8]))
     counts = Counter((item.partition, item.file_id[:8]) for item in slices)
     twice = [key for key, count in counts.items() if count > 1]
     if twice:

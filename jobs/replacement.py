@@ -154,7 +154,7 @@ class Replacement:
             try:
                 self._report.instant(instant)
                 client.begin_replacement(instant)
-                self._round(outcome, "splitting")
+                self._round(outcome, "rewriting")
                 self._commit(client, outcome)
             except LeaseLostError:
                 # Another attempt is at work and deals with our instant; whatever we wrote now could hit its files.

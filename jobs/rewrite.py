@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from numpy.typing import NDArray
+
     from jobs.parquet_layout import Layout
 
 RECORD_KEY, FILE_NAME, PARTITION_PATH = "_hoodie_record_key", "_hoodie_file_name", "_hoodie_partition_path"
@@ -98,17 +100,23 @@ def rewrite_merged_rows(
 ) -> Iterator[WrittenFile]:
     """Rewrites slices whose rows Hudi has merged from base file and logs, as they come.
 
-    A task sees the rows of one slice (or of a few whole ones), and knows which by their hash: a slice of the table
-    that is not to be rewritten is passed over, a row that belongs to no slice at all raises `RefusedError`.
+    A task sees the rows of one slice, and knows which by their hash. A slice that is not to be rewritten is passed
+    over. Rows of two slices in one task mean that one of them lies in the wrong slice, and would get lost: that raises
+    `RefusedError`.
     """
-    open_children: dict[tuple[str, int], Children] = {}
+    only: tuple[str, int] | None = None
+    children: Children | None = None
     for batch in batches:
         for key, rows in routes.split(batch, work.hash_fields):
-            if key not in open_children:
-                children = Children(work, routes.sources[key], layout, f"{token}{len(open_children)}")
-                open_children[key] = children
-            open_children[key].add(conformed(rows, layout.schema))
-    for children in open_children.values():
+            if only is None:
+                only = key
+                if source := routes.sources.get(key):
+                    children = Children(work, source, layout, token)
+            elif key != only:
+                raise RefusedError([misplaced(*only)])
+            if children:
+                children.add(conformed(rows, layout.schema))
+    if children:
         yield from children.close()
 
 
@@ -126,19 +134,20 @@ class Routes:
     def split(
         self, batch: pa.RecordBatch, hash_fields: tuple[str, ...]
     ) -> Iterator[tuple[tuple[str, int], pa.RecordBatch]]:
+        """The rows of each slice by the hash of their keys; `RefusedError` for a row in another bucket's file."""
         codes = bucket_hash.hash_codes(batch.column(batch.schema.get_field_index(RECORD_KEY)), hash_fields)
+        lies_in = _buckets_of_files(batch.column(batch.schema.get_field_index(FILE_NAME)))
         paths = batch.column(batch.schema.get_field_index(PARTITION_PATH)).dictionary_encode()
         for number, partition in enumerate(paths.dictionary.to_pylist()):
             here = paths.indices.to_numpy(zero_copy_only=False) == number
-            if partition not in self.old:
-                continue
             buckets = (codes & 0x7FFFFFFF) % self.old[partition]
             for bucket in np.unique(buckets[here]).tolist():
                 key = (partition, bucket)
-                if key not in self.known:
+                mask = here & (buckets == bucket)
+                elsewhere = (lies_in[mask] >= 0) & (lies_in[mask] != bucket)
+                if key not in self.known or elsewhere.any():
                     raise RefusedError([misplaced(partition, bucket)])
-                if key in self.sources:
-                    yield key, batch.filter(pa.array(here & (buckets == bucket)))
+                yield key, batch if mask.all() else batch.filter(pa.array(mask))
 
 
 class Children:
@@ -244,6 +253,15 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+def _buckets_of_files(names: pa.Array) -> NDArray[np.int32]:
+    """The bucket of each row's file by its `_hoodie_file_name` (in logs: its file id), -1 where that tells none."""
+    encoded = names.dictionary_encode()
+    found = [int(name[:8]) if name and name[:8].isdigit() else -1 for name in encoded.dictionary.to_pylist()]
+    places = encoded.indices.fill_null(len(found)).to_numpy()
+    buckets: NDArray[np.int32] = np.asarray([*found, -1], dtype=np.int32).take(places)
+    return buckets
+
+
 def _create_marker(base_path: Path, instant: str, partition: str, file_name: str) -> None:
     """Hudi's direct marker of a file to come (`DirectWriteMarkers`): without it, a rollback would miss the file."""
     folder = base_path / ".hoodie" / ".temp" / instant / partition
@@ -255,6 +273,6 @@ def misplaced(partition: str, bucket: int) -> Problem:
     return Problem(
         "bucket-index-contradicted",
         "Rows lie in files of another bucket than their keys say",
-        f"partition '{partition}', bucket {bucket}: a row's hash belongs to another bucket",
+        f"partition '{partition}', file group of bucket {bucket}",
         "Was the table written with another number of buckets, or other hash fields? An audit tells.",
     )

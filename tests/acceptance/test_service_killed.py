@@ -24,7 +24,7 @@ def test_a_job_survives_the_death_of_the_service_and_its_worker_does_not(spark: 
     with Daemon(tmp_path / "service", **SETTINGS) as first:
         table = first.register(base)
         expansion = first.submit(table, "bucket_expansion", factor=2, settle_seconds=1)
-        seen = first.wait(expansion, lambda job: has_reached(job, "splitting"))
+        seen = first.wait(expansion, lambda job: has_reached(job, "rewriting"))
         assert seen["state"] == "running"
         processes = [pid for pid in (first.worker(), first.jvm()) if pid]
         assert len(processes) == 2

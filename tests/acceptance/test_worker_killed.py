@@ -58,9 +58,9 @@ def _kill(daemon: Daemon, victims: Sequence[str], bases: Iterable[Path]) -> None
 @pytest.mark.parametrize(
     ("victims", "step", "seconds_later"),
     [
-        pytest.param(("jvm", "worker"), "splitting", 0.0, id="while files are written"),
+        pytest.param(("jvm", "worker"), "rewriting", 0.0, id="while files are written"),
         pytest.param(("jvm", "worker"), "waiting", 0.2, id="about when they commit"),
-        pytest.param(("jvm",), "splitting", 0.7, id="only its JVM, a little later"),
+        pytest.param(("jvm",), "rewriting", 0.7, id="only its JVM, a little later"),
     ],
 )
 def test_jobs_of_a_killed_worker_are_finished_by_the_next_one(

@@ -204,7 +204,7 @@ def test_an_expansion_whose_instant_was_rolled_back_commits_nothing(spark: Spark
 
 
 @pytest.mark.parametrize("table_type", TYPES)
-@pytest.mark.parametrize("step", ["splitting", WAITING, "committing"])
+@pytest.mark.parametrize("step", ["rewriting", WAITING, "committing"])
 def test_the_next_attempt_undoes_what_a_lost_one_left_and_starts_over(
     spark: SparkSession, tmp_path: Path, table_type: str, step: str
 ) -> None:

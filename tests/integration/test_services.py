@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import BucketIndex, Outcome
+from jobs.errors import RefusedError
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import run_job
@@ -163,6 +164,27 @@ def test_the_audit_finds_what_a_writer_with_another_bucket_number_did(spark: Spa
     assert not audit["clean"]
     assert audit["duplicates"] == tables.duplicates(spark, base) > 0
     assert audit["misplaced"] == tables.misplaced(spark, base, 2) > 0
+
+
+@pytest.mark.parametrize("kind", ["bucket_expansion", "clustering"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(("num_buckets", "wrong"), [(4, 2), (2, 4)])
+def test_a_table_with_misplaced_rows_is_refused_and_no_row_of_it_is_lost(
+    spark: SparkSession, tmp_path: Path, kind: str, table_type: str, num_buckets: int, wrong: int
+) -> None:
+    base = tmp_path / "broken"
+    options = tables.write_table(spark, base, table_type=table_type, num_buckets=num_buckets, partitioned=False)
+    tables.upsert(tables.rows(spark, 0, 100, ts=5), base, {**options, "hoodie.bucket.index.num.buckets": str(wrong)})
+    before = tables.snapshot(spark, base)
+    assert tables.misplaced(spark, base, num_buckets) > 0
+    params = {"factor": 2} if kind == "bucket_expansion" else {"sort_by": ["city"]}
+
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, kind, params, index=BucketIndex(num_buckets, ("id",)))
+
+    assert refused.value.problem().type == "bucket-index-contradicted"
+    assert tables.snapshot(spark, base) == before
+    assert tables.left_behind(base) == []
 
 
 def _buckets(base: Path) -> dict[str, int]:
