@@ -27,7 +27,7 @@ from jobs.errors import (
 )
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
-from jobs.hudi.lock import TableLock
+from jobs.hudi.lock import TableLock, for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.rhythm import parsed, seconds_until_next_write
 from jobs.settling import Settling
@@ -44,6 +44,8 @@ Rewriter = Callable[[str, Sequence["FileSlice"], Sequence["FileSlice"]], "list[W
 Key = tuple[str, str]
 
 POLL_SECONDS = 0.1
+# For undoing: what could not be undone by then is left to the next attempt.
+UNDO_SECONDS = 120.0
 DEFAULT_WAIT_SECONDS = 300.0
 # What Hudi takes to complete a replacecommit, above all for the metadata table.
 COMMIT_SECONDS = 3.0
@@ -303,7 +305,7 @@ class Replacement:
     def _abort(self, client: WriteClient, instant: str) -> None:
         """Leaves no instant, no data file, no marker and no hashing config behind, unless the commit did land."""
         try:
-            with self._report.undoing(), self._lock.held(lambda: None):
+            with self._report.undoing(), self._lock.held(for_at_most(UNDO_SECONDS)):
                 self._table.reload()
                 if self._table.state_of(instant) in {"REQUESTED", "INFLIGHT"}:
                     client.rollback(instant)

@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING
 
 from jobs.errors import StaleWriterError
+from jobs.hudi.lock import for_at_most
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -29,6 +30,7 @@ logger = logging.getLogger(__name__)
 POLL_SECONDS = 0.05
 # How long the lock is held (so that the write cannot commit) until the write tells where it goes.
 HOLD_SECONDS = 10.0
+LOCK_SECONDS = 60.0
 INGESTION = frozenset({"commit", "deltacommit", "replacecommit"})
 
 Buckets = dict[str, set[int]]
@@ -72,7 +74,7 @@ class Settling:
 
     def _judge(self, item: Instant) -> bool:
         """True if the write was stale and has been rolled back."""
-        with self._lock.held(lambda: None):
+        with self._lock.held(for_at_most(LOCK_SECONDS)):
             waited_until = time.monotonic() + HOLD_SECONDS
             while self._undecided(item) and time.monotonic() < waited_until:
                 time.sleep(POLL_SECONDS)
@@ -81,7 +83,7 @@ class Settling:
         buckets = self._table.buckets_touched(item.requested)
         if buckets is None or not self._is_stale(buckets):
             return False
-        with self._report.undoing(), self._lock.held(lambda: None):
+        with self._report.undoing(), self._lock.held(for_at_most(LOCK_SECONDS)):
             if self._table.state_of(item.requested) == "COMPLETED":
                 raise StaleWriterError(f"instant {item.requested}")
             logger.warning("rolling back %s: its writer still has the old number of buckets", item.requested)

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import socket
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,6 +148,17 @@ class TableLock:
         except ValueError:
             return {}
         return note if isinstance(note, dict) else {}
+
+
+def for_at_most(seconds: float) -> Callable[[], None]:
+    """A checkpoint for `TableLock.held` that gives up with `TableLockedError` after so many seconds."""
+    deadline = time.monotonic() + seconds
+
+    def checkpoint() -> None:
+        if time.monotonic() > deadline:
+            raise TableLockedError(f"waited {seconds:.0f} s")
+
+    return checkpoint
 
 
 def _machine() -> dict[str, str]:
