@@ -159,11 +159,12 @@ def test_clustering_does_again_or_leaves_out_what_writers_changed_meanwhile(
     def writer_commits() -> None:
         tables.upsert(tables.rows(spark, 0, 600, ts=5).where("dt = '2026-01-01'"), base, options)
 
-    params = {"sort_by": ["city"], "lock_seconds": lock_seconds}
-    result = run_job(spark, base, "clustering", params, report=At(WAITING, writer_commits))
+    # Without any time under the lock, what changes is done again before it, once; after that it is left out.
+    report = At(WAITING, writer_commits, ("catching up", writer_commits))
+    result = run_job(spark, base, "clustering", {"sort_by": ["city"], "lock_seconds": lock_seconds}, report=report)
 
     assert result.details["left_out"] == left_out
-    assert result.details["rewritten_again"] == 4 - left_out
+    assert result.details["rewritten_again"] == 4
     assert result.details["file_groups"] == {"before": 12 - left_out, "after": 12 - left_out}
     proved(spark, base, 4)
     assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 200

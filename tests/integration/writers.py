@@ -83,16 +83,13 @@ class HeldWriter:
 
 
 class At(Silent):
-    """A report that does something when the job comes to a step, once; what it raises ends the job."""
+    """A report that does something when the job comes to a step, once for each; what it raises ends the job."""
 
-    def __init__(self, step: str, action: Callable[[], None]) -> None:
+    def __init__(self, step: str, action: Callable[[], None], *more: tuple[str, Callable[[], None]]) -> None:
         super().__init__()
-        self._at = step
-        self._action = action
-        self._done = False
+        self._actions = dict([(step, action), *more])
 
     def step(self, name: str, *, bytes_total: int = 0) -> None:
         super().step(name, bytes_total=bytes_total)
-        if name.startswith(self._at) and not self._done:
-            self._done = True
-            self._action()
+        for step in [step for step in self._actions if name.startswith(step)]:
+            self._actions.pop(step)()
