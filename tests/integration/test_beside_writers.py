@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from jobs.errors import (
 )
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
-from jobs.hudi.lock import TableLock
+from jobs.hudi.lock import TableLock, for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
@@ -265,7 +266,7 @@ def test_only_the_job_that_left_a_lock_breaks_it(spark: SparkSession, tmp_path: 
     assert (base / ".hoodie" / "lock").exists()
 
     assert not TableLock(table, "job_other").break_stale()
-    with pytest.raises(TableLockedError), TableLock(table, "job_other").held(_no_patience()):
+    with pytest.raises(TableLockedError), TableLock(table, "job_other").held(for_at_most(0.5)):
         pass
     assert TableLock(table, "job_dead").break_stale()
     with TableLock(table, "job_other").held(lambda: None):
@@ -278,7 +279,7 @@ def test_a_lock_whose_process_is_no_more_is_broken_by_any_job(spark: SparkSessio
     tables.write_table(spark, base)
     before = tables.snapshot(spark, base)
     lock = TableLock(hudi_table(spark, base, INDEX), "job_dead")
-    gone = subprocess.Popen(["true"])
+    gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     (base / ".hoodie" / "lock").write_text(json.dumps({**lock._note, "pid": gone.pid}))
 
@@ -321,13 +322,3 @@ def test_a_compaction_plan_that_another_runner_executes_is_left_alone(spark: Spa
 
 def _lose_the_lease() -> None:
     raise LeaseLostError
-
-
-def _no_patience():  # type: ignore[no-untyped-def]
-    calls = iter(range(3))
-
-    def checkpoint() -> None:
-        if next(calls, None) is None:
-            raise TableLockedError
-
-    return checkpoint
