@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.contract import CleaningPolicy, Outcome, Problem, Result
 from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
+from jobs.hudi.lent_lock import lent
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS
 from jobs.storage import is_supported, local_path
@@ -38,9 +39,10 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
     if problems and not plan.dry_run:
         raise RefusedError(problems)
     options = {"hoodie.clean.policy": policy.value, _RETAINED[policy]: str(retain)}
+    lock = TableLock(table, plan.job_id)
     if not plan.dry_run:
-        TableLock(table, plan.job_id).break_stale()
-    with WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
+        lock.break_stale()
+    with lent(table, lock, report.checkpoint), WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
         found = {} if problems else client.files_to_clean()
         files = [path for paths in found.values() for path in paths]
         details: dict[str, Any] = {

@@ -14,8 +14,9 @@ from jobs import recovery, refusals
 from jobs.contract import ClusteringLayout, Outcome, Problem, Result
 from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
+from jobs.hudi.lent_lock import lent
 from jobs.hudi.lock import TableLock
-from jobs.hudi.options import MULTI_WRITER
+from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
 from jobs.hudi.table import CLUSTERING, REPLACE
 from jobs.replacement import Replacement, Terms
 from jobs.rewrite import Rewrite, Routes, Source
@@ -94,15 +95,17 @@ def _by_hudi(
     table: HudiTable, plan: Plan, report: Report, sort_by: tuple[str, ...], layout: ClusteringLayout
 ) -> Result:
     options = {
+        **LENT_LOCK,
         "hoodie.clustering.plan.strategy.sort.columns": ",".join(sort_by),
         "hoodie.layout.optimize.strategy": _CURVES[layout],
         "hoodie.clustering.async.max.commits": "1",
         "hoodie.clustering.inline.max.commits": "1",
         "hoodie.clustering.plan.strategy.max.num.groups": "1000",
     }
-    TableLock(table, plan.job_id).break_stale()
+    lock = TableLock(table, plan.job_id)
+    lock.break_stale()
     instants: list[str] = []
-    with WriteClient(table, MULTI_WRITER, options) as client:
+    with lent(table, lock, report.checkpoint), WriteClient(table, MULTI_WRITER, options) as client:
         for pending in [item for item in table.pending() if item.action in {CLUSTERING, REPLACE}]:
             # A clustering plan that a dead attempt or a writer left; any other replacecommit is a writer's own.
             if pending.action == CLUSTERING or pending.requested in plan.earlier_instants:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from jobs.errors import JobError, PlanTakenError
 from jobs.hudi import hashing_config
 from jobs.hudi.jvm import translated
-from jobs.hudi.options import UNDER_OUR_LOCK, bucket_index_options, client_options, lock_options
+from jobs.hudi.options import bucket_index_options, client_options
 from jobs.hudi.table import REPLACE
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ class CleanSummary:
 
 
 class WriteClient:
-    """One Hudi client with the options of `jobs.hudi.options`; `mode` is how it shares the table with writers."""
+    """One Hudi client with the options of `jobs.hudi.options`; `mode` is how it shares the table with writers.
+
+    It takes the table's lock never by itself: either the lock is held around it, or lent to it.
+    """
 
     def __init__(self, table: HudiTable, mode: Mapping[str, str], extra: Mapping[str, str] | None = None) -> None:
         self._table = table
@@ -45,8 +48,6 @@ class WriteClient:
             rules = table.bucket_rules()
             expressions = str(rules) if rules else None
             options |= bucket_index_options(table.declared.index, table.record_key_fields, expressions)
-        if mode is not UNDER_OUR_LOCK:
-            options |= lock_options(table.declared.lock)
         options |= {**mode, **(extra or {})}
         self._schema = table.schema()
         with translated("opening a Hudi client"):

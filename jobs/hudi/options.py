@@ -102,17 +102,27 @@ def bucket_index_options(
     return options
 
 
-# Coordinates with writers by optimistic concurrency control: Hudi takes the lock itself.
+# Optimistic concurrency control, as the writers have it.
 MULTI_WRITER = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.clean.failed.writes.policy": "LAZY",
 }
 
-# Takes the lock, but leaves other writers' unfinished instants alone. LAZY would roll back every instant without a
-# heartbeat, and a writer in single-writer mode has none although it is alive.
+# For clients that lock by themselves, in the midst of their work: see `jobs.hudi.lent_lock`.
+LENT_LOCK = {
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+    # The table's lock is waited for until a checkpoint ends that; a wait that is interrupted is soon given up.
+    "hoodie.write.lock.wait_time_ms": str(24 * 3600 * 1000),
+    "hoodie.write.lock.client.wait_time_ms_between_retry": "50",
+    "hoodie.write.lock.client.num_retries": "5",
+}
+
+# Locks, but leaves other writers' unfinished instants alone. LAZY would roll back every instant without a heartbeat,
+# and a writer in single-writer mode has none although it is alive.
 LOCKED_WITHOUT_ROLLBACKS = {
     "hoodie.write.concurrency.mode": "single_writer",
     "hoodie.clean.failed.writes.policy": "NEVER",
+    **LENT_LOCK,
 }
 
 # Takes no lock: for use while we hold it ourselves (locks are not re-entrant). LAZY gives our instant a heartbeat.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -43,8 +44,8 @@ def _prove(daemon: Daemon, spark: SparkSession, base: Path, table: str, kind: st
 
 
 def _kill(daemon: Daemon, victims: Sequence[str], bases: Iterable[Path]) -> None:
-    """While Hudi's own client commits a compaction, its filesystem lock is a file without content: killed there,
-    nobody can tell later whose lock it is, and a person has to remove it. So that moment is left out."""
+    """Between the taking and the signing of a filesystem lock lie some milliseconds in which it is empty. Killed there,
+    nobody can tell later whose it was, and a person has to remove it. So that moment is left out."""
     processes = {"worker": daemon.worker(), "jvm": daemon.jvm()}
     locks = [base / ".hoodie" / "lock" for base in bases]
     while any(lock.exists() and not lock.stat().st_size for lock in locks):
@@ -94,3 +95,53 @@ def test_jobs_of_a_killed_worker_are_finished_by_the_next_one(
         assert job["state"] == "succeeded", f"{job}\n{daemon.log.read_text()[-6000:]}"
         assert job["attempt"] == (1 if killed[kind]["state"] in ENDED else 2)
         _prove(daemon, spark, bases[kind], ids[kind], kind, before[kind])
+
+
+def _stop_in_commit(daemon: Daemon, base: Path) -> None:
+    """Stops the JVM while it holds the lock, signed, with an instant in flight: so not the lock of the scheduling."""
+    lock, timeline = base / ".hoodie" / "lock", base / ".hoodie" / "timeline"
+
+    def is_committing() -> bool:
+        return bool(list(timeline.glob("*.inflight"))) and lock.exists() and lock.stat().st_size > 0
+
+    jvm = daemon.jvm()
+    assert jvm
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        with suppress(FileNotFoundError):
+            if is_committing():
+                os.kill(jvm, signal.SIGSTOP)
+                if is_committing():
+                    return
+                os.kill(jvm, signal.SIGCONT)
+        time.sleep(0.002)
+    raise AssertionError(f"it never committed\n{daemon.log.read_text()[-6000:]}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [
+        ("cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2}),
+        ("clustering", {"sort_by": ["city"]}),
+    ],
+)
+def test_a_worker_killed_while_hudi_commits_leaves_no_lock_that_keeps_writers_out(
+    daemon: Daemon, spark: SparkSession, lake: Path, kind: str, params: dict[str, Any]
+) -> None:
+    daemon.wait_for_worker()
+    base = lake / f"locked-{kind}"
+    shape: dict[str, Any] = {"num_buckets": None, "partitioned": False, "table_type": "COPY_ON_WRITE"}
+    options = tables.write_table(spark, base, count=ROWS, updates=3, **shape)
+    before = tables.snapshot(spark, base)
+    table = daemon.register(base, num_buckets=None)
+
+    job_id = daemon.submit(table, kind, **params)
+    _stop_in_commit(daemon, base)
+    _kill(daemon, ("jvm", "worker"), [base])
+
+    job = daemon.wait(job_id)
+    assert (job["state"], job["attempt"]) == ("succeeded", 2), f"{job}\n{daemon.log.read_text()[-6000:]}"
+    assert tables.snapshot(spark, base) == before
+    assert left_behind(spark, base) == []
+    tables.upsert(tables.rows(spark, 0, ROWS + 100, ts=9), base, options)
+    assert tables.duplicates(spark, base) == 0
