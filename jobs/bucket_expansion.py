@@ -8,26 +8,31 @@ number of buckets change in one atomic step, for every writer of Hudi 1.1 and la
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs import recovery, refusals
+from jobs.bucket_rules import BucketChange, Selection
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import RefusedError
+from jobs.errors import CancelledError, RefusedError, TimedOutError
 from jobs.hudi import hashing_config
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.replacement import Replacement, Terms
-from jobs.rewrite import Rewrite, Routes, Source
+from jobs.rewrite import Rewrite
 from jobs.rewrite_job import rewrite_slices
+from jobs.settling import Settling
+from jobs.writers import Writers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
-    from jobs.bucket_rules import BucketRules
     from jobs.contract import Plan
-    from jobs.hudi.table import FileSlice, HudiTable
+    from jobs.hudi.table import Buckets, FileSlice, HudiTable
     from jobs.report import Report
     from jobs.rewrite import WrittenFile
-    from jobs.settling import Buckets
 
 
 # Longer than a default writer sleeps between two tries to get the lock (5 s), with which its start may be delayed.
@@ -36,18 +41,15 @@ DEFAULT_SETTLE_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class Expansion:
-    """What is to be done: the rules before and after, and the partitions that change."""
+    """What is to be done: the numbers before and after, and the partitions and slices of the plan."""
 
-    current: BucketRules
-    new: BucketRules
-    partitions: tuple[str, ...]
-    slices: tuple[FileSlice, ...]
+    buckets: BucketChange
+    partitions: tuple[str, ...] = ()
+    slices: tuple[FileSlice, ...] = ()
 
     def chosen(self, slices: Sequence[FileSlice]) -> list[FileSlice]:
         """Of all slices those whose partition gets more buckets, also in partitions that came since the plan."""
-        return [
-            item for item in slices if self.new.buckets_of(item.partition) != self.current.buckets_of(item.partition)
-        ]
+        return [item for item in slices if self.buckets.is_for(item.partition)]
 
     def is_stale(self, touched: Buckets) -> bool:
         """Whether a write that touches these buckets may still go by the old numbers.
@@ -55,34 +57,19 @@ class Expansion:
         A write by the new numbers shows itself by a bucket that did not exist before. One that touches none of them is
         taken for stale: with more than a handful of rows it is, and with fewer it cannot be told.
         """
-        changed = {
-            partition: buckets
-            for partition, buckets in touched.items()
-            if self.new.buckets_of(partition) != self.current.buckets_of(partition)
-        }
+        changed = {partition: buckets for partition, buckets in touched.items() if self.buckets.is_for(partition)}
         return bool(changed) and not any(
-            bucket >= self.current.buckets_of(partition) for partition, buckets in changed.items() for bucket in buckets
+            bucket >= self.buckets.old.buckets_of(partition)
+            for partition, buckets in changed.items()
+            for bucket in buckets
         )
-
-    def source(self, item: FileSlice) -> Source:
-        old, new = self.current.buckets_of(item.partition), self.new.buckets_of(item.partition)
-        bucket = int(item.file_id[:8])
-        if new % old:
-            raise RefusedError([refusals.not_a_multiple(item.partition, old, new)])
-        base_file = item.base_file if not item.log_files else None
-        return Source(item.partition, item.file_id, bucket, new, tuple(range(bucket, new, old)), base_file)
-
-    def routes(self, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> Routes:
-        sources = {(item.partition, int(item.file_id[:8])): self.source(item) for item in chosen}
-        known = frozenset((item.partition, int(item.file_id[:8])) for item in everything)
-        return Routes(sources, known, {partition: self.current.buckets_of(partition) for partition, _ in known})
 
 
 def run(table: HudiTable, plan: Plan, report: Report) -> Result:
     """Expands the buckets, or with `dry_run` tells what that would mean. Raises `JobError`s; see `Replacement`."""
     report.step("planning")
     if done := recovery.settle_replacement(table, plan, report):
-        return done
+        return done if plan.dry_run else _settled(table, plan, report, done)
     expansion, problems = _planned(table, plan)
     if plan.dry_run:
         return Result(Outcome.SUCCEEDED, details=_dry_run(expansion, problems))
@@ -93,27 +80,35 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
         index = table.declared.index
         hash_fields = index.hash_fields if index else ()
         work = Rewrite(table.base_path, instant, hash_fields, codec=plan.params.get("codec"))
-        routes = expansion.routes(chosen, everything)
-        return rewrite_slices(table, work, list(routes.sources.values()), routes, report)
+        return rewrite_slices(table, work, chosen, everything, expansion.buckets, report)
 
+    buckets = expansion.buckets
+    settle_seconds = _settle_seconds(plan)
+    lock = TableLock(table, plan.job_id)
     replaced = Replacement(
         table,
-        Terms.of("BUCKET_RESCALE", plan.params, settle_seconds=_settle_seconds(plan)),
+        Terms.of(
+            "BUCKET_RESCALE",
+            plan.params,
+            needs_pause=settle_seconds > 0,
+            writers_retry=table.declared.writers_retry_conflicts,
+        ),
         report,
-        owner=plan.job_id,
+        lock,
         choose=expansion.chosen,
         rewrite=rewrite,
-        before_commit=lambda instant: hashing_config.write(table, expansion.current, expansion.new, instant),
-        is_stale=expansion.is_stale,
+        before_commit=lambda instant: hashing_config.write(table, buckets.old, buckets.new, instant),
     ).run()
+    fenced = _settle(table, lock, report, expansion, settle_seconds, replaced.known, replaced.fenced)
     return Result(
         Outcome.SUCCEEDED,
         instants=(replaced.instant,),
         details={
             **replaced.measured(),
+            "fenced": fenced,
             "buckets": _numbers(expansion),
             "partitions": len({item.partition for item in replaced.slices}),
-            "rules": str(expansion.new),
+            "rules": str(buckets.new),
         },
     )
 
@@ -121,6 +116,39 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
 def _settle_seconds(plan: Plan) -> float:
     """Writers that are stopped need not be watched."""
     return 0.0 if plan.table.writers_stopped else float(plan.params.get("settle_seconds", DEFAULT_SETTLE_SECONDS))
+
+
+def _settle(
+    table: HudiTable,
+    lock: TableLock,
+    report: Report,
+    expansion: Expansion,
+    seconds: float,
+    known: Collection[str],
+    fenced: Sequence[str] = (),
+) -> list[str]:
+    """Watches for stale writers; the instants that were fenced, with those that had been before."""
+    if not seconds:
+        return list(fenced)
+    with suppress(CancelledError, TimedOutError):  # too late: it is committed
+        report.step("watching writers that start")
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        writers = Writers(table, lock, client, fenced=fenced)
+        Settling(table, lock, writers, report, expansion.is_stale).run(seconds, known)
+        return writers.fenced
+
+
+def _settled(table: HudiTable, plan: Plan, report: Report, done: Result) -> Result:
+    """The rest of an attempt whose commit completed before it died: writers that started since may be stale."""
+    (instant,) = done.instants
+    before, after = hashing_config.rules_before(table, instant), table.bucket_rules()
+    if before is None or after is None:
+        return done
+    expansion = Expansion(BucketChange(before, after))
+    fenced = _settle(
+        table, TableLock(table, plan.job_id), report, expansion, _settle_seconds(plan), table.completed_until(instant)
+    )
+    return replace(done, details={**done.details, "fenced": fenced})
 
 
 def _planned(table: HudiTable, plan: Plan) -> tuple[Expansion | None, list[Problem]]:
@@ -131,7 +159,8 @@ def _planned(table: HudiTable, plan: Plan) -> tuple[Expansion | None, list[Probl
         return None, problems
     existing = sorted({item.partition for item in slices})
     wanted = plan.params.get("partitions")
-    missing = [partition for partition in wanted or () if partition not in existing]
+    selection = None if wanted is None else Selection.of(wanted)
+    missing = selection.missing(existing) if selection else []
     if missing:
         problems.append(
             Problem(
@@ -141,27 +170,23 @@ def _planned(table: HudiTable, plan: Plan) -> tuple[Expansion | None, list[Probl
                 "Give partition paths as they stand in storage, such as `dt=2026-01-01` or `2026-01-01`.",
             )
         )
-    partitions = tuple(partition for partition in existing if wanted is None or partition in wanted)
-    new = _new_rules(current, plan.params, partitions)
-    problems += refusals.of_bucket_number(table, current, new, partitions)
-    return Expansion(current, new, partitions, tuple(slices)), problems
-
-
-def _new_rules(current: BucketRules, params: Mapping[str, Any], partitions: Sequence[str]) -> BucketRules:
-    number, factor = params.get("num_buckets"), params.get("factor")
-    if params.get("partitions") is None:
-        return current.whole_table(num_buckets=number, factor=factor)
-    return current.only(
-        {partition: number or current.buckets_of(partition) * (factor or 1) for partition in partitions}
-    )
+    partitions = tuple(partition for partition in existing if selection is None or partition in selection)
+    number, factor = plan.params.get("num_buckets"), plan.params.get("factor")
+    if selection is None:
+        new = current.whole_table(num_buckets=number, factor=factor)
+    else:
+        new = current.only(selection, num_buckets=number, factor=factor)
+    buckets = BucketChange(current, new)
+    problems += refusals.of_bucket_number(table, buckets, partitions)
+    return Expansion(buckets, partitions, tuple(slices)), problems
 
 
 def _numbers(expansion: Expansion) -> list[int]:
     """[before, after], of the partition with the most buckets."""
     partitions = expansion.partitions or ("",)
     return [
-        max(expansion.current.buckets_of(partition) for partition in partitions),
-        max(expansion.new.buckets_of(partition) for partition in partitions),
+        max(expansion.buckets.old.buckets_of(partition) for partition in partitions),
+        max(expansion.buckets.new.buckets_of(partition) for partition in partitions),
     ]
 
 
@@ -173,13 +198,15 @@ def _dry_run(expansion: Expansion | None, problems: Sequence[Problem]) -> dict[s
     bytes_to_read = sum(item.bytes for item in chosen)
     return details | {
         "buckets": _numbers(expansion),
-        "rules": {"before": str(expansion.current), "after": str(expansion.new)},
+        "rules": {"before": str(expansion.buckets.old), "after": str(expansion.buckets.new)},
         "partitions": len(expansion.partitions),
         "files": sum(1 + len(item.log_files) for item in chosen),
         "file_groups": {
             "before": len(chosen),
             # Of a number that is refused there are no children to count.
-            "after": None if problems else sum(len(expansion.source(item).children) for item in chosen),
+            "after": None
+            if problems
+            else sum(len(expansion.buckets.children(item.partition, item.bucket)) for item in chosen),
         },
         "bytes": bytes_to_read,
         "estimated_cost": {"bytes_read": bytes_to_read, "bytes_written": bytes_to_read, "tasks": len(chosen)},

@@ -9,6 +9,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from jobs.contract import Problem
+from jobs.errors import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
 
 EVERYTHING = ".*"
 
@@ -46,23 +53,99 @@ class BucketRules:
         multiplied = tuple((regex, number * times) for regex, number in self.rules)
         return _closed(BucketRules(multiplied, self.default * times))
 
-    def only(self, numbers: dict[str, int]) -> BucketRules:
-        """The rules after an expansion of some partitions (path -> new number of buckets) and of no other."""
-        mine = {exactly(partition): number for partition, number in numbers.items()}
-        others = tuple(rule for rule in _closed(self).rules if rule[0] not in mine)
-        return replace(self, rules=(*mine.items(), *others))
+    def only(self, selection: Selection, *, num_buckets: int | None, factor: int | None) -> BucketRules:
+        """The rules after an expansion of some partitions, to one number or by one factor, and of no other."""
+        times = factor or 1
+        first: dict[str, int] = {}
+        for partition in selection.exact:
+            first[exactly(partition)] = num_buckets or self.buckets_of(partition) * times
+        for prefix in selection.prefixes:
+            if num_buckets is not None:
+                first.setdefault(_beginning(prefix), num_buckets)
+                continue
+            for regex, number in _closed(self).rules:
+                first.setdefault(_beginning_and(prefix, regex), number * times)
+        others = tuple(rule for rule in _closed(self).rules if rule[0] not in first)
+        return replace(self, rules=(*first.items(), *others))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Some partitions of a table: those with exactly these paths, and all, present and future, that begin like this."""
+
+    exact: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, wanted: Sequence[str | Mapping[str, str]]) -> Selection:
+        """From a job's parameter: paths, and objects with a `prefix`."""
+        exact = tuple(item for item in wanted if isinstance(item, str))
+        return cls(exact, tuple(item["prefix"] for item in wanted if not isinstance(item, str)))
+
+    def __contains__(self, partition: str) -> bool:
+        return partition in self.exact or partition.startswith(self.prefixes)
+
+    def missing(self, existing: Collection[str]) -> list[str]:
+        """What of it selects none of the existing partitions."""
+        without = [prefix for prefix in self.prefixes if not any(path.startswith(prefix) for path in existing)]
+        return [path for path in self.exact if path not in existing] + [f"{prefix}..." for prefix in without]
+
+
+@dataclass(frozen=True)
+class BucketChange:
+    """The number of buckets of each partition, before and after; the same when rows stay where they are."""
+
+    old: BucketRules
+    new: BucketRules
+
+    def is_for(self, partition: str) -> bool:
+        return self.old.buckets_of(partition) != self.new.buckets_of(partition)
+
+    def children(self, partition: str, bucket: int) -> tuple[int, ...]:
+        """Bucket i of N and what comes of it: i, i + N, ..., all that `hash % kN` can be where `hash % N` is i."""
+        old, new = self.old.buckets_of(partition), self.new.buckets_of(partition)
+        if new % old:
+            raise RefusedError([not_a_multiple(partition, old, new)])
+        return tuple(range(bucket, new, old))
 
 
 def exactly(partition: str) -> str:
     """A regex that only this partition path matches, in Java and in Python, free of the rules' separators."""
-    quoted = "".join(
+    return f"^{_quoted(partition)}$"
+
+
+def _beginning(prefix: str) -> str:
+    return f"^{_quoted(prefix)}"
+
+
+def _beginning_and(prefix: str, regex: str) -> str:
+    """Found in the paths that begin so and in which `regex` is found as well."""
+    lookahead = f"^(?={_quoted(prefix)})"
+    if regex == EVERYTHING:
+        return _beginning(prefix)
+    if regex.startswith((_beginning(prefix), lookahead)):
+        return regex
+    return f"{lookahead}.*?(?:{regex})"
+
+
+def _quoted(text: str) -> str:
+    return "".join(
         char if (char.isascii() and (char.isalnum() or char == "_")) or ord(char) > 0xFFFF else f"\\u{ord(char):04x}"
-        for char in partition
+        for char in text
     )
-    return f"^{quoted}$"
 
 
 def _closed(rules: BucketRules) -> BucketRules:
     if rules.rules and rules.rules[-1][0] == EVERYTHING:
         return rules
     return replace(rules, rules=(*rules.rules, (EVERYTHING, rules.default)))
+
+
+def not_a_multiple(partition: str, before: int, after: int, others: int = 0) -> Problem:
+    more = f" (and so for {others} other partitions)" if others else ""
+    return Problem(
+        "num-buckets-not-a-multiple",
+        "The new number of buckets is not a multiple of the present one",
+        f"partition '{partition}' has {before} buckets, {after} were asked for{more}",
+        f"Ask for {before * 2}, {before * 3} or {before * 4} buckets, or for a `factor`.",
+    )

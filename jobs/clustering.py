@@ -11,15 +11,16 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from jobs import recovery, refusals
+from jobs.bucket_rules import BucketChange
 from jobs.contract import ClusteringLayout, Outcome, Problem, Result
-from jobs.errors import RefusedError
+from jobs.errors import CommitLostError, HudiError, RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lent_lock import lent
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
 from jobs.hudi.table import CLUSTERING, REPLACE
 from jobs.replacement import Replacement, Terms
-from jobs.rewrite import Rewrite, Routes, Source
+from jobs.rewrite import Rewrite
 from jobs.rewrite_job import rewrite_slices
 
 if TYPE_CHECKING:
@@ -72,20 +73,10 @@ def _inside_buckets(
 
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
         work = Rewrite(table.base_path, instant, index.hash_fields, sort_by=sort_by, curve=layout.value)
-        sources = {}
-        for item in chosen:
-            bucket = int(item.file_id[:8])
-            base_file = item.base_file if not item.log_files else None
-            number = rules.buckets_of(item.partition)
-            sources[(item.partition, bucket)] = Source(
-                item.partition, item.file_id, bucket, number, (bucket,), base_file
-            )
-        known = frozenset((item.partition, int(item.file_id[:8])) for item in everything)
-        routes = Routes(sources, known, {partition: rules.buckets_of(partition) for partition, _ in known})
-        return rewrite_slices(table, work, list(sources.values()), routes, report)
+        return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), report)
 
     terms = Terms.of("CLUSTER", plan.params, may_leave_out=True)
-    replaced = Replacement(table, terms, report, owner=plan.job_id, choose=list, rewrite=rewrite).run()
+    replaced = Replacement(table, terms, report, TableLock(table, plan.job_id), choose=list, rewrite=rewrite).run()
     return Result(
         Outcome.SUCCEEDED, instants=(replaced.instant,), details={**replaced.measured(), "inside_buckets": True}
     )
@@ -110,13 +101,13 @@ def _by_hudi(
             # A clustering plan that a dead attempt or a writer left; any other replacecommit is a writer's own.
             if pending.action == CLUSTERING or pending.requested in plan.earlier_instants:
                 client.forget_heartbeat(pending.requested)
-                _execute(client, pending.requested, report)
+                _execute(table, client, pending.requested, report)
                 instants.append(pending.requested)
         if not instants:
             report.step("scheduling")
             scheduled = client.schedule_clustering()
             if scheduled:
-                _execute(client, scheduled, report)
+                _execute(table, client, scheduled, report)
                 instants.append(scheduled)
     table.reload()
     after = table.file_slices()
@@ -128,10 +119,16 @@ def _by_hudi(
     return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
 
 
-def _execute(client: WriteClient, instant: str, report: Report) -> None:
+def _execute(table: HudiTable, client: WriteClient, instant: str, report: Report) -> None:
     report.instant(instant)
     report.step(f"clustering {instant}")
-    client.cluster(instant)
+    try:
+        client.cluster(instant)
+    except HudiError as error:
+        # A writer gives its own batch precedence (`hoodie.clustering.rollback.pending.replacecommit.on.conflict`).
+        if table.state_of(instant) is None:
+            raise CommitLostError(f"clustering {instant}, perhaps by a writer that updates the same files") from error
+        raise
 
 
 def _columns(table: HudiTable, sort_by: tuple[str, ...]) -> list[Problem]:

@@ -46,6 +46,17 @@ class ClusteringLayout(StrEnum):
     HILBERT = "hilbert"
 
 
+class OnActiveWriters(StrEnum):
+    """What a job that replaces file groups does when a write is in flight at the moment of its commit.
+
+    `FENCE` rolls the write back, so that its batch has to be written again.
+    """
+
+    WAIT = "wait"
+    FENCE = "fence"
+    ABORT = "abort"
+
+
 class Outcome(StrEnum):
     """How an attempt ended. `UNKNOWN`: the commit may or may not have landed; the timeline decides."""
 
@@ -121,8 +132,9 @@ class TableLock:
 class Table:
     """What a job has to know of a table that the table itself does not tell.
 
-    `base_path` is what the owner registered, an absolute path or a URI. `writers_stopped` and
-    `writers_hudi_version` are what the owner declares about the writers. `hudi_options` are added to the Hudi client's.
+    `base_path` is what the owner registered, an absolute path or a URI. `writers_stopped`, `writers_hudi_version` and
+    `writers_retry_conflicts` are what the owner declares about the writers. `hudi_options` are added to the Hudi
+    client's.
     """
 
     base_path: str
@@ -131,6 +143,7 @@ class Table:
     lock: TableLock = field(default_factory=TableLock)
     writers_hudi_version: str | None = None
     writers_stopped: bool = False
+    writers_retry_conflicts: bool = False
     hudi_options: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> Json:
@@ -141,6 +154,7 @@ class Table:
             "lock": self.lock.to_json(),
             "writers_hudi_version": self.writers_hudi_version,
             "writers_stopped": self.writers_stopped,
+            "writers_retry_conflicts": self.writers_retry_conflicts,
             "hudi_options": dict(self.hudi_options),
         }
 

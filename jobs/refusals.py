@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from jobs import parquet_layout
+from jobs.bucket_rules import not_a_multiple
 from jobs.contract import Problem
 from jobs.errors import RefusedError
 from jobs.rewrite import misplaced
@@ -17,7 +18,7 @@ from jobs.storage import is_supported, local_path
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from jobs.bucket_rules import BucketRules
+    from jobs.bucket_rules import BucketChange, BucketRules
     from jobs.hudi.table import FileSlice, HudiTable
 
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-\d+$")
@@ -33,24 +34,12 @@ def of_data_plane(
     return list(_of_table(table, own_instants)) + list(_of_slices(slices, table.bucket_rules()))
 
 
-def of_bucket_number(
-    table: HudiTable, current: BucketRules, new: BucketRules, partitions: Sequence[str]
-) -> list[Problem]:
+def of_bucket_number(table: HudiTable, buckets: BucketChange, partitions: Sequence[str]) -> list[Problem]:
     """An expansion must multiply: each partition's new number must be a multiple of its old one, and larger."""
-    numbers = {partition: (current.buckets_of(partition), new.buckets_of(partition)) for partition in partitions}
+    numbers = {item: (buckets.old.buckets_of(item), buckets.new.buckets_of(item)) for item in partitions}
     odd = [item for item, (before, after) in numbers.items() if after % before or after <= before]
     problems = [not_a_multiple(odd[0], *numbers[odd[0]], others=len(odd) - 1)] if odd else []
     return problems + list(_of_writers(table))
-
-
-def not_a_multiple(partition: str, before: int, after: int, others: int = 0) -> Problem:
-    more = f" (and so for {others} other partitions)" if others else ""
-    return Problem(
-        "num-buckets-not-a-multiple",
-        "The new number of buckets is not a multiple of the present one",
-        f"partition '{partition}' has {before} buckets, {after} were asked for{more}",
-        f"Ask for {before * 2}, {before * 3} or {before * 4} buckets, or for a `factor`.",
-    )
 
 
 def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Problem]:
@@ -128,9 +117,9 @@ def _of_slices(slices: Sequence[FileSlice], rules: BucketRules | None) -> Iterat
         )
         return
     if rules:
-        beyond = [item for item in slices if int(item.file_id[:8]) >= rules.buckets_of(item.partition)]
+        beyond = [item for item in slices if item.bucket >= rules.buckets_of(item.partition)]
         if beyond:
-            yield misplaced(beyond[0].partition, int(beyond[0].file_id[:8]))
+            yield misplaced(beyond[0].partition, beyond[0].bucket)
     counts = Counter((item.partition, item.file_id[:8]) for item in slices)
     twice = [key for key, count in counts.items() if count > 1]
     if twice:

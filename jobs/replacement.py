@@ -12,31 +12,23 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import (
-    CancelledError,
-    CommitLostError,
-    CommitStateUnknownError,
-    JobError,
-    LeaseLostError,
-    TimedOutError,
-    WritersActiveError,
-)
+from jobs.contract import OnActiveWriters
+from jobs.errors import CommitLostError, CommitStateUnknownError, JobError, LeaseLostError, WritersActiveError
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
-from jobs.hudi.lock import TableLock, for_at_most
+from jobs.hudi.lock import for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.rhythm import parsed, seconds_until_next_write
-from jobs.settling import Settling
+from jobs.writers import Writers
 
 if TYPE_CHECKING:
-    from jobs.hudi.table import FileSlice, HudiTable, Instant
+    from jobs.hudi.lock import TableLock
+    from jobs.hudi.table import Buckets, FileSlice, HudiTable, Instant
     from jobs.report import Report
     from jobs.rewrite import WrittenFile
-    from jobs.settling import Buckets
 
 logger = logging.getLogger(__name__)
 
@@ -56,36 +48,40 @@ DEFAULT_LOCK_SECONDS = 20.0
 class Terms:
     """How a replacement behaves beside writers.
 
-    `operation` is Hudi's `WriteOperationType`. `wait_seconds` bounds the wait for a moment without writes in flight, 0
-    means none. `lock_seconds` bounds the rewriting done while writers are kept waiting; more than that is done before,
-    in another round. `may_leave_out`: changed slices for which that time does not suffice may stay as they are.
-    `settle_seconds` is how long writers are watched afterwards; 0 if it does not matter what they read before.
+    `operation` is Hudi's `WriteOperationType`. `wait_seconds` bounds the wait for a moment to commit, 0 means none.
+    `lock_seconds` bounds the rewriting done while writers are kept waiting; more than that is done before, in another
+    round. `may_leave_out`: changed slices for which that time does not suffice may stay as they are. `needs_pause`: it
+    matters what writers that start right afterwards have read before. `writers_retry`: see `Writers`.
     """
 
     operation: str
+    on_active_writers: OnActiveWriters = OnActiveWriters.WAIT
     wait_seconds: float = DEFAULT_WAIT_SECONDS
     lock_seconds: float = DEFAULT_LOCK_SECONDS
     may_leave_out: bool = False
-    settle_seconds: float = 0.0
+    needs_pause: bool = False
+    writers_retry: bool = False
 
     @classmethod
-    def of(
-        cls, operation: str, params: Mapping[str, Any], *, may_leave_out: bool = False, settle_seconds: float = 0.0
-    ) -> Terms:
-        """From a job's parameters `on_active_writers` (`wait` or `abort`), `wait_seconds` and `lock_seconds`."""
+    def of(cls, operation: str, params: Mapping[str, Any], **more: bool) -> Terms:
+        """From a job's parameters `on_active_writers`, `wait_seconds` and `lock_seconds`."""
+        policy = OnActiveWriters(params.get("on_active_writers", OnActiveWriters.WAIT))
         wait = float(params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
         return cls(
             operation,
-            wait_seconds=0.0 if params.get("on_active_writers") == "abort" else wait,
+            policy,
+            wait_seconds=0.0 if policy is OnActiveWriters.ABORT else wait,
             lock_seconds=float(params.get("lock_seconds", DEFAULT_LOCK_SECONDS)),
-            may_leave_out=may_leave_out,
-            settle_seconds=settle_seconds,
+            **more,
         )
 
 
 @dataclass
 class Replaced:
-    """What was committed: slices in, files out, and what it took. Times in seconds."""
+    """What was committed: slices in, files out, and what it took. Times in seconds.
+
+    `known` is every instant that was on the timeline at the commit; `fenced` those that were rolled back for it.
+    """
 
     instant: str
     slices: list[FileSlice] = field(default_factory=list)
@@ -96,6 +92,7 @@ class Replaced:
     waited_seconds: float = 0.0
     locked_seconds: float = 0.0
     fenced: list[str] = field(default_factory=list)
+    known: frozenset[str] = frozenset()
 
     def measured(self) -> dict[str, Any]:
         """For the job's result: counts, bytes, seconds."""
@@ -119,8 +116,7 @@ class Replacement:
     """One replacecommit, from its start to its completion or to the point where nothing of it is left.
 
     `choose` picks from the table's slices those to replace; `rewrite(instant, chosen, all_slices)` writes the files;
-    `before_commit(instant)` runs with the lock held, right before the commit; `is_stale` judges writes that start soon
-    after it (see `Settling`).
+    `before_commit(instant)` runs with the lock held, right before the commit.
     """
 
     def __init__(
@@ -128,26 +124,26 @@ class Replacement:
         table: HudiTable,
         terms: Terms,
         report: Report,
+        lock: TableLock,
         *,
-        owner: str,
         choose: Callable[[list[FileSlice]], list[FileSlice]],
         rewrite: Rewriter,
         before_commit: Callable[[str], None] = lambda _: None,
-        is_stale: Callable[[Buckets], bool] = lambda _: False,
     ) -> None:
         self._table = table
         self._terms = terms
         self._report = report
-        self._lock = TableLock(table, owner)
+        self._lock = lock
         self._choose = choose
         self._rewrite = rewrite
         self._before_commit = before_commit
-        self._is_stale = is_stale
         self._done: dict[Key, tuple[FileSlice, list[WrittenFile]]] = {}
         self._bytes_per_second = 0.0
+        self._all: list[FileSlice] = []
+        self._listed_at: frozenset[str] | None = None
 
     def run(self) -> Replaced:
-        """Raises `WritersActiveError` when no quiet moment came, and whatever ended it; then nothing is left behind."""
+        """Raises `WritersActiveError` when no moment came to commit, and whatever ended it; then nothing is left."""
         self._table.reload()
         with WriteClient(self._table, UNDER_OUR_LOCK) as client:
             with self._lock.held(self._report.checkpoint):
@@ -164,38 +160,40 @@ class Replacement:
             except BaseException:
                 self._abort(client, instant)
                 raise
-            if self._terms.settle_seconds:
-                with suppress(CancelledError, TimedOutError):  # too late: it is committed
-                    self._report.step("watching writers that start")
-                settling = Settling(self._table, self._lock, client, self._report, self._is_stale)
-                outcome.fenced = settling.run(self._terms.settle_seconds, self._known)
             return outcome
 
     def _commit(self, client: WriteClient, outcome: Replaced) -> None:
-        """Catches up until what is left is little, waits for a moment without writes in flight, and commits in it."""
+        """Catches up until what is left is little, waits for a moment to commit, and commits in it."""
+        terms = self._terms
+        writers = Writers(self._table, self._lock, client, terms.on_active_writers, retry_conflicts=terms.writers_retry)
         waiting_since = time.monotonic()
-        deadline = waiting_since + self._terms.wait_seconds
+        deadline = waiting_since + terms.wait_seconds
         while True:
             self._report.step("waiting for writers to finish")
-            in_flight = self._in_flight(client, outcome.instant)
+            in_flight = writers.in_flight(outcome.instant, self._report.checkpoint)
             if self._is_worth_a_round(outcome, is_quiet=not in_flight):
                 self._round(outcome, f"catching up, round {outcome.rounds}")
-                in_flight = self._in_flight(client, outcome.instant)
-            has_time = not in_flight and self._has_time()
-            if has_time:
+                in_flight = writers.in_flight(outcome.instant, self._report.checkpoint)
+            in_the_way = writers.in_the_way(in_flight, self._buckets())
+            is_good = not in_the_way and self._is_a_good_moment(in_flight)
+            if is_good:
                 with self._lock.held(self._report.checkpoint):
                     locked_since = time.monotonic()
                     in_flight = self._table.pending(without=outcome.instant)
-                    if not in_flight and self._may_do_under_lock(self._changed()[0]):
+                    in_the_way = writers.in_the_way(in_flight, self._buckets())
+                    if not in_the_way and self._may_do_under_lock(self._changed()[0]):
                         outcome.waited_seconds = locked_since - waiting_since
+                        writers.fence_all(in_flight, self._buckets())
+                        outcome.fenced = writers.fenced
                         self._commit_under_lock(client, outcome)
                         outcome.locked_seconds = time.monotonic() - locked_since
+                        writers.sweep()
                         return
             if time.monotonic() >= deadline:
-                names = ", ".join(f"{item.requested} ({item.action})" for item in in_flight)
+                names = ", ".join(f"{item.requested} ({item.action})" for item in in_the_way)
                 why = f"still in flight: {names}" if names else "the writers' pauses are too short for the commit"
-                raise WritersActiveError(f"After {self._terms.wait_seconds:.0f} s: {why}.")
-            if in_flight or not has_time:
+                raise WritersActiveError(f"After {terms.wait_seconds:.0f} s: {why}.")
+            if in_the_way or not is_good:
                 time.sleep(POLL_SECONDS)
 
     def _commit_under_lock(self, client: WriteClient, outcome: Replaced) -> None:
@@ -217,7 +215,7 @@ class Replacement:
             logger.warning("the commit landed although Hudi reported an error after it: %s", error.detail)
         if self._table.state_of(outcome.instant) != "COMPLETED":
             raise CommitStateUnknownError(f"instant {outcome.instant}")
-        self._known = {item.requested for item in self._table.instants()}
+        outcome.known = frozenset(item.requested for item in self._table.instants())
 
     def _round(self, outcome: Replaced, step: str, *, under_lock: bool = False) -> None:
         """Rewrites the slices that are new or changed since they were rewritten; forgets those that are gone."""
@@ -242,12 +240,23 @@ class Replacement:
         outcome.rounds += 1
 
     def _changed(self) -> tuple[list[FileSlice], list[FileSlice]]:
-        """The chosen slices that are not done as they are now, and all chosen ones. Looks at the table afresh."""
-        self._table.reload()
-        self._all = self._table.file_slices()
+        """The chosen slices that are not done as they are now, and all chosen ones."""
+        # What is visible changes with the completed instants only, and reading the timeline is cheaper than listing.
+        completed = frozenset(item.requested for item in self._table.instants() if item.state == "COMPLETED")
+        if completed != self._listed_at:
+            self._table.reload()
+            self._all = self._table.file_slices()
+            self._listed_at = completed
         current = self._choose(self._all)
         todo = [item for item in current if item.key not in self._done or self._done[item.key][0] != item]
         return todo, current
+
+    def _buckets(self) -> Buckets:
+        """Those that have been rewritten, and so will be replaced."""
+        found: Buckets = {}
+        for item, _ in self._done.values():
+            found.setdefault(item.partition, set()).add(item.bucket)
+        return found
 
     def _is_worth_a_round(self, outcome: Replaced, *, is_quiet: bool) -> bool:
         """Whether what has changed had better be done before the lock is taken, while writers may go on.
@@ -258,7 +267,7 @@ class Replacement:
         if self._terms.may_leave_out and outcome.rounds > 1:
             return False
         changed = self._changed()[0]
-        if is_quiet and self._terms.settle_seconds:
+        if is_quiet and self._terms.needs_pause:
             return bool(changed)
         return self._seconds_for(changed) > self._terms.lock_seconds
 
@@ -266,13 +275,14 @@ class Replacement:
         """Whether the writers may be kept waiting for these slices (or for what of them is not left out)."""
         return self._terms.may_leave_out or self._seconds_for(changed) <= self._terms.lock_seconds
 
-    def _has_time(self) -> bool:
-        """Whether the writers' rhythm leaves enough time before the next write starts.
+    def _is_a_good_moment(self, in_flight: Sequence[Instant]) -> bool:
+        """Whether writers that start next are likely to see the change.
 
-        A writer that prepares its write meanwhile would do so by the old number of buckets (see `Settling`); that would
-        not be wrong, since it would be stopped, but a batch would have to be written again.
+        One that prepares its write while we commit would do so by the old number of buckets (see `Settling`); that
+        would not be wrong, since it would be stopped, but a batch would have to be written again. So either the one
+        writer is in the middle of a write that it will try again; or none is in flight, and their rhythm leaves time.
         """
-        if not self._terms.settle_seconds:
+        if not self._terms.needs_pause or self._terms.on_active_writers is OnActiveWriters.FENCE or in_flight:
             return True
         writes = [(parsed(start), parsed(end)) for start, end in self._table.completed_writes()]
         needed = COMMIT_SECONDS + self._seconds_for(self._changed()[0])
@@ -290,17 +300,6 @@ class Replacement:
     def _seconds_for(self, slices: Sequence[FileSlice]) -> float:
         """A guess, from the speed of the last round."""
         return sum(item.bytes for item in slices) / max(self._bytes_per_second, 1.0)
-
-    def _in_flight(self, client: WriteClient, instant: str) -> list[Instant]:
-        """Others' pending instants; those of dead writers are rolled back first, as any writer would (LAZY)."""
-        pending = self._table.pending(without=instant)
-        dead = [item for item in pending if item.action in {"commit", "deltacommit"} and client.is_dead(item.requested)]
-        if dead:
-            with self._lock.held(self._report.checkpoint):
-                for item in dead:
-                    logger.warning("rolling back %s: its writer's heartbeat has expired", item.requested)
-                    client.rollback(item.requested)
-        return [item for item in pending if item not in dead]
 
     def _abort(self, client: WriteClient, instant: str) -> None:
         """Leaves no instant, no data file, no marker and no hashing config behind, unless the commit did land."""

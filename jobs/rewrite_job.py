@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from jobs.hudi.table import HudiTable
+    from jobs.bucket_rules import BucketChange
+    from jobs.hudi.table import FileSlice, HudiTable
     from jobs.parquet_layout import Layout
     from jobs.report import Report
 
@@ -47,19 +48,37 @@ _ONE_TASK_PER_SLICE = {"spark.sql.files.maxPartitionBytes": "1b", "spark.sql.fil
 
 
 def rewrite_slices(
-    table: HudiTable, work: Rewrite, sources: Sequence[Source], routes: Routes, report: Report
+    table: HudiTable,
+    work: Rewrite,
+    chosen: Sequence[FileSlice],
+    everything: Sequence[FileSlice],
+    buckets: BucketChange,
+    report: Report,
 ) -> list[WrittenFile]:
-    """Rewrites slices: those of one base file with pyarrow alone, those with logs from the rows that Hudi merges.
+    """Rewrites the `chosen` slices: those without logs with pyarrow alone, the others from the rows that Hudi merges.
 
-    `routes` knows all slices of the table; of its `sources` only those count that are among `sources`.
+    `everything` is all slices that the table has.
     """
+    sources = [_source(item, buckets) for item in chosen]
     plain = [source for source in sources if source.base_file]
     merged = {(source.partition, source.bucket): source for source in sources if not source.base_file}
     written = _rewrite_base_files(table, work, plain, report) if plain else []
     if merged:
-        old = {partition: routes.old[partition] for partition, _ in merged}
-        written += _rewrite_merged(table, work, Routes(merged, routes.known, old))
+        known = frozenset((item.partition, item.bucket) for item in everything)
+        old = {partition: buckets.old.buckets_of(partition) for partition, _ in merged}
+        written += _rewrite_merged(table, work, Routes(merged, known, old))
     return written
+
+
+def _source(item: FileSlice, buckets: BucketChange) -> Source:
+    return Source(
+        item.partition,
+        item.file_id,
+        item.bucket,
+        buckets.new.buckets_of(item.partition),
+        buckets.children(item.partition, item.bucket),
+        base_file=None if item.log_files else item.base_file,
+    )
 
 
 def _rewrite_base_files(

@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING
 
 from jobs.errors import StaleWriterError
 from jobs.hudi.lock import for_at_most
+from jobs.hudi.table import REPLACE
+from jobs.writers import INGESTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from jobs.hudi.client import WriteClient
     from jobs.hudi.lock import TableLock
-    from jobs.hudi.table import HudiTable, Instant
+    from jobs.hudi.table import Buckets, HudiTable, Instant
     from jobs.report import Report
+    from jobs.writers import Writers
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +33,7 @@ POLL_SECONDS = 0.05
 # How long the lock is held (so that the write cannot commit) until the write tells where it goes.
 HOLD_SECONDS = 10.0
 LOCK_SECONDS = 60.0
-INGESTION = frozenset({"commit", "deltacommit", "replacecommit"})
-
-Buckets = dict[str, set[int]]
-"""Partition path -> ids of the buckets that a write touches."""
+WATCHED = INGESTION | {REPLACE}
 
 
 class Settling:
@@ -44,36 +43,32 @@ class Settling:
         self,
         table: HudiTable,
         lock: TableLock,
-        client: WriteClient,
+        writers: Writers,
         report: Report,
         is_stale: Callable[[Buckets], bool],
     ) -> None:
         self._table = table
         self._lock = lock
-        self._client = client
+        self._writers = writers
         self._report = report
         self._is_stale = is_stale
 
-    def run(self, seconds: float, known: Collection[str]) -> list[str]:
-        """Watches for so long, and returns the instants that were rolled back. `known` were there at the commit.
+    def run(self, seconds: float, known: Collection[str]) -> None:
+        """Watches for so long, and fences those that are stale. `known` were there at the commit and are not judged.
 
         Raises `StaleWriterError` if one committed before it could be stopped.
         """
         judged = set(known)
-        fenced: list[str] = []
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             for item in self._table.instants():
-                if item.requested in judged or item.action not in INGESTION:
-                    continue
-                judged.add(item.requested)
-                if self._judge(item):
-                    fenced.append(item.requested)
+                if item.requested not in judged and item.action in WATCHED:
+                    judged.add(item.requested)
+                    self._judge(item)
+            self._writers.sweep()
             time.sleep(POLL_SECONDS)
-        return fenced
 
-    def _judge(self, item: Instant) -> bool:
-        """True if the write was stale and has been rolled back."""
+    def _judge(self, item: Instant) -> None:
         with self._lock.held(for_at_most(LOCK_SECONDS)):
             waited_until = time.monotonic() + HOLD_SECONDS
             while self._undecided(item) and time.monotonic() < waited_until:
@@ -82,13 +77,11 @@ class Settling:
             time.sleep(POLL_SECONDS)
         buckets = self._table.buckets_touched(item.requested)
         if buckets is None or not self._is_stale(buckets):
-            return False
+            return
         with self._report.undoing(), self._lock.held(for_at_most(LOCK_SECONDS)):
             if self._table.state_of(item.requested) == "COMPLETED":
                 raise StaleWriterError(f"instant {item.requested}")
-            logger.warning("rolling back %s: its writer still has the old number of buckets", item.requested)
-            self._client.rollback(item.requested)
-        return True
+            self._writers.fence(item.requested)
 
     def _undecided(self, item: Instant) -> bool:
         return self._table.state_of(item.requested) == "REQUESTED"

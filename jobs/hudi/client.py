@@ -139,6 +139,27 @@ class WriteClient:
             self.forget_heartbeat(instant)
         hashing_config.remove(self._table, instant)
 
+    def remove_late_files(self, instant: str) -> int:
+        """Removes files that a live writer has written after its instant was rolled back; returns how many.
+
+        Found by the markers that it goes on to make (`MarkerBasedRollbackUtils` reads those of every type).
+        """
+        with translated(f"removing late files of {instant}"):
+            storage, base_path = self._table.meta.getStorage(), self._table.meta.getBasePath()
+            folder = self._jvm.hudi.storage.StoragePath(self._table.meta.getMarkerFolderPath(instant))
+            if not storage.exists(folder):
+                return 0
+            context = self._jvm.engine_context()
+            table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
+            rollbacks = self._jvm.hudi.table.marker.MarkerBasedRollbackUtils
+            removed = 0
+            for marker in rollbacks.getAllMarkerPaths(table, context, instant, 1):
+                path = self._jvm.hudi.storage.StoragePath(base_path, str(marker).rpartition(".marker.")[0])
+                if storage.exists(path):
+                    removed += bool(storage.deleteFile(path))
+            storage.deleteDirectory(folder)
+            return removed
+
     def tidy_up(self, instant: str) -> None:
         """Removes the markers and the heartbeat of a completed instant whose worker died right after the commit."""
         with translated("removing markers"):

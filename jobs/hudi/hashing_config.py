@@ -28,6 +28,21 @@ def rules_of(table: HudiTable) -> BucketRules | None:
         return BucketRules.parse(latest.getExpressions(), latest.getDefaultBucketNumber())
 
 
+def rules_before(table: HudiTable, instant: str) -> BucketRules | None:
+    """The rules that the config of `instant` took the place of; None when that is not known (any more)."""
+    with translated("reading the hashing configs"):
+        configs = _configs(table)
+        earlier = [str(item) for item in configs.getCommittedHashingConfigInstants(table.meta) if str(item) < instant]
+        if not earlier:
+            return None
+        path = configs.getHashingConfigPath(table.meta.getBasePath().toString(), max(earlier))
+        loaded = configs.loadHashingConfig(table.meta.getStorage(), path)
+        if not loaded.isPresent():
+            return None
+        config = loaded.get()
+        return BucketRules.parse(config.getExpressions(), config.getDefaultBucketNumber())
+
+
 def write(table: HudiTable, current: BucketRules, new: BucketRules, instant: str) -> None:
     """Writes the config of `instant`, and the baseline before it when it is the table's first.
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 HOUSEKEEPING = frozenset({"clean", "savepoint", "indexing"})
 COMPACTION, CLUSTERING, REPLACE = "compaction", "clustering", "replacecommit"
 
+Buckets = dict[str, set[int]]
+"""Partition path -> ids of buckets."""
+
 
 @dataclass(frozen=True)
 class Instant:
@@ -47,6 +50,11 @@ class FileSlice:
     @property
     def key(self) -> tuple[str, str]:
         return self.partition, self.file_id
+
+    @property
+    def bucket(self) -> int:
+        """The first eight digits of a file id, in tables with a bucket index (`BucketIdentifier`)."""
+        return int(self.file_id[:8])
 
     @property
     def bytes(self) -> int:
@@ -117,8 +125,8 @@ class HudiTable:
             if instant.state != "COMPLETED" and instant.action not in HOUSEKEEPING and instant.requested != without
         ]
 
-    def buckets_touched(self, requested: str) -> dict[str, set[int]] | None:
-        """Partition path -> bucket ids that a write goes to, as its inflight or completed instant says.
+    def buckets_touched(self, requested: str) -> Buckets | None:
+        """The buckets that a write goes to, as its inflight or completed instant says.
 
         None when the instant is gone. Rows for file groups that do not exist yet are not in an inflight one.
         """
@@ -143,6 +151,14 @@ class HudiTable:
                 for item in timeline.getInstants()
                 if item.getAction() == action
             ]
+
+    def completed_until(self, requested: str) -> set[str]:
+        """The instants that completed before this one did, and this one."""
+        with translated("reading the timeline"):
+            timeline = self.meta.reloadActiveTimeline().filterCompletedInstants()
+            found = {str(item.requestedTime()): str(item.getCompletionTime()) for item in timeline.getInstants()}
+        end = found.get(requested, "")
+        return {instant for instant, completed in found.items() if completed <= end}
 
     def now(self) -> datetime:
         """The present moment in the time zone that the table's instants are in."""

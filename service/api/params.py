@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind
-from service.api.requests import Names, Request
+from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWriters
+from service.api.requests import Names, PartitionPath, Request, Word
 
 
 class CompactionParams(Request):
@@ -20,12 +20,14 @@ class CleaningParams(Request):
 
 
 class _BesideWriters(Request):
-    """How a job that replaces file groups gets along with writers; it never makes one of them fail."""
+    """How a job that replaces file groups gets along with writers."""
 
-    on_active_writers: Literal["wait", "abort"] = Field(
-        "wait", description="What to do while a write is in flight at the moment of the commit"
+    on_active_writers: OnActiveWriters = Field(
+        OnActiveWriters.WAIT,
+        description="What to do while a write is in flight at the moment of the commit: `wait` until none is, `fence` "
+        "it (it is rolled back, and its batch has to be written again), or `abort` the job",
     )
-    wait_seconds: int = Field(300, ge=0, le=86_400, description="How long to wait for such a moment")
+    wait_seconds: int = Field(300, ge=0, le=86_400, description="How long to wait for a moment to commit")
     lock_seconds: int = Field(
         20, ge=0, le=600, description="How long writers may be kept waiting while what they changed is done again"
     )
@@ -36,6 +38,10 @@ class ClusteringParams(_BesideWriters):
     layout: ClusteringLayout = ClusteringLayout.LINEAR
 
 
+class PartitionPrefix(Request):
+    prefix: Word = Field(examples=["region=eu/"])
+
+
 class BucketExpansionParams(_BesideWriters):
     """Exactly one of `num_buckets` and `factor`."""
 
@@ -43,7 +49,11 @@ class BucketExpansionParams(_BesideWriters):
         None, ge=2, le=1_000_000, description="The new number, a multiple of the present one"
     )
     factor: int | None = Field(None, ge=2, le=8, description="The new number as a multiple of the present one")
-    partitions: Names | None = Field(None, description="Exact partition paths. Default: the whole table")
+    partitions: Annotated[list[PartitionPath | PartitionPrefix], Field(min_length=1, max_length=10_000)] | None = Field(
+        None,
+        description='Partition paths as they stand in storage; or `{"prefix": ...}` for all that begin so, also '
+        "for those still to come. Default: the whole table",
+    )
     settle_seconds: int = Field(
         15, ge=1, le=600, description="How long writers are watched afterwards that may still go by the old number"
     )

@@ -13,6 +13,7 @@ from service.model.registration import Writers
 # No database and no file system takes the NUL character.
 _NO_NUL = r"^[^\x00]*$"
 Word = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=_NO_NUL)]
+PartitionPath = Annotated[str, StringConstraints(max_length=4096, pattern=_NO_NUL)]
 Options = Annotated[
     dict[Word, Annotated[str, StringConstraints(max_length=16_384, pattern=_NO_NUL)]], Field(max_length=1000)
 ]
@@ -50,6 +51,9 @@ class WritersIn(Request):
 
     hudi_version: Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+([.-]\w+)*$")] | None = None
     stopped: bool = False
+    retry_conflicts: bool = Field(
+        False, description="Each of them has `hoodie.write.num.retries.on.conflict.failures` of at least 1"
+    )
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
@@ -58,7 +62,7 @@ class WritersIn(Request):
         return self
 
     def to_model(self) -> Writers:
-        return Writers(self.hudi_version, self.stopped)
+        return Writers(self.hudi_version, self.stopped, self.retry_conflicts)
 
 
 class TableIn(Request):

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from jobs.contract import JobKind, Problem
 from service.api.problems import document
 from service.model.job import Attempt, AttemptOutcome, Job, JobState
-from service.model.registration import Registration
+from service.model.registration import Registration, Writers
 from service.model.secret import masked
 
 
@@ -47,6 +47,11 @@ class LockOut(BaseModel):
 class WritersOut(BaseModel):
     hudi_version: str | None
     stopped: bool
+    retry_conflicts: bool
+
+    @classmethod
+    def of(cls, writers: Writers) -> WritersOut:
+        return cls(hudi_version=writers.hudi_version, stopped=writers.stopped, retry_conflicts=writers.retry_conflicts)
 
 
 class TableOut(BaseModel):
@@ -72,7 +77,7 @@ class TableOut(BaseModel):
             base_path=table.base_path,
             index=IndexOut(num_buckets=index.num_buckets, hash_fields=list(index.hash_fields)) if index else None,
             lock=LockOut(provider=table.lock.provider, options=masked(table.lock.options)),
-            writers=WritersOut(hudi_version=table.writers.hudi_version, stopped=table.writers.stopped),
+            writers=WritersOut.of(table.writers),
             hudi_options=masked(table.hudi_options),
             profile=dict(table.profile),
             created_at=table.created_at,

@@ -15,17 +15,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Writers:
-    """What the owner declares about the table's writers: their Hudi version, or that none is running."""
+    """What the owner declares about the table's writers: their Hudi version, or that none is running.
+
+    `retry_conflicts`: all of them are set to write a batch again when it conflicts.
+    """
 
     hudi_version: str | None = None
     stopped: bool = False
+    retry_conflicts: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Writers:
-        return cls(hudi_version=data.get("hudi_version"), stopped=bool(data.get("stopped", False)))
+        return cls(
+            hudi_version=data.get("hudi_version"),
+            stopped=bool(data.get("stopped", False)),
+            retry_conflicts=bool(data.get("retry_conflicts", False)),
+        )
 
 
 @dataclass(frozen=True)
@@ -58,5 +66,6 @@ class Registration:
             lock=self.lock,
             writers_hudi_version=self.writers.hudi_version,
             writers_stopped=self.writers.stopped,
+            writers_retry_conflicts=self.writers.retry_conflicts,
             hudi_options=self.hudi_options,
         )

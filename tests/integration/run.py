@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _numbers = count(1)
 
 
-def hudi_table(spark: SparkSession, base: Path | str, index: BucketIndex | None) -> HudiTable:
-    declared = Table(str(base), "test", index, writers_hudi_version="1.2.0")
+def hudi_table(spark: SparkSession, base: Path | str, index: BucketIndex | None, **declared_too: Any) -> HudiTable:
+    declared = Table(str(base), "test", index, writers_hudi_version="1.2.0", **declared_too)
     return HudiTable(Jvm(spark), declared)
 
 
@@ -36,9 +36,10 @@ def run_job(
     index: BucketIndex | None = INDEX,
     dry_run: bool = False,
     report: Report | None = None,
+    writers_retry_conflicts: bool = False,
     **plan: Any,
 ) -> Result:
-    table = hudi_table(spark, base, index)
+    table = hudi_table(spark, base, index, writers_retry_conflicts=writers_retry_conflicts)
     if kind == "bucket_expansion":
         params = {"settle_seconds": 1, **(params or {})}
     plan.setdefault("job_id", f"job_{next(_numbers)}")

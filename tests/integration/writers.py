@@ -76,10 +76,14 @@ class HeldWriter:
         assert not self._thread.is_alive()
 
     def _pending(self) -> set[str]:
-        timeline = self._base / ".hoodie" / "timeline"
-        names = {path.name for path in timeline.iterdir() if not path.name.startswith(".") and path.is_file()}
-        completed = {name.split("_")[0] for name in names if "_" in name}
-        return {name.split(".")[0] for name in names} - completed - {name for name in names if "_" in name}
+        """Instants that are on the timeline and not completed; of both layouts, with the completion time or without."""
+        metadata = self._base / ".hoodie"
+        timeline = metadata / "timeline" if (metadata / "timeline").exists() else metadata
+        names = {path.name for path in timeline.iterdir() if path.is_file() and path.name[:1].isdigit()}
+        completed = {
+            name.split(".")[0].split("_")[0] for name in names if name.count(".") == 1 and "inflight" not in name
+        }
+        return {name.split(".")[0] for name in names if "_" not in name} - completed
 
 
 class At(Silent):

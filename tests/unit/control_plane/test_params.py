@@ -62,7 +62,7 @@ def test_everything_that_can_be_said_of_an_expansion_is_kept() -> None:
         ("bucket_expansion", {"factor": 1}, "params.factor"),
         ("bucket_expansion", {"factor": 2, "partitions": []}, "params.partitions"),
         ("bucket_expansion", {"factor": 2, "codec": "lzo"}, "params.codec"),
-        ("bucket_expansion", {"factor": 2, "on_active_writers": "fence"}, "params.on_active_writers"),
+        ("bucket_expansion", {"factor": 2, "on_active_writers": "hurry"}, "params.on_active_writers"),
         ("vacuum", {}, "kind"),
     ],
 )

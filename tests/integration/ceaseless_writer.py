@@ -1,0 +1,120 @@
+"""A writer in a process of its own that upserts batch after batch without pause, with its first number of buckets.
+
+Each batch changes rows, adds some, and now and then begins a partition. What Hudi acknowledged goes into the ledger, a
+line for each batch; a batch that failed is written again, as a user's orchestration would.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+ROWS_OF_A_PARTITION = 300
+FIRST_ROWS, NEW_ROWS, CHANGED_ROWS = 600, 60, 100
+START_SECONDS = 240
+
+
+@dataclass(frozen=True)
+class Line:
+    """One batch in the ledger: ids `below` existed after it, and these were written; `error` if Hudi failed it."""
+
+    number: int
+    ids: tuple[int, ...]
+    below: int
+    error: str | None = None
+
+
+def batch(number: int, below: int) -> Line:
+    """The ids of a batch, a function of its number and of how many ids there were."""
+    if number == 0:
+        return Line(0, tuple(range(FIRST_ROWS)), FIRST_ROWS)
+    changed = random.Random(number).sample(range(below), CHANGED_ROWS)
+    return Line(number, (*sorted(changed), *range(below, below + NEW_ROWS)), below + NEW_ROWS)
+
+
+def read(ledger: Path) -> list[Line]:
+    return [Line(**json.loads(line)) for line in ledger.read_text().splitlines()] if ledger.exists() else []
+
+
+def expected(lines: list[Line]) -> dict[int, int]:
+    """Id -> number of the batch that wrote it last."""
+    return {item: line.number for line in lines if line.error is None for item in line.ids}
+
+
+def found(spark: SparkSession, base: Path) -> dict[int, int]:
+    """The same as the table has it; a row that is there twice, or is a mixture of two versions, fails."""
+    rows = spark.read.format("hudi").load(str(base)).select("id", "ts", "fare", "dt").collect()
+    ids = [int(row.id[1:]) for row in rows]
+    assert len(set(ids)) == len(ids), "duplicates"
+    for number, row in zip(ids, rows, strict=True):
+        assert (row.fare, row.dt) == (number * 2.5 + row.ts, partition(number))
+    return {number: row.ts for number, row in zip(ids, rows, strict=True)}
+
+
+def partition(number: int) -> str:
+    return f"part={number // ROWS_OF_A_PARTITION}"
+
+
+def write(base: Path, ledger: Path, stop: Path, options: dict[str, str]) -> None:
+    from jobs.session import start_session
+
+    spark = start_session(master="local[1,4]", app_name="a ceaseless writer", driver_memory="1g")
+    below = 0
+    number = 0
+    while not stop.exists():
+        line = batch(number, below)
+        rows = [(f"k{item}", number, partition(item), item * 2.5 + number) for item in line.ids]
+        frame = spark.createDataFrame(rows, "id string, ts long, dt string, fare double").coalesce(1)
+        try:
+            frame.write.format("hudi").options(**options).mode("append").save(str(base))
+        except Exception as error:
+            line = Line(number, line.ids, below, f"{type(error).__name__}: {error}"[:2000])
+        else:
+            number, below = number + 1, line.below
+        with ledger.open("a") as file:
+            file.write(json.dumps(asdict(line)) + "\n")
+    spark.stop()
+
+
+@contextmanager
+def running(folder: Path, base: Path, options: dict[str, str]) -> Iterator[Path]:
+    """Runs the writer from its first acknowledged batch on, and lets it finish its last; gives its ledger."""
+    ledger, stop, log = folder / "ledger.jsonl", folder / "stop", folder / "writer.log"
+    command = [sys.executable, "-m", "tests.integration.ceaseless_writer", str(base), str(ledger), str(stop)]
+    with log.open("wb") as output:
+        root = Path(__file__).parents[2]
+        process = subprocess.Popen([*command, json.dumps(options)], cwd=root, stdout=output, stderr=output)
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while not read(ledger):
+            assert process.poll() is None, log.read_text()[-4000:]
+            assert time.monotonic() < deadline, log.read_text()[-4000:]
+            time.sleep(0.2)
+        yield ledger
+        stop.touch()
+        assert process.wait(timeout=START_SECONDS) == 0, log.read_text()[-4000:]
+    finally:
+        process.kill()
+        process.wait()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("base", "ledger", "stop"):
+        parser.add_argument(name, type=Path)
+    parser.add_argument("options", type=json.loads)
+    given = parser.parse_args()
+    write(given.base, given.ledger, given.stop, given.options)

@@ -1,0 +1,53 @@
+"""Expansions beside a writer that never pauses: whatever Hudi acknowledged to it is there in the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import BucketIndex, Outcome
+from jobs.errors import WritersActiveError
+from tests.integration import ceaseless_writer, tables
+from tests.integration.run import run_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+INDEX = BucketIndex(2, ("id",))
+
+
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+def test_the_table_equals_what_the_writer_was_told_whatever_expansions_do_beside_it(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    retries = {"hoodie.write.num.retries.on.conflict.failures": "5"}
+    options = tables.writer_options(base, table_type=table_type, num_buckets=2, **retries)
+
+    def expand(**params: Any) -> dict[str, Any]:
+        retry = params.pop("writers_retry_conflicts", False)
+        params = {"factor": 2, "settle_seconds": 5, **params}
+        result = run_job(spark, base, "bucket_expansion", params, index=INDEX, writers_retry_conflicts=retry)
+        assert result.outcome is Outcome.SUCCEEDED
+        return result.details
+
+    with ceaseless_writer.running(tmp_path, base, options) as ledger:
+        # It would have to be interrupted; so nothing is done, and nothing is left.
+        with pytest.raises(WritersActiveError):
+            expand(on_active_writers="abort")
+        # It is in the middle of a batch, finds the conflict, and writes that batch again by itself.
+        doubled = [expand(writers_retry_conflicts=True) for _ in range(2)]
+        assert [line.error for line in ceaseless_writer.read(ledger) if line.error] == []
+        fenced = expand(on_active_writers="fence")
+
+    assert [details["buckets"] for details in [*doubled, fenced]] == [[2, 4], [4, 8], [8, 16]]
+    lines = ceaseless_writer.read(ledger)
+    # Whoever is fenced is told so; and no other batch failed.
+    assert len([line for line in lines if line.error]) == len(fenced["fenced"]), lines
+    assert ceaseless_writer.found(spark, base) == ceaseless_writer.expected(lines)
+    assert tables.misplaced(spark, base, 16) == 0
+    audit = run_job(spark, base, "audit", index=INDEX).details
+    assert audit["clean"], audit
