@@ -177,13 +177,16 @@ class WriteClient:
             )
 
     def is_dead(self, instant: str) -> bool:
-        """Whether a writer that does send heartbeats has stopped sending them for this instant.
+        """Whether a writer that does send heartbeats has stopped sending them for this pending instant.
 
-        False for an instant without any heartbeat: a writer in single-writer mode sends none, and may be alive.
+        An instant without any heartbeat is a dead one's only if the owner declares that writers retry conflicts: then
+        they are in the mode (OCC, LAZY) in which there is a heartbeat before there is an instant, and what they gave
+        up for a conflict stays behind without. A writer in single-writer mode sends none, and may be alive.
         """
         with translated("reading a heartbeat"):
             if not self._has_heartbeat(instant):
-                return False
+                beat_before = self._table.declared.writers_retry_conflicts
+                return beat_before and self._table.state_of(instant) in {"REQUESTED", "INFLIGHT"}
             return bool(self._client.getHeartbeatClient().isHeartbeatExpired(instant))
 
     def _has_heartbeat(self, instant: str) -> bool:

@@ -70,8 +70,8 @@ def test_odd_partitions_get_what_was_asked_for_and_keep_it(spark: SparkSession, 
 def test_what_selects_nothing_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     tables.write_table(spark, base, count=100, num_buckets=2)
+    params = {"factor": 2, "partitions": ["2027-01-01", {"prefix": "2028"}]}
     with pytest.raises(RefusedError, match=r"'2027-01-01', '2028\.\.\.'"):
-        params = {"factor": 2, "partitions": ["2027-01-01", {"prefix": "2028"}]}
         run_job(spark, base, "bucket_expansion", params, index=INDEX)
 
 
