@@ -132,15 +132,12 @@ def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it
     assert len(proved(spark, base, 8)) == 700
 
 
-@pytest.mark.parametrize(
-    ("table_type", "version", "retries"), [(TYPES[0], 9, 0), (TYPES[1], 9, 3), (TYPES[1], 6, 0), (TYPES[1], 6, 3)]
-)
-def test_fencing_rolls_a_live_write_back_and_it_is_written_again_in_the_new_layout(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int, retries: int
+@pytest.mark.parametrize(("table_type", "version"), [(TYPES[0], 9), (TYPES[1], 9), (TYPES[1], 6)])
+def test_fencing_rolls_a_live_write_back_and_nothing_of_it_comes_later(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int
 ) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, table_type=table_type, version=version, metadata=False)
-    options["hoodie.write.num.retries.on.conflict.failures"] = str(retries)
     frame = tables.rows(spark, 600, 1000, ts=5).withColumn("dt", F.lit("2026-02-01"))
     writer = HeldWriter(frame.union(tables.rows(spark, 0, 50, ts=5)), base, options, tmp_path / "gate").start()
 
@@ -151,13 +148,10 @@ def test_fencing_rolls_a_live_write_back_and_it_is_written_again_in_the_new_layo
     (fenced,) = result.details["fenced"]
     assert [path for path in base.rglob("*") if fenced in path.name and ".hoodie" not in path.parts] == []
     assert not (base / ".hoodie" / ".temp" / fenced).exists()
-    if retries:
-        # Hudi does it by itself.
-        assert writer.error is None
-    else:
-        assert writer.error is not None
-        assert len(proved(spark, base, 8)) == 600
-        tables.upsert(frame, base, options)
+    assert writer.error is not None
+    assert len(proved(spark, base, 8)) == 600
+    # Its retry reads the new number.
+    tables.upsert(frame, base, options)
     assert len(proved(spark, base, 8)) == 1000
 
 
@@ -259,6 +253,28 @@ def test_the_next_attempt_undoes_what_a_lost_one_left_and_starts_over(
     assert left_behind(base) == []
     tables.upsert(tables.rows(spark, 0, 800, ts=6), base, options)
     proved(spark, base, 8)
+
+
+def test_a_writer_that_goes_first_makes_hudis_clustering_start_over(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "plain"
+    options = tables.write_table(spark, base, table_type="COPY_ON_WRITE", num_buckets=None)
+    options |= {
+        "hoodie.clustering.updates.strategy": (
+            "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy"
+        ),
+        "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true",
+    }
+
+    def writer_updates() -> None:
+        tables.upsert(tables.rows(spark, 0, 700, ts=5), base, options)
+
+    with pytest.raises(CommitLostError):
+        run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None, report=At("clustering", writer_updates))
+
+    assert len(tables.snapshot(spark, base)) == 700
+    assert left_behind(base) == []
+    run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None)
+    assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 700
 
 
 def test_an_attempt_whose_report_was_lost_is_found_completed(spark: SparkSession, tmp_path: Path) -> None:
