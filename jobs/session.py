@@ -24,7 +24,7 @@ HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 # Not 21: the Arrow of Spark 3.5 (12.0) finds no constructor of DirectByteBuffer there, so no row reaches Python.
 JAVA_VERSION = 17
 # What `s3a` in the list of packages stands for: the S3 file system of the Hadoop that PySpark brings (3.3.4), with only
-# those modules of Amazon's SDK that it needs (11 MB; its default is a bundle of 280 MB). Spark has the rest.
+# those modules of Amazon's SDK that it needs (7 MB; its default is a bundle of 280 MB). Spark has the rest.
 S3A = "s3a"
 _S3A_PACKAGES = (
     "org.apache.hadoop:hadoop-aws:3.3.4",
