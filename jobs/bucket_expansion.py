@@ -18,6 +18,7 @@ from jobs.contract import Outcome, Problem, Result
 from jobs.errors import CancelledError, RefusedError, TimedOutError
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
+from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.replacement import Replacement, Terms
@@ -79,7 +80,7 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
         index = table.declared.index
         hash_fields = index.hash_fields if index else ()
-        work = Rewrite(table.base_path, instant, hash_fields, codec=plan.params.get("codec"))
+        work = Rewrite(storage_of(table), instant, hash_fields, codec=plan.params.get("codec"))
         return rewrite_slices(table, work, chosen, everything, expansion.buckets, report)
 
     buckets = expansion.buckets

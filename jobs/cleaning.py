@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from jobs.contract import CleaningPolicy, Outcome, Problem, Result
 from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
+from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lent_lock import lent
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS
-from jobs.storage import is_supported, local_path
 
 if TYPE_CHECKING:
     from jobs.contract import Plan
@@ -50,7 +50,7 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
             "retain": retain,
             "partitions": len(found),
             "files": len(files),
-            "bytes": _size(files),
+            "bytes": _size(table, files),
         }
         if plan.dry_run:
             cost = {"deletes": len(files)}
@@ -97,9 +97,9 @@ def _problems(policy: CleaningPolicy, retain: int) -> list[Problem]:
     ]
 
 
-def _size(files: list[str]) -> int | None:
-    """Bytes of the files, where they lie on local storage; None elsewhere."""
-    if not all(is_supported(path) for path in files):
+def _size(table: HudiTable, files: list[str]) -> int | None:
+    """Bytes of the files, where they lie on a storage that Arrow knows; None elsewhere."""
+    try:
+        return storage_of(table).size(files)
+    except (RefusedError, OSError):
         return None
-    paths = [local_path(path) for path in files]
-    return sum(path.stat().st_size for path in paths if path.exists())

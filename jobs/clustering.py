@@ -15,6 +15,7 @@ from jobs.bucket_rules import BucketChange
 from jobs.contract import ClusteringLayout, Outcome, Problem, Result
 from jobs.errors import CommitLostError, HudiError, RefusedError
 from jobs.hudi.client import WriteClient
+from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lent_lock import lent
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
@@ -72,7 +73,7 @@ def _inside_buckets(
         raise AssertionError("only tables with a bucket index are clustered inside their buckets")
 
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
-        work = Rewrite(table.base_path, instant, index.hash_fields, sort_by=sort_by, curve=layout.value)
+        work = Rewrite(storage_of(table), instant, index.hash_fields, sort_by=sort_by, curve=layout.value)
         return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), report)
 
     terms = Terms.of("CLUSTER", plan.params, may_leave_out=True)

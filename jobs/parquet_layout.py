@@ -57,7 +57,8 @@ def of_file(reader: pq.ParquetFile, codec: str | None = None) -> Layout:
     group = footer.row_group(0)
     columns = [group.column(number) for number in range(group.num_columns)]
     dictionary = tuple(c.path_in_schema for c in columns if any("DICT" in encoding for encoding in c.encodings))
-    return Layout(schema, codec or columns[0].compression.lower(), dictionary)
+    found = columns[0].compression.lower()
+    return Layout(schema, codec or ("none" if found == "uncompressed" else found), dictionary)
 
 
 def of_schema(empty: pq.ParquetFile, avro_schema: str, codec: str | None) -> Layout:

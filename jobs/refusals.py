@@ -6,20 +6,19 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
-
 from jobs import parquet_layout
 from jobs.bucket_rules import not_a_multiple
 from jobs.contract import Problem
 from jobs.errors import RefusedError
+from jobs.hudi.hadoop import storage_of
 from jobs.rewrite import misplaced
-from jobs.storage import is_supported, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from jobs.bucket_rules import BucketChange, BucketRules
     from jobs.hudi.table import FileSlice, HudiTable
+    from jobs.storage import Storage
 
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-\d+$")
 _NBCC_FILE_ID = re.compile(r"^\d{8}-0000-0000-0000-000000000000-\d+$")
@@ -31,7 +30,12 @@ def of_data_plane(
     table: HudiTable, slices: Sequence[FileSlice], *, own_instants: Collection[str] = ()
 ) -> list[Problem]:
     """What stands in the way of rewriting these slices with the Arrow data plane, whatever for."""
-    return list(_of_table(table, own_instants)) + list(_of_slices(slices, table.bucket_rules()))
+    problems = [*_of_table(table, own_instants), *_of_slices(slices, table.bucket_rules())]
+    try:
+        storage = storage_of(table)
+    except RefusedError as error:
+        return problems + list(error.reasons)
+    return problems + list(_of_schemas(storage, slices))
 
 
 def of_bucket_number(table: HudiTable, buckets: BucketChange, partitions: Sequence[str]) -> list[Problem]:
@@ -50,12 +54,14 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
             "No bucket index is known of this table",
             hint='Register it with `"index": {"type": "bucket", "num_buckets": ..., "hash_fields": [...]}`.',
         )
-    if not is_supported(table.base_path):
+    lock = table.declared.lock
+    folder = lock.options.get("hoodie.write.lock.filesystem.path") or table.base_path
+    if lock.provider == "filesystem" and folder.startswith("s3"):
         yield Problem(
-            "storage-not-supported",
-            "Files can be rewritten on local storage only, so far",
-            f"base path {table.base_path}",
-            "Compaction, cleaning and the audit work on every storage that Hudi knows.",
+            "lock-not-atomic",
+            "Hudi's filesystem lock cannot lie on S3, where two writers could both have it",
+            folder,
+            "Give the table the lock that its writers use, such as ZooKeeper: PATCH it with `lock`.",
         )
     if properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
         yield Problem("base-files-not-parquet", "Only Parquet base files can be rewritten")
@@ -130,19 +136,16 @@ def _of_slices(slices: Sequence[FileSlice], rules: BucketRules | None) -> Iterat
             f"{len(twice)} buckets, such as {int(bucket)} in partition '{partition}'",
             "Hudi's writers fail on these as well (#7216, #9303); an audit lists them.",
         )
-    yield from _of_schemas(slices)
 
 
-def _of_schemas(slices: Sequence[FileSlice]) -> Iterator[Problem]:
+def _of_schemas(storage: Storage, slices: Sequence[FileSlice]) -> Iterator[Problem]:
     """Looks at the oldest and the newest base file; each task looks at its own again."""
     files = sorted({item.base_file for item in slices if item.base_file}, key=lambda name: name.rsplit("_", 1)[-1])
     for name in dict.fromkeys(files[:1] + files[-1:]):
-        if not is_supported(name):
-            continue
-        path = local_path(name)
-        with pq.ParquetFile(path) as reader:
+        with storage.read_parquet(name) as reader:
             try:
-                parquet_layout.require_reproducible(parquet_layout.of_file(reader), reader.schema, path.name)
+                what = name.rpartition("/")[2]
+                parquet_layout.require_reproducible(parquet_layout.of_file(reader), reader.schema, what)
             except RefusedError as error:
                 yield error.problem()
                 return

@@ -7,27 +7,26 @@ included (`_hoodie_commit_time` keeps incremental queries and time travel right)
 from __future__ import annotations
 
 import uuid
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from jobs import bucket_hash, parquet_layout
 from jobs.contract import Problem
 from jobs.errors import RefusedError
 from jobs.space_curve import sort_indices
-from jobs.storage import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
     from types import TracebackType
 
     from numpy.typing import NDArray
 
     from jobs.parquet_layout import Layout
+    from jobs.storage import Storage
 
 RECORD_KEY, FILE_NAME, PARTITION_PATH = "_hoodie_record_key", "_hoodie_file_name", "_hoodie_partition_path"
 BATCH_ROWS = 65_536
@@ -43,7 +42,7 @@ class Rewrite:
     output; without `sort_by` they keep their order. `codec` overrides the input's compression.
     """
 
-    base_path: str
+    storage: Storage
     instant: str
     hash_fields: tuple[str, ...]
     sort_by: tuple[str, ...] = ()
@@ -83,15 +82,15 @@ def rewrite_base_file(
     `token` is Hudi's write token, unique for the task. Memory: one batch and at most `BUFFER_BYTES` of buffered rows;
     the whole slice when it is sorted.
     """
-    path = local_path(source.base_file or "")
-    with pq.ParquetFile(path) as reader:
+    path = source.base_file or ""
+    with work.storage.read_parquet(path) as reader:
         layout = parquet_layout.of_file(reader, work.codec)
-        parquet_layout.require_reproducible(layout, reader.schema, path.name)
+        parquet_layout.require_reproducible(layout, reader.schema, path.rpartition("/")[2])
         with Children(work, source, layout, token) as children:
             for batch in reader.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
                 children.add(batch)
             if progress:
-                progress(path.stat().st_size)
+                progress(work.storage.size([path]))
             return children.close()
 
 
@@ -106,18 +105,21 @@ def rewrite_merged_rows(
     """
     only: tuple[str, int] | None = None
     children: Children | None = None
-    for batch in batches:
-        for key, rows in routes.split(batch, work.hash_fields):
-            if only is None:
-                only = key
-                if source := routes.sources.get(key):
-                    children = Children(work, source, layout, token)
-            elif key != only:
-                raise RefusedError([misplaced(*only)])
-            if children:
-                children.add(conformed(rows, layout.schema))
-    if children:
-        yield from children.close()
+    written: list[WrittenFile] = []
+    with ExitStack() as whatever_ends_it:
+        for batch in batches:
+            for key, rows in routes.split(batch, work.hash_fields):
+                if only is None:
+                    only = key
+                    if source := routes.sources.get(key):
+                        children = whatever_ends_it.enter_context(Children(work, source, layout, token))
+                elif key != only:
+                    raise RefusedError([misplaced(*only)])
+                if children:
+                    children.add(conformed(rows, layout.schema))
+        if children:
+            written = children.close()
+    yield from written
 
 
 @dataclass(frozen=True)
@@ -205,9 +207,9 @@ class BaseFile:
         # Hudi's own shape of a bucket's file id: eight digits, then the rest of a random UUID (BucketIdentifier).
         self.file_id = f"{bucket:08d}{str(uuid.uuid4())[8:]}-0"
         self.file_name = f"{self.file_id}_{token}_{work.instant}.parquet"
-        self._path = local_path(work.base_path) / source.partition / self.file_name
-        _create_marker(local_path(work.base_path), work.instant, source.partition, self.file_name)
-        self._writer = layout.writer(self._path)
+        _create_marker(work, source.partition, self.file_name)
+        self._output = work.storage.create(source.partition, self.file_name)
+        self._writer = layout.writer(self._output.stream)
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         self._rows = 0
@@ -226,13 +228,15 @@ class BaseFile:
     def close(self) -> WrittenFile:
         self._flush()
         self._writer.close()
-        size = self._path.stat().st_size
+        size = self._output.close()
         source = self._source
         return WrittenFile(source.partition, source.file_id, self.file_id, self.file_name, self._rows, size)
 
     def abandon(self) -> None:
-        """Leaves the file to Hudi: its marker says that it belongs to this instant."""
-        self._writer.close()
+        """Leaves no file; the marker stays, and goes when the instant ends."""
+        with suppress(OSError, pa.ArrowException):
+            self._writer.close()
+        self._output.abandon()
 
     def _flush(self) -> None:
         if not self._waiting:
@@ -262,11 +266,9 @@ def _buckets_of_files(names: pa.Array) -> NDArray[np.int32]:
     return buckets
 
 
-def _create_marker(base_path: Path, instant: str, partition: str, file_name: str) -> None:
+def _create_marker(work: Rewrite, partition: str, file_name: str) -> None:
     """Hudi's direct marker of a file to come (`DirectWriteMarkers`): without it, a rollback would miss the file."""
-    folder = base_path / ".hoodie" / ".temp" / instant / partition
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{file_name}.marker.CREATE").touch()
+    work.storage.create_empty(".hoodie", ".temp", work.instant, partition, f"{file_name}.marker.CREATE")
 
 
 def misplaced(partition: str, bucket: int) -> Problem:

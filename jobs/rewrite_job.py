@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import contextmanager
 from dataclasses import asdict
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -31,6 +33,7 @@ from jobs.rewrite import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
     from jobs.bucket_rules import BucketChange
@@ -42,6 +45,9 @@ _ROWS_OF_WRITTEN_FILES = (
     "partition string, source string, file_id string, file_name string, rows bigint, bytes bigint, "
     "refusal struct<type: string, title: string, detail: string, hint: string, retriable: boolean>"
 )
+
+# Spark kills the Python process of a cancelled task after 2 s (`spark.python.task.killTimeout`).
+TASK_END_SECONDS = 30.0
 
 # One task for each slice: slices with logs are never split, and these keep Spark from packing several into one task.
 _ONE_TASK_PER_SLICE = {"spark.sql.files.maxPartitionBytes": "1b", "spark.sql.files.openCostInBytes": "1b"}
@@ -95,7 +101,7 @@ def _rewrite_base_files(
             except RefusedError as error:
                 yield error.problem()
 
-    with translated("rewriting the base files"):
+    with translated("rewriting the base files"), _tasks_end_first(table):
         return _written(context.parallelize(sources, len(sources)).mapPartitionsWithIndex(task).collect())
 
 
@@ -113,7 +119,7 @@ def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[Wri
             found.append({"refusal": error.problem().to_json()})
         yield pa.RecordBatch.from_pylist(found, schema=schema)
 
-    with translated("rewriting the merged slices"):
+    with translated("rewriting the merged slices"), _tasks_end_first(table):
         collected = _merged_rows(table, sorted(routes.old)).mapInArrow(task, _ROWS_OF_WRITTEN_FILES).collect()
     written = _written(
         Problem(**row.refusal.asDict())
@@ -140,6 +146,33 @@ def _merged_rows(table: HudiTable, partitions: Sequence[str]) -> DataFrame:
     by_metadata = str("files" in table.metadata_partitions).lower()
     frame = spark.read.format("hudi").option("hoodie.metadata.enable", by_metadata).load(table.base_path)
     return frame.where(col(PARTITION_PATH).isin(list(partitions)))
+
+
+@contextmanager
+def _tasks_end_first(table: HudiTable) -> Iterator[None]:
+    """When a Spark job fails or is cancelled, waits for those of its tasks that still run.
+
+    Spark kills them a few seconds later only. What they write until then would come after the rollback, which would
+    not find it; and on S3 an upload that began before appears when it ends.
+    """
+    try:
+        yield
+    except BaseException:
+        context = table.jvm.spark.sparkContext
+        tracker = context.statusTracker()
+        deadline = time.monotonic() + TASK_END_SECONDS
+        while time.monotonic() < deadline:
+            jobs = [tracker.getJobInfo(number) for number in _jobs_of_this_thread(context)]
+            stages = [tracker.getStageInfo(number) for job in jobs if job for number in job.stageIds]
+            if not any(stage and stage.numActiveTasks for stage in stages):
+                break
+            time.sleep(0.1)
+        raise
+
+
+def _jobs_of_this_thread(context: SparkContext) -> list[int]:
+    tracker: Any = context.statusTracker()
+    return list(tracker.getJobIdsForGroup(context.getLocalProperty("spark.jobGroup.id")))
 
 
 def _latest_layout(table: HudiTable, codec: str | None) -> Layout:

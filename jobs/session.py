@@ -11,18 +11,36 @@ import sys
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 from pyspark.sql import SparkSession
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 # Not 21: the Arrow of Spark 3.5 (12.0) finds no constructor of DirectByteBuffer there, so no row reaches Python.
 JAVA_VERSION = 17
+# What `s3a` in the list of packages stands for: the S3 file system of the Hadoop that PySpark brings (3.3.4), with only
+# those modules of Amazon's SDK that it needs (7 MB; its default is a bundle of 280 MB). Spark has the rest.
+S3A = "s3a"
+_S3A_PACKAGES = (
+    "org.apache.hadoop:hadoop-aws:3.3.4",
+    *(f"com.amazonaws:aws-java-sdk-{module}:1.12.262" for module in ("core", "s3", "kms", "sts", "dynamodb")),
+)
+_S3A_WITHOUT = (
+    "com.amazonaws:aws-java-sdk-bundle",
+    "com.fasterxml.jackson.core:jackson-annotations",
+    "com.fasterxml.jackson.core:jackson-core",
+    "com.fasterxml.jackson.core:jackson-databind",
+    "commons-codec:commons-codec",
+    "commons-logging:commons-logging",
+    "joda-time:joda-time",
+    "org.apache.httpcomponents:httpclient",
+    "org.apache.httpcomponents:httpcore",
+)
 CACHE = Path.home() / ".cache" / "groundskeeper"
 TRUST_STORE_PASSWORD = "changeit"  # noqa: S105 - the conventional word for a store that holds public certificates only
 
@@ -32,10 +50,13 @@ def start_session(
     master: str = "local[2,4]",
     app_name: str = "groundskeeper",
     driver_memory: str = "2g",
+    packages: Sequence[str] = (),
+    storage_options: Mapping[str, str] | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """The Spark session with Hudi 1.2. The first start on a machine fetches the Hudi bundle (80 MB) by Ivy.
 
+    `packages` are more Maven coordinates, or `s3a`. `storage_options` are Hadoop's, such as `fs.s3a.endpoint`.
     `local[N,F]` rather than `local[N]`: only then does local mode retry a failed task, and Hudi 1.2 needs that on
     tables with a hashing config (`PartitionBucketIndexCalculator` keeps its instances in a plain HashMap).
     """
@@ -45,12 +66,25 @@ def start_session(
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).appName(app_name)
-    for key, value in {**_defaults(driver_memory, java_options), **(conf or {})}.items():
+    for key, value in {**_defaults(driver_memory, java_options), **_jars(packages), **(conf or {})}.items():
         builder = builder.config(key, value)
     with _one_at_a_time():
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    hadoop: Any = session.sparkContext._jsc.hadoopConfiguration()
+    for key, value in (storage_options or {}).items():
+        # Only now: as Spark options the secrets among them would stand on the JVM's command line.
+        hadoop.set(key.removeprefix("spark.hadoop."), value)
     return session
+
+
+def _jars(packages: Sequence[str]) -> dict[str, str]:
+    """Each package is a Maven coordinate, `s3a` stands for several."""
+    chosen = [HUDI_BUNDLE]
+    for package in packages:
+        chosen += _S3A_PACKAGES if package == S3A else [package]
+    without = ",".join(_S3A_WITHOUT) if S3A in packages else ""
+    return {"spark.jars.packages": ",".join(chosen), **({"spark.jars.excludes": without} if without else {})}
 
 
 @contextmanager
@@ -64,7 +98,6 @@ def _one_at_a_time() -> Iterator[None]:
 
 def _defaults(driver_memory: str, java_options: str) -> dict[str, str]:
     return {
-        "spark.jars.packages": HUDI_BUNDLE,
         "spark.jars.ivy": str(CACHE / "ivy"),
         "spark.driver.memory": driver_memory,
         "spark.driver.extraJavaOptions": java_options,

@@ -25,6 +25,8 @@ from jobs.errors import LeaseLostError
 from jobs.session import start_session
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pyspark.sql import SparkSession
 
     from jobs.contract import Heartbeat, Result
@@ -160,13 +162,21 @@ def main(
     master: str = DEFAULT_MASTER,
     slots: int = 1,
     driver_memory: str = "2g",
+    packages: Sequence[str] = (),
+    storage_options: Mapping[str, str] | None = None,
 ) -> int:
     """Runs a worker until it is told to stop (SIGTERM, SIGINT). Returns the exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for noisy in ("httpx", "py4j"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     _die_with_parent()
-    spark = start_session(master=master, app_name="groundskeeper worker", driver_memory=driver_memory)
+    spark = start_session(
+        master=master,
+        app_name="groundskeeper worker",
+        driver_memory=driver_memory,
+        packages=packages,
+        storage_options=storage_options,
+    )
     _warm_up(spark)
     worker = Worker(Service(service_url, token), spark, slots)
     for number in (signal.SIGTERM, signal.SIGINT):

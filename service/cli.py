@@ -160,6 +160,8 @@ def worker(
         master=chosen.master,
         slots=chosen.slots,
         driver_memory=chosen.driver_memory,
+        packages=chosen.packages,
+        storage_options=chosen.storage_options,
     )
     raise typer.Exit(code)
 

@@ -41,9 +41,12 @@ class Settings(BaseSettings):
     master: str = Field("local[2,4]", description="Spark master of a worker")
     slots: int = Field(1, ge=1, le=64, description="Jobs that a worker runs at once")
     driver_memory: str = Field("2g", pattern=r"^\d+[kmgtKMGT]?$")
+    packages: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="More Maven packages of a worker, separated by commas; `s3a` is what S3 needs"
+    )
     worker_token: SecretStr | None = Field(None, description="Bearer token of a worker")
 
-    @field_validator("allowed_roots", mode="before")
+    @field_validator("allowed_roots", "packages", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         if not isinstance(value, str):

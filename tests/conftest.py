@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.session import start_session
+from jobs.session import S3A, start_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = start_session(driver_memory="3g", conf={"spark.sql.shuffle.partitions": "2"})
+    session = start_session(driver_memory="3g", packages=[S3A], conf={"spark.sql.shuffle.partitions": "2"})
     yield session
     session.stop()

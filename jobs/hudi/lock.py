@@ -71,7 +71,7 @@ class TableLock:
             return False
         logger.warning("removing the lock that %s left when it died", note["owner"])
         with translated("removing our own stale lock"):
-            self._table.meta.getStorage().deleteFile(self._path)
+            self._storage.deleteFile(self._path)
         return True
 
     def _acquire(self, checkpoint: Callable[[], None]) -> Any:
@@ -114,6 +114,12 @@ class TableLock:
         java_path = self._table.jvm.hudi.storage.StoragePath
         return java_path(f"{folder}/lock") if folder else java_path(f"{self._table.base_path}/.hoodie/lock")
 
+    @property
+    def _storage(self) -> Any:
+        """The lock's own: a table on S3 may have its lock on a disk."""
+        jvm = self._table.jvm
+        return jvm.hudi.storage.HoodieStorageUtils.getStorage(self._path, jvm.storage_conf())
+
     def _signature(self) -> Callable[[], None]:
         """Signs in one call of the JVM: whoever is killed between taking the lock and signing it leaves it for good."""
         if not self._in_a_file:
@@ -135,7 +141,7 @@ class TableLock:
 
     def _read(self) -> dict[str, Any]:
         with translated("reading the table's lock"):
-            storage = self._table.meta.getStorage()
+            storage = self._storage
             if not storage.exists(self._path):
                 return {}
             stream = storage.open(self._path)

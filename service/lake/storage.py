@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 from pyarrow import fs
 
+from jobs import s3
 from service.lake.location import is_s3
-from service.model.errors import PathNotFoundError, StorageError
+from service.model.errors import PathNotFoundError, StorageError, StorageUnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -70,64 +71,40 @@ class Storage:
 def open_storage(base_path: str, options: Mapping[str, str]) -> Storage:
     """The storage of a canonical base path.
 
-    `options` are Hadoop's (`fs.s3a.access.key`, `.secret.key`, `.session.token`, `.endpoint`, `.endpoint.region`,
-    `.connection.ssl.enabled`), as the owner's Spark jobs have them. Without keys, the usual AWS sources are asked.
+    `options` are Hadoop's (`fs.s3a.*`), as the owner's Spark jobs have them. Raises StorageUnsupportedError for those
+    that cannot be followed, and StorageError.
     """
     if not is_s3(base_path):
         return Storage(base_path, fs.LocalFileSystem(), base_path)
     with _our_errors(base_path):
-        s3 = _S3Options.of(options)
-        return Storage(base_path, s3.filesystem(), base_path.removeprefix("s3a://"), s3.for_hudi())
+        root = base_path.removeprefix("s3a://")
+        try:
+            bucket = s3.of_hadoop(options, root.partition("/")[0])
+        except s3.NotReproducibleError as error:
+            hint = "Leave this out of GROUNDSKEEPER_STORAGE_OPTIONS: give keys, or credentials of the environment."
+            raise StorageUnsupportedError(str(error), hint=hint) from error
+        # Somebody waits for the answer.
+        bucket = replace(bucket, attempts=3, request_seconds=10.0)
+        return Storage(base_path, bucket.filesystem(), root, _for_hudi(bucket))
 
 
-@dataclass(frozen=True, repr=False)  # no repr: it holds secrets
-class _S3Options:
-    access_key: str | None
-    secret_key: str | None
-    session_token: str | None
-    region: str | None
-    endpoint: str | None
-    tls: bool
-
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> _S3Options:
-        def option(name: str) -> str | None:
-            return options.get(f"fs.s3a.{name}") or options.get(f"spark.hadoop.fs.s3a.{name}") or None
-
-        endpoint = option("endpoint")
-        tls = (option("connection.ssl.enabled") or "true").lower() != "false"
-        if endpoint and "://" in endpoint:
-            scheme, _, endpoint = endpoint.partition("://")
-            tls = scheme.lower() == "https"
-        return cls(
-            access_key=option("access.key"),
-            secret_key=option("secret.key"),
-            session_token=option("session.token"),
-            region=option("endpoint.region"),
-            endpoint=endpoint.rstrip("/") if endpoint else None,
-            tls=tls,
-        )
-
-    def filesystem(self) -> fs.FileSystem:
-        return fs.S3FileSystem(
-            access_key=self.access_key,
-            secret_key=self.secret_key,
-            session_token=self.session_token,
-            region=self.region,
-            endpoint_override=self.endpoint,
-            scheme="https" if self.tls else "http",
-        )
-
-    def for_hudi(self) -> dict[str, str]:
-        named = {
-            "aws_access_key_id": self.access_key,
-            "aws_secret_access_key": self.secret_key,
-            "aws_session_token": self.session_token,
-            "aws_region": self.region,
-            "aws_endpoint": f"{'https' if self.tls else 'http'}://{self.endpoint}" if self.endpoint else None,
-            "aws_allow_http": None if self.tls else "true",
-        }
-        return {name: value for name, value in named.items() if value}
+def _for_hudi(bucket: s3.S3) -> dict[str, str]:
+    """The same for the `hudi` package (`object_store`'s names)."""
+    credentials = bucket.credentials()
+    scheme = "https" if bucket.tls else "http"
+    # To be given with the bucket in it when the bucket is not part of the path.
+    host = f"{bucket.bucket}.{bucket.endpoint}" if bucket.virtual_hosts else bucket.endpoint
+    named = {
+        "aws_access_key_id": credentials.access_key,
+        "aws_secret_access_key": credentials.secret_key,
+        "aws_session_token": credentials.session_token,
+        "aws_skip_signature": "true" if credentials.anonymous else None,
+        "aws_region": bucket.region,
+        "aws_endpoint": f"{scheme}://{host}" if bucket.endpoint else None,
+        "aws_virtual_hosted_style_request": "true" if bucket.endpoint and bucket.virtual_hosts else None,
+        "aws_allow_http": None if bucket.tls else "true",
+    }
+    return {name: value for name, value in named.items() if value}
 
 
 @contextmanager

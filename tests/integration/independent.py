@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def rows_by_hudi_rs(base: Path | str) -> list[str]:
-    table = pa.Table.from_batches(HudiTable(str(base)).read())
+def rows_by_hudi_rs(base: Path | str, options: dict[str, str] | None = None) -> list[str]:
+    table = pa.Table.from_batches(HudiTable(str(base), options=options or {}).read())
     return sorted(str(_plain(row)) for row in table.drop_columns(["_hoodie_file_name"]).to_pylist())
 
 

@@ -6,7 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from jobs.attempt import RUN
-from jobs.contract import BucketIndex, JobKind, Plan, Result, Table
+from jobs.contract import BucketIndex, JobKind, Plan, Result, Table, TableLock
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
 from jobs.report import Silent
@@ -37,9 +37,11 @@ def run_job(
     dry_run: bool = False,
     report: Report | None = None,
     writers_retry_conflicts: bool = False,
+    lock: TableLock | None = None,
     **plan: Any,
 ) -> Result:
-    table = hudi_table(spark, base, index, writers_retry_conflicts=writers_retry_conflicts)
+    shared = lock or TableLock()
+    table = hudi_table(spark, base, index, lock=shared, writers_retry_conflicts=writers_retry_conflicts)
     if kind == "bucket_expansion":
         params = {"settle_seconds": 1, **(params or {})}
     plan.setdefault("job_id", f"job_{next(_numbers)}")

@@ -1,0 +1,49 @@
+"""Hadoop's configuration, as the JVM has it, for the part of the work that is done without the JVM."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from jobs import s3
+from jobs.hudi.jvm import translated
+from jobs.storage import Storage, of_hadoop
+
+if TYPE_CHECKING:
+    from jobs.hudi.table import HudiTable
+
+_STORES_OF_ALL = "hadoop.security.credential.provider.path"
+_STORES_OF_S3A = "fs.s3a.security.credential.provider.path"
+
+
+def storage_of(table: HudiTable) -> Storage:
+    """Where the table's files lie, for Arrow. Raises `RefusedError` for what Arrow cannot reach as Hadoop does."""
+    conf = table.jvm.hadoop_conf
+    with translated("reading Hadoop's configuration"):
+        options = {"fs.defaultFS": str(conf.get("fs.defaultFS", "file:///"))}
+        if table.base_path.startswith("s3a://"):
+            options |= _s3a_options(table, table.base_path.removeprefix("s3a://").partition("/")[0])
+    return of_hadoop(table.base_path, options)
+
+
+def _s3a_options(table: HudiTable, bucket: str) -> dict[str, str]:
+    conf = table.jvm.hadoop_conf
+    names = "|".join(re.escape(name) for name in s3.OPTIONS)
+    pattern = rf"^fs\.s3a\.(bucket\.{re.escape(bucket)}\.)?({names})$"
+    options = {str(name): str(value) for name, value in dict(conf.getValByRegex(pattern)).items()}
+    return options | _from_credential_stores(table, bucket)
+
+
+def _from_credential_stores(table: HudiTable, bucket: str) -> dict[str, str]:
+    """Secrets that lie in Hadoop's key stores instead (`S3AUtils.lookupPassword`)."""
+    java: Any = table.jvm.java
+    conf = table.jvm.hadoop_conf
+    of_bucket = f"fs.s3a.bucket.{bucket}.security.credential.provider.path"
+    stores = [conf.get(name) for name in (of_bucket, _STORES_OF_S3A, _STORES_OF_ALL)]
+    if not any(stores):
+        return {}
+    conf = java.org.apache.hadoop.conf.Configuration(conf)
+    conf.set(_STORES_OF_ALL, ",".join(paths for paths in (stores[0] or stores[1], stores[2]) if paths))
+    names = [f"fs.s3a.{prefix}{name}" for prefix in ("", f"bucket.{bucket}.") for name in s3.SECRETS]
+    found = {name: conf.getPassword(name) for name in names}
+    return {name: str(java.java.lang.String.valueOf(value)) for name, value in found.items() if value is not None}

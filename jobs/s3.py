@@ -1,0 +1,227 @@
+"""S3 as Hadoop's `s3a` sees it: from the options of the owner's Spark jobs to a file system of Arrow.
+
+Mirrors hadoop-aws 3.3.4 (`S3AUtils`, `DefaultS3ClientFactory`). What Arrow cannot do as Hadoop does is refused: to read
+or write a little differently would be worse. Pure but for `filesystem` and `credentials`; service and jobs share it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from pyarrow import fs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SECRETS = ("access.key", "secret.key", "session.token")
+_PROVIDERS = "aws.credentials.provider"
+# Options that change what is written, or how the storage is reached, in ways that Arrow has not; and the harmless
+# values of each besides none.
+_NOT_REPRODUCED = {
+    "accesspoint.arn": (),
+    "acl.default": (),
+    "custom.signers": (),
+    "encryption.algorithm": (),
+    "impl": ("org.apache.hadoop.fs.s3a.S3AFileSystem",),
+    "proxy.host": (),
+    "requester.pays.enabled": ("false",),
+    "server-side-encryption-algorithm": (),
+    "signing-algorithm": (),
+}
+OPTIONS = (
+    *SECRETS,
+    *_NOT_REPRODUCED,
+    _PROVIDERS,
+    "attempts.maximum",
+    "connection.establish.timeout",
+    "connection.ssl.enabled",
+    "connection.timeout",
+    "endpoint",
+    "endpoint.region",
+    "path.style.access",
+)
+
+_KEYS, _KEYS_WITH_TOKEN, _ENVIRONMENT, _CHAIN, _ANONYMOUS = "keys", "keys with token", "environment", "chain", "none"
+# Hadoop's names of credential providers, and where Arrow finds the same credentials. `chain` is that of Amazon's SDK,
+# which asks the environment, profiles, web identity, containers and the instance.
+_SOURCES = {
+    "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider": _KEYS_WITH_TOKEN,
+    "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider": _KEYS,
+    "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider": _ANONYMOUS,
+    "org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider": _CHAIN,
+    "com.amazonaws.auth.EnvironmentVariableCredentialsProvider": _ENVIRONMENT,
+    "com.amazonaws.auth.DefaultAWSCredentialsProviderChain": _CHAIN,
+    "com.amazonaws.auth.InstanceProfileCredentialsProvider": _CHAIN,
+    "com.amazonaws.auth.EC2ContainerCredentialsProviderWrapper": _CHAIN,
+    "com.amazonaws.auth.WebIdentityTokenCredentialsProvider": _CHAIN,
+    "com.amazonaws.auth.profile.ProfileCredentialsProvider": _CHAIN,
+}
+_DEFAULT_PROVIDERS = (
+    "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider,"
+    "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider,"
+    "com.amazonaws.auth.EnvironmentVariableCredentialsProvider,"
+    "org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider"
+)
+_CENTRAL = "s3.amazonaws.com"
+_REGION_OF_HOST = re.compile(r"(?:^|\.)s3[.-](?:dualstack\.)?([a-z0-9-]+)\.(?:vpce\.)?amazonaws\.com")
+_DNS_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_IP_ADDRESS = re.compile(r"\d{1,3}(\.\d{1,3}){3}")
+
+
+class NotReproducibleError(ValueError):
+    """Arrow cannot reach this storage as Hadoop would. The message names all options that say so, and no secret."""
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """`access_key` None leaves it to the usual sources of Amazon's SDK, unless `anonymous`."""
+
+    access_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    anonymous: bool = False
+
+
+@dataclass(frozen=True)
+class S3:
+    """How one bucket is reached; can be sent to Spark's tasks. Its repr shows no secret.
+
+    `endpoint` is `host[:port]`, None for Amazon's own; `region` None is to be found out. Times in seconds.
+    """
+
+    bucket: str
+    region: str | None
+    endpoint: str | None
+    tls: bool
+    virtual_hosts: bool
+    sources: tuple[str, ...]
+    keys: Credentials
+    connect_seconds: float = 5.0
+    request_seconds: float = 200.0
+    attempts: int = 20
+
+    def credentials(self, environment: Mapping[str, str] | None = None) -> Credentials:
+        """Those of the first source that has any. The environment is that of the process which asks, as in Hadoop."""
+        variables = os.environ if environment is None else environment
+        for source in self.sources:
+            if source in {_KEYS, _KEYS_WITH_TOKEN}:
+                return self.keys
+            if source == _ANONYMOUS:
+                return Credentials(anonymous=True)
+            if source == _CHAIN:
+                break
+            access = variables.get("AWS_ACCESS_KEY_ID") or variables.get("AWS_ACCESS_KEY")
+            secret = variables.get("AWS_SECRET_KEY") or variables.get("AWS_SECRET_ACCESS_KEY")
+            if access and secret:
+                return Credentials(access, secret, variables.get("AWS_SESSION_TOKEN") or None)
+        return Credentials()
+
+    def filesystem(self) -> fs.FileSystem:
+        """Arrow's file system, one for each process. Paths in it are `bucket/key`, without any encoding."""
+        return _filesystem(self)
+
+
+@lru_cache(maxsize=16)
+def _filesystem(s3: S3) -> fs.FileSystem:
+    credentials = s3.credentials()
+    return fs.S3FileSystem(
+        access_key=credentials.access_key,
+        secret_key=credentials.secret_key,
+        session_token=credentials.session_token,
+        anonymous=credentials.anonymous,
+        region=s3.region or fs.resolve_s3_region(s3.bucket),
+        endpoint_override=s3.endpoint,
+        scheme="https" if s3.tls else "http",
+        force_virtual_addressing=s3.virtual_hosts,
+        connect_timeout=s3.connect_seconds,
+        request_timeout=s3.request_seconds,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=s3.attempts),
+        # One request instead of three for a small object.
+        allow_delayed_open=True,
+    )
+
+
+def of_hadoop(options: Mapping[str, str], bucket: str) -> S3:
+    """The S3 that Hadoop's options (`fs.s3a.*`, also as `spark.hadoop.fs.s3a.*`) mean for this bucket.
+
+    Options of the bucket (`fs.s3a.bucket.<bucket>.*`) go before those of all (`S3AUtils.propagateBucketOptions`).
+    Raises `NotReproducibleError`.
+    """
+    chosen = _of_bucket(options, bucket)
+    reasons = [
+        f"fs.s3a.{name} = {chosen[name]}"
+        for name, harmless in _NOT_REPRODUCED.items()
+        if name in chosen and chosen[name] not in harmless
+    ]
+    providers = [name.strip() for name in chosen.get(_PROVIDERS, _DEFAULT_PROVIDERS).split(",") if name.strip()]
+    reasons += [f"fs.s3a.{_PROVIDERS} = {name}" for name in providers if name not in _SOURCES]
+    if reasons:
+        raise NotReproducibleError("; ".join(reasons))
+    access, secret, token = (chosen.get(name) for name in SECRETS)
+    sources = tuple(_usable((_SOURCES[name] for name in providers), access, secret, token))
+    if not sources:
+        raise NotReproducibleError(f"fs.s3a.{_PROVIDERS} = {', '.join(providers)}, and there are no keys")
+    with_token = token if _KEYS_WITH_TOKEN in sources else None
+    endpoint, tls = _endpoint(chosen)
+    host = (endpoint or "").partition(":")[0]
+    is_path_style = chosen.get("path.style.access", "").lower() == "true"
+    return S3(
+        bucket=bucket,
+        region=chosen.get("endpoint.region") or _region(host),
+        endpoint=endpoint,
+        tls=tls,
+        # As Amazon's SDK decides it (`S3RequestEndpointResolver`).
+        virtual_hosts=not is_path_style and not _IP_ADDRESS.fullmatch(host) and bool(_DNS_NAME.fullmatch(bucket)),
+        sources=sources,
+        keys=Credentials(access, secret, with_token) if {_KEYS, _KEYS_WITH_TOKEN} & {*sources} else Credentials(),
+        connect_seconds=int(chosen.get("connection.establish.timeout", "5000")) / 1000,
+        request_seconds=int(chosen.get("connection.timeout", "200000")) / 1000,
+        attempts=int(chosen.get("attempts.maximum", "20")),
+    )
+
+
+def _of_bucket(options: Mapping[str, str], bucket: str) -> dict[str, str]:
+    """Names without `fs.s3a.`; values without blanks around them, and none that are empty."""
+    plain = {name.removeprefix("spark.hadoop."): value.strip() for name, value in options.items()}
+    own = f"fs.s3a.bucket.{bucket}."
+    chosen = {
+        name.removeprefix("fs.s3a."): value
+        for name, value in plain.items()
+        if name.startswith("fs.s3a.") and not name.startswith("fs.s3a.bucket.")
+    }
+    chosen |= {name.removeprefix(own): value for name, value in plain.items() if name.startswith(own)}
+    return {name: value for name, value in chosen.items() if value}
+
+
+def _usable(sources: Iterator[str], access: str | None, secret: str | None, token: str | None) -> Iterator[str]:
+    """Up to the first that is sure to have credentials; without those that are sure to have none."""
+    for source in sources:
+        if source == _KEYS_WITH_TOKEN and not (access and secret and token):
+            continue
+        if source == _KEYS and not (access and secret):
+            continue
+        yield source
+        if source != _ENVIRONMENT:
+            return
+
+
+def _endpoint(chosen: Mapping[str, str]) -> tuple[str | None, bool]:
+    """`host[:port]`, None for Amazon's central one, and whether by TLS."""
+    tls = chosen.get("connection.ssl.enabled", "true").lower() != "false"
+    endpoint = chosen.get("endpoint")
+    if endpoint and "://" in endpoint:
+        scheme, _, endpoint = endpoint.partition("://")
+        tls = scheme.lower() == "https"
+    endpoint = endpoint.rstrip("/") if endpoint else None
+    return (None if endpoint == _CENTRAL else endpoint), tls
+
+
+def _region(host: str) -> str | None:
+    if not host:
+        return None
+    match = _REGION_OF_HOST.search(host)
+    return match.group(1) if match else "us-east-1"

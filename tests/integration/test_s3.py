@@ -1,0 +1,239 @@
+"""A table on S3 (moto's server, Hadoop's s3a): the tasks find and write by Arrow what Hudi finds and writes."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.contract import BucketIndex, Outcome, TableLock
+from jobs.errors import CancelledError, RefusedError
+from jobs.rewrite import Rewrite, Source, rewrite_base_file
+from jobs.storage import of_hadoop
+from service.flows.register import examine
+from tests.integration import tables
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.run import run_job
+from tests.integration.writers import At
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+INDEX = BucketIndex(2, ("id",))
+# Hadoop escapes none of these in a path, so neither may we.
+PARTITIONS = ("a b", "ü+y 50%")
+
+
+class Lake:
+    """One bucket of its own server, and the options by which all three readers find it."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.options = {
+            "fs.s3a.bucket.lake.access.key": "someone",
+            "fs.s3a.bucket.lake.secret.key": "anything",
+            "fs.s3a.bucket.lake.endpoint": endpoint,
+            "fs.s3a.endpoint": "http://127.0.0.1:1",  # what the bucket's own endpoint must win over
+            "fs.s3a.path.style.access": "true",
+        }
+        self.files = fs.S3FileSystem(
+            access_key="someone",
+            secret_key="anything",
+            region="us-east-1",
+            endpoint_override=endpoint,
+            allow_bucket_creation=True,
+        )
+        self.for_hudi_rs = {
+            "aws_access_key_id": "someone",
+            "aws_secret_access_key": "anything",
+            "aws_region": "us-east-1",
+            "aws_endpoint": endpoint,
+            "aws_allow_http": "true",
+        }
+        self._endpoint = endpoint
+
+    def names(self, base: str) -> set[str]:
+        root = base.removeprefix("s3a://")
+        infos = self.files.get_file_info(fs.FileSelector(root, recursive=True))
+        return {info.path.removeprefix(f"{root}/") for info in infos if info.is_file}
+
+    def left_behind(self, base: str) -> list[str]:
+        names = self.names(base)
+        timeline = {name.rsplit("/", 1)[-1] for name in names if name.startswith(".hoodie/timeline/")}
+        completed = {name.split("_")[0] for name in timeline if "_" in name}
+        data = {name for name in names if name.endswith(".parquet") and not name.startswith(".hoodie")}
+        odd = {name for name in data if name.rsplit("_", 1)[-1].removesuffix(".parquet") not in completed}
+        odd |= {name for name in names if name.startswith(".hoodie/.temp/") and ".marker." in name}
+        odd |= {f"pending {name}" for name in timeline if name.split(".")[0] not in completed and "_" not in name}
+        return sorted(odd | {f"upload {key}" for key in self.unfinished_uploads()})
+
+    def unfinished_uploads(self) -> list[str]:
+        import boto3
+
+        client = boto3.client(
+            "s3",
+            endpoint_url=self._endpoint,
+            aws_access_key_id="someone",
+            aws_secret_access_key="anything",
+            region_name="us-east-1",
+        )
+        return [item["Key"] for item in client.list_multipart_uploads(Bucket="lake").get("Uploads", [])]
+
+
+@pytest.fixture(scope="module")
+def lake() -> Iterator[Lake]:
+    # A process of its own: Arrow may wait for the server while it holds the interpreter's lock.
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                assert server.poll() is None
+                assert time.monotonic() < deadline, "moto's server does not start"
+                time.sleep(0.1)
+        lake = Lake(f"http://127.0.0.1:{port}")
+        lake.files.create_dir("lake")
+        yield lake
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@pytest.fixture(scope="module")
+def on_s3(spark: SparkSession, lake: Lake) -> Iterator[SparkSession]:
+    """The session with the lake's options in Hadoop's configuration, where the worker has them."""
+    conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    for name, value in lake.options.items():
+        conf.set(name, value)
+    yield spark
+    for name in lake.options:
+        conf.unset(name)
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> TableLock:
+    """S3 has no atomic creation for Hudi's filesystem lock, but a disk has."""
+    return TableLock("filesystem", {"hoodie.write.lock.filesystem.path": f"file://{tmp_path}/locks"})
+
+
+def rows(spark: SparkSession, first: int, last: int, ts: int = 0) -> DataFrame:
+    named = F.element_at(F.array(*map(F.lit, PARTITIONS)), F.substring("dt", 10, 1).cast("int"))
+    return tables.rows(spark, first, last, ts=ts, partitions=2).withColumn("dt", named)
+
+
+def write(
+    spark: SparkSession, base: str, lock: TableLock, table_type: str, *, updates: int = 0, count: int = 200
+) -> dict[str, str]:
+    options = tables.writer_options(base, table_type=table_type, num_buckets=2, metadata=False, **lock.options)
+    tables.upsert(rows(spark, 0, count), base, options)
+    for number in range(1, updates + 1):
+        tables.upsert(rows(spark, 0, count // 2, ts=number), base, options)
+    return options
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_table_on_s3_is_expanded_and_clustered_like_one_on_a_disk(
+    on_s3: SparkSession, lake: Lake, lock: TableLock, table_type: str
+) -> None:
+    base = f"s3a://lake/{table_type.lower()}/trips"
+    options = write(on_s3, base, lock, table_type, updates=table_type == "MERGE_ON_READ")
+    before = tables.snapshot(on_s3, base)
+    assert len(before) == 200
+
+    # What the service sees of it, by the same options.
+    found = examine(base.replace("s3a", "s3"), allowed_roots=None, claimed=None, storage_options=lake.options)
+    assert (found.base_path, found.index) == (base, INDEX)
+
+    expanded = run_job(on_s3, base, "bucket_expansion", {"num_buckets": 4}, index=INDEX, lock=lock)
+    assert expanded.outcome is Outcome.SUCCEEDED
+    assert expanded.details["rows"] == 200
+    assert tables.snapshot(on_s3, base) == before
+
+    # The writer still says 2 buckets.
+    tables.upsert(rows(on_s3, 100, 300, ts=7), base, options)
+    before = tables.snapshot(on_s3, base)
+    assert len(before) == 300
+
+    clustered = run_job(on_s3, base, "clustering", {"sort_by": ["city"]}, index=INDEX, lock=lock)
+    assert clustered.details["inside_buckets"] is True
+    assert tables.snapshot(on_s3, base) == before
+    assert tables.misplaced(on_s3, base, 4) == 0
+    assert tables.duplicates(on_s3, base) == 0
+    assert rows_by_hudi_rs(base, lake.for_hudi_rs) == rows_by_spark(on_s3, base)
+    assert lake.left_behind(base) == []
+    in_partitions = {name.partition("/")[0] for name in lake.names(base) if clustered.instants[0] in name}
+    assert set(PARTITIONS) <= in_partitions
+
+
+def test_an_abort_in_the_middle_leaves_nothing_in_the_bucket_and_refusals_come_before(
+    on_s3: SparkSession, lake: Lake, lock: TableLock
+) -> None:
+    base = "s3a://lake/aborted"
+    write(on_s3, base, lock, "COPY_ON_WRITE")
+    before, names = tables.snapshot(on_s3, base), lake.names(base)
+    written: set[str] = set()
+
+    def cancel() -> None:
+        written.update(name for name in lake.names(base) - names if name.endswith((".parquet", ".marker.CREATE")))
+        raise CancelledError
+
+    with pytest.raises(CancelledError):
+        run_job(
+            on_s3, base, "bucket_expansion", {"factor": 2}, index=INDEX, lock=lock, report=At("waiting", cancel)
+        )  # fmt: skip
+    assert len(written) == 2 * 8  # each of the four slices became two files, each with its marker
+    assert lake.left_behind(base) == []
+    assert tables.snapshot(on_s3, base) == before
+
+    _said_in_the_dry_run(on_s3, base, lock)
+
+
+def test_a_task_that_fails_while_it_writes_leaves_no_object_but_its_markers(lake: Lake) -> None:
+    storage = of_hadoop("s3a://lake/alone", lake.options)
+    keys = [f"k{number}" for number in range(200_000)]
+    meta = {"_hoodie_record_key": keys, "_hoodie_file_name": ["f"] * len(keys), "v": [key * 20 for key in keys]}
+    path = "lake/alone/p=1%20 x/00000000-in.parquet"
+    pq.write_table(pa.table(meta), path, filesystem=lake.files, compression="none", use_dictionary=False)
+    source = Source("p=1%20 x", "00000000-in", 0, 4, (0, 2), f"s3a://{path}")
+
+    # These keys belong to all four buckets, and only two are to be written.
+    with pytest.raises(RefusedError):
+        rewrite_base_file(Rewrite(storage, "20260101000000000", ("id",)), source, "0-0-0")
+
+    left = lake.names("s3a://lake/alone")
+    assert len([name for name in left if name.startswith(".hoodie/.temp/20260101000000000/p=1%20 x/0000000")]) == 2
+    assert len(left) == 3
+    assert lake.unfinished_uploads() == []
+
+
+def _said_in_the_dry_run(spark: SparkSession, base: str, lock: TableLock) -> None:
+    """What stands in the way on S3 alone, with what to do."""
+    conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    conf.set("fs.s3a.bucket.lake.acl.default", "BucketOwnerFullControl")
+    try:
+        answer = run_job(spark, base, "bucket_expansion", {"factor": 2}, index=INDEX, lock=lock, dry_run=True)
+    finally:
+        conf.unset("fs.s3a.bucket.lake.acl.default")
+    assert [(item["type"], item["detail"]) for item in answer.details["refusals"]] == [
+        ("storage-not-supported", "fs.s3a.acl.default = BucketOwnerFullControl")
+    ]
+    # Hudi itself refuses its filesystem lock on S3.
+    answer = run_job(spark, base, "bucket_expansion", {"factor": 2}, index=INDEX, dry_run=True)
+    assert [item["type"] for item in answer.details["refusals"]] == ["lock-not-atomic"]
