@@ -65,7 +65,7 @@ def found(spark: SparkSession, base: Path) -> dict[int, int]:
 
 
 def partition(number: int) -> str:
-    return f"part={number // ROWS_OF_A_PARTITION}"
+    return f"p{number // ROWS_OF_A_PARTITION}"
 
 
 def write(base: Path, ledger: Path, stop: Path, options: dict[str, str]) -> None:
