@@ -138,14 +138,19 @@ def require_reproducible(layout: Layout, expected: Any, what: str) -> None:
 
     Compared are each leaf's path (but for the names of the groups that only wrap lists and maps, where Avro writes two
     levels and Arrow three, and every reader knows both), physical and logical type, definition and repetition level
-    and field id. `what` names the file in the message.
+    and field id; and by way of Arrow's schema the names, the nullability and the field ids of the groups between.
+    `what` names the file in the message.
     """
     buffer = io.BytesIO()
     layout.writer(buffer).close()
-    wanted, produced = _leaves(expected), _leaves(pq.ParquetFile(buffer).schema)
+    again = pq.ParquetFile(buffer)
+    wanted, produced = _leaves(expected), _leaves(again.schema)
     for before, after in zip_longest(wanted, produced):
         if before != after:
             raise RefusedError([not_reproducible(f"{what}: {before} would become {after}")])
+    for field, other in zip_longest(expected.to_arrow_schema(), again.schema_arrow):
+        if not field.equals(other) or _ids(field) != _ids(other):
+            raise RefusedError([not_reproducible(f"{what}: {field} would become {other}")])
 
 
 def not_reproducible(detail: str) -> Problem:
@@ -155,6 +160,13 @@ def not_reproducible(detail: str) -> Problem:
         detail,
         "Rewrite the table once with Hudi's current writer; columns of old types such as INT96 stand in the way.",
     )
+
+
+def _ids(field: pa.Field) -> list[bytes | None]:
+    """The Parquet field ids of a column and of all groups and leaves in it."""
+    kind = field.type
+    below = [kind.field(number) for number in range(kind.num_fields)]
+    return [(field.metadata or {}).get(b"PARQUET:field_id"), *(found for child in below for found in _ids(child))]
 
 
 @dataclass(frozen=True)
@@ -184,7 +196,8 @@ def _leaves(schema: Any) -> list[_Leaf]:
             _Leaf(
                 path=(top, *(name for name in below if name not in _WRAPPERS)),
                 physical=f"{column.physical_type}[{column.length}]",
-                logical=str(column.logical_type),
+                # How a type was spelled in the times of Parquet's converted types does not change it.
+                logical=re.sub(r", (is_from|force_set)_converted_type=\w+", "", str(column.logical_type)),
                 max_definition=column.max_definition_level,
                 max_repetition=column.max_repetition_level,
                 field_id=field_id,
