@@ -176,7 +176,10 @@ def _latest_layout(table: HudiTable, codec: str | None) -> Layout:
         path = f"{folder}/schema.parquet"
         avro = jvm.hudi.common.table.TableSchemaResolver(table.meta).getTableSchema(True)
         converters = jvm.java.org.apache.parquet.avro.HoodieAvroParquetSchemaConverter
-        message = converters.getAvroSchemaConverter(jvm.hadoop_conf).convert(avro)
+        # Lists of three levels, which Arrow writes anyway: in the old ones of two, no element can be null.
+        conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
+        conf.setBoolean("parquet.avro.write-old-list-structure", False)
+        message = converters.getAvroSchemaConverter(conf).convert(avro)
         target = jvm.java.org.apache.hadoop.fs.Path(f"file:{path}")
         writer = jvm.java.org.apache.parquet.hadoop.ParquetFileWriter(jvm.hadoop_conf, message, target)
         writer.start()

@@ -151,8 +151,9 @@ def test_gzip_that_is_asked_for_is_hudis_level_and_gzip_that_is_followed_is_a_fa
                 writer.write_table(table)
             sizes[codec] = pq.read_metadata(target).row_group(0).column(0).total_compressed_size
     pq.write_table(table, tmp_path / "6.parquet", compression="gzip", compression_level=6, use_dictionary=False)
-    assert sizes["gzip"] == pq.read_metadata(tmp_path / "6.parquet").row_group(0).column(0).total_compressed_size
-    assert sizes["gzip"] < sizes[None]
+    level_6 = pq.read_metadata(tmp_path / "6.parquet").row_group(0).column(0).total_compressed_size
+    assert sizes["gzip"] == pytest.approx(level_6, rel=0.005)
+    assert sizes[None] > 1.05 * level_6
 
 
 def test_slices_with_logs_follow_their_base_file_and_those_of_logs_alone_another_one(
@@ -180,13 +181,13 @@ def test_slices_with_logs_follow_their_base_file_and_those_of_logs_alone_another
 
 
 FILTERS = [
-    "city = 399", "city > 900", "fare between 100.0 and 130.5", "note > 'näme 😀 5'", "price < 100.5",
+    "city = 919", "city > 900", "fare between 100.0 and 130.5", "note > 'näme 😀 5'", "price < 100.5",
     "day = date'2020-02-01'", "at < timestamp'2023-11-14 22:20:00'", "region = 'r2' and city < 100",
-    "note is null and ratio > 0", "nothing is null and fare > 1000",
+    "note is null and fare > 100", "nothing is null and fare > 1000",
 ]  # fmt: skip
-# Hudi 1.2 itself misses rows by these: it takes a column whose values are too wide for statistics for one of nulls,
-# and a smallest value of -0.0 for larger than 0.0.
-MISSED = ["wide >= 'y' and city < 500", "ratio = 0.0"]
+# Hudi 1.2 itself misses rows by these: it takes a column without statistics for one of nulls, and Parquet has none of
+# wide values and of NaN.
+MISSED = ["wide >= 'y' and city < 500", "ratio > 0"]
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -226,7 +227,10 @@ def test_queries_that_skip_files_by_column_statistics_find_the_same_rows(
 
     after = found()
     assert {text: after[text] for text in FILTERS} == {text: truth[text] for text in FILTERS}
-    assert all(before[text] <= after[text] <= truth[text] for text in MISSED)
+    assert all(after[text] <= truth[text] for text in MISSED)
+    # Logs have statistics of all values; so there a compaction by Hudi itself would make it miss rows as well.
+    if table_type == "COPY_ON_WRITE":
+        assert all(before[text] <= after[text] for text in MISSED)
 
 
 # -- Schemas
