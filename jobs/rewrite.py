@@ -14,24 +14,29 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pyarrow as pa
 
-from jobs import bucket_hash, parquet_layout
+from jobs import batches, bucket_hash, parquet_layout
 from jobs.contract import Problem
 from jobs.errors import RefusedError
+from jobs.key_footer import KeyFooter
 from jobs.space_curve import sort_indices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
 
+    import pyarrow.parquet as pq
     from numpy.typing import NDArray
 
     from jobs.parquet_layout import Layout
-    from jobs.storage import Storage
+    from jobs.storage import Output, Storage
 
 RECORD_KEY, FILE_NAME, PARTITION_PATH = "_hoodie_record_key", "_hoodie_file_name", "_hoodie_partition_path"
-BATCH_ROWS = 65_536
-# Rows wait in memory until a row group of this many Arrow bytes (all children together) is worth writing.
-BUFFER_BYTES = 128 * 1024 * 1024
+# Rows wait in memory until these many Arrow bytes, of all children together, force the largest to write a row group.
+# So row groups get about twice as large as if each child had its own share of the memory.
+BUFFER_BYTES = 144 * 1024 * 1024
+# Pages of very wide rows may take so much that less is left for that; but row groups should not get tiny either.
+ARROW_BYTES = 192 * 1024 * 1024
+LEAST_ROW_GROUP_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,11 @@ class Rewrite:
 
 @dataclass(frozen=True)
 class Source:
-    """One file slice to rewrite: bucket `bucket` of `old` becomes the buckets `children`, counted modulo `new`."""
+    """One file slice to rewrite: bucket `bucket` of `old` becomes the buckets `children`, counted modulo `new`.
+
+    `base_file` is None of a slice with logs, whose rows come merged; then `model` is the base file whose codec, use of
+    dictionaries and key entries the children get, None for Hudi's defaults.
+    """
 
     partition: str
     file_id: str
@@ -60,6 +69,7 @@ class Source:
     new: int
     children: tuple[int, ...]
     base_file: str | None
+    model: str | None = None
 
 
 @dataclass(frozen=True)
@@ -79,15 +89,16 @@ def rewrite_base_file(
 ) -> list[WrittenFile]:
     """Rewrites a slice that has no log files, streaming. `progress` is told the bytes of input that were read.
 
-    `token` is Hudi's write token, unique for the task. Memory: one batch and at most `BUFFER_BYTES` of buffered rows;
-    the whole slice when it is sorted.
+    `token` is Hudi's write token, unique for the task. Memory: less than 512 MiB for the process, whatever the size of
+    the file, as long as its pages are small (Hudi looks at a page's size after 100 rows: rows of 1 MiB make pages of
+    100 MiB, and each page is held twice); the whole slice when it is sorted.
     """
     path = source.base_file or ""
     with work.storage.read_parquet(path) as reader:
         layout = parquet_layout.of_file(reader, work.codec)
         parquet_layout.require_reproducible(layout, reader.schema, path.rpartition("/")[2])
         with Children(work, source, layout, token) as children:
-            for batch in reader.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
+            for batch in batches.of_file(reader):
                 children.add(batch)
             if progress:
                 progress(work.storage.size([path]))
@@ -95,7 +106,7 @@ def rewrite_base_file(
 
 
 def rewrite_merged_rows(
-    work: Rewrite, routes: Routes, layout: Layout, token: str, batches: Iterable[pa.RecordBatch]
+    work: Rewrite, routes: Routes, layout: Layout, token: str, merged: Iterable[pa.RecordBatch]
 ) -> Iterator[WrittenFile]:
     """Rewrites slices whose rows Hudi has merged from base file and logs, as they come.
 
@@ -107,12 +118,13 @@ def rewrite_merged_rows(
     children: Children | None = None
     written: list[WrittenFile] = []
     with ExitStack() as whatever_ends_it:
-        for batch in batches:
+        for batch in merged:
             for key, rows in routes.split(batch, work.hash_fields):
                 if only is None:
                     only = key
                     if source := routes.sources.get(key):
-                        children = whatever_ends_it.enter_context(Children(work, source, layout, token))
+                        found = Children(work, source, followed(work, layout, source), token)
+                        children = whatever_ends_it.enter_context(found)
                 elif key != only:
                     raise RefusedError([misplaced(*only)])
                 if children:
@@ -120,6 +132,14 @@ def rewrite_merged_rows(
         if children:
             written = children.close()
     yield from written
+
+
+def followed(work: Rewrite, layout: Layout, source: Source) -> Layout:
+    """The layout of a merged slice's children: like the model, if there is one."""
+    if source.model is None:
+        return layout
+    with work.storage.read_parquet(source.model) as model:
+        return layout.like(model, work.codec)
 
 
 @dataclass(frozen=True)
@@ -167,6 +187,7 @@ class Children:
     def add(self, batch: pa.RecordBatch) -> None:
         if len(self._outputs) == 1 and not self._work.hash_fields:
             self._outputs[0].add(batch)
+            self._flush_what_is_large()
             return
         keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
         buckets = bucket_hash.bucket_ids(keys, self._work.hash_fields, self._source.new)
@@ -181,6 +202,22 @@ class Children:
             routed += count
         if routed != batch.num_rows:
             raise RefusedError([misplaced(self._source.partition, self._source.bucket)])
+        self._flush_what_is_large()
+
+    def _flush_what_is_large(self) -> None:
+        # Sorted output needs all rows at once.
+        if self._work.sort_by:
+            return
+        for output in self._outputs:
+            if output.is_row_group:
+                output.flush()
+        waiting = sum(output.waiting_bytes for output in self._outputs)
+        while waiting > BUFFER_BYTES or pa.total_allocated_bytes() > ARROW_BYTES:
+            largest = max(self._outputs, key=lambda output: output.waiting_bytes)
+            if largest.waiting_bytes < LEAST_ROW_GROUP_BYTES:
+                break
+            waiting -= largest.waiting_bytes
+            largest.flush()
 
     def close(self) -> list[WrittenFile]:
         return [output.close() for output in self._outputs]
@@ -203,49 +240,67 @@ class BaseFile:
         self._work = work
         self._source = source
         self._layout = layout
-        self._buffer_bytes = BUFFER_BYTES // len(source.children)
         # Hudi's own shape of a bucket's file id: eight digits, then the rest of a random UUID (BucketIdentifier).
         self.file_id = f"{bucket:08d}{str(uuid.uuid4())[8:]}-0"
         self.file_name = f"{self.file_id}_{token}_{work.instant}.parquet"
         _create_marker(work, source.partition, self.file_name)
-        self._output = work.storage.create(source.partition, self.file_name)
-        self._writer = layout.writer(self._output.stream)
+        self._open: tuple[Output, pq.ParquetWriter] | None = None
+        self._keys = KeyFooter(layout.keys) if layout.keys else None
         self._waiting: list[pa.RecordBatch] = []
-        self._waiting_bytes = 0
+        self.waiting_bytes = 0
+        self._waiting_rows = 0
         self._rows = 0
 
+    @property
+    def is_row_group(self) -> bool:
+        """Whether as many rows wait as a row group of the input has."""
+        return self._layout.row_group_rows is not None and self._waiting_rows >= self._layout.row_group_rows
+
     def add(self, batch: pa.RecordBatch) -> None:
+        if self._keys:
+            self._keys.add(batch.column(batch.schema.get_field_index(RECORD_KEY)))
         index = batch.schema.get_field_index(FILE_NAME)
         names = pa.repeat(pa.scalar(self.file_name, batch.schema.field(index).type), batch.num_rows)
         batch = batch.set_column(index, batch.schema.field(index), names)
         self._waiting.append(batch)
-        self._waiting_bytes += batch.nbytes
-        self._rows += batch.num_rows
-        # Sorted output needs all rows at once.
-        if not self._work.sort_by and self._waiting_bytes >= self._buffer_bytes:
-            self._flush()
+        self.waiting_bytes += batch.nbytes
+        self._waiting_rows += batch.num_rows
 
     def close(self) -> WrittenFile:
-        self._flush()
-        self._writer.close()
-        size = self._output.close()
+        self.flush()
+        output, writer = self._opened()
+        if self._keys:
+            writer.add_key_value_metadata(self._keys.entries())
+        writer.close()
+        size = output.close()
         source = self._source
         return WrittenFile(source.partition, source.file_id, self.file_id, self.file_name, self._rows, size)
 
     def abandon(self) -> None:
         """Leaves no file; the marker stays, and goes when the instant ends."""
-        with suppress(OSError, pa.ArrowException):
-            self._writer.close()
-        self._output.abandon()
+        if self._open:
+            output, writer = self._open
+            with suppress(OSError, pa.ArrowException):
+                writer.close()
+            output.abandon()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Writes the rows that wait as one row group."""
         if not self._waiting:
             return
         table = pa.Table.from_batches(self._waiting).replace_schema_metadata(self._layout.schema.metadata)
-        self._waiting, self._waiting_bytes = [], 0
+        self._rows += self._waiting_rows
+        self._waiting, self.waiting_bytes, self._waiting_rows = [], 0, 0
         if self._work.sort_by:
             table = table.take(sort_indices(table, self._work.sort_by, self._work.curve))
-        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        widest = max(column.nbytes for column in table.itercolumns()) / max(table.num_rows, 1)
+        self._opened(widest)[1].write_table(table, row_group_size=max(1, table.num_rows))
+
+    def _opened(self, widest_value: float = 0) -> tuple[Output, pq.ParquetWriter]:
+        if self._open is None:
+            output = self._work.storage.create(self._source.partition, self.file_name)
+            self._open = output, self._layout.writer(output.stream, widest_value)
+        return self._open
 
 
 def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

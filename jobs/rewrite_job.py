@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +13,18 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql.functions import col
 
-from jobs import parquet_layout
+from jobs import batches, parquet_layout
 from jobs.contract import Problem
 from jobs.errors import RefusedError
 from jobs.hudi.jvm import translated
 from jobs.rewrite import (
-    BATCH_ROWS,
     PARTITION_PATH,
     Children,
     Rewrite,
     Routes,
     Source,
     WrittenFile,
+    followed,
     misplaced,
     rewrite_base_file,
     rewrite_merged_rows,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from jobs.hudi.table import FileSlice, HudiTable
     from jobs.parquet_layout import Layout
     from jobs.report import Report
+    from jobs.storage import Storage
 
 _ROWS_OF_WRITTEN_FILES = (
     "partition string, source string, file_id string, file_name string, rows bigint, bytes bigint, "
@@ -48,6 +49,8 @@ _ROWS_OF_WRITTEN_FILES = (
 
 # Spark kills the Python process of a cancelled task after 2 s (`spark.python.task.killTimeout`).
 TASK_END_SECONDS = 30.0
+# How many base files tell how wide the rows are, and how many rows travel at a time if none does.
+_LOOKED_AT, _ROWS_OF_UNKNOWN_WIDTH = 8, 4096
 
 # One task for each slice: slices with logs are never split, and these keep Spark from packing several into one task.
 _ONE_TASK_PER_SLICE = {"spark.sql.files.maxPartitionBytes": "1b", "spark.sql.files.openCostInBytes": "1b"}
@@ -67,7 +70,7 @@ def rewrite_slices(
     """
     sources = [_source(item, buckets) for item in chosen]
     plain = [source for source in sources if source.base_file]
-    merged = {(source.partition, source.bucket): source for source in sources if not source.base_file}
+    merged = {(source.partition, source.bucket): source for source in _with_models(sources)}
     written = _rewrite_base_files(table, work, plain, report) if plain else []
     if merged:
         known = frozenset((item.partition, item.bucket) for item in everything)
@@ -84,6 +87,7 @@ def _source(item: FileSlice, buckets: BucketChange) -> Source:
         buckets.new.buckets_of(item.partition),
         buckets.children(item.partition, item.bucket),
         base_file=None if item.log_files else item.base_file,
+        model=item.base_file,
     )
 
 
@@ -109,18 +113,18 @@ def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[Wri
     layout = _latest_layout(table, work.codec)
     schema = _arrow_schema()
 
-    def task(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    def task(merged: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         context = TaskContext.get()
         token = _token(context.partitionId() if context else 0)
         found: list[dict[str, Any]] = []
         try:
-            found += (asdict(item) for item in rewrite_merged_rows(work, routes, layout, token, batches))
+            found += (asdict(item) for item in rewrite_merged_rows(work, routes, layout, token, merged))
         except RefusedError as error:
             found.append({"refusal": error.problem().to_json()})
         yield pa.RecordBatch.from_pylist(found, schema=schema)
 
     with translated("rewriting the merged slices"), _tasks_end_first(table):
-        collected = _merged_rows(table, sorted(routes.old)).mapInArrow(task, _ROWS_OF_WRITTEN_FILES).collect()
+        collected = _merged_rows(table, work.storage, routes).mapInArrow(task, _ROWS_OF_WRITTEN_FILES).collect()
     written = _written(
         Problem(**row.refusal.asDict())
         if row.refusal
@@ -132,20 +136,39 @@ def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[Wri
     seen = {(item.partition, item.source) for item in written}
     for source in routes.sources.values():
         if (source.partition, source.file_id) not in seen:
-            written += Children(work, source, layout, "0-0-1").close()
+            written += Children(work, source, followed(work, layout, source), "0-0-1").close()
     return written
 
 
-def _merged_rows(table: HudiTable, partitions: Sequence[str]) -> DataFrame:
+def _merged_rows(table: HudiTable, storage: Storage, routes: Routes) -> DataFrame:
     """The table's rows as a Hudi reader sees them (base files and logs merged), one Spark task for each slice."""
     spark = table.jvm.spark.newSession()
     for key, value in _ONE_TASK_PER_SLICE.items():
         spark.conf.set(key, value)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH_ROWS))
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_rows_of_batch(storage, routes)))
     by_metadata = str("files" in table.metadata_partitions).lower()
     frame = spark.read.format("hudi").option("hoodie.metadata.enable", by_metadata).load(table.base_path)
-    return frame.where(col(PARTITION_PATH).isin(list(partitions)))
+    return frame.where(col(PARTITION_PATH).isin(sorted(routes.old)))
+
+
+def _with_models(sources: Sequence[Source]) -> Iterator[Source]:
+    """The slices with logs. One of logs alone gets the newest base file of the others as its model, if there is any."""
+    models = [name for source in sources if (name := source.base_file or source.model)]
+    newest = max(models, key=lambda name: name.rsplit("_", 1)[-1], default=None)
+    for source in sources:
+        if not source.base_file:
+            yield replace(source, model=source.model or newest)
+
+
+def _rows_of_batch(storage: Storage, routes: Routes) -> int:
+    """Of the rows on their way from the JVM to Python, by the widest rows of some models; few if nothing is known."""
+    known = []
+    for name in list(dict.fromkeys(source.model for source in routes.sources.values() if source.model))[:_LOOKED_AT]:
+        with storage.read_parquet(name) as reader:
+            if reader.metadata.num_row_groups:
+                known.append(batches.bytes_per_row(reader))
+    return batches.rows_for(max(known)) if known else _ROWS_OF_UNKNOWN_WIDTH
 
 
 @contextmanager
@@ -185,7 +208,10 @@ def _latest_layout(table: HudiTable, codec: str | None) -> Layout:
         path = f"{folder}/schema.parquet"
         avro = jvm.hudi.common.table.TableSchemaResolver(table.meta).getTableSchema(True)
         converters = jvm.java.org.apache.parquet.avro.HoodieAvroParquetSchemaConverter
-        message = converters.getAvroSchemaConverter(jvm.hadoop_conf).convert(avro)
+        # Lists of three levels, which Arrow writes anyway: in the old ones of two, no element can be null.
+        conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
+        conf.setBoolean("parquet.avro.write-old-list-structure", False)
+        message = converters.getAvroSchemaConverter(conf).convert(avro)
         target = jvm.java.org.apache.hadoop.fs.Path(f"file:{path}")
         writer = jvm.java.org.apache.parquet.hadoop.ParquetFileWriter(jvm.hadoop_conf, message, target)
         writer.start()

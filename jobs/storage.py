@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import fs
 
-from jobs import s3
+from jobs import batches, s3
 from jobs.contract import Problem
 from jobs.errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    import pyarrow.parquet as pq
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 
@@ -37,12 +38,8 @@ class Storage:
         return self.bucket.filesystem() if self.bucket else fs.LocalFileSystem()
 
     def read_parquet(self, path: str) -> pq.ParquetFile:
-        """The Parquet file at `path`, which is absolute, as Hudi gives it. To be closed by the caller.
-
-        From S3 whole row groups are fetched at once: page by page each would cost a round trip.
-        """
-        remote = self.bucket is not None
-        return pq.ParquetFile(_plain(path), filesystem=self.filesystem, pre_buffer=remote)
+        """The Parquet file at `path`, which is absolute, as Hudi gives it. To be closed by the caller."""
+        return batches.opened(_plain(path), self.filesystem, is_remote=self.bucket is not None)
 
     def size(self, paths: Iterable[str]) -> int:
         """Bytes of the files at these absolute paths together; those that are gone count nothing."""

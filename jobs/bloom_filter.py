@@ -1,0 +1,212 @@
+"""Hudi's Bloom filter of record keys, bit for bit, over whole Arrow columns, with no JVM.
+
+Mirrors `SimpleBloomFilter` and `HoodieDynamicBoundedBloomFilter` of Hudi 1.2.0, which are Hadoop's filters: big-endian
+integers and bits with the lowest first, in Base64. A key sets as many bits as there are hashes; each hash is MurmurHash
+2.0 of the key seeded with the hash before, which is why the keys, not the hashes, are worked on side by side.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Codes = NDArray[np.uint32]
+    Bits = NDArray[np.uint8]
+
+SIMPLE, DYNAMIC = "SIMPLE", "DYNAMIC_V0"
+
+_VERSION, _MURMUR = -1, 1
+_HEADER = struct.Struct(">iibi")  # version, hashes, kind of hash, bits: `InternalFilter.write`
+_ROWS = struct.Struct(">iii")  # keys per row, keys in the last row, rows: `InternalDynamicBloomFilter.write`
+_M = np.uint32(0x5BD1E995)
+_BLOCK_KEYS = 8192  # at a time: what they need stays in the processor's cache
+_BYTE_PER_BIT = 1 << 23  # filters up to so many bits are filled a byte for each bit, which is ten times as fast
+# hoodie.index.bloom.num_entries, hoodie.index.bloom.fpp, hoodie.bloom.index.filter.dynamic.max.entries
+_DEFAULT_KEYS, _DEFAULT_ERROR_RATE, _DEFAULT_MOST_KEYS = 60_000, 1e-9, 100_000
+
+
+class UnknownFilterError(ValueError):
+    """A serialised filter that is not one of Hudi 1.2.0's."""
+
+
+@dataclass(frozen=True)
+class FilterKind:
+    """What a filter is like, whatever its keys.
+
+    `bits` and `hashes` are those of one row. A `DYNAMIC_V0` filter begins another row after `keys_per_row` keys, until
+    it has `most_rows`; a `SIMPLE` one has one row (and both are 1).
+    """
+
+    code: str
+    bits: int
+    hashes: int
+    keys_per_row: int = 1
+    most_rows: int = 1
+
+    @classmethod
+    def default(cls) -> FilterKind:
+        """What a writer of Hudi 1.2.0 uses unless told otherwise (`HoodieStorageConfig`, `BloomFilterUtils`)."""
+        bits = math.ceil(_DEFAULT_KEYS * (-math.log(_DEFAULT_ERROR_RATE) / (math.log(2) * math.log(2))))
+        hashes = math.ceil(math.log(2) * bits / _DEFAULT_KEYS)
+        return cls(DYNAMIC, bits, hashes, _DEFAULT_KEYS, _rows_for(_DEFAULT_KEYS))
+
+    @classmethod
+    def of(cls, serialized: bytes, code: str = SIMPLE) -> FilterKind:
+        """The kind of a filter as it stands in a footer. Raises `UnknownFilterError`.
+
+        How many rows a filter may have at most is not part of it. So that is taken to be as many as it has, or as
+        Hudi's default allows if these are more.
+        """
+        try:
+            data = base64.b64decode(serialized)
+            version, hashes, kind, bits = _HEADER.unpack_from(data)
+            if (version, kind) != (_VERSION, _MURMUR) or bits < 1 or hashes < 1:
+                raise UnknownFilterError(f"version {version}, kind of hash {kind}, {hashes} hashes, {bits} bits")
+            if code.upper() == SIMPLE:
+                return cls(SIMPLE, bits, hashes)
+            if code.upper() == DYNAMIC:
+                keys_per_row, _, rows = _ROWS.unpack_from(data, _HEADER.size)
+                return cls(DYNAMIC, bits, hashes, keys_per_row, max(rows, _rows_for(keys_per_row)))
+        except (ValueError, struct.error) as error:
+            raise UnknownFilterError(f"a filter of type {code} that cannot be read: {error}") from error
+        raise UnknownFilterError(f"a filter of type {code}")
+
+
+def _rows_for(keys_per_row: int) -> int:
+    return max(1, -(-_DEFAULT_MOST_KEYS // max(1, keys_per_row)))
+
+
+class BloomFilter:
+    """A filter that is being filled; keys are added in the order of the file's rows."""
+
+    def __init__(self, kind: FilterKind) -> None:
+        self._kind = kind
+        self._rows = [self._empty_row()]
+        self._in_row = 0
+        self._beyond = 0
+
+    def add(self, keys: pa.Array) -> None:
+        """Adds strings of any Arrow layout but dictionaries. Empty ones are passed over: Hudi cannot look them up."""
+        if self._kind.code == SIMPLE:
+            self._set(0, keys)
+            return
+        at = 0
+        while at < len(keys):
+            if self._in_row >= self._kind.keys_per_row:
+                if len(self._rows) >= self._kind.most_rows:
+                    self._add_beyond(keys.slice(at))
+                    return
+                self._rows.append(self._empty_row())
+                self._in_row = 0
+            some = keys.slice(at, self._kind.keys_per_row - self._in_row)
+            self._set(len(self._rows) - 1, some)
+            self._in_row += len(some)
+            at += len(some)
+
+    def serialized(self) -> bytes:
+        """As in a footer: `BloomFilter.serializeToString`."""
+        kind = self._kind
+        header = _HEADER.pack(_VERSION, kind.hashes, _MURMUR, kind.bits)
+        rows = b"".join(header + self._packed(row).tobytes() for row in self._rows)
+        if kind.code == DYNAMIC:
+            rows = header + _ROWS.pack(kind.keys_per_row, self._in_row, len(self._rows)) + rows
+        return base64.b64encode(rows)
+
+    def _empty_row(self) -> Bits:
+        bits = self._kind.bits
+        return np.zeros(bits if bits <= _BYTE_PER_BIT else (bits + 7) // 8, np.uint8)
+
+    def _packed(self, row: Bits) -> Bits:
+        return np.packbits(row, bitorder="little") if self._kind.bits <= _BYTE_PER_BIT else row
+
+    def _add_beyond(self, keys: pa.Array) -> None:
+        """All rows are full: keys go to the rows in turn, and the first one twice (`getActiveStandardBF`)."""
+        numbers = np.arange(self._beyond, self._beyond + len(keys))
+        turns = np.maximum(numbers - 1, 0) % len(self._rows)
+        for row in range(len(self._rows)):
+            self._set(row, keys.filter(pa.array(turns == row)))
+        self._beyond += len(keys)
+        self._in_row += len(keys)
+
+    def _set(self, row: int, keys: pa.Array) -> None:
+        for first in range(0, len(keys), _BLOCK_KEYS):
+            block = _block(keys.slice(first, _BLOCK_KEYS))
+            code = np.zeros(len(block.lengths), np.uint32)
+            for _ in range(self._kind.hashes):
+                code = block.hashed(code)
+                places = np.abs(code.view(np.int32)).view(np.uint32)  # right for the lowest integer as well
+                places -= (places // np.uint32(self._kind.bits)) * np.uint32(self._kind.bits)
+                if self._kind.bits <= _BYTE_PER_BIT:
+                    self._rows[row][places.astype(np.int64)] = 1
+                else:
+                    bits = np.left_shift(np.uint8(1), (places & np.uint32(7)).astype(np.uint8))
+                    np.bitwise_or.at(self._rows[row], places >> np.uint32(3), bits)
+
+
+class _Block(NamedTuple):
+    """Keys as MurmurHash takes them: four bytes at a time, and what is left. The longest keys come first."""
+
+    lengths: Codes
+    words: list[Codes]  # the i-th words, of those keys that have so many
+    rest: Codes
+    last_factor: Codes  # of what is left; 1 where nothing is
+
+    def hashed(self, seed: Codes) -> Codes:
+        """`MurmurHash.hash(key, seed)` of each key, where `Hash` is Hudi's: the bytes that are left are signed."""
+        code: Codes = seed ^ self.lengths
+        for word in self.words:
+            some = code[: len(word)]
+            some *= _M
+            some ^= word
+        code ^= self.rest
+        code *= self.last_factor
+        code ^= code >> np.uint32(13)
+        code *= _M
+        code ^= code >> np.uint32(15)
+        return code
+
+
+def _block(keys: pa.Array) -> _Block:
+    data, offsets = _bytes_of(keys)
+    lengths = np.diff(offsets)
+    order = np.argsort(-(lengths >> 2), kind="stable")
+    order = order[lengths[order] > 0]
+    starts, lengths = offsets[:-1][order], lengths[order]
+    # Every four bytes that follow each other, wherever they begin.
+    at = np.ndarray((len(data) - 3,), np.dtype("<u4"), data, 0, (1,))
+    counts = lengths >> 2
+    words = []
+    for place in range(int(counts.max(initial=0))):
+        word = at[starts[: np.searchsorted(-counts, -place, "left")] + 4 * place]
+        word *= _M
+        word ^= word >> np.uint32(24)
+        word *= _M
+        words.append(word)
+    left = lengths & 3
+    signed = data.view(np.int8)
+    ends = starts + lengths
+    rest = np.zeros(len(order), np.int32)
+    for behind in (1, 2, 3):
+        rows = np.flatnonzero(left >= behind)
+        rest[rows] ^= signed[ends[rows] - behind].astype(np.int32) << np.int32(8 * (behind - 1))
+    factor = np.where(left > 0, _M, np.uint32(1))
+    return _Block(lengths.astype(np.uint32), words, rest.view(np.uint32), factor)
+
+
+def _bytes_of(keys: pa.Array) -> tuple[Bits, NDArray[np.int64]]:
+    """The keys' UTF-8, with three more bytes at the end, and the places where keys begin and end."""
+    if not pa.types.is_large_string(keys.type):
+        keys = keys.cast(pa.large_string())
+    _, offsets_buffer, data_buffer = keys.buffers()
+    offsets = np.frombuffer(offsets_buffer, np.int64)[keys.offset : keys.offset + len(keys) + 1]
+    data = np.frombuffer(data_buffer or b"", np.uint8)[offsets[0] : offsets[-1]]
+    return np.append(data, np.zeros(4, np.uint8)), offsets - offsets[0]

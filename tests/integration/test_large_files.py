@@ -1,0 +1,118 @@
+"""A base file of 1 GiB is split in less than 512 MiB of memory. Takes about half a minute and 2 GiB of disk."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.bucket_hash import bucket_ids
+from jobs.session import MEMORY_OF_TASKS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MIB = 1024 * 1024
+ROOT = Path(__file__).parents[2]
+
+# In a process of its own, as a Spark task runs: the peak of this one would be that of all tests before.
+SPLIT = """
+import re, sys
+from pathlib import Path
+from jobs.rewrite import Rewrite, Source, rewrite_base_file
+from jobs.storage import Storage
+
+base, file_name, factor = sys.argv[1], sys.argv[2], int(sys.argv[3])
+work = Rewrite(Storage(base), "20260101000000000", ("id",))
+source = Source("p", file_name[:38], 1, 4 * factor, tuple(range(1, 4 * factor, 4)), f"{base}/p/{file_name}")
+written = rewrite_base_file(work, source, "0-0-0")
+peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text()).group(1)
+print(peak, sum(item.rows for item in written))
+"""
+
+
+def keys_of_bucket(bucket: int, num_buckets: int, count: int) -> list[str]:
+    keys = pa.array([f"k{number:09d}" for number in range(count * num_buckets * 11 // 10)])
+    found = keys.filter(pa.array(bucket_ids(keys, ("id",), num_buckets) == bucket))
+    return found.slice(0, count).to_pylist()
+
+
+def row_groups(file_name: str) -> Iterator[pa.Table]:
+    """Row groups of about 120 MiB, as Hudi's default is, the last two of wide rows; 100 rows in a page at the least."""
+    random = np.random.default_rng(7)
+    shape = [(40_000, 3000)] * 7 + [(1200, 100 * 1024)] * 2
+    keys = keys_of_bucket(1, 4, sum(rows for rows, _ in shape))
+    noise = pa.py_buffer(random.bytes(max(rows * width for rows, width in shape)))
+    for rows, width in shape:
+        some, keys = keys[:rows], keys[rows:]
+        offsets = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
+        payload = pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), noise])
+        yield pa.table(
+            {
+                "_hoodie_commit_time": pa.array(["20250101000000000"] * rows),
+                "_hoodie_commit_seqno": pa.array([f"0_0_{number}" for number in range(rows)]),
+                "_hoodie_record_key": pa.array(some),
+                "_hoodie_partition_path": pa.array(["p"] * rows),
+                "_hoodie_file_name": pa.array([file_name] * rows),
+                "id": pa.array(some),
+                "repeated": pa.array(["x" * 300] * rows),
+                "payload": payload,
+            }
+        )
+
+
+@pytest.fixture(scope="module")
+def base_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = (
+        tmp_path_factory.mktemp("large")
+        / "p"
+        / "00000001-aaaa-4aaa-8aaa-aaaaaaaaaaaa-0_0-0-0_20250101000000000.parquet"
+    )
+    path.parent.mkdir()
+    writer = None
+    for table in row_groups(path.name):
+        writer = writer or pq.ParquetWriter(path, table.schema, compression="snappy", write_batch_size=100)
+        writer.write_table(table, row_group_size=table.num_rows)
+    assert writer
+    writer.close()
+    assert path.stat().st_size > 1000 * MIB
+    yield path
+    path.unlink()
+
+
+@pytest.mark.parametrize("factor", [2, 8])
+def test_a_large_file_is_split_in_little_memory_into_row_groups_of_a_sensible_size(
+    base_file: Path, factor: int
+) -> None:
+    base = base_file.parents[1]
+    before = pq.read_metadata(base_file)
+
+    ran = subprocess.run(
+        [sys.executable, "-c", SPLIT, str(base), base_file.name, str(factor)],
+        cwd=ROOT, env={**os.environ, **MEMORY_OF_TASKS}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert ran.returncode == 0, ran.stderr
+    peak_kib, rows = (int(number) for number in ran.stdout.split())
+    written = [path for path in base.glob("p/*.parquet") if path != base_file]
+    groups = [group for path in written for group in row_group_bytes(path)]
+    print(f"k={factor}: peak {peak_kib / 1024:.0f} MiB, row groups (MiB) {sorted(round(g / MIB) for g in groups)}")
+    for path in written:
+        path.unlink()
+    assert rows == before.num_rows
+    assert len(written) == factor
+    assert peak_kib < 512 * 1024
+    # Each file ends with a row group of what was left.
+    assert sum(groups) / len(groups) > 16 * MIB
+
+
+def row_group_bytes(path: Path) -> list[int]:
+    metadata = pq.read_metadata(path)
+    return [metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)]

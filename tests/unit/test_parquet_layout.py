@@ -1,0 +1,99 @@
+"""What of a base file's layout is kept, and what is refused because it cannot be."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs
+
+from jobs import batches, parquet_layout
+from jobs.errors import RefusedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def written(schema: pa.Schema, **options: object) -> pq.ParquetFile:
+    buffer = io.BytesIO()
+    pq.write_table(schema.empty_table(), buffer, store_schema=False, **options)
+    return pq.ParquetFile(buffer)
+
+
+def struct(*fields: pa.Field) -> pa.DataType:
+    return pa.struct(list(fields))
+
+
+def with_id(name: str, kind: pa.DataType, number: int) -> pa.Field:
+    return pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
+
+
+SCHEMAS = {
+    "lists": pa.schema([("a", pa.list_(pa.list_(struct(pa.field("list", pa.list_(pa.int8()), nullable=False)))))]),
+    "maps": pa.schema([("m", pa.map_(pa.string(), pa.map_(pa.string(), pa.decimal128(38, 7))))]),
+    "times": pa.schema([("ms", pa.timestamp("ms", "UTC")), ("us", pa.timestamp("us")), ("t", pa.time64("us"))]),
+    "ids": pa.schema([with_id("s", struct(with_id("x", pa.int32(), 7), with_id("y", pa.string(), 9)), 3)]),
+}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_what_arrow_can_write_again_is_accepted(name: str) -> None:
+    reader = written(SCHEMAS[name])
+    parquet_layout.require_reproducible(parquet_layout.of_file(reader), reader.schema, name)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (pa.field("x", pa.int32()), pa.field("x", pa.int64())),
+        (pa.field("x", pa.int32()), pa.field("x", pa.int32(), nullable=False)),
+        (pa.field("x", pa.string()), pa.field("x", pa.binary())),
+        (pa.field("x", pa.timestamp("us", "UTC")), pa.field("x", pa.timestamp("us"))),
+        (pa.field("x", pa.timestamp("us", "UTC")), pa.field("x", pa.timestamp("ms", "UTC"))),
+        (pa.field("x", pa.decimal128(10, 2)), pa.field("x", pa.decimal128(10, 3))),
+        (with_id("x", pa.int32(), 1), with_id("x", pa.int32(), 2)),
+        # The same number of levels, but another one of them is optional.
+        (
+            pa.field("x", struct(pa.field("y", struct(pa.field("z", pa.int32())), nullable=False))),
+            pa.field("x", struct(pa.field("y", struct(pa.field("z", pa.int32())))), nullable=False),
+        ),
+        # A name that wrappers of lists have as well.
+        (pa.field("x", struct(pa.field("list", pa.int32()))), pa.field("x", struct(pa.field("array", pa.int32())))),
+    ],
+)
+def test_a_schema_that_would_differ_is_refused(before: pa.Field, after: pa.Field) -> None:
+    reader = written(pa.schema([before]))
+    other = replace(parquet_layout.of_file(reader), schema=pa.schema([after]))
+    with pytest.raises(RefusedError) as refused:
+        parquet_layout.require_reproducible(other, reader.schema, "file")
+    assert refused.value.problem().type == "schema-not-reproducible"
+
+
+def test_int96_is_refused() -> None:
+    reader = written(pa.schema([("at", pa.timestamp("ns"))]), use_deprecated_int96_timestamps=True)
+    with pytest.raises(RefusedError, match="INT96"):
+        parquet_layout.require_reproducible(parquet_layout.of_file(reader), reader.schema, "file")
+
+
+def test_row_groups_are_as_large_as_the_inputs(tmp_path: Path) -> None:
+    table = pa.table({"x": list(range(10_000))})
+    for rows, expected in [(10_000, None), (3000, 3000)]:
+        pq.write_table(table, tmp_path / "file.parquet", row_group_size=rows)
+        with pq.ParquetFile(tmp_path / "file.parquet") as reader:
+            assert parquet_layout.of_file(reader).row_group_rows == expected
+
+
+@pytest.mark.parametrize("use_dictionary", [True, False])
+def test_batches_of_wide_rows_have_few_of_them_also_if_a_dictionary_hides_it(
+    tmp_path: Path, use_dictionary: bool
+) -> None:
+    table = pa.table({"x": ["w" * 200_000] * 1000 + ["n"] * 100})
+    pq.write_table(table, tmp_path / "file.parquet", use_dictionary=use_dictionary, compression="zstd")
+    with batches.opened(str(tmp_path / "file.parquet"), fs.LocalFileSystem()) as reader:
+        read = list(batches.of_file(reader))
+    assert pa.Table.from_batches(read).equals(table)
+    assert max(batch.nbytes for batch in read) < 2 * batches.BATCH_BYTES
