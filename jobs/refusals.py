@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from jobs.hudi.table import FileSlice, HudiTable
     from jobs.storage import Storage
 
-_BUCKET_FILE_ID = re.compile(r"^\d{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-\d+$")
-_NBCC_FILE_ID = re.compile(r"^\d{8}-0000-0000-0000-000000000000-\d+$")
+# Hudi's bulk insert with its row writer leaves out the `-0` at the end (`BucketBulkInsertDataInternalWriterHelper`).
+_BUCKET_FILE_ID = re.compile(r"^\d{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(-\d+)?$")
+_NBCC_FILE_ID = re.compile(r"^\d{8}-0000-0000-0000-000000000000(-\d+)?$")
 # Partitions of the metadata table that say in which file a key is; replacing files by our own hand would belie them.
 _KEY_TO_FILE = ("record_index", "secondary_index", "expr_index", "bloom_filters")
 

@@ -9,7 +9,7 @@ _BASE = re.compile(r"(?P<file_id>[^_.]+)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)
 _LOG = re.compile(
     r"\.(?P<file_id>[^._]+)_(?P<instant>[^.]*)\.log\.(?P<version>\d+)(_(?P<token>\d+-\d+-\d+)(?P<cdc>\.cdc)?)?"
 )
-_BUCKET = re.compile(r"(?P<bucket>[0-9]{8})(?P<tail>(-[0-9a-f]{4}){3}-[0-9a-f]{12})-[0-9]+")
+_BUCKET = re.compile(r"(?P<bucket>[0-9]{8})(?P<tail>(-[0-9a-f]{4}){3}-[0-9a-f]{12})(-[0-9]+)?")
 _FIXED_TAIL = "-0000-0000-0000-000000000000"
 
 
