@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -87,7 +87,9 @@ def rewrite_base_file(
         layout = parquet_layout.of_file(reader, work.codec)
         parquet_layout.require_reproducible(layout, reader.schema, path.rpartition("/")[2])
         with Children(work, source, layout, token) as children:
-            for batch in reader.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
+            # Each row has a new file name anyway, and the old ones would be the widest column.
+            columns = [name for name in layout.schema.names if name != FILE_NAME]
+            for batch in reader.iter_batches(batch_size=BATCH_ROWS, columns=columns, use_threads=False):
                 children.add(batch)
             if progress:
                 progress(work.storage.size([path]))
@@ -202,22 +204,23 @@ class BaseFile:
     def __init__(self, work: Rewrite, source: Source, layout: Layout, bucket: int, token: str) -> None:
         self._work = work
         self._source = source
-        self._layout = layout
+        self._layout = replace(layout, schema=_with_one_file_name(layout.schema))
         self._buffer_bytes = BUFFER_BYTES // len(source.children)
         # Hudi's own shape of a bucket's file id: eight digits, then the rest of a random UUID (BucketIdentifier).
         self.file_id = f"{bucket:08d}{str(uuid.uuid4())[8:]}-0"
         self.file_name = f"{self.file_id}_{token}_{work.instant}.parquet"
         _create_marker(work, source.partition, self.file_name)
         self._output = work.storage.create(source.partition, self.file_name)
-        self._writer = layout.writer(self._output.stream)
+        self._writer = self._layout.writer(self._output.stream)
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         self._rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        index = batch.schema.get_field_index(FILE_NAME)
-        names = pa.repeat(pa.scalar(self.file_name, batch.schema.field(index).type), batch.num_rows)
-        batch = batch.set_column(index, batch.schema.field(index), names)
+        schema = self._layout.schema
+        names = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows), [self.file_name])
+        columns = [names if name == FILE_NAME else batch.column(name) for name in schema.names]
+        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
         self._waiting.append(batch)
         self._waiting_bytes += batch.nbytes
         self._rows += batch.num_rows
@@ -241,11 +244,17 @@ class BaseFile:
     def _flush(self) -> None:
         if not self._waiting:
             return
-        table = pa.Table.from_batches(self._waiting).replace_schema_metadata(self._layout.schema.metadata)
+        table = pa.Table.from_batches(self._waiting)
         self._waiting, self._waiting_bytes = [], 0
         if self._work.sort_by:
             table = table.take(sort_indices(table, self._work.sort_by, self._work.curve))
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+
+def _with_one_file_name(schema: pa.Schema) -> pa.Schema:
+    """The file name once and a small number for each row, instead of its 75 bytes; in Parquet it is all the same."""
+    index = schema.get_field_index(FILE_NAME)
+    return schema.set(index, schema.field(index).with_type(pa.dictionary(pa.int8(), pa.string())))
 
 
 def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
