@@ -68,5 +68,6 @@ def _note(result: dict[str, Any]) -> str:
     table = result["table"]
     return (
         f"{table['rows'] / 1e6:g} million rows, {table['columns']} columns, {table['partitions']} partitions, "
-        f"{result['input_bytes'] / 1e6:.0f} MB of {table['codec']} Parquet, {result['cores']} cores, one run"
+        f"{result['input_bytes'] / 1e6:.0f} MB of {table['codec']} Parquet, "
+        f"{result['cores']} cores under load {result['load']:g}, one run"
     )

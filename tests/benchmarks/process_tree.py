@@ -70,12 +70,18 @@ def tree(root: int | None = None) -> list[int]:
 
 
 def _cpu_seconds() -> dict[str, float]:
-    """Of the whole tree by role. A process that has ended counts in its parent's sum of reaped children."""
+    """Of the whole tree by role.
+
+    A process that has ended counts in its parent's sum of reaped children, so those of the JVM are workers.
+    """
     found: dict[str, float] = {}
     for pid in tree():
         if stat := _stat(pid):
-            seconds = sum(int(ticks) for ticks in stat[11:15]) / _TICKS
-            found[_role(pid)] = found.get(_role(pid), 0.0) + seconds
+            role = _role(pid)
+            own, reaped = (sum(int(ticks) for ticks in part) / _TICKS for part in (stat[11:13], stat[13:15]))
+            found[role] = found.get(role, 0.0) + own
+            reaped_role = "worker" if role == "jvm" else role
+            found[reaped_role] = found.get(reaped_role, 0.0) + reaped
     return found
 
 
