@@ -31,12 +31,12 @@ def opened(path: str, filesystem: fs.FileSystem, *, is_remote: bool = False) -> 
     return pq.ParquetFile(path, filesystem=filesystem, metadata=metadata, buffer_size=buffer, pre_buffer=False)
 
 
-def of_file(reader: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
-    """All rows, in batches of at most `BATCH_ROWS` and about `BATCH_BYTES`."""
+def of_file(reader: pq.ParquetFile, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """All rows, in batches of at most `BATCH_ROWS` and about `BATCH_BYTES`; of all columns or of these."""
     for number in range(reader.num_row_groups):
         if reader.metadata.row_group(number).num_rows:
             rows = rows_for(bytes_per_row(reader, number))
-            yield from reader.iter_batches(batch_size=rows, row_groups=[number], use_threads=False)
+            yield from reader.iter_batches(batch_size=rows, row_groups=[number], columns=columns, use_threads=False)
 
 
 def rows_for(bytes_of_row: float) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -98,7 +98,9 @@ def rewrite_base_file(
         layout = parquet_layout.of_file(reader, work.codec)
         parquet_layout.require_reproducible(layout, reader.schema, path.rpartition("/")[2])
         with Children(work, source, layout, token) as children:
-            for batch in batches.of_file(reader):
+            # Each row has a new file name anyway, and the old ones would be the widest column.
+            columns = [name for name in layout.schema.names if name != FILE_NAME]
+            for batch in batches.of_file(reader, columns):
                 children.add(batch)
             if progress:
                 progress(work.storage.size([path]))
@@ -239,7 +241,7 @@ class BaseFile:
     def __init__(self, work: Rewrite, source: Source, layout: Layout, bucket: int, token: str) -> None:
         self._work = work
         self._source = source
-        self._layout = layout
+        self._layout = replace(layout, schema=_with_one_file_name(layout.schema))
         # Hudi's own shape of a bucket's file id: eight digits, then the rest of a random UUID (BucketIdentifier).
         self.file_id = f"{bucket:08d}{str(uuid.uuid4())[8:]}-0"
         self.file_name = f"{self.file_id}_{token}_{work.instant}.parquet"
@@ -259,9 +261,10 @@ class BaseFile:
     def add(self, batch: pa.RecordBatch) -> None:
         if self._keys:
             self._keys.add(batch.column(batch.schema.get_field_index(RECORD_KEY)))
-        index = batch.schema.get_field_index(FILE_NAME)
-        names = pa.repeat(pa.scalar(self.file_name, batch.schema.field(index).type), batch.num_rows)
-        batch = batch.set_column(index, batch.schema.field(index), names)
+        schema = self._layout.schema
+        names = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows), [self.file_name])
+        columns = [names if name == FILE_NAME else batch.column(name) for name in schema.names]
+        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
         self._waiting.append(batch)
         self.waiting_bytes += batch.nbytes
         self._waiting_rows += batch.num_rows
@@ -288,7 +291,7 @@ class BaseFile:
         """Writes the rows that wait as one row group."""
         if not self._waiting:
             return
-        table = pa.Table.from_batches(self._waiting).replace_schema_metadata(self._layout.schema.metadata)
+        table = pa.Table.from_batches(self._waiting)
         self._rows += self._waiting_rows
         self._waiting, self.waiting_bytes, self._waiting_rows = [], 0, 0
         if self._work.sort_by:
@@ -301,6 +304,12 @@ class BaseFile:
             output = self._work.storage.create(self._source.partition, self.file_name)
             self._open = output, self._layout.writer(output.stream, widest_value)
         return self._open
+
+
+def _with_one_file_name(schema: pa.Schema) -> pa.Schema:
+    """The file name once and a small number for each row, instead of its 75 bytes; in Parquet it is all the same."""
+    index = schema.get_field_index(FILE_NAME)
+    return schema.set(index, schema.field(index).with_type(pa.dictionary(pa.int8(), pa.string())))
 
 
 def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -201,3 +201,23 @@ def _latest_buckets(spark: SparkSession, base: Path) -> dict[str, int]:
     for partition, name in rows:
         found[partition] = max(found.get(partition, 0), int(name[:8]) + 1)
     return found
+
+
+def test_a_table_from_bulk_insert_by_the_row_writer_is_expanded_and_written_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.writer_options(base, table_type="COPY_ON_WRITE")
+    bulk = {**options, "hoodie.datasource.write.operation": "bulk_insert"}
+    tables.upsert(tables.rows(spark, 0, 600), base, bulk)
+    # Its file ids lack the `-0` that all others have.
+    assert all(path.name[36] == "_" for path in base.glob("*/*.parquet"))
+    before = tables.snapshot(spark, base)
+
+    run_job(spark, base, "bucket_expansion", {"num_buckets": 8})
+
+    assert tables.snapshot(spark, base) == before
+    assert tables.misplaced(spark, base, 8) == 0
+    tables.upsert(tables.rows(spark, 0, 700, ts=1), base, options)
+    assert run_job(spark, base, "audit").details["clean"]
+    assert len(tables.snapshot(spark, base)) == 700

@@ -46,7 +46,8 @@ def test_change_data_and_other_files_are_no_logs(name: str) -> None:
         ("00000010-0000-0000-0000-000000000000-0", 10),
         ("48213377-0aaa-4bbb-8ccc-000000000001-0", 48213377),
         ("4a671051-5158-47c1-8ae5-c3bb11c6f6d0-0", None),
-        ("00000003-7b54-4480-a1cc-9ab6421b14fc", 3),  # as bulk_insert of Spark rows names it
+        ("00000003-7b54-4480-a1cc-9ab6421b14fc", 3),  # Hudi's bulk insert with its row writer
+        ("00000003-7b54-4480-a1cc-9ab6421b14fc-", None),
         ("files-0000-0", None),
         ("٠٠٠٠٠٠٠٣-7b54-4480-a1cc-9ab6421b14fc-0", None),
     ],

@@ -1,0 +1,129 @@
+"""The table that is measured: trips, written by Hudi's own bulk insert, and how to tell that it kept its rows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from tests.integration.tables import writer_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+FILE_NAME = "_hoodie_file_name"
+_ALWAYS = ("id", "ts", "dt")
+
+# As in a table of trips: keys, a few low-cardinality names, measurements, some nulls. `id` is the row's number.
+_RECIPES = {
+    "rider": "concat('rider-', pmod(xxhash64(id, 1), 200000))",
+    "driver": "concat('driver-', pmod(xxhash64(id, 2), 20000))",
+    "city": "concat('city-', pmod(xxhash64(id, 3), 120))",
+    "status": "case pmod(xxhash64(id, 4), 3) when 0 then 'requested' when 1 then 'riding' else 'paid' end",
+    "fare": "round(pmod(xxhash64(id, 5), 9000) / 100 + 2.5, 2)",
+    "distance": "pmod(xxhash64(id, 6), 60000) / 1000D",
+    "begin_lat": "round(40 + pmod(xxhash64(id, 7), 1000000) / 1e6, 5)",
+    "begin_lon": "round(-74 + pmod(xxhash64(id, 8), 1000000) / 1e6, 5)",
+    "passengers": "cast(pmod(xxhash64(id, 9), 6) + 1 as int)",
+    "paid_at": "timestamp_micros(1767225600000000 + pmod(xxhash64(id, 10), 86400000) * 1000)",
+    "price": "cast(pmod(xxhash64(id, 11), 100000) / 100 as decimal(12,2))",
+    "note": "if(pmod(id, 5) = 0, concat('note ', hex(xxhash64(id, 12))), null)",
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How the table is made. `columns` counts the data columns, without Hudi's five meta columns."""
+
+    rows: int
+    columns: int
+    buckets: int
+    partitions: int
+    codec: str
+    column_stats: bool = False
+
+    @property
+    def name(self) -> str:
+        stats = "_stats" if self.column_stats else ""
+        return f"trips_{self.rows}x{self.columns}_{self.buckets}b_{self.partitions}p_{self.codec}{stats}"
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Rows, a sum over the hashes of all data columns of each row, and one over the meta columns.
+
+    Of the meta columns `_hoodie_file_name` is left out, as any rewrite changes it by nature.
+    """
+
+    rows: int
+    data: str
+    meta: str
+
+
+def table_options(base: Path, shape: Shape) -> dict[str, str]:
+    """Of a writer alone on the table: no lock, no table services, one metadata table with what the shape asks for."""
+    more = {
+        "hoodie.table.name": "trips",
+        "hoodie.parquet.compression.codec": shape.codec,
+        "hoodie.write.concurrency.mode": "single_writer",
+        "hoodie.metadata.index.column.stats.enable": str(shape.column_stats).lower(),
+        "hoodie.metadata.index.partition.stats.enable": "false",
+        "hoodie.bulkinsert.shuffle.parallelism": str(os.cpu_count() or 1),
+    }
+    return writer_options(base, table_type="COPY_ON_WRITE", num_buckets=shape.buckets) | more
+
+
+def make(spark: SparkSession, base: Path, shape: Shape) -> None:
+    """Writes the table by one bulk insert: one base file for each bucket of each partition."""
+    options = table_options(base, shape) | {"hoodie.datasource.write.operation": "bulk_insert"}
+    rows(spark, shape).write.format("hudi").options(**options).mode("overwrite").save(str(base))
+
+
+def rows(spark: SparkSession, shape: Shape) -> DataFrame:
+    names = list(_RECIPES)
+    count = max(shape.columns - len(_ALWAYS), 1)
+    extra = [(f"{names[i % len(names)]}{i // len(names) or ''}", _RECIPES[names[i % len(names)]]) for i in range(count)]
+    return spark.range(0, shape.rows, 1, os.cpu_count() or 1).select(
+        F.expr("concat('trip-', lpad(cast(id as string), 10, '0'))").alias("id"),
+        F.expr("1767225600000 + id * 7").alias("ts"),
+        F.expr(f"concat('2026-01-', lpad(cast(pmod(id, {shape.partitions}) + 1 as string), 2, '0'))").alias("dt"),
+        *(F.expr(expression).alias(name) for name, expression in extra),
+    )
+
+
+def fresh_copy(original: Path, target: Path) -> Path:
+    """A copy on disk, written through, so that none of its cost falls into what is measured next."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(original, target)
+    os.sync()
+    return target
+
+
+def fingerprint(spark: SparkSession, base: Path) -> Fingerprint:
+    """Of the rows as Spark reads them. Nulls count as well as where they stand."""
+    frame = spark.read.format("hudi").load(str(base))
+    meta = [name for name in frame.columns if name.startswith("_hoodie_") and name != FILE_NAME]
+    data = sorted(name for name in frame.columns if not name.startswith("_hoodie_"))
+    found = frame.agg(F.count("*"), _sum_of_hashes(data), _sum_of_hashes(meta)).collect()[0]
+    return Fingerprint(int(found[0]), str(found[1]), str(found[2]))
+
+
+def _sum_of_hashes(columns: list[str]) -> Column:
+    parts = [part for name in columns for part in (F.col(name), F.col(name).isNull())]
+    return F.sum(F.xxhash64(*parts).cast("decimal(38,0)"))
+
+
+def size_of_files(base: Path, *, of_instant: str = "") -> int:
+    """Bytes of the base files, of all or of one instant. Named by Hudi `<file id>_<token>_<instant>.parquet`."""
+    files = (path for path in base.glob("*/*.parquet") if not path.parts[-2].startswith("."))
+    return sum(path.stat().st_size for path in files if path.stem.endswith(of_instant))
+
+
+def latest_instant(base: Path) -> str:
+    """The instant of the newest base files."""
+    return max(path.stem.rsplit("_", 1)[-1] for path in base.glob("*/*.parquet"))

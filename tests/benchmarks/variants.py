@@ -1,0 +1,129 @@
+"""The ways to give a table more buckets that are compared, and the least that any rewrite costs."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jobs import parquet_layout
+from jobs.attempt import RUN
+from jobs.contract import BucketIndex, JobKind, Outcome, Plan, Table
+from jobs.hudi.jvm import Jvm
+from jobs.hudi.table import HudiTable
+from jobs.report import Silent
+from tests.benchmarks.trips import Shape, table_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+INDEX_FIELDS = ("id",)
+
+
+@dataclass
+class Steps(Silent):
+    """Notes when each step of a job began, so that one sees where its time went."""
+
+    began: list[tuple[str, float]] = field(default_factory=list)
+
+    def step(self, name: str, *, bytes_total: int = 0) -> None:
+        self.began.append((name, time.monotonic()))
+
+    def instant(self, instant: str) -> None:
+        pass
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds of each step, the last one until now."""
+        ends = [*(at for _, at in self.began[1:]), time.monotonic()]
+        return {name: round(end - at, 3) for (name, at), end in zip(self.began, ends, strict=True)}
+
+
+def ours(spark: SparkSession, base: Path, shape: Shape, factor: int, codec: str) -> dict[str, float]:
+    """Groundskeeper's bucket expansion, run as a worker runs it; returns the seconds of its steps."""
+    index = BucketIndex(shape.buckets, INDEX_FIELDS)
+    declared = Table(str(base), "trips", index, writers_hudi_version="1.2.0", writers_stopped=True)
+    # A codec that is asked for may be written at another level than the table's own.
+    params = {"factor": factor} | ({} if codec == shape.codec else {"codec": codec})
+    plan = Plan("benchmark", 1, JobKind.BUCKET_EXPANSION, declared, params)
+    steps = Steps()
+    steps.step("opening")
+    result = RUN[plan.kind](HudiTable(Jvm(spark), declared), plan, steps)
+    if result.outcome is not Outcome.SUCCEEDED:
+        raise RuntimeError(f"the expansion ended as {result.outcome}: {result.error}")
+    return steps.seconds()
+
+
+def hudi_rescale(spark: SparkSession, base: Path, shape: Shape, factor: int, codec: str) -> dict[str, float]:
+    """Hudi's own procedure (`PartitionBucketIndexManager` 1.2): reads all rows, shuffles and writes them."""
+    options = {**table_options(base, shape), "hoodie.parquet.compression.codec": codec}
+    given = ",".join(f"{key}={options[key]}" for key in sorted(options) if _matters_to_a_rewrite(key))
+    spark.sql(f"create table if not exists rescaled using hudi location '{base}'")
+    try:
+        done = spark.sql(
+            f"call partition_bucket_index_manager(table => 'rescaled', overwrite => '.*,{shape.buckets * factor}', "
+            f"rule => 'regex', bucket_number => {shape.buckets}, dry_run => false, options => '{given}')"
+        ).collect()
+    finally:
+        spark.sql("drop table rescaled")
+    if done[0][0] != "SUCCESS":
+        raise RuntimeError(f"Hudi's rescale ended as {done}")
+    return {}
+
+
+def overwrite(spark: SparkSession, base: Path, shape: Shape, factor: int, codec: str) -> dict[str, float]:
+    """A full rewrite by Spark, `insert_overwrite_table` with the new number of buckets in the writer's options."""
+    options = table_options(base, shape) | {
+        "hoodie.datasource.write.operation": "insert_overwrite_table",
+        "hoodie.bucket.index.num.buckets": str(shape.buckets * factor),
+        "hoodie.parquet.compression.codec": codec,
+    }
+    frame = spark.read.format("hudi").load(str(base))
+    data = frame.select(*(name for name in frame.columns if not name.startswith("_hoodie_")))
+    data.write.format("hudi").options(**options).mode("append").save(str(base))
+    return {}
+
+
+class Floor:
+    """Reads every base file with pyarrow and writes its rows to one new file, in `processes` warm processes.
+
+    The codec, its level and the columns that use a dictionary are those of our expansion. Nothing is routed, committed
+    or checked: no rewrite with pyarrow can cost less than about this.
+    """
+
+    def __init__(self, processes: int) -> None:
+        self._pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+        list(self._pool.map(_warm_up, range(processes)))
+
+    def run(self, base: Path, target: Path, codec: str | None) -> None:
+        """Copies the base files to `target`. `codec` is None for the table's own."""
+        target.mkdir(parents=True, exist_ok=True)
+        files = sorted(path for path in base.glob("*/*.parquet"))
+        targets = [target / f"{number}.parquet" for number in range(len(files))]
+        list(self._pool.map(_copy, files, targets, [codec] * len(files)))
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+
+def _matters_to_a_rewrite(option: str) -> bool:
+    """The procedure splits its options at commas and knows the table's own by itself."""
+    return option.startswith(("hoodie.metadata.", "hoodie.parquet.", "hoodie.clean.auto", "hoodie.bulkinsert."))
+
+
+def _warm_up(_: int) -> None:
+    pa.set_cpu_count(1)
+    time.sleep(1)  # so that every process of the pool gets one
+
+
+def _copy(source: Path, target: Path, codec: str | None) -> None:
+    with pq.ParquetFile(source) as reader:
+        layout = parquet_layout.of_file(reader, codec)
+        with layout.writer(target) as writer:
+            writer.write_table(reader.read(use_threads=False).replace_schema_metadata(layout.schema.metadata))
