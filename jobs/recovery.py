@@ -30,16 +30,21 @@ def settle_replacement(table: HudiTable, plan: Plan, report: Report) -> Result |
         return done
     if plan.dry_run:
         return None
-    pending = [item for item in plan.earlier_instants if table.state_of(item) is not None] + _orphans(table)
-    if pending or hashing_config.dangling(table):
+    unfinished = [item for item in plan.earlier_instants if not _has_completed(table, item)]
+    unfinished += [item for item in _orphans(table) if item not in unfinished]
+    if unfinished or hashing_config.dangling(table):
         report.step("cleaning up after an earlier attempt")
         with report.undoing(), lock.held(report.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
             table.reload()
-            for instant in pending:
-                # A writer may have rolled it back while we waited for the lock.
-                if table.state_of(instant) in {"REQUESTED", "INFLIGHT"}:
-                    logger.warning("rolling back %s, whose worker is dead", instant)
-                    client.rollback(instant)
+            # An attempt that has lost its lease without noticing may have committed while we waited for the lock.
+            if done := already_completed(table, plan):
+                return done
+            for instant in unfinished:
+                # Also one that is not on the timeline (any more): whoever rolled it back, it or we, may have died
+                # before the rollback was complete, and Hudi finishes it then.
+                logger.warning("rolling back %s, whose worker is dead", instant)
+                client.rollback(instant)
+                client.tidy_up(instant)
             for instant in hashing_config.dangling(table):
                 logger.warning("removing the hashing config of %s, which never completed", instant)
                 hashing_config.remove(table, instant)
@@ -67,10 +72,14 @@ def already_completed(table: HudiTable, plan: Plan) -> Result | None:
     Only the last one counts: an attempt that finished a writer's plan first may have died in its own.
     """
     for instant in plan.earlier_instants[-1:]:
-        state = table.state_of(instant)
-        if state == "COMPLETED" or (state is None and table.was_archived(instant)):
+        if _has_completed(table, instant):
             if not plan.dry_run:
                 with WriteClient(table, UNDER_OUR_LOCK) as client:
                     client.tidy_up(instant)
             return Result(Outcome.SUCCEEDED, instants=(instant,), details={"found_completed": instant})
     return None
+
+
+def _has_completed(table: HudiTable, instant: str) -> bool:
+    state = table.state_of(instant)
+    return state == "COMPLETED" or (state is None and table.was_archived(instant))

@@ -147,10 +147,12 @@ class Replacement:
         self._table.reload()
         with WriteClient(self._table, UNDER_OUR_LOCK) as client:
             with self._lock.held(self._report.checkpoint):
-                instant = client.start_replacement(self._terms.operation)
+                instant = client.new_instant()
+                # Before it exists: an instant that nobody knows when we die would block the table for long.
+                self._report.instant(instant)
+                client.start_replacement(instant, self._terms.operation)
             outcome = Replaced(instant)
             try:
-                self._report.instant(instant)
                 client.begin_replacement(instant)
                 self._round(outcome, "rewriting")
                 self._commit(client, outcome)

@@ -161,7 +161,7 @@ class WriteClient:
             return removed
 
     def tidy_up(self, instant: str) -> None:
-        """Removes the markers and the heartbeat of a completed instant whose worker died right after the commit."""
+        """Removes markers and heartbeat of an instant that was completed or rolled back by a worker that then died."""
         with translated("removing markers"):
             folder = self._jvm.hudi.storage.StoragePath(self._table.meta.getMarkerFolderPath(instant))
             storage = self._table.meta.getStorage()
@@ -172,6 +172,8 @@ class WriteClient:
     def forget_heartbeat(self, instant: str) -> None:
         """Removes the heartbeat of a dead attempt; Hudi would take it for alive for two more minutes."""
         with translated("removing a heartbeat"):
+            if not self._has_heartbeat(instant):
+                return
             self._jvm.hudi.client.heartbeat.HeartbeatUtils.deleteHeartbeatFile(
                 self._table.meta.getStorage(), self._table.meta.getBasePath().toString(), instant
             )
@@ -196,11 +198,20 @@ class WriteClient:
 
     # -- replacing file groups with a replacecommit
 
-    def start_replacement(self, operation: str) -> str:
-        """Starts a replacecommit of this `WriteOperationType` and returns its instant, still REQUESTED."""
+    def new_instant(self) -> str:
+        """An instant of now, later than any other; the lock must be held. Nothing is on the timeline yet."""
+        with translated("making an instant"):
+            return str(self._client.createNewInstantTime(False))
+
+    def start_replacement(self, instant: str, operation: str) -> None:
+        """Starts a replacecommit of this `WriteOperationType`: it is REQUESTED. The lock must still be held.
+
+        As `BaseHoodieWriteClient.startCommit`, which takes no instant that was made (and reported) before.
+        """
         with translated("starting the replacecommit"):
             self._operation = getattr(self._jvm.hudi.common.model.WriteOperationType, operation)
-            return str(self._client.startCommit(REPLACE, self._table.meta))
+            self._client.getHeartbeatClient().start(instant)
+            self._table.meta.getActiveTimeline().createRequestedCommitWithReplaceMetadata(instant, REPLACE)
 
     def begin_replacement(self, instant: str) -> None:
         """REQUESTED -> INFLIGHT: from now on files are written."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jobs.bucket_rules import BucketRules
+from jobs.errors import HudiError
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -47,22 +48,57 @@ def write(table: HudiTable, current: BucketRules, new: BucketRules, instant: str
     """Writes the config of `instant`, and the baseline before it when it is the table's first.
 
     Without the baseline every reader and writer would fail until the instant completes: the folder would be there
-    without a committed config in it. Call it with the table's lock held.
+    without a committed config in it. For the same reason nothing unfinished may ever lie in that folder: Hudi's own
+    `saveHashingConfig` makes a temporary file there first, and whoever lists the folder then, or after a kill, fails.
+    So a config is written beside it and moved. Call it with the table's lock held.
     """
     with translated("writing the hashing config"):
-        configs = _configs(table)
+        paths = table.jvm.hudi.storage.StoragePath
+        folder, unfinished = paths(table.meta.getHashingMetadataConfigPath()), _unfinished(table, instant)
         if not _has_configs(table):
-            configs.saveHashingConfig(table.meta, str(current), "regex", current.default, BASELINE)
-        configs.saveHashingConfig(table.meta, str(new), "regex", new.default, instant)
+            baseline = paths(unfinished, "baseline")
+            _create(table, paths(baseline, _file_name(BASELINE)), current, BASELINE)
+            _move(table, baseline, folder)
+        _create(table, paths(unfinished, _file_name(instant)), new, instant)
+        _move(table, paths(unfinished, _file_name(instant)), paths(folder, _file_name(instant)))
+        table.meta.getStorage().deleteDirectory(unfinished)
+
+
+def _create(table: HudiTable, path: Any, rules: BucketRules, instant: str) -> None:
+    """`PartitionBucketIndexHashingConfig` as JSON, as its `saveHashingConfig` writes it."""
+    configs = _configs(table)
+    config = configs(str(rules), rules.default, "regex", configs.CURRENT_VERSION, instant)
+    stream = table.meta.getStorage().create(path, True)
+    try:
+        stream.write(bytearray(config.toJsonString().encode()))
+    finally:
+        stream.close()
+
+
+def _move(table: HudiTable, source: Any, target: Any) -> None:
+    if not table.meta.getStorage().rename(source, target):
+        raise HudiError(f"could not move {source.getName()} to {target}")
+
+
+def _unfinished(table: HudiTable, instant: str) -> Any:
+    """Not among the instant's markers: Hudi's rollback takes none of them for one if a single file there is not one."""
+    paths = table.jvm.hudi.storage.StoragePath
+    return paths(paths(table.meta.getHashingMetadataConfigPath()).getParent(), f".unfinished-{instant}")
+
+
+def _file_name(instant: str) -> str:
+    return f"{instant}.hashing_config"
 
 
 def remove(table: HudiTable, instant: str) -> None:
-    """Removes the config of an instant that was rolled back; nothing happens when there is none."""
+    """Removes the config of an instant that was rolled back, finished or not; nothing happens when there is none."""
     with translated("removing a hashing config"):
         path = _configs(table).getHashingConfigPath(table.meta.getBasePath().toString(), instant)
         storage = table.meta.getStorage()
         if storage.exists(path):
             storage.deleteFile(path)
+        if storage.exists(_unfinished(table, instant)):
+            storage.deleteDirectory(_unfinished(table, instant))
 
 
 def dangling(table: HudiTable) -> list[str]:

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BASELINE = "00000000000000"
-_ENTRY = re.compile(r"^(?P<requested>\d{17})(_\d{17})?\.(?P<action>\w+)(\.(?P<state>requested|inflight))?$")
+# In table version 6 a commit's inflight is `<instant>.inflight`, and nothing carries a completion time.
+_ENTRY = re.compile(
+    r"^(?P<requested>\d{17})(_\d{17})?(\.(?P<action>(?!inflight$)\w+))?(\.(?P<state>requested|inflight))?$"
+)
 _BASE_FILE = re.compile(r"^[0-9a-f-]+-\d+_[\d-]+_(?P<instant>\d{17})\.parquet$")
 
 
@@ -39,8 +42,9 @@ def left_behind(spark: SparkSession, base: Path) -> list[str]:
     found += [
         f"hashing config {path.name}"
         for path in base.glob(".hoodie/.bucket_index/partition_bucket_index_meta/configs/[0-9]*")
-        if path.stem not in done | {BASELINE}
+        if path.name not in {f"{instant}.hashing_config" for instant in done | {BASELINE}}
     ]
+    found += [f"unfinished config {path.name}" for path in base.glob(".hoodie/.bucket_index/*/.unfinished*")]
     found += [
         f"uncommitted file {path.relative_to(base)}"
         for path in base.rglob("*.parquet")
@@ -70,5 +74,6 @@ def _instants(base: Path) -> set[str]:
 
 
 def _timeline(base: Path) -> list[re.Match[str]]:
-    names = [path.name for path in (base / ".hoodie" / "timeline").iterdir() if path.is_file()]
+    folder = base / ".hoodie" / "timeline"  # of table version 8 and later
+    names = [path.name for path in (folder if folder.exists() else base / ".hoodie").iterdir() if path.is_file()]
     return [match for name in names if (match := _ENTRY.match(name))]

@@ -105,9 +105,13 @@ def write_table(
     return options
 
 
-def snapshot(spark: SparkSession, base: Path | str) -> list[str]:
-    """All rows in all columns, sorted; `_hoodie_file_name` is left out, since a rewrite changes it by nature."""
-    frame = spark.read.format("hudi").load(str(base))
+def snapshot(spark: SparkSession, base: Path | str, *, metadata: bool | None = None) -> list[str]:
+    """All rows in all columns, sorted; `_hoodie_file_name` is left out, since a rewrite changes it by nature.
+
+    `metadata` says whether the files are found by the metadata table, or by listing the folders.
+    """
+    options = {} if metadata is None else {"hoodie.metadata.enable": str(metadata).lower()}
+    frame = spark.read.format("hudi").options(**options).load(str(base))
     columns = sorted(column for column in frame.columns if column != "_hoodie_file_name")
     return sorted(str(row) for row in frame.select(*columns).collect())
 

@@ -338,7 +338,8 @@ def test_a_replacecommit_whose_worker_died_unheard_is_rolled_back(spark: SparkSe
     tables.write_table(spark, base)
     before = tables.snapshot(spark, base)
     client = WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK)
-    instant = client.start_replacement("BUCKET_RESCALE")
+    instant = client.new_instant()
+    client.start_replacement(instant, "BUCKET_RESCALE")
     with pytest.raises(RefusedError, match=instant):
         run_job(spark, base, "bucket_expansion", {"factor": 2})
     client._client.getHeartbeatClient().stopHeartbeatTimers()

@@ -1,4 +1,4 @@
-"""A worker that dies right after its commit: the work is done, but the lock, markers and heartbeat are still there."""
+"""A worker that dies right after its commit, or at the end of a rollback: what it had made for that is still there."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.contract import BucketIndex
+from jobs.errors import LeaseLostError
+from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
+from tests.acceptance.storage import left_behind
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
+from tests.integration.tables import INDEX
+from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,3 +64,33 @@ def test_a_lock_that_a_dead_attempt_held_is_removed_whether_or_not_its_instant_i
     run_job(spark, base, "clustering", {"sort_by": ["city"]}, job_id="job_1", earlier_instants=earlier)
 
     assert not (base / ".hoodie" / "lock").exists()
+
+
+def test_a_rollback_that_was_cut_short_after_its_instant_was_gone_is_finished(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=100)
+    before = tables.snapshot(spark, base)
+    report = At("waiting for writers", _lose_the_lease)
+    with pytest.raises(LeaseLostError):
+        run_job(spark, base, "bucket_expansion", {"factor": 2}, report=report, job_id="job_1")
+    (instant,) = report.instants
+    with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK) as client:
+        client.rollback(instant)
+    (completed,) = (base / ".hoodie" / "timeline").glob("*_*.rollback")
+    completed.unlink()
+    markers, heartbeat = base / ".hoodie" / ".temp" / instant, base / ".hoodie" / ".heartbeat" / instant
+    markers.mkdir(parents=True)
+    (markers / "a.parquet.marker.CREATE").touch()
+    heartbeat.touch()
+
+    params = {"factor": 2, "wait_seconds": 5}
+    run_job(spark, base, "bucket_expansion", params, job_id="job_1", earlier_instants=(instant,))
+
+    assert left_behind(spark, base) == []
+    assert tables.snapshot(spark, base) == before
+
+
+def _lose_the_lease() -> None:
+    raise LeaseLostError

@@ -1,0 +1,132 @@
+"""Starts processes that will be killed (see `victim.py`), the next one while the last one is still at work."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jobs.contract import Json, Plan
+
+ROOT = Path(__file__).parents[2]
+# Python workers of Spark outlive their JVM for a moment.
+LAST_BREATH_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
+
+
+@dataclass
+class Death:
+    """What was heard of an attempt before its process died; `stored` are the instants that the service would know."""
+
+    steps: list[str] = field(default_factory=list)
+    stored: list[str] = field(default_factory=list)
+    result: Json | None = None
+    seconds: float = 0.0
+
+
+class Doomed:
+    """A warm worker process that is the leader of a session of its own."""
+
+    def __init__(self, jars: str, log: Path) -> None:
+        self.log = log
+        with log.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.integration.victim", jars],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+
+    def run(
+        self, plan: Plan, point: Json, *, hold: str | None = None, meanwhile: Callable[[], None] | None = None
+    ) -> Death:
+        """Runs the plan until the process and all its children are dead. `meanwhile` is done while it is held."""
+        self._await_ready()
+        started = time.monotonic()
+        self._say({"plan": plan.to_json(), "point": point, "hold": hold})
+        death = Death()
+        for line in self._process.stdout or ():
+            what, _, value = line.strip().partition(" ")
+            match what:
+                case "step":
+                    death.steps.append(value)
+                case "stored":
+                    death.stored.append(value)
+                case "ended":
+                    death.result = json.loads(value)
+                case "held":
+                    if meanwhile:
+                        meanwhile()
+                    self._say("go on")
+        self._process.wait(PATIENCE_SECONDS)
+        self._await_silence()
+        death.seconds = time.monotonic() - started
+        return death
+
+    def end(self) -> None:
+        """Ends a spare one that nobody has used."""
+        self._process.kill()
+        self._process.communicate()
+
+    def _await_ready(self) -> None:
+        line = self._process.stdout.readline() if self._process.stdout else ""
+        assert line.strip() == "ready", line + self.log.read_text()[-4000:]
+
+    def _say(self, what: object) -> None:
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps(what) + "\n")
+        self._process.stdin.flush()
+
+    def _await_silence(self) -> None:
+        """Until no process of its session is left: its JVM and Spark's Python workers die of themselves."""
+        deadline = time.monotonic() + LAST_BREATH_SECONDS
+        while left := _of_session(self._process.pid):
+            assert time.monotonic() < deadline, f"still alive: {left}"
+            time.sleep(0.01)
+
+
+class Spares:
+    """Always one warm process ahead."""
+
+    def __init__(self, jars: str, folder: Path) -> None:
+        self._jars = jars
+        self._folder = folder
+        self._count = 0
+        self._spare = self._another()
+
+    def take(self) -> Doomed:
+        taken = self._spare
+        self._spare = self._another()
+        return taken
+
+    def end(self) -> None:
+        self._spare.end()
+
+    def _another(self) -> Doomed:
+        self._count += 1
+        return Doomed(self._jars, self._folder / f"victim-{self._count}.log")
+
+
+def _of_session(session: int) -> list[str]:
+    """Living processes of this session, by /proc."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text().rpartition(")")
+            except OSError:
+                continue
+            state, _, _, of = stat[2].split()[:4]
+            if int(of) == session and state not in "ZX":
+                found.append(stat[0])
+    return found

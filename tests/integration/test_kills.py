@@ -1,0 +1,288 @@
+"""SIGKILL of the worker process wherever an expansion can be interrupted: the next attempt gets everything right.
+
+The process that dies is a real one (see `victim.py`); the writers, who were never told of any expansion, and the next
+attempt are in the test's own session. `GROUNDSKEEPER_FAULT_SEED` repeats the random moments of a run.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hudi import HudiTable as HudiRsTable
+
+from jobs.contract import BucketIndex, JobKind, Plan, Table
+from tests.acceptance.storage import completed, left_behind, pending
+from tests.integration import tables
+from tests.integration.doomed import Death, Spares
+from tests.integration.run import run_job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SEED = int(os.environ.get("GROUNDSKEEPER_FAULT_SEED") or random.SystemRandom().randrange(10**6))
+BUCKETS_OF_WRITERS = 1
+PARTITIONS = 2
+FIRST_ROWS, NEW_ROWS = 80, 8
+# By then a writer has come as far as the lock; shorter than any lease.
+UNTIL_AT_THE_LOCK = 2.0
+
+Point = dict[str, Any]
+
+
+def step(name: str, **more: Any) -> Point:
+    return {"at": "step", "name": name, **more}
+
+
+def before(call: str, **more: Any) -> Point:
+    return {"at": "before", "name": call, **more}
+
+
+def after(call: str, **more: Any) -> Point:
+    return {"at": "after", "name": call, **more}
+
+
+def appears(pattern: str, **more: Any) -> Point:
+    return {"at": "file", "name": pattern, **more}
+
+
+CONFIGS = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
+ROLLED_BACK = ".hoodie/timeline/*_*.rollback"
+# The metadata table's commit comes before the table's own.
+IN_METADATA = ".hoodie/metadata/.hoodie/timeline/*.deltacommit.requested"
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Where the process dies, what it was about to do, and who comes first afterwards."""
+
+    point: Point
+    params: dict[str, Any]
+    then: str = "writer"  # or `attempt`; `rolled back`: a writer's clean undoes it; `again`: the next one is killed too
+    meanwhile: bool = False  # a writer commits during the split, so that there is something to catch up
+
+
+WHOLE = {"factor": 2}
+ONE, ONE_BY_THREE = ({"partitions": ["2026-01-01"], "factor": factor} for factor in (2, 3))
+OTHER, OTHER_BY_FOUR = ({"partitions": ["2026-01-02"], "factor": factor} for factor in (2, 4))
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "cow-9": {"table_type": "COPY_ON_WRITE", "version": 9},
+    "mor-9": {"table_type": "MERGE_ON_READ", "version": 9},
+    "cow-6": {"table_type": "COPY_ON_WRITE", "version": 6},
+    "mor-6": {"table_type": "MERGE_ON_READ", "version": 6},
+    "mor-9-plain": {"table_type": "MERGE_ON_READ", "version": 9, "partitioned": False, "metadata": False},
+}
+
+
+def kills(shape: str, rng: random.Random) -> list[Kill]:
+    """In all places, each on some of the tables, and at random moments; 35 in all."""
+    anywhere = {"at": "start", "delay": rng.uniform(0.1, 6.0)}
+    in_split = rng.uniform(0.0, 1.5)
+    in_commit = rng.uniform(0.0, 0.8)
+    file = rng.randint(1, 4)
+    match shape:
+        case "cow-9":
+            return [
+                Kill(step("watching writers"), WHOLE | {"settle_seconds": 3}),
+                Kill(step("planning"), ONE_BY_THREE),
+                Kill(after("the hashing config"), OTHER),
+                Kill(step("rewriting", delay=in_split), ONE, then="again"),
+                Kill(before("the rollback", delay=in_commit), ONE, then="again"),
+                Kill(after("the rollback"), ONE),
+                Kill(after("the commit"), OTHER, then="attempt"),
+                Kill(anywhere, OTHER),
+            ]
+        case "mor-9":
+            return [
+                Kill({"at": "unheard"}, WHOLE),
+                Kill(appears("2026-01-0?/*.parquet", nth=file), OTHER_BY_FOUR),
+                Kill(step("waiting for writers"), ONE, then="rolled back"),
+                Kill(step("catching up"), ONE | {"lock_seconds": 0}, meanwhile=True),
+                Kill(step("committing"), OTHER, then="again"),
+                Kill(appears(ROLLED_BACK), OTHER),
+                Kill(appears(IN_METADATA, delay=in_commit / 4), ONE),
+                Kill({"at": "end"}, ONE),
+                Kill(anywhere, OTHER),
+            ]
+        case "cow-6":
+            return [
+                Kill(after("the instant"), ONE_BY_THREE),
+                Kill(before("the hashing config"), WHOLE),
+                Kill(after("the hashing config", delay=in_commit), OTHER),
+                Kill(after("inflight"), OTHER, then="rolled back"),
+                Kill(appears(".hoodie/*.replacecommit"), ONE),
+                Kill(anywhere, OTHER),
+            ]
+        case "mor-6":
+            return [
+                Kill(appears(f"{CONFIGS}/*"), ONE_BY_THREE),
+                Kill(step("rewriting", delay=in_split), OTHER, then="attempt"),
+                Kill(before("the commit", delay=in_commit), WHOLE),
+                Kill({"at": "unheard"}, ONE),
+                Kill(step("committing", only="python"), OTHER),
+                Kill(anywhere, OTHER),
+            ]
+        case _:
+            return [
+                Kill(appears(CONFIGS), {"factor": 2}),
+                Kill(appears(".hoodie/lock"), {"factor": 3}),
+                Kill(step("rewriting", only="jvm", delay=in_split), {"factor": 2}),
+                Kill(after("the hashing config"), {"factor": 2}, then="rolled back"),
+                Kill(appears(".hoodie/timeline/*_*.replacecommit"), {"factor": 2}),
+                Kill(anywhere, {"factor": 2}),
+            ]
+
+
+@pytest.fixture(scope="module")
+def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
+    jars = spark.sparkContext.getConf().get("spark.jars")
+    assert jars
+    found = Spares(jars, tmp_path_factory.mktemp("victims"))
+    yield found
+    found.end()
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_whenever_the_worker_is_killed_nothing_is_lost_doubled_misplaced_or_left(
+    spark: SparkSession, tmp_path: Path, spares: Spares, shape: str
+) -> None:
+    print(f"GROUNDSKEEPER_FAULT_SEED={SEED}")
+    scene = Scene(spark, tmp_path / "trips", **SHAPES[shape])
+    scene.write()
+    planned = kills(shape, random.Random(f"{SEED} {shape}"))
+    job, earlier = "", []
+    for number, kill in enumerate(planned):
+        job = job or f"job_{shape}_{number}"
+        death = scene.strike(spares, kill, job, earlier)
+        earlier += death.stored
+        scene.read("after the death")
+        if kill.then == "again":
+            continue
+        scene.recover(kill, death, job, earlier)
+        job, earlier = "", []
+    scene.write()
+    scene.prove("at the end")
+    assert tables.snapshot(spark, scene.base, metadata=True) == tables.snapshot(spark, scene.base, metadata=False)
+
+
+class Scene:
+    """One table, its writer, who goes on with the number of buckets it once began with, and what must be in it."""
+
+    def __init__(self, spark: SparkSession, base: Path, **shape: Any) -> None:
+        self.spark, self.base = spark, base
+        self.is_partitioned = shape.get("partitioned", True)
+        self.options = tables.writer_options(base, num_buckets=BUCKETS_OF_WRITERS, **shape)
+        self.index = BucketIndex(BUCKETS_OF_WRITERS, ("id",))
+        self.rows: dict[str, int] = {}
+        self.batch = 0
+
+    # -- the writer
+
+    def write(self, **more: str) -> None:
+        """Half of the rows in a new version, and some new ones."""
+        first, last = (0, FIRST_ROWS) if not self.rows else (len(self.rows) // 2, len(self.rows) + NEW_ROWS)
+        frame = tables.rows(self.spark, first, last, ts=self.batch, partitions=PARTITIONS)
+        tables.upsert(frame, self.base, self.options | more)
+        self.rows |= {f"k{number}": self.batch for number in range(first, last)}
+        self.batch += 1
+
+    def roll_back_by_a_writer(self) -> None:
+        """As any writer does who cleans, once the heartbeat has expired; a lock like this one expires as well."""
+        for heartbeat in (self.base / ".hoodie" / ".heartbeat").glob("[0-9]*"):
+            os.utime(heartbeat, (time.time() - 3600, time.time() - 3600))
+        (self.base / ".hoodie" / "lock").unlink(missing_ok=True)
+        self.write(**{"hoodie.clean.automatic": "true"})
+        assert pending(self.base) == set()
+
+    # -- the worker
+
+    def strike(self, spares: Spares, kill: Kill, job: str, earlier: list[str]) -> Death:
+        params = {"settle_seconds": 0, **kill.params}
+        declared = Table(str(self.base), "trips", self.index, writers_hudi_version="1.2.0")
+        plan = Plan(job, 1, JobKind.BUCKET_EXPANSION, declared, params, earlier_instants=tuple(earlier))
+        hold = "waiting for writers" if kill.meanwhile else None
+        death = spares.take().run(plan, kill.point, hold=hold, meanwhile=self.write)
+        _require_intended(kill, death)
+        print(f"{job}: {kill.point} {kill.then}: {death.steps} {death.stored} {death.seconds:.1f} s, {death.result}")
+        return death
+
+    def recover(self, kill: Kill, death: Death, job: str, earlier: list[str]) -> None:
+        started = time.monotonic()
+        params = {"settle_seconds": 0, **kill.params}
+        if death.result and death.result["outcome"] == "failed":
+            assert kill.point.get("only") == "jvm", death.result
+
+        def attempt() -> dict[str, Any]:
+            result = run_job(
+                self.spark,
+                self.base,
+                "bucket_expansion",
+                params,
+                index=self.index,
+                job_id=job,
+                earlier_instants=tuple(earlier),
+            )
+            return dict(result.details)
+
+        was_completed = bool(earlier) and earlier[-1] in completed(self.base)
+        if kill.then == "rolled back":
+            self.roll_back_by_a_writer()
+            self.write()
+            self.read("after a writer's rollback")
+            details = attempt()
+        elif kill.then == "attempt":
+            details = attempt()
+            self.write()
+        elif (self.base / ".hoodie" / "lock").exists():
+            details = self._attempt_while_a_writer_waits(attempt)
+        else:
+            self.write()
+            self.read("after the writer went on")
+            details = attempt()
+        assert ("found_completed" in details) == was_completed, details
+        self.prove(f"after {kill}")
+        print(f"  recovered in {time.monotonic() - started:.1f} s, {'completed' if was_completed else 'done again'}")
+
+    def _attempt_while_a_writer_waits(self, attempt: Any) -> dict[str, Any]:
+        """The dead one's lock keeps the writer out until the next attempt breaks it."""
+        with ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(self.write)
+            time.sleep(UNTIL_AT_THE_LOCK)
+            assert not writing.done(), writing.exception()
+            details: dict[str, Any] = attempt()
+            writing.result(120)
+        return details
+
+    # -- what must be true
+
+    def read(self, when: str) -> None:
+        """What a reader sees that shares no code with Hudi's writers or ours; also of a table in a dead one's hands."""
+        found = pa.Table.from_batches(HudiRsTable(str(self.base)).read()).select(["id", "ts", "fare"]).to_pylist()
+        assert sorted((row["id"], row["ts"]) for row in found) == sorted(self.rows.items()), when
+        assert all(row["fare"] == int(row["id"][1:]) * 2.5 + row["ts"] for row in found), when
+
+    def prove(self, when: str) -> None:
+        self.read(when)
+        audit = run_job(self.spark, self.base, "audit", index=self.index).details
+        assert audit["clean"], (when, audit)
+        assert (audit["rows"], audit["duplicates"], audit["misplaced"]) == (len(self.rows), 0, 0), (when, audit)
+        assert left_behind(self.spark, self.base) == [], when
+
+
+def _require_intended(kill: Kill, death: Death) -> None:
+    """A place that is never reached would go untested without anybody noticing."""
+    is_certain = kill.point["at"] not in {"start", "end"} and "delay" not in kill.point and "only" not in kill.point
+    assert not is_certain or death.result is None, (kill, death)
+    if kill.point["at"] == "step" and is_certain:
+        assert death.steps[-1].startswith(kill.point["name"]), (kill, death)

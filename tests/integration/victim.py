@@ -1,0 +1,156 @@
+"""A worker that is to be killed: takes one plan, runs it as the real worker does, and sends itself SIGKILL somewhere.
+
+Run as a program (`python -m tests.integration.victim <jars>`), as a process group of its own. It says `ready` when its
+Spark session is warm, reads one line of JSON (`plan`, `point`), and then tells line by line what the service would know
+by then (`step`, `stored`), until it is dead. A job that ends unharmed ends in a kill as well: its report is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobs.attempt import Attempt
+from jobs.contract import Heartbeat, HeartbeatAnswer, Plan
+from jobs.hudi import hashing_config
+from jobs.hudi.client import WriteClient
+from jobs.session import start_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LEASE_SECONDS = 600.0
+
+# What happens between two steps: `before` or `after` a call of these.
+CALLS: dict[str, tuple[Any, str]] = {
+    "the instant": (WriteClient, "start_replacement"),
+    "inflight": (WriteClient, "begin_replacement"),
+    "the hashing config": (hashing_config, "write"),
+    "the commit": (WriteClient, "commit_replacement"),
+    "the rollback": (WriteClient, "rollback"),
+}
+
+
+def tell(what: str, value: str = "") -> None:
+    os.write(1, f"{what} {value}".strip().encode() + b"\n")
+
+
+class Death:
+    """Where this process ends.
+
+    `at` says what kind of place: `step` (its name begins so), `before` or `after` (a call), `file` (one that matches
+    the glob pattern has appeared), `unheard` (an instant was made and the service is being told), `start` or `end` of
+    the job. It dies `delay` seconds after the `nth` time it came there; `only` spares the JVM or Python at first.
+    """
+
+    def __init__(self, point: dict[str, Any], base: Path, jvm: int) -> None:
+        self._at, self._name = point["at"], point.get("name", "")
+        self._left, self._delay = point.get("nth", 1), point.get("delay", 0.0)
+        self._only = point.get("only")
+        self._lock = base / ".hoodie" / "lock"
+        self._jvm = jvm
+        if self._at in {"before", "after"}:
+            self._wrap(*CALLS[self._name])
+        if self._at == "file":
+            threading.Thread(target=self._watch, args=(base,), daemon=True).start()
+
+    def comes(self, at: str, name: str = "") -> None:
+        if at != self._at or not name.startswith(self._name):
+            return
+        self._left -= 1
+        if self._left == 0:
+            self._die_later() if self._delay else self.now()
+
+    def now(self) -> None:
+        """A lock file that is not signed yet is nobody's that could be found out; a person would have to remove it."""
+        while self._lock.exists() and not self._lock.stat().st_size:
+            time.sleep(0.0005)
+        if self._only == "jvm":
+            os.kill(self._jvm, signal.SIGKILL)
+            return
+        if self._only == "python":
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    def _die_later(self) -> None:
+        threading.Timer(self._delay, self.now).start()
+
+    def _watch(self, base: Path) -> None:
+        seen = set(base.glob(self._name))
+        while len(set(base.glob(self._name)) - seen) < self._left:
+            time.sleep(0.0002)
+        time.sleep(self._delay)
+        self.now()
+
+    def _wrap(self, owner: Any, name: str) -> None:
+        real: Callable[..., Any] = getattr(owner, name)
+
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            self.comes("before", self._name)
+            result = real(*args, **kwargs)
+            self.comes("after", self._name)
+            return result
+
+        setattr(owner, name, wrapped)
+
+
+class Victim(Attempt):
+    """The worker's own attempt, which also tells its steps; `hold` names one at which it waits for a line of input."""
+
+    death: Death
+    hold: str | None = None
+
+    def step(self, name: str, *, bytes_total: int = 0) -> None:
+        super().step(name, bytes_total=bytes_total)
+        tell("step", name)
+        if self.hold and name.startswith(self.hold):
+            self.hold = None
+            tell("held")
+            sys.stdin.readline()
+        self.death.comes("step", name)
+
+
+def main(jars: str) -> None:
+    spark = start_session(
+        driver_memory="1g",
+        # No resolving by Ivy, no optimizing compiler: what lives for seconds had better start fast.
+        conf={
+            "spark.jars.packages": "",
+            "spark.jars": jars,
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        },
+    )
+    spark.sparkContext.parallelize(range(2), 2).map(lambda number: number).collect()
+    tell("ready")
+    order = json.loads(sys.stdin.readline())
+    plan = Plan.from_json(order["plan"])
+    gateway: Any = spark.sparkContext._gateway
+    death = Death(order["point"], Path(plan.table.base_path), gateway.proc.pid)
+    stored: set[str] = set()
+
+    def beat(heartbeat: Heartbeat) -> HeartbeatAnswer:
+        for instant in heartbeat.instants:
+            if instant not in stored:
+                death.comes("unheard")
+                stored.add(instant)
+                tell("stored", instant)
+        return HeartbeatAnswer.CONTINUE
+
+    attempt = Victim(spark, plan, LEASE_SECONDS, beat)
+    attempt.death, attempt.hold = death, order.get("hold")
+    death.comes("start")
+    result = attempt.run()
+    tell("ended", json.dumps(result.to_json()))
+    death.comes("end")
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
