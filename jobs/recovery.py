@@ -40,10 +40,13 @@ def settle_replacement(table: HudiTable, plan: Plan, report: Report) -> Result |
             if done := already_completed(table, plan):
                 return done
             for instant in unfinished:
-                # Also one that is not on the timeline (any more): whoever rolled it back, it or we, may have died
-                # before the rollback was complete, and Hudi finishes it then.
-                logger.warning("rolling back %s, whose worker is dead", instant)
-                client.rollback(instant)
+                if table.state_of(instant) is None:
+                    # Never begun; or whoever rolled it back may have died before the rollback was complete.
+                    client.finish_rollback(instant)
+                    hashing_config.remove(table, instant)
+                else:
+                    logger.warning("rolling back %s, whose worker is dead", instant)
+                    client.rollback(instant)
                 client.tidy_up(instant)
             for instant in hashing_config.dangling(table):
                 logger.warning("removing the hashing config of %s, which never completed", instant)

@@ -160,6 +160,21 @@ class WriteClient:
             storage.deleteDirectory(folder)
             return removed
 
+    def finish_rollback(self, instant: str) -> None:
+        """Completes the rollback of an instant that is gone from the timeline, if it was cut short right after that.
+
+        Hudi's own `rollback` does not find such a one of a replacecommit: to tell it from clustering it wants to read
+        the instant that is gone (`BaseHoodieTableServiceClient.getPendingRollbackInfos`).
+        """
+        with translated(f"finishing the rollback of {instant}"):
+            meta = self._table.meta
+            pending = meta.reloadActiveTimeline().filterPendingRollbackTimeline()
+            for item in pending.getInstants():
+                plan = self._jvm.hudi.table.action.rollback.RollbackUtils.getRollbackPlan(meta, item)
+                if str(plan.getInstantToRollback().getCommitTime()) == instant:
+                    info = self._jvm.some(self._jvm.hudi.common.HoodiePendingRollbackInfo(item, plan))
+                    self._client.getTableServiceClient().rollback(instant, info, False, False)
+
     def tidy_up(self, instant: str) -> None:
         """Removes markers and heartbeat of an instant that was completed or rolled back by a worker that then died."""
         with translated("removing markers"):

@@ -40,7 +40,7 @@ def test_the_next_attempt_finds_the_commit_and_removes_what_was_left_of_its_maki
 
     again = run_job(spark, base, kind, params, job_id="job_1", earlier_instants=(instant,))
 
-    assert again.details == {"found_completed": instant}
+    assert again.details["found_completed"] == instant
     assert not markers.exists()
     assert not heartbeat.exists()
     tables.upsert(tables.rows(spark, 50, 150, ts=9), base, options)

@@ -86,7 +86,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 def kills(shape: str, rng: random.Random) -> list[Kill]:
     """In all places, each on some of the tables, and at random moments; 35 in all."""
-    anywhere = {"at": "start", "delay": rng.uniform(0.1, 6.0)}
+    anywhere = {"at": "start", "delay": rng.uniform(0.5, 12.0)}
     in_split = rng.uniform(0.0, 1.5)
     in_commit = rng.uniform(0.0, 0.8)
     file = rng.randint(1, 4)
