@@ -79,9 +79,9 @@ def test_an_expansion_waits_for_a_writer_that_creates_a_new_partition(
     frame = tables.rows(spark, 600, 900, ts=5).withColumn("dt", F.lit("2026-02-01"))
     writer = HeldWriter(frame, base, options, tmp_path / "gate")
     writer.start()
-    writer.let_go_after(4)
 
-    result = run_job(spark, base, "bucket_expansion", {"factor": 2})
+    report = At(WAITING, lambda: writer.let_go_after(2))
+    result = run_job(spark, base, "bucket_expansion", {"factor": 2}, report=report)
 
     writer.finish()
     assert result.details["waited_seconds"] > 0.5
