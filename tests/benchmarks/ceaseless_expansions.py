@@ -1,0 +1,92 @@
+"""A hundred expansions, one after the other, beside a writer that never pauses; in the end every row is looked at.
+
+    python tests/benchmarks/ceaseless_expansions.py [--expansions 100] [--type MERGE_ON_READ] [--json]
+
+The writer (OCC, its own Spark session, its first number of buckets) repeats batches that conflict. Each expansion
+doubles the buckets of one partition, in turn by waiting, fencing and aborting. Ends with 1 unless the table equals the
+writer's acknowledged batches, row for row, and an audit finds it clean.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from jobs.contract import BucketIndex, OnActiveWriters
+from jobs.errors import WritersActiveError
+from jobs.session import start_session
+from tests.integration import ceaseless_writer, tables
+from tests.integration.run import hudi_table, run_job
+
+INDEX = BucketIndex(2, ("id",))
+MOST_BUCKETS = 32
+
+
+def run(expansions: int, table_type: str) -> dict[str, Any]:
+    spark = start_session(master="local[2,4]", app_name="expansions", conf={"spark.sql.shuffle.partitions": "2"})
+    started = time.monotonic()
+    outcomes: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        base = folder / "trips"
+        options = tables.writer_options(base, table_type=table_type, num_buckets=2)
+        options["hoodie.write.num.retries.on.conflict.failures"] = "5"
+        with ceaseless_writer.running(folder, base, options) as ledger:
+            policies = cycle(OnActiveWriters)
+            while (done := outcomes.total()) < expansions:
+                table = hudi_table(spark, base, INDEX)
+                rules = table.bucket_rules()
+                assert rules is not None
+                partition = min(table.partitions(), key=rules.buckets_of)
+                if rules.buckets_of(partition) >= MOST_BUCKETS:
+                    time.sleep(1)  # until the writer has begun another one
+                    continue
+                policy = next(policies)
+                params = {
+                    "factor": 2,
+                    "partitions": [partition],
+                    "settle_seconds": 2,
+                    "on_active_writers": policy.value,
+                }
+                try:
+                    result = run_job(spark, base, "bucket_expansion", params, index=INDEX, writers_retry_conflicts=True)
+                    outcomes[f"{policy.value}: expanded"] += 1
+                    fenced = result.details["fenced"]
+                except WritersActiveError:
+                    outcomes[f"{policy.value}: gave up"] += 1
+                    fenced = []
+                print(f"{done + 1} {partition} {policy.value} fenced {len(fenced)}", file=sys.stderr, flush=True)
+        lines = ceaseless_writer.read(ledger)
+        found, expected = ceaseless_writer.found(spark, base), ceaseless_writer.expected(lines)
+        audit = run_job(spark, base, "audit", index=INDEX).details
+    return {
+        "ok": found == expected and bool(audit["clean"]),
+        "outcomes": {key: count for key, count in sorted(outcomes.items()) if count},
+        "batches": sum(line.error is None for line in lines),
+        "failed_batches": sum(line.error is not None for line in lines),
+        "rows": len(found),
+        "lost_or_old": sum(found.get(key) != number for key, number in expected.items()),
+        "misplaced": audit["misplaced"],
+        "duplicates": audit["duplicates"],
+        "seconds": round(time.monotonic() - started, 1),
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--expansions", type=int, default=100)
+    parser.add_argument("--type", choices=["MERGE_ON_READ", "COPY_ON_WRITE"], default="MERGE_ON_READ")
+    parser.add_argument("--json", action="store_true", help="the result as one line of JSON, the last one")
+    given = parser.parse_args()
+    outcome = run(given.expansions, given.type)
+    print(json.dumps(outcome, indent=None if given.json else 2))
+    sys.exit(0 if outcome["ok"] else 1)
