@@ -67,8 +67,11 @@ class TableLockedError(JobError):
 
 class WritersActiveError(JobError):
     type = "writers-active"
-    title = "No moment came at which no write was in flight"
-    hint = "Try again when the writers pause, or allow a longer wait (`wait_seconds`). Nothing was changed."
+    title = "No moment came at which the commit would not have hit a write"
+    hint = (
+        "Nothing was changed. Allow a longer wait (`wait_seconds`), let the writers retry conflicts and declare it "
+        "(`writers.retry_conflicts`), or fence them (`on_active_writers`)."
+    )
 
 
 class StaleWriterError(JobError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -28,7 +27,7 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX, left_behind
-from tests.integration.writers import At, HeldWriter
+from tests.integration.writers import At, HeldWriter, let_heartbeat_expire
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -202,9 +201,7 @@ def test_a_dead_writers_instant_does_not_hold_an_expansion_up(spark: SparkSessio
     client = WriteClient(table, UNDER_OUR_LOCK)._client
     instant = client.startCommit("deltacommit", table.meta)
     client.getHeartbeatClient().stopHeartbeatTimers()
-    heartbeat = base / ".hoodie" / ".heartbeat" / instant
-    heartbeat.touch()
-    os.utime(heartbeat, (time.time() - 3600, time.time() - 3600))
+    let_heartbeat_expire(base, instant)
 
     run_job(spark, base, "bucket_expansion", {"factor": 2})
 
@@ -343,9 +340,7 @@ def test_a_replacecommit_whose_worker_died_unheard_is_rolled_back(spark: SparkSe
     with pytest.raises(RefusedError, match=instant):
         run_job(spark, base, "bucket_expansion", {"factor": 2})
     client._client.getHeartbeatClient().stopHeartbeatTimers()
-    heartbeat = base / ".hoodie" / ".heartbeat" / instant
-    heartbeat.touch()
-    os.utime(heartbeat, (time.time() - 3600, time.time() - 3600))
+    let_heartbeat_expire(base, instant)
 
     run_job(spark, base, "bucket_expansion", {"factor": 2})
 

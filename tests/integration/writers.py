@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -84,6 +85,13 @@ class HeldWriter:
             name.split(".")[0].split("_")[0] for name in names if name.count(".") == 1 and "inflight" not in name
         }
         return {name.split(".")[0] for name in names if "_" not in name} - completed
+
+
+def let_heartbeat_expire(base: Path, instant: str) -> None:
+    """Makes the writer of this instant look dead, whose client must have stopped sending heartbeats."""
+    heartbeat = base / ".hoodie" / ".heartbeat" / instant
+    heartbeat.touch()
+    os.utime(heartbeat, (time.time() - 3600, time.time() - 3600))
 
 
 class At(Silent):
