@@ -108,7 +108,9 @@ def test_a_table_without_a_bucket_index_has_none_and_no_claim_helps(spark: Spark
     assert (found.index, found.profile.bucket_layout.kind) == (None, BucketIndexKind.NONE)
     with pytest.raises(BucketIndexContradictedError) as error:
         look(table, TRUE_CLAIM)
-    assert error.value.extensions["mismatched"] == error.value.extensions["checked"] == 3
+    assert error.value.extensions["checked"] == 3
+    # One file group in 40 has a UUID that begins like a bucket, with eight digits; so not always all three.
+    assert error.value.extensions["mismatched"] >= 1
 
 
 @pytest.mark.parametrize("version", [6, 9])
