@@ -87,7 +87,7 @@ class Attempt:
                 raise LeaseLostError from error
             return self._failed(error)
         finally:
-            context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
+            context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]  # None unsets it; the stub lacks that
 
     def _failed(self, error: Exception) -> Result:
         if isinstance(error, CommitStateUnknownError):

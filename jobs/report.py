@@ -42,7 +42,7 @@ class Silent:
         self.steps: list[str] = []
         self.instants: list[str] = []
 
-    def step(self, name: str, *, bytes_total: int = 0) -> None:  # noqa: ARG002
+    def step(self, name: str, *, bytes_total: int = 0) -> None:  # noqa: ARG002 - the protocol has it
         self.steps.append(name)
 
     def watch_bytes(self, count: Callable[[], int]) -> None:

@@ -34,4 +34,4 @@ def seconds_until_next_write(writes: Sequence[tuple[datetime, datetime]], now: d
 def parsed(instant: str) -> datetime:
     """Hudi's instant format `yyyyMMddHHmmssSSS` (HoodieInstantTimeGenerator); milliseconds may be missing."""
     milliseconds = int(instant[14:17] or 0)
-    return datetime.strptime(instant[:14], "%Y%m%d%H%M%S") + timedelta(milliseconds=milliseconds)  # noqa: DTZ007
+    return datetime.strptime(instant[:14], "%Y%m%d%H%M%S") + timedelta(milliseconds=milliseconds)  # noqa: DTZ007 - instants have no zone

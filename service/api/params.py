@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWriters
 from service.api.requests import Names, PartitionPath, Request, Word
@@ -42,6 +42,13 @@ class PartitionPrefix(Request):
     prefix: Word = Field(examples=["region=eu/"])
 
 
+# The form that was given decides which one it is checked as, so that a mistake is told once and in the caller's words.
+_PartitionChoice = Annotated[
+    Annotated[PartitionPath, Tag("<path>")] | Annotated[PartitionPrefix, Tag("<prefix>")],
+    Discriminator(lambda given: "<prefix>" if isinstance(given, dict | PartitionPrefix) else "<path>"),
+]
+
+
 class BucketExpansionParams(_BesideWriters):
     """Exactly one of `num_buckets` and `factor`."""
 
@@ -49,7 +56,7 @@ class BucketExpansionParams(_BesideWriters):
         None, ge=2, le=1_000_000, description="The new number, a multiple of the present one"
     )
     factor: int | None = Field(None, ge=2, le=8, description="The new number as a multiple of the present one")
-    partitions: Annotated[list[PartitionPath | PartitionPrefix], Field(min_length=1, max_length=10_000)] | None = Field(
+    partitions: Annotated[list[_PartitionChoice], Field(min_length=1, max_length=10_000)] | None = Field(
         None,
         description='Partition paths as they stand in storage; or `{"prefix": ...}` for all that begin so, also '
         "for those still to come. Default: the whole table",

@@ -112,6 +112,8 @@ def _field(location: Sequence[str | int]) -> str:
     # A kind in front is the tag of the union, not a member that the caller sent.
     if parts and parts[0] in _TAGS:
         parts = parts[1:]
+    # And so are those in angle brackets, wherever they stand.
+    parts = [part for part in parts if not str(part).startswith("<")]
     name = ""
     for part in parts:
         name += f"[{part}]" if isinstance(part, int) and name else f".{part}" if name else str(part)

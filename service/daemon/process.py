@@ -150,7 +150,7 @@ class _Server(uvicorn.Server):
         if self.started and not self.should_exit:
             self._on_started()
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
         # The base class would note the signal and raise it again at the end; a stop that was asked for is a success.
         self._signals += 1
         if self._signals == 1:
@@ -182,5 +182,5 @@ def listen(host: str, port: int) -> socket.socket:
 def url_of(listening: socket.socket) -> str:
     """How a process on this machine reaches it."""
     address: tuple[Any, ...] = listening.getsockname()
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0])  # noqa: S104
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0])  # noqa: S104 - compared, not bound to
     return f"http://[{host}]:{address[1]}" if ":" in host else f"http://{host}:{address[1]}"

@@ -61,6 +61,9 @@ def test_everything_that_can_be_said_of_an_expansion_is_kept() -> None:
         ("bucket_expansion", {"factor": 9}, "params.factor"),
         ("bucket_expansion", {"factor": 1}, "params.factor"),
         ("bucket_expansion", {"factor": 2, "partitions": []}, "params.partitions"),
+        ("bucket_expansion", {"factor": 2, "partitions": [7]}, "params.partitions[0]"),
+        ("bucket_expansion", {"factor": 2, "partitions": ["a", {"prefix": ""}]}, "params.partitions[1].prefix"),
+        ("bucket_expansion", {"factor": 2, "partitions": [{"prefix": "a", "x": 1}]}, "params.partitions[0].x"),
         ("bucket_expansion", {"factor": 2, "codec": "lzo"}, "params.codec"),
         ("bucket_expansion", {"factor": 2, "on_active_writers": "hurry"}, "params.on_active_writers"),
         ("vacuum", {}, "kind"),
@@ -72,6 +75,11 @@ def test_what_does_not_fit_is_refused_with_the_field_and_a_message(
     [error] = refusal(kind, **given)
     assert error["field"] == field
     assert error["message"]
+
+
+def test_partitions_are_paths_and_prefixes() -> None:
+    chosen = ["", "dt=1", {"prefix": "eu/"}]
+    assert params("bucket_expansion", factor=2, partitions=chosen)["partitions"] == chosen
 
 
 def test_messages_are_plain_english() -> None:
