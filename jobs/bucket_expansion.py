@@ -8,14 +8,13 @@ number of buckets change in one atomic step, for every writer of Hudi 1.1 and la
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs import recovery, refusals
 from jobs.bucket_rules import BucketChange, Selection
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import CancelledError, RefusedError, TimedOutError
+from jobs.errors import RefusedError
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
@@ -131,8 +130,6 @@ def _settle(
     """Watches for stale writers; the instants that were fenced, with those that had been before."""
     if not seconds:
         return list(fenced)
-    with suppress(CancelledError, TimedOutError):  # too late: it is committed
-        report.step("watching writers that start")
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         writers = Writers(table, lock, client, fenced=fenced)
         Settling(table, lock, writers, report, expansion.is_stale).run(seconds, known)

@@ -11,6 +11,7 @@ from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lent_lock import lent
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS
+from jobs.writers import dead_writes
 
 if TYPE_CHECKING:
     from jobs.contract import Plan
@@ -72,12 +73,8 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
 
 
 def _roll_back_dead_writers(table: HudiTable, client: WriteClient) -> list[str]:
-    """Failed writes keep files that nothing will need. Only a writer whose heartbeat has expired is sure to be dead."""
-    dead = [
-        item.requested
-        for item in table.pending()
-        if item.action in {"commit", "deltacommit"} and client.is_dead(item.requested)
-    ]
+    """Failed writes keep files that nothing will need; only those of writers that are sure to be dead are undone."""
+    dead = dead_writes(table, client)
     for instant in dead:
         client.rollback(instant)
     return dead

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from jobs.errors import StaleWriterError
+from jobs.errors import CancelledError, StaleWriterError
 from jobs.hudi.lock import for_at_most
 from jobs.hudi.table import REPLACE
 from jobs.writers import INGESTION
@@ -56,8 +57,14 @@ class Settling:
     def run(self, seconds: float, known: Collection[str]) -> None:
         """Watches for so long, and fences those that are stale. `known` were there at the commit and are not judged.
 
-        Raises `StaleWriterError` if one committed before it could be stopped.
+        Ends before that when the job is cancelled; a lease that is lost and a timeout raise, and the next attempt goes
+        on watching. Raises `StaleWriterError` if one committed before it could be stopped.
         """
+        with suppress(CancelledError):  # too late: it is committed
+            self._report.step("watching writers that start")
+            self._watch(seconds, known)
+
+    def _watch(self, seconds: float, known: Collection[str]) -> None:
         judged = set(known)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -66,6 +73,7 @@ class Settling:
                     judged.add(item.requested)
                     self._judge(item)
             self._writers.sweep()
+            self._report.checkpoint()
             time.sleep(POLL_SECONDS)
 
     def _judge(self, item: Instant) -> None:
@@ -74,6 +82,9 @@ class Settling:
             while self._undecided(item) and time.monotonic() < waited_until:
                 time.sleep(POLL_SECONDS)
         while self._undecided(item):
+            self._report.checkpoint()
+            if self._writers.is_dead(item):
+                return
             time.sleep(POLL_SECONDS)
         buckets = self._table.buckets_touched(item.requested)
         if buckets is None or not self._is_stale(buckets):

@@ -47,14 +47,16 @@ class Writers:
 
     def in_flight(self, own: str, checkpoint: Callable[[], None]) -> list[Instant]:
         """Others' pending instants; those of dead writers are rolled back first, as any writer would (LAZY)."""
-        pending = self._table.pending(without=own)
-        dead = [item for item in pending if item.action in INGESTION and self._client.is_dead(item.requested)]
+        dead = dead_writes(self._table, self._client)
         if dead:
             with self._lock.held(checkpoint):
-                for item in dead:
-                    logger.warning("rolling back %s: its writer's heartbeat has expired", item.requested)
-                    self._client.rollback(item.requested)
-        return [item for item in pending if item not in dead]
+                for instant in dead:
+                    logger.warning("rolling back %s: its writer is dead, or gave it up", instant)
+                    self._client.rollback(instant)
+        return [item for item in self._table.pending(without=own) if item.requested not in dead]
+
+    def is_dead(self, item: Instant) -> bool:
+        return self._client.is_dead(item.requested)
 
     def in_the_way(self, in_flight: Sequence[Instant], replaced: Buckets) -> list[Instant]:
         """Those beside which the replacement of these buckets cannot be committed."""
@@ -91,3 +93,21 @@ class Writers:
 
     def _may_be_fenced(self, item: Instant) -> bool:
         return self._policy is OnActiveWriters.FENCE and item.action in INGESTION
+
+
+def dead_writes(table: HudiTable, client: WriteClient) -> list[str]:
+    """Pending instants of ingestion whose writers are sure to be dead, or to have given them up.
+
+    Sure is a heartbeat that has expired. No heartbeat at all tells something only if the owner declares that writers
+    retry conflicts: then they are in the mode (OCC, LAZY) in which there is a heartbeat before there is an instant
+    (`BaseHoodieWriteClient.startCommit`), and what they give up for a conflict stays behind without. A writer in
+    single-writer mode sends none, and may be alive.
+    """
+    pending = [item.requested for item in table.pending() if item.action in INGESTION]
+    dead = [instant for instant in pending if client.is_dead(instant)]
+    if not table.declared.writers_retry_conflicts:
+        return dead
+    silent = [instant for instant in pending if instant not in dead and not client.has_heartbeat(instant)]
+    # One that has completed meanwhile has no heartbeat either.
+    still_pending = {item.requested for item in table.pending()} if silent else set()
+    return dead + [instant for instant in silent if instant in still_pending]

@@ -84,7 +84,7 @@ class WriteClient:
         Raises `PlanTakenError` while another runner shows signs of life: two on one plan corrupt a table (Hudi #18012).
         """
         with translated("beginning the compaction"):
-            if self._has_heartbeat(instant) and not self.is_dead(instant):
+            if self.has_heartbeat(instant) and not self.is_dead(instant):
                 raise PlanTakenError(f"instant {instant}")
             self._client.getHeartbeatClient().start(instant)
             return self._client.compact(instant, False)
@@ -187,29 +187,25 @@ class WriteClient:
     def forget_heartbeat(self, instant: str) -> None:
         """Removes the heartbeat of a dead attempt; Hudi would take it for alive for two more minutes."""
         with translated("removing a heartbeat"):
-            if not self._has_heartbeat(instant):
+            if not self.has_heartbeat(instant):
                 return
             self._jvm.hudi.client.heartbeat.HeartbeatUtils.deleteHeartbeatFile(
                 self._table.meta.getStorage(), self._table.meta.getBasePath().toString(), instant
             )
 
     def is_dead(self, instant: str) -> bool:
-        """Whether a writer that does send heartbeats has stopped sending them for this pending instant.
+        """Whether a writer that does send heartbeats has stopped sending them for this instant.
 
-        An instant without any heartbeat is a dead one's only if the owner declares that writers retry conflicts: then
-        they are in the mode (OCC, LAZY) in which there is a heartbeat before there is an instant, and what they gave
-        up for a conflict stays behind without. A writer in single-writer mode sends none, and may be alive.
+        False for an instant without any heartbeat: see `dead_writes` in `jobs.writers`.
         """
         with translated("reading a heartbeat"):
-            if not self._has_heartbeat(instant):
-                beat_before = self._table.declared.writers_retry_conflicts
-                return beat_before and self._table.state_of(instant) in {"REQUESTED", "INFLIGHT"}
-            return bool(self._client.getHeartbeatClient().isHeartbeatExpired(instant))
+            return self.has_heartbeat(instant) and bool(self._client.getHeartbeatClient().isHeartbeatExpired(instant))
 
-    def _has_heartbeat(self, instant: str) -> bool:
-        heartbeats = self._jvm.hudi.client.heartbeat.HoodieHeartbeatClient
-        base_path, storage = self._table.meta.getBasePath().toString(), self._table.meta.getStorage()
-        return bool(heartbeats.heartbeatExists(storage, base_path, instant))
+    def has_heartbeat(self, instant: str) -> bool:
+        with translated("looking for a heartbeat"):
+            heartbeats = self._jvm.hudi.client.heartbeat.HoodieHeartbeatClient
+            base_path, storage = self._table.meta.getBasePath().toString(), self._table.meta.getStorage()
+            return bool(heartbeats.heartbeatExists(storage, base_path, instant))
 
     # -- replacing file groups with a replacecommit
 

@@ -10,6 +10,7 @@ from jobs.contract import BucketIndex, JobKind, Plan, Result, Table, TableLock
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
 from jobs.report import Silent
+from tests.integration import tables
 from tests.integration.tables import INDEX
 
 if TYPE_CHECKING:
@@ -47,3 +48,13 @@ def run_job(
     plan.setdefault("job_id", f"job_{next(_numbers)}")
     job = Plan(attempt=1, kind=JobKind(kind), table=table.declared, params=params or {}, dry_run=dry_run, **plan)
     return RUN[job.kind](table, job, report or Silent())
+
+
+def proved(spark: SparkSession, base: Path, num_buckets: int) -> list[str]:
+    """All rows of a table that was found in order."""
+    assert tables.misplaced(spark, base, num_buckets) == 0
+    assert tables.duplicates(spark, base) == 0
+    audit = run_job(spark, base, "audit").details
+    assert audit["clean"], audit
+    assert audit["pending_instants"] == []
+    return tables.snapshot(spark, base)

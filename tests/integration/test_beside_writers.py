@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -14,20 +11,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from jobs.compaction import DUE
 from jobs.errors import (
     CommitLostError,
-    LeaseLostError,
     PlanTakenError,
-    RefusedError,
-    TableLockedError,
     WritersActiveError,
 )
-from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
-from jobs.hudi.lock import TableLock, for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
 from tests.integration import tables
-from tests.integration.run import hudi_table, run_job
+from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX, left_behind
-from tests.integration.writers import At, HeldWriter, let_heartbeat_expire
+from tests.integration.writers import At, Cancelled, HeldWriter, let_heartbeat_expire
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,15 +28,6 @@ if TYPE_CHECKING:
 
 WAITING = "waiting for writers"
 TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
-
-
-def proved(spark: SparkSession, base: Path, num_buckets: int) -> list[str]:
-    assert tables.misplaced(spark, base, num_buckets) == 0
-    assert tables.duplicates(spark, base) == 0
-    audit = run_job(spark, base, "audit").details
-    assert audit["clean"], audit
-    assert audit["pending_instants"] == []
-    return tables.snapshot(spark, base)
 
 
 @pytest.mark.parametrize("table_type", TYPES)
@@ -172,6 +155,21 @@ def test_a_writer_that_starts_right_after_the_expansion_goes_on_undisturbed(
     assert len(proved(spark, base, 8)) == 700
 
 
+def test_watching_a_writer_that_does_not_tell_where_it_goes_ends_when_the_job_is_cancelled(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base)
+    writer = HeldWriter(tables.rows(spark, 0, 700, ts=5), base, options, tmp_path / "gate")
+
+    report = Cancelled(after=1, step="watching writers", action=lambda: writer.start() and None)
+    result = run_job(spark, base, "bucket_expansion", {"factor": 2, "settle_seconds": 600}, report=report)
+
+    assert result.details["fenced"] == []
+    writer.finish()
+    assert len(proved(spark, base, 8)) == 700
+
+
 @pytest.mark.parametrize(("lock_seconds", "left_out"), [(600, 0), (0, 4)])
 def test_clustering_does_again_or_leaves_out_what_writers_changed_meanwhile(
     spark: SparkSession, tmp_path: Path, lock_seconds: int, left_out: int
@@ -225,33 +223,6 @@ def test_an_expansion_whose_instant_was_rolled_back_commits_nothing(spark: Spark
     assert left_behind(base) == []
 
 
-@pytest.mark.parametrize("table_type", TYPES)
-@pytest.mark.parametrize("step", ["rewriting", WAITING, "committing"])
-def test_the_next_attempt_undoes_what_a_lost_one_left_and_starts_over(
-    spark: SparkSession, tmp_path: Path, table_type: str, step: str
-) -> None:
-    base = tmp_path / "trips"
-    options = tables.write_table(spark, base, table_type=table_type)
-    before = tables.snapshot(spark, base)
-    report = At(step, _lose_the_lease)
-    with pytest.raises(LeaseLostError):
-        run_job(spark, base, "bucket_expansion", {"factor": 2}, report=report, job_id="job_lost")
-    assert len(report.instants) == 1
-    assert hudi_table(spark, base, INDEX).pending() != []
-    # Meanwhile a writer goes on in the old layout.
-    tables.upsert(tables.rows(spark, 600, 700, ts=5), base, options)
-
-    result = run_job(
-        spark, base, "bucket_expansion", {"factor": 2}, job_id="job_lost", earlier_instants=tuple(report.instants)
-    )
-
-    assert result.details["rows"] == 700
-    assert set(before) < set(proved(spark, base, 8))
-    assert left_behind(base) == []
-    tables.upsert(tables.rows(spark, 0, 800, ts=6), base, options)
-    proved(spark, base, 8)
-
-
 def test_a_writer_that_goes_first_makes_hudis_clustering_start_over(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "plain"
     options = tables.write_table(spark, base, table_type="COPY_ON_WRITE", num_buckets=None)
@@ -274,79 +245,6 @@ def test_a_writer_that_goes_first_makes_hudis_clustering_start_over(spark: Spark
     assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 700
 
 
-def test_an_attempt_whose_report_was_lost_is_found_completed(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
-    tables.write_table(spark, base)
-    first = run_job(spark, base, "bucket_expansion", {"factor": 2})
-    again = run_job(spark, base, "bucket_expansion", {"factor": 2}, earlier_instants=first.instants)
-    assert again.details == {"found_completed": first.instants[0], "fenced": []}
-    proved(spark, base, 8)
-
-
-def test_a_hashing_config_without_a_completed_commit_is_removed_first(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
-    options = tables.write_table(spark, base)
-    table = hudi_table(spark, base, INDEX)
-    rules = table.bucket_rules()
-    assert rules is not None
-    hashing_config.write(table, rules, rules.whole_table(num_buckets=None, factor=2), "20260101000000000")
-    assert run_job(spark, base, "audit").details["dangling_hashing_configs"] == ["20260101000000000"]
-
-    run_job(spark, base, "bucket_expansion", {"num_buckets": 8})
-
-    tables.upsert(tables.rows(spark, 0, 800, ts=6), base, options)
-    proved(spark, base, 8)
-
-
-def test_only_the_job_that_left_a_lock_breaks_it(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
-    tables.write_table(spark, base)
-    table = hudi_table(spark, base, INDEX)
-    holder = TableLock(table, "job_dead")
-    context = holder.held(lambda: None)
-    context.__enter__()
-    assert (base / ".hoodie" / "lock").exists()
-
-    assert not TableLock(table, "job_other").break_stale()
-    with pytest.raises(TableLockedError), TableLock(table, "job_other").held(for_at_most(0.5)):
-        pass
-    assert TableLock(table, "job_dead").break_stale()
-    with TableLock(table, "job_other").held(lambda: None):
-        pass
-    assert not (base / ".hoodie" / "lock").exists()
-
-
-def test_a_lock_whose_process_is_no_more_is_broken_by_any_job(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
-    tables.write_table(spark, base)
-    before = tables.snapshot(spark, base)
-    lock = TableLock(hudi_table(spark, base, INDEX), "job_dead")
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    (base / ".hoodie" / "lock").write_text(json.dumps({**lock._note, "pid": gone.pid}))
-
-    run_job(spark, base, "bucket_expansion", {"factor": 2})
-
-    assert proved(spark, base, 8) == before
-
-
-def test_a_replacecommit_whose_worker_died_unheard_is_rolled_back(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
-    tables.write_table(spark, base)
-    before = tables.snapshot(spark, base)
-    client = WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK)
-    instant = client.new_instant()
-    client.start_replacement(instant, "BUCKET_RESCALE")
-    with pytest.raises(RefusedError, match=instant):
-        run_job(spark, base, "bucket_expansion", {"factor": 2})
-    client._client.getHeartbeatClient().stopHeartbeatTimers()
-    let_heartbeat_expire(base, instant)
-
-    run_job(spark, base, "bucket_expansion", {"factor": 2})
-
-    assert proved(spark, base, 8) == before
-
-
 def test_a_compaction_plan_that_another_runner_executes_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     tables.write_table(spark, base, updates=1)
@@ -359,7 +257,3 @@ def test_a_compaction_plan_that_another_runner_executes_is_left_alone(spark: Spa
         other.execute_compaction(begun)
         other.commit_compaction(instant, begun)
     proved(spark, base, 4)
-
-
-def _lose_the_lease() -> None:
-    raise LeaseLostError

@@ -11,9 +11,9 @@ import pytest
 
 from jobs.errors import CancelledError
 from jobs.hudi.lock import TableLock
-from jobs.report import Silent
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
+from tests.integration.writers import Cancelled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,18 +60,6 @@ class WatchedLock:
                 self.longest_unsigned = max(self.longest_unsigned, time.monotonic() - unsigned_since)
 
 
-class CancelledAfter(Silent):
-    """A report whose job is cancelled after so many seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__()
-        self._deadline = time.monotonic() + seconds
-
-    def checkpoint(self) -> None:
-        if time.monotonic() > self._deadline:
-            raise CancelledError
-
-
 def _table(spark: SparkSession, base: Path) -> dict[str, str]:
     return tables.write_table(spark, base, count=100, updates=3, num_buckets=None, table_type="COPY_ON_WRITE")
 
@@ -109,7 +97,7 @@ def test_a_job_that_waits_for_a_writers_lock_can_be_cancelled_and_leaves_the_loc
     with writers_lock.held(lambda: None):
         started = time.monotonic()
         with pytest.raises(CancelledError):
-            run_job(spark, base, kind, params, index=None, report=CancelledAfter(2))
+            run_job(spark, base, kind, params, index=None, report=Cancelled(after=2))
         assert time.monotonic() - started < 30
         writers_lock.verify()
 

@@ -7,6 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from jobs.errors import CancelledError
 from jobs.report import Silent
 
 if TYPE_CHECKING:
@@ -105,3 +106,22 @@ class At(Silent):
         super().step(name, bytes_total=bytes_total)
         for step in [step for step in self._actions if name.startswith(step)]:
             self._actions.pop(step)()
+
+
+class Cancelled(At):
+    """A report whose job is cancelled so many seconds after it came to a step, or after its beginning."""
+
+    def __init__(self, *, after: float, step: str = "", action: Callable[[], None] = lambda: None) -> None:
+        super().__init__(step, action)
+        self._after = after
+        self._step = step
+        self._deadline = float("inf") if step else time.monotonic() + after
+
+    def step(self, name: str, *, bytes_total: int = 0) -> None:
+        super().step(name, bytes_total=bytes_total)
+        if self._step and name.startswith(self._step):
+            self._deadline = time.monotonic() + self._after
+
+    def checkpoint(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise CancelledError

@@ -1,0 +1,136 @@
+"""What an attempt that died has left, and what the next one makes of it: instants, hashing configs, locks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.errors import (
+    LeaseLostError,
+    RefusedError,
+    TableLockedError,
+)
+from jobs.hudi import hashing_config
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock, for_at_most
+from jobs.hudi.options import UNDER_OUR_LOCK
+from tests.integration import tables
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import INDEX, left_behind
+from tests.integration.writers import At, let_heartbeat_expire
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+WAITING = "waiting for writers"
+TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("step", ["rewriting", WAITING, "committing"])
+def test_the_next_attempt_undoes_what_a_lost_one_left_and_starts_over(
+    spark: SparkSession, tmp_path: Path, table_type: str, step: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, table_type=table_type)
+    before = tables.snapshot(spark, base)
+    report = At(step, _lose_the_lease)
+    with pytest.raises(LeaseLostError):
+        run_job(spark, base, "bucket_expansion", {"factor": 2}, report=report, job_id="job_lost")
+    assert len(report.instants) == 1
+    assert hudi_table(spark, base, INDEX).pending() != []
+    # Meanwhile a writer goes on in the old layout.
+    tables.upsert(tables.rows(spark, 600, 700, ts=5), base, options)
+
+    result = run_job(
+        spark, base, "bucket_expansion", {"factor": 2}, job_id="job_lost", earlier_instants=tuple(report.instants)
+    )
+
+    assert result.details["rows"] == 700
+    assert set(before) < set(proved(spark, base, 8))
+    assert left_behind(base) == []
+    tables.upsert(tables.rows(spark, 0, 800, ts=6), base, options)
+    proved(spark, base, 8)
+
+
+def test_an_attempt_whose_report_was_lost_is_found_completed(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base)
+    first = run_job(spark, base, "bucket_expansion", {"factor": 2})
+    again = run_job(spark, base, "bucket_expansion", {"factor": 2}, earlier_instants=first.instants)
+    assert again.details == {"found_completed": first.instants[0], "fenced": []}
+    proved(spark, base, 8)
+
+
+def test_a_hashing_config_without_a_completed_commit_is_removed_first(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base)
+    table = hudi_table(spark, base, INDEX)
+    rules = table.bucket_rules()
+    assert rules is not None
+    hashing_config.write(table, rules, rules.whole_table(num_buckets=None, factor=2), "20260101000000000")
+    assert run_job(spark, base, "audit").details["dangling_hashing_configs"] == ["20260101000000000"]
+
+    run_job(spark, base, "bucket_expansion", {"num_buckets": 8})
+
+    tables.upsert(tables.rows(spark, 0, 800, ts=6), base, options)
+    proved(spark, base, 8)
+
+
+def test_only_the_job_that_left_a_lock_breaks_it(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base)
+    table = hudi_table(spark, base, INDEX)
+    holder = TableLock(table, "job_dead")
+    context = holder.held(lambda: None)
+    context.__enter__()
+    assert (base / ".hoodie" / "lock").exists()
+
+    assert not TableLock(table, "job_other").break_stale()
+    with pytest.raises(TableLockedError), TableLock(table, "job_other").held(for_at_most(0.5)):
+        pass
+    assert TableLock(table, "job_dead").break_stale()
+    with TableLock(table, "job_other").held(lambda: None):
+        pass
+    assert not (base / ".hoodie" / "lock").exists()
+
+
+def test_a_lock_whose_process_is_no_more_is_broken_by_any_job(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base)
+    before = tables.snapshot(spark, base)
+    lock = TableLock(hudi_table(spark, base, INDEX), "job_dead")
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (base / ".hoodie" / "lock").write_text(json.dumps({**lock._note, "pid": gone.pid}))
+
+    run_job(spark, base, "bucket_expansion", {"factor": 2})
+
+    assert proved(spark, base, 8) == before
+
+
+def test_a_replacecommit_whose_worker_died_unheard_is_rolled_back(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base)
+    before = tables.snapshot(spark, base)
+    client = WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK)
+    instant = client.new_instant()
+    client.start_replacement(instant, "BUCKET_RESCALE")
+    with pytest.raises(RefusedError, match=instant):
+        run_job(spark, base, "bucket_expansion", {"factor": 2})
+    client._client.getHeartbeatClient().stopHeartbeatTimers()
+    let_heartbeat_expire(base, instant)
+
+    run_job(spark, base, "bucket_expansion", {"factor": 2})
+
+    assert proved(spark, base, 8) == before
+
+
+def _lose_the_lease() -> None:
+    raise LeaseLostError
