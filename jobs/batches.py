@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
-    import pyarrow as pa
     from pyarrow import fs
 
 BATCH_ROWS = 65_536
@@ -18,17 +18,47 @@ BATCH_BYTES = 16 * 1024 * 1024
 _BUFFERS_BYTES = 32 * 1024 * 1024
 _LEAST_BUFFER, _LEAST_REMOTE_BUFFER = 64 * 1024, 1024 * 1024
 _PROBED_ROWS = 1024
+# A dictionary that small, compressed, may go as a whole to every file that gets some of its rows.
+_SMALL_DICTIONARY = 16 * 1024
 
 
-def opened(path: str, filesystem: fs.FileSystem, *, is_remote: bool = False) -> pq.ParquetFile:
+def opened(
+    path: str, filesystem: fs.FileSystem, *, is_remote: bool = False, plain: Collection[str] | None = None
+) -> pq.ParquetFile:
     """A base file, to be read in a stream (without `pre_buffer`, which would hold whole row groups).
 
-    To be closed by the caller. From a remote storage more is read at a time, since each time costs a round trip.
+    To be closed by the caller. From a remote storage more is read at a time, since each time costs a round trip. If
+    `plain` is given, strings of few different values come as Arrow dictionaries, but for the columns named there.
     """
     metadata = pq.read_metadata(path, filesystem=filesystem)
     least = _LEAST_REMOTE_BUFFER if is_remote else _LEAST_BUFFER
     buffer = max(min(_BUFFERS_BYTES // max(metadata.num_columns, 1), 1024 * 1024), least)
-    return pq.ParquetFile(path, filesystem=filesystem, metadata=metadata, buffer_size=buffer, pre_buffer=False)
+    repeating = [] if plain is None else [name for name in _repeating(metadata) if name not in plain]
+    return pq.ParquetFile(
+        path,
+        filesystem=filesystem,
+        metadata=metadata,
+        buffer_size=buffer,
+        pre_buffer=False,
+        read_dictionary=repeating,
+    )
+
+
+def _repeating(metadata: pq.FileMetaData) -> Iterator[str]:
+    """The top columns of strings or bytes whose dictionary is small in every row group."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    fields = {field.name: field.type for field in metadata.schema.to_arrow_schema()}
+    for number in range(metadata.num_columns):
+        chunks = [group.column(number) for group in groups]
+        kind = fields.get(metadata.schema.column(number).path)
+        if kind in (pa.string(), pa.binary()) and all(_has_small_dictionary(chunk) for chunk in chunks):
+            yield metadata.schema.column(number).path
+
+
+def _has_small_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
+    # Without dictionary pages nothing says how many values there are; of old writers the offset is not to be trusted.
+    offset = chunk.dictionary_page_offset or 0
+    return bool(chunk.has_dictionary_page and 0 < chunk.data_page_offset - offset <= _SMALL_DICTIONARY and offset)
 
 
 def of_file(reader: pq.ParquetFile, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:

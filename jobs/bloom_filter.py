@@ -27,6 +27,7 @@ SIMPLE, DYNAMIC = "SIMPLE", "DYNAMIC_V0"
 _VERSION, _MURMUR = -1, 1
 _HEADER = struct.Struct(">iibi")  # version, hashes, kind of hash, bits: `InternalFilter.write`
 _ROWS = struct.Struct(">iii")  # keys per row, keys in the last row, rows: `InternalDynamicBloomFilter.write`
+_HEADERS_IN_BASE64 = 4 * -(-(_HEADER.size + _ROWS.size) // 3)
 _M = np.uint32(0x5BD1E995)
 _BLOCK_KEYS = 8192  # at a time: what they need stays in the processor's cache
 _BYTE_PER_BIT = 1 << 23  # filters up to so many bits are filled a byte for each bit, which is ten times as fast
@@ -67,7 +68,7 @@ class FilterKind:
         Hudi's default allows if these are more.
         """
         try:
-            data = base64.b64decode(serialized)
+            data = base64.b64decode(serialized[:_HEADERS_IN_BASE64])
             version, hashes, kind, bits = _HEADER.unpack_from(data)
             if (version, kind) != (_VERSION, _MURMUR) or bits < 1 or hashes < 1:
                 raise UnknownFilterError(f"version {version}, kind of hash {kind}, {hashes} hashes, {bits} bits")

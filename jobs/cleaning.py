@@ -62,10 +62,12 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
             )
         report.step("rolling back dead writers")
         rolled_back = _roll_back_dead_writers(table, client)
+        # Without a metadata table they would come back as rows when their rollback leaves the active timeline.
+        late_files = sum(client.remove_late_files(instant) for instant in client.rolled_back_but_writing())
         report.step("deleting")
         # Also when nothing is to be deleted: a clean that an earlier attempt left half done is finished here.
         summary = client.clean()
-    details |= {"rolled_back": rolled_back}
+    details |= {"rolled_back": rolled_back, "late_files_deleted": late_files}
     if summary is None:
         return Result(Outcome.SUCCEEDED, details={**details, "files_deleted": 0})
     details |= {"files_deleted": summary.deleted_files, "failed_deletes": summary.failed_deletes}

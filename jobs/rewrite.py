@@ -94,9 +94,10 @@ def rewrite_base_file(
     100 MiB, and each page is held twice); the whole slice when it is sorted.
     """
     path = source.base_file or ""
-    with work.storage.read_parquet(path) as reader:
+    with work.storage.read_parquet(path, plain=(RECORD_KEY, *work.sort_by)) as reader:
         layout = parquet_layout.of_file(reader, work.codec)
         parquet_layout.require_reproducible(layout, reader.schema, path.rpartition("/")[2])
+        layout = replace(layout, schema=_with_types(layout.schema, reader.schema_arrow))
         with Children(work, source, layout, token) as children:
             # Each row has a new file name anyway, and the old ones would be the widest column.
             columns = [name for name in layout.schema.names if name != FILE_NAME]
@@ -291,7 +292,8 @@ class BaseFile:
         """Writes the rows that wait as one row group."""
         if not self._waiting:
             return
-        table = pa.Table.from_batches(self._waiting)
+        # The writer goes on without a dictionary where one follows that is not the same.
+        table = pa.Table.from_batches(self._waiting).unify_dictionaries()
         self._rows += self._waiting_rows
         self._waiting, self.waiting_bytes, self._waiting_rows = [], 0, 0
         if self._work.sort_by:
@@ -304,6 +306,11 @@ class BaseFile:
             output = self._work.storage.create(self._source.partition, self.file_name)
             self._open = output, self._layout.writer(output.stream, widest_value)
         return self._open
+
+
+def _with_types(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
+    """Dictionaries of strings instead of strings, where `other` has them; in Parquet it is all the same."""
+    return pa.schema([field.with_type(other.field(field.name).type) for field in schema], schema.metadata)
 
 
 def _with_one_file_name(schema: pa.Schema) -> pa.Schema:

@@ -17,7 +17,7 @@ from jobs import batches, parquet_layout
 from jobs.contract import Problem
 from jobs.errors import RefusedError
 from jobs.hudi.jvm import translated
-from jobs.module_path import forget_archives
+from jobs.python_worker import keep_quick
 from jobs.rewrite import (
     PARTITION_PATH,
     Children,
@@ -100,7 +100,7 @@ def _rewrite_base_files(
     report.watch_bytes(lambda: bytes_read.value)
 
     def task(index: int, part: Iterable[Source]) -> Iterator[WrittenFile | Problem]:
-        forget_archives()
+        keep_quick()
         for source in part:
             try:
                 yield from rewrite_base_file(work, source, _token(index), bytes_read.add)
@@ -116,7 +116,7 @@ def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[Wri
     schema = _arrow_schema()
 
     def task(merged: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        forget_archives()
+        keep_quick()
         context = TaskContext.get()
         token = _token(context.partitionId() if context else 0)
         found: list[dict[str, Any]] = []

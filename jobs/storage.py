@@ -19,7 +19,7 @@ from jobs.contract import Problem
 from jobs.errors import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     import pyarrow.parquet as pq
 
@@ -37,9 +37,9 @@ class Storage:
     def filesystem(self) -> fs.FileSystem:
         return self.bucket.filesystem() if self.bucket else fs.LocalFileSystem()
 
-    def read_parquet(self, path: str) -> pq.ParquetFile:
-        """The Parquet file at `path`, which is absolute, as Hudi gives it. To be closed by the caller."""
-        return batches.opened(_plain(path), self.filesystem, is_remote=self.bucket is not None)
+    def read_parquet(self, path: str, *, plain: Collection[str] | None = None) -> pq.ParquetFile:
+        """The Parquet file at `path`, which is absolute, as Hudi gives it. See `batches.opened`."""
+        return batches.opened(_plain(path), self.filesystem, is_remote=self.bucket is not None, plain=plain)
 
     def size(self, paths: Iterable[str]) -> int:
         """Bytes of the files at these absolute paths together; those that are gone count nothing."""

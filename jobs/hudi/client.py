@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
+
+from py4j.java_gateway import get_java_class
 
 from jobs.errors import JobError, PlanTakenError
 from jobs.hudi import hashing_config
@@ -114,7 +117,7 @@ class WriteClient:
             metadata = self._client.clean()
             if metadata is None:
                 return None
-            failed = sum(len(list(item.getFailedDeleteFiles())) for item in metadata.getPartitionMetadata().values())
+            failed = sum(len(item.getFailedDeleteFiles()) for item in metadata.getPartitionMetadata().values())
             return CleanSummary(str(metadata.getStartCleanTime()), int(metadata.getTotalFilesDeleted()), failed)
 
     def files_to_clean(self) -> dict[str, list[str]]:
@@ -125,9 +128,9 @@ class WriteClient:
             planner = self._jvm.hudi.table.action.clean.CleanPlanner(context, table, self._config)
             earliest = planner.getEarliestCommitToRetain()
             found = {}
-            for partition in planner.getPartitionPathsToClean(earliest):
-                infos = planner.getDeletePaths(partition, earliest).getRight()
-                found[str(partition)] = [str(info.getFilePath()) for info in infos]
+            for partition in self._jvm.read(planner.getPartitionPathsToClean(earliest)):
+                infos = self._jvm.read(planner.getDeletePaths(partition, earliest).getRight())
+                found[partition] = [info["filePath"] for info in infos]
             return {partition: files for partition, files in found.items() if files}
 
     # -- instants of dead writers
@@ -138,6 +141,24 @@ class WriteClient:
             self._client.rollback(instant)
             self.forget_heartbeat(instant)
         hashing_config.remove(self._table, instant)
+
+    def rolled_back_but_writing(self) -> list[str]:
+        """Instants that were rolled back, and have markers all the same: their live writers went on for a while."""
+        with translated("looking for late markers"):
+            meta, paths = self._table.meta, self._jvm.hudi.storage.StoragePath
+            folder = paths(meta.getTempFolderPath())
+            if not meta.getStorage().exists(folder):
+                return []
+            entries = self._jvm.items(meta.getStorage().listDirectEntries(folder).stream())
+            marked = {str(entry.getPath().getName()) for entry in entries if entry.isDirectory()}
+            if not marked:
+                return []
+            timeline = meta.reloadActiveTimeline()
+            done = timeline.getRollbackTimeline().filterCompletedInstants()
+            undone: set[str] = set()
+            for item in self._jvm.items(done.getInstantsAsStream()):
+                undone.update(self._jvm.read(timeline.readRollbackMetadata(item).getCommitsRollback()))
+            return sorted(marked & undone)
 
     def remove_late_files(self, instant: str) -> int:
         """Removes files that a live writer has written after its instant was rolled back; returns how many.
@@ -153,8 +174,8 @@ class WriteClient:
             table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
             rollbacks = self._jvm.hudi.table.marker.MarkerBasedRollbackUtils
             removed = 0
-            for marker in rollbacks.getAllMarkerPaths(table, context, instant, 1):
-                path = self._jvm.hudi.storage.StoragePath(base_path, str(marker).rpartition(".marker.")[0])
+            for marker in self._jvm.read(rollbacks.getAllMarkerPaths(table, context, instant, 1)):
+                path = self._jvm.hudi.storage.StoragePath(base_path, marker.rpartition(".marker.")[0])
                 if storage.exists(path):
                     removed += bool(storage.deleteFile(path))
             storage.deleteDirectory(folder)
@@ -169,7 +190,7 @@ class WriteClient:
         with translated(f"finishing the rollback of {instant}"):
             meta = self._table.meta
             pending = meta.reloadActiveTimeline().filterPendingRollbackTimeline()
-            for item in pending.getInstants():
+            for item in self._jvm.items(pending.getInstantsAsStream()):
                 plan = self._jvm.hudi.table.action.rollback.RollbackUtils.getRollbackPlan(meta, item)
                 if str(plan.getInstantToRollback().getCommitTime()) == instant:
                     info = self._jvm.some(self._jvm.hudi.common.HoodiePendingRollbackInfo(item, plan))
@@ -241,29 +262,35 @@ class WriteClient:
 
         Files of this instant that are not in `written` vanish: Hudi finds their markers.
         """
-        stats = self._jvm.list(self._write_stat(item) for item in written)
-        file_ids: dict[str, list[str]] = {}
+        metadata: dict[str, Any] = {"partitionToWriteStats": {}, "partitionToReplaceFileIds": {}}
+        for file in written:
+            metadata["partitionToWriteStats"].setdefault(file.partition, []).append(_write_stat(file))
         for item in replaced:
-            file_ids.setdefault(item.partition, []).append(item.file_id)
-        gone = self._jvm.map({partition: self._jvm.list(ids) for partition, ids in file_ids.items()})
-        extra = self._jvm.some(self._jvm.map({"schema": self._schema}))
+            metadata["partitionToReplaceFileIds"].setdefault(item.partition, []).append(item.file_id)
         with translated("committing"):
+            # By way of Hudi's JSON: one call, and not one for each member of each file.
+            kind = self._jvm.hudi.common.model.HoodieReplaceCommitMetadata
+            described = kind.fromJsonString(json.dumps(metadata), get_java_class(kind))
+            extra = self._jvm.some(self._jvm.map({"schema": self._schema}))
+            stats, gone = described.getWriteStats(), described.getPartitionToReplaceFileIds()
             self._client.commitStats(instant, stats, extra, REPLACE, gone, self._jvm.nothing())
 
-    def _write_stat(self, item: WrittenFile) -> Any:
-        stat = self._jvm.hudi.common.model.HoodieWriteStat()
-        stat.setPartitionPath(item.partition)
-        stat.setFileId(item.file_id)
-        stat.setPath(f"{item.partition}/{item.file_name}" if item.partition else item.file_name)
-        stat.setPrevCommit("null")
-        stat.setNumWrites(item.rows)
-        stat.setNumInserts(item.rows)
-        stat.setNumUpdateWrites(0)
-        stat.setNumDeletes(0)
-        stat.setTotalWriteBytes(item.bytes)
-        stat.setFileSizeInBytes(item.bytes)
-        stat.setTotalWriteErrors(0)
-        return stat
+
+def _write_stat(file: WrittenFile) -> dict[str, Any]:
+    """Hudi's `HoodieWriteStat` of a new file group's first base file."""
+    return {
+        "partitionPath": file.partition,
+        "fileId": file.file_id,
+        "path": f"{file.partition}/{file.file_name}" if file.partition else file.file_name,
+        "prevCommit": "null",
+        "numWrites": file.rows,
+        "numInserts": file.rows,
+        "numUpdateWrites": 0,
+        "numDeletes": 0,
+        "totalWriteBytes": file.bytes,
+        "fileSizeInBytes": file.bytes,
+        "totalWriteErrors": 0,
+    }
 
 
 def _value(option: Any) -> str | None:

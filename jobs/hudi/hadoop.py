@@ -30,7 +30,7 @@ def _s3a_options(table: HudiTable, bucket: str) -> dict[str, str]:
     conf = table.jvm.hadoop_conf
     names = "|".join(re.escape(name) for name in s3.OPTIONS)
     pattern = rf"^fs\.s3a\.(bucket\.{re.escape(bucket)}\.)?({names})$"
-    options = {str(name): str(value) for name, value in dict(conf.getValByRegex(pattern)).items()}
+    options: dict[str, str] = table.jvm.read(conf.getValByRegex(pattern))
     return options | _from_credential_stores(table, bucket)
 
 

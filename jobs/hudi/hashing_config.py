@@ -33,7 +33,8 @@ def rules_before(table: HudiTable, instant: str) -> BucketRules | None:
     """The rules that the config of `instant` took the place of; None when that is not known (any more)."""
     with translated("reading the hashing configs"):
         configs = _configs(table)
-        earlier = [str(item) for item in configs.getCommittedHashingConfigInstants(table.meta) if str(item) < instant]
+        committed = table.jvm.read(configs.getCommittedHashingConfigInstants(table.meta))
+        earlier = [item for item in committed if item < instant]
         if not earlier:
             return None
         path = configs.getHashingConfigPath(table.meta.getBasePath().toString(), max(earlier))
@@ -106,7 +107,7 @@ def dangling(table: HudiTable) -> list[str]:
     with translated("listing the hashing configs"):
         if not _has_configs(table):
             return []
-        committed = [str(instant) for instant in _configs(table).getCommittedHashingConfigInstants(table.meta)]
+        committed = table.jvm.read(_configs(table).getCommittedHashingConfigInstants(table.meta))
         suspects = [instant for instant in committed if instant != BASELINE]
         if not suspects:
             return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from jobs.errors import HudiError, JobError, TableGoneError, TableLockedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -58,11 +59,19 @@ class Jvm:
             result.put(key, value)
         return result
 
-    def list(self, items: Iterable[Any]) -> Any:
-        result = self.java.java.util.ArrayList()
-        for item in items:
-            result.add(item)
-        return result
+    def read(self, value: Any) -> Any:
+        """A Java collection of plain values, or an object that Hudi has a JSON form for, in one call.
+
+        Walking through it from here would take a call for each member; and a Java iterator tells its end by an
+        exception, which takes ten calls to understand.
+        """
+        return json.loads(self.hudi.common.util.JsonUtils.toString(value))
+
+    def items(self, stream: Any) -> Iterator[Any]:
+        """The elements of a Java stream that have no JSON form."""
+        collected = stream.collect(self.java.java.util.stream.Collectors.toList())
+        for number in range(collected.size()):
+            yield collected.get(number)
 
 
 @contextmanager

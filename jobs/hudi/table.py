@@ -77,8 +77,8 @@ class HudiTable:
 
     @cached_property
     def properties(self) -> dict[str, str]:
-        config = self.meta.getTableConfig().getProps()
-        return {str(key): str(config.getProperty(key)) for key in config.stringPropertyNames()}
+        found = self.jvm.read(self.meta.getTableConfig().getProps())
+        return {key: str(value) for key, value in found.items()}
 
     @property
     def name(self) -> str:
@@ -99,7 +99,7 @@ class HudiTable:
     @property
     def metadata_partitions(self) -> frozenset[str]:
         """Of the last reload: writers may add some at any time."""
-        return frozenset(self.meta.getTableConfig().getMetadataPartitions())
+        return frozenset(self.jvm.read(self.meta.getTableConfig().getMetadataPartitions()))
 
     def schema(self, *, with_meta_fields: bool = False) -> str:
         """The table's latest schema as Avro JSON, with or without Hudi's meta fields."""
@@ -110,12 +110,7 @@ class HudiTable:
     # -- timeline
 
     def instants(self) -> list[Instant]:
-        with translated("reading the timeline"):
-            timeline = self.meta.reloadActiveTimeline()
-            return [
-                Instant(item.requestedTime(), item.getAction(), item.getState().name())
-                for item in timeline.getInstants()
-            ]
+        return [Instant(item["requestedTime"], item["action"], item["state"]) for item in self._timeline()]
 
     def pending(self, *, without: str | None = None) -> list[Instant]:
         """Requested and inflight instants that may change rows or files, but for our own."""
@@ -132,33 +127,42 @@ class HudiTable:
         """
         with translated(f"reading {requested}"):
             timeline = self.meta.reloadActiveTimeline()
-            found = [item for item in timeline.getInstants() if item.requestedTime() == requested]
+            found = [
+                item for item in self.jvm.items(timeline.getInstantsAsStream()) if item.requestedTime() == requested
+            ]
             if not found:
                 return None
-            stats = timeline.readCommitMetadata(found[0]).getPartitionToWriteStats()
-            return {
-                str(partition): {int(stat.getFileId()[:8]) for stat in stats[partition] if stat.getFileId()}
-                for partition in stats
-            }
+            stats = self.jvm.read(timeline.readCommitMetadata(found[0]))["partitionToWriteStats"]
+        return {
+            partition: {int(stat["fileId"][:8]) for stat in of_partition if stat["fileId"]}
+            for partition, of_partition in stats.items()
+        }
 
     def completed_writes(self) -> list[tuple[str, str]]:
         """Requested and completion time of the writers' completed commits in the active timeline."""
         action = "deltacommit" if self.is_merge_on_read else "commit"
-        with translated("reading the timeline"):
-            timeline = self.meta.reloadActiveTimeline().filterCompletedInstants()
-            return [
-                (str(item.requestedTime()), str(item.getCompletionTime()))
-                for item in timeline.getInstants()
-                if item.getAction() == action
-            ]
+        return [
+            (item["requestedTime"], item["completionTime"])
+            for item in self._timeline()
+            if item["state"] == "COMPLETED" and item["action"] == action
+        ]
 
     def completed_until(self, requested: str) -> set[str]:
         """The instants that completed before this one did, and this one."""
-        with translated("reading the timeline"):
-            timeline = self.meta.reloadActiveTimeline().filterCompletedInstants()
-            found = {str(item.requestedTime()): str(item.getCompletionTime()) for item in timeline.getInstants()}
+        found = {
+            item["requestedTime"]: item["completionTime"] for item in self._timeline() if item["state"] == "COMPLETED"
+        }
         end = found.get(requested, "")
         return {instant for instant, completed in found.items() if completed <= end}
+
+    def _timeline(self) -> list[dict[str, str]]:
+        """The active timeline as of now, each instant as an `InstantDTO`."""
+        with translated("reading the timeline"):
+            timelines = self.jvm.hudi.common.table.timeline.dto.TimelineDTO
+            instants: list[dict[str, str]] = self.jvm.read(timelines.fromTimeline(self.meta.reloadActiveTimeline()))[
+                "instants"
+            ]
+            return instants
 
     def now(self) -> datetime:
         """The present moment in the time zone that the table's instants are in."""
@@ -181,7 +185,7 @@ class HudiTable:
             listed = self.jvm.hudi.common.fs.FSUtils.getAllPartitionPaths(
                 self.jvm.engine_context(), self.meta, "files" in self.metadata_partitions
             )
-            return sorted(listed)
+            return sorted(self.jvm.read(listed))
 
     def file_slices(self, partitions: Iterable[str] | None = None) -> list[FileSlice]:
         """The latest file slices, of the given partitions or of all."""
@@ -191,12 +195,12 @@ class HudiTable:
             view = self.jvm.hudi.common.table.view.FileSystemViewManager.createInMemoryFileSystemView(
                 self.jvm.engine_context(), self.meta, config.enable("files" in self.metadata_partitions).build()
             )
+            slices = self.jvm.java.java.util.ArrayList()
             try:
-                return [
-                    _file_slice(partition, item)
-                    for partition in wanted
-                    for item in view.getLatestFileSlices(partition).iterator()
-                ]
+                for partition in wanted:
+                    for item in self.jvm.items(view.getLatestFileSlices(partition)):
+                        slices.add(self.jvm.hudi.common.table.timeline.dto.FileSliceDTO.fromFileSlice(item))
+                return [_file_slice(item) for item in self.jvm.read(slices)]
             finally:
                 view.close()
 
@@ -213,15 +217,15 @@ class HudiTable:
         return hashing_config.rules_of(self)
 
 
-def _file_slice(partition: str, item: Any) -> FileSlice:
-    base = item.getBaseFile()
-    path, size = (base.get().getPath(), base.get().getFileSize()) if base.isPresent() else (None, 0)
-    logs = sorted((str(log.getFileName()), log.getFileSize()) for log in item.getLogFiles().iterator())
+def _file_slice(item: dict[str, Any]) -> FileSlice:
+    """From Hudi's `FileSliceDTO`."""
+    base = item["baseFile"] or {"fullPath": None, "fileLen": 0}
+    logs = sorted((log["path"].rpartition("/")[2], log["len"]) for log in item["logFiles"])
     return FileSlice(
-        partition=partition,
-        file_id=item.getFileId(),
-        base_file=path,
-        base_bytes=size,
+        partition=item["partition"],
+        file_id=item["fileId"],
+        base_file=base["fullPath"],
+        base_bytes=base["fileLen"],
         log_files=tuple(name for name, _ in logs),
         log_bytes=sum(max(size, 0) for _, size in logs),
     )

@@ -24,6 +24,17 @@ const TARGETS = [
   ["factor", "by a factor"],
   ["num_buckets", "to a number"],
 ];
+const BESIDE_WRITERS = [
+  ["wait", "wait for a moment without one"],
+  ["fence", "roll it back: its batch is written again"],
+  ["abort", "give up"],
+];
+const CODECS = [
+  ["", "as the table has it"],
+  ["gzip", "gzip"],
+  ["snappy", "snappy"],
+  ["zstd", "zstd"],
+];
 const ABOUT = {
   compaction: "Merges log files into new base files.",
   cleaning: "Deletes file slices that no retained instant needs.",
@@ -53,7 +64,11 @@ export function jobForm(changed) {
       field("Policy", select({ name: "policy", onchange: set("policy") }, POLICIES, chosen.policy)),
       field(RETAINED[chosen.policy], numeric("retain", 10, 1, 1_000_000)),
     ],
-    clustering: (table) => [...sortBy(table), field("Layout", select({ name: "layout" }, LAYOUTS, "linear"))],
+    clustering: (table) => [
+      ...sortBy(table),
+      field("Layout", select({ name: "layout" }, LAYOUTS, "linear")),
+      ...(table.index ? besideWriters() : []),
+    ],
     bucket_expansion: (table) => [
       field("Expand", select({ onchange: set("target") }, TARGETS, chosen.target)),
       chosen.target === "factor"
@@ -63,10 +78,16 @@ export function jobForm(changed) {
         field(
           "Only these partitions",
           h("textarea", { name: "partitions", rows: 2, spellcheck: "false" }),
-          "Paths as in storage, one in a line. Empty: the whole table.",
+          "Paths as in storage, one in a line; region=eu/* stands for all that begin with region=eu/, also later ones. Empty: the whole table.",
         ),
+      field("Compression", select({ name: "codec" }, CODECS, "")),
+      ...besideWriters(),
     ],
   };
+
+  function besideWriters() {
+    return [field("A write in flight at the end", select({ name: "on_active_writers" }, BESIDE_WRITERS, "wait"))];
+  }
 
   function sortBy({ profile }) {
     const names = (profile.columns ?? []).filter((column) => !UNSORTABLE.test(column.type)).map((column) => column.name);
@@ -156,14 +177,15 @@ function doubt(kind, table) {
 function params(kind, data) {
   const words = (name, separator) => data.getAll(name).flatMap((text) => text.split(separator)).map((each) => each.trim()).filter(Boolean);
   const integers = (...names) => Object.fromEntries(names.filter((name) => data.has(name)).map((name) => [name, Number(data.get(name))]));
+  const choices = (...names) => Object.fromEntries(names.filter((name) => data.get(name)).map((name) => [name, data.get(name)]));
   switch (kind) {
     case "cleaning":
       return { policy: data.get("policy"), ...integers("retain") };
     case "clustering":
-      return { sort_by: words("sort_by", ","), layout: data.get("layout") };
+      return { sort_by: words("sort_by", ","), layout: data.get("layout"), ...choices("on_active_writers") };
     case "bucket_expansion": {
-      const partitions = words("partitions", "\n");
-      return { ...integers("factor", "num_buckets"), ...(partitions.length ? { partitions } : {}) };
+      const partitions = words("partitions", "\n").map((line) => (line.endsWith("*") ? { prefix: line.slice(0, -1) } : line));
+      return { ...integers("factor", "num_buckets"), ...(partitions.length ? { partitions } : {}), ...choices("codec", "on_active_writers") };
     }
     default:
       return {};

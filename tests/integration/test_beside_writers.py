@@ -137,6 +137,29 @@ def test_fencing_rolls_a_live_write_back_and_nothing_of_it_comes_later(
     assert len(proved(spark, base, 8)) == 1000
 
 
+@pytest.mark.parametrize(("table_type", "version"), [(TYPES[0], 9), (TYPES[1], 6)])
+def test_cleaning_removes_what_a_fenced_writer_still_wrote_when_nobody_watched_any_more(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, table_type=table_type, version=version, metadata=False)
+    before = tables.snapshot(spark, base)
+    frame = tables.rows(spark, 600, 1000, ts=5).withColumn("dt", F.lit("2026-02-01"))
+    writer = HeldWriter(frame, base, options, tmp_path / "gate").start()
+    params = {"factor": 2, "on_active_writers": "fence", "settle_seconds": 0}
+    (fenced,) = run_job(spark, base, "bucket_expansion", params).details["fenced"]
+    writer.end()
+    late = [path for path in base.rglob("*") if fenced in path.name and ".hoodie" not in path.parts]
+    assert late != []
+
+    details = run_job(spark, base, "cleaning", {"retain": 5}).details
+
+    assert details["late_files_deleted"] >= 1
+    assert [path for path in late if path.exists() and not path.name.endswith(".crc")] == []
+    assert not (base / ".hoodie" / ".temp" / fenced).exists()
+    assert proved(spark, base, 8) == before
+
+
 @pytest.mark.parametrize("table_type", TYPES)
 def test_a_writer_that_starts_right_after_the_expansion_goes_on_undisturbed(
     spark: SparkSession, tmp_path: Path, table_type: str
