@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import fastavro
 
 from service.model.commit import WRITING_ACTIONS
 from service.model.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 _AVRO = b"Obj\x01"
 _META_PREFIX = "_hoodie_"

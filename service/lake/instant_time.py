@@ -14,8 +14,8 @@ _SECONDS = len("yyyyMMddHHmmss")
 def moment(time: str, config: TableConfig) -> datetime | None:
     """`yyyyMMddHHmmss` with or without milliseconds; None for what is no date, as `HoodieTimeline.INIT_INSTANT_TS`.
 
-    A table whose timeline is not in UTC (`hoodie.table.timeline.timezone`) is in the zone of its writers. Which one that
-    is no table says; every Hudi client takes its own for it, and so do we.
+    A table whose timeline is not in UTC (`hoodie.table.timeline.timezone`) is in the zone of its writers. Which one
+    that is no table says; every Hudi client takes its own for it, and so do we.
     """
     try:
         seconds = datetime.strptime(time[:_SECONDS], "%Y%m%d%H%M%S")  # noqa: DTZ007 - the zone comes below

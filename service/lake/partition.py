@@ -9,9 +9,10 @@ from service.lake.file_names import parse_base_file_name, parse_log_file_name
 from service.lake.snapshot import FileSlice
 from service.lake.timeline import COMPACTION_ACTIONS
 from service.model.commit import WRITING_ACTIONS
+from service.model.snapshot import Bucket, PartitionDetail, PartitionState
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container, Iterable, Mapping
 
     from service.lake.storage import Entry
     from service.lake.timeline import Timeline
@@ -127,3 +128,53 @@ def _committed(files: Iterable[Entry], seen: Visibility) -> dict[str, _Group]:
         elif (base := parse_base_file_name(entry.name)) is not None and seen.is_committed(base.instant):
             groups.setdefault(base.file_id, _Group()).bases.append((base.instant, entry))
     return groups
+
+
+def describe(
+    path: str,
+    listed: Listed,
+    *,
+    base_rows: Mapping[str, int],
+    replaced: Iterable[str],
+    num_buckets: int,
+    small_file_bytes: int,
+) -> PartitionDetail:
+    """`base_rows` are the rows of base files by name, of as many as are known. `num_buckets` is 0 without an index."""
+    names = [each.base_file for each in listed.slices if each.base_file is not None]
+    rows = {name: base_rows[name] for name in names if name in base_rows}
+    small = [each.base_bytes for each in listed.slices if each.base_file and each.base_bytes < small_file_bytes]
+    buckets = _buckets(listed.slices, rows) if num_buckets else ()
+    largest = max(buckets, key=lambda each: each.bytes, default=None)
+    state = PartitionState(
+        path=path,
+        file_groups=len(listed.slices),
+        base_files=len(names),
+        base_bytes=sum(each.base_bytes for each in listed.slices),
+        log_files=sum(len(each.logs) for each in listed.slices),
+        log_bytes=sum(each.log_bytes for each in listed.slices),
+        small_files=len(small),
+        small_bytes=sum(small),
+        freed_files=listed.freed_files,
+        freed_bytes=listed.freed_bytes,
+        rows=sum(rows.values()) if len(rows) == len(listed.slices) else None,
+        buckets=len(buckets),
+        num_buckets=num_buckets,
+        largest_bucket=largest.number if largest else None,
+        largest_bucket_bytes=largest.bytes if largest else 0,
+    )
+    return PartitionDetail(state, buckets, rows, tuple(sorted(listed.groups.intersection(replaced))))
+
+
+def _buckets(slices: Iterable[FileSlice], rows: Mapping[str, int]) -> tuple[Bucket, ...]:
+    """Two file groups of one bucket, as writers without a common lock leave them, are one bucket here."""
+    found: dict[int, Bucket] = {}
+    for each in slices:
+        if each.bucket is None:
+            continue
+        own = Bucket(each.bucket, each.base_bytes + each.log_bytes, rows.get(each.base_file or ""))
+        other = found.get(each.bucket)
+        if other is not None:
+            both = None if own.rows is None or other.rows is None else own.rows + other.rows
+            own = Bucket(own.number, own.bytes + other.bytes, both)
+        found[each.bucket] = own
+    return tuple(found[number] for number in sorted(found))

@@ -15,7 +15,7 @@ from service.lake.location import is_s3
 from service.model.errors import PathNotFoundError, StorageError, StorageUnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
 
@@ -56,11 +56,11 @@ class Storage:
         start = len(self.root.rstrip("/")) + 1
         return [_entry(info, start) for info in infos]
 
-    def names(self, path: str) -> list[str]:
+    def names(self, path: str) -> Sequence[str]:
         """The names below the folder `path`, at the least cost: what a table is polled by. Raises PathNotFoundError."""
         with _our_errors(self.base_path, path):
             if not is_s3(self.base_path):
-                return os.listdir(self._at(path))
+                return os.listdir(self._at(path))  # noqa: PTH208 - no Path for each of them: this is done all the time
             infos = self.filesystem.get_file_info(fs.FileSelector(self._at(path)))
         return [info.base_name for info in infos]
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 COMPACTION = "COMPACT"
 CLUSTERING = "CLUSTER"
 BUCKET_RESCALE = "BUCKET_RESCALE"
+CLEAN = "clean"
+"""An action, which has no operation type."""
 
 WRITING_ACTIONS = ("commit", "deltacommit", "replacecommit")
 """The actions that add or replace rows."""
@@ -48,3 +50,8 @@ class Commit:
     schema_changed: bool = False
     is_news: bool = True
     id: int = 0
+
+    @property
+    def ingests(self) -> bool:
+        """Whether a writer made it, and not a table service."""
+        return self.action in WRITING_ACTIONS and self.operation not in SERVICE_OPERATIONS

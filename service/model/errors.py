@@ -106,6 +106,18 @@ class StorageError(GroundskeeperError):
     hint = "Check that the storage is up and that the service may read it, then try again."
 
 
+class LookTooSlowError(GroundskeeperError):
+    type = "look-too-slow"
+    title = "The table's storage answers too slowly"
+    hint = "Check the storage. The table is looked at again, less and less often as long as this goes on."
+
+
+class LookFailedError(GroundskeeperError):
+    type = "look-failed"
+    title = "The table could not be looked at"
+    hint = "The service's log says more. The table is looked at again, less and less often as long as this goes on."
+
+
 class TableUnsupportedError(InvalidError):
     type = "table-not-supported"
     title = "This Hudi table is of a kind that Groundskeeper does not serve"

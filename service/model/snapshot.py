@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from service.model.table import TableType
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Since:
-    """What has been committed since the last run of a table service, or since the beginning if there was none.
+    """What has been committed since the last run of a table service was requested, or at all if there was none.
 
     `commits` counts writers' completed instants (commit, deltacommit, replacecommit of ingestion), `bytes_written` what
     they wrote; `at` is the completion of that last run by the table's timeline, None without one.
@@ -44,7 +45,8 @@ class PartitionState:
     """The latest file slices of one partition. Sizes in bytes; of file groups those of the base file and its logs.
 
     `freed_bytes` and `freed_files` are what is no longer part of any latest slice (older versions of file groups, and
-    replaced ones): the most that cleaning would free. `largest_bucket_bytes` and `buckets` are 0 without a bucket index.
+    replaced ones): the most that cleaning would free. `largest_bucket_bytes` and `buckets` are 0 without a bucket
+    index. `rows` are those of the base files, None where they are not known of each; what logs add is not counted.
     """
 
     path: str
@@ -65,11 +67,32 @@ class PartitionState:
 
 
 @dataclass(frozen=True)
+class Bucket:
+    """Of one partition. `bytes` of base file and logs; `rows` of the base file, None if not known."""
+
+    number: int
+    bytes: int
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class PartitionDetail:
+    """A partition with its buckets, and what the next look at it must remember: the rows of its latest base files, as
+    far as they are known, and the file groups that were replaced and still have files."""
+
+    state: PartitionState
+    buckets: tuple[Bucket, ...] = ()
+    base_rows: Mapping[str, int] = field(default_factory=dict)
+    replaced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class TableSnapshot:
     """One look at a table. `first_commit_at` is None as long as nothing was committed.
 
-    `num_buckets` is the number of the table as a whole (0 without a simple bucket index); partitions may have their own.
-    `small_file_bytes` is the size below which a base file counted as small.
+    `num_buckets` is the number of the table as a whole (0 without a simple bucket index); partitions may have their
+    own. `small_file_bytes` is the size below which a base file counted as small. A snapshot is as old as the last
+    change of the timeline: as long as nothing happens there, it holds.
     """
 
     table_id: str
