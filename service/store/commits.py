@@ -34,10 +34,10 @@ def record(connection: Connection, found: Iterable[Commit]) -> list[Commit]:
     Whoever else records the same commit meanwhile, one of both gets it answered.
     """
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    statement = insert(_c).on_conflict_do_nothing().returning(_c.c.id)
     added = []
     for commit in found:
-        statement = insert(_c).values(**_values(commit)).on_conflict_do_nothing().returning(_c.c.id)
-        commit_id = connection.execute(statement).scalar_one_or_none()
+        commit_id = connection.execute(statement, _values(commit)).scalar_one_or_none()
         if commit_id is not None:
             added.append(dataclasses.replace(commit, id=commit_id))
     return added
