@@ -98,13 +98,14 @@ class Observer:
             size=terms.threads,
             seconds=terms.look_seconds,
             on_late=self._late,
-            on_idle=hurry.rung.set,
+            on_idle=self._on_idle,
         )
+        self._has_more = False
 
     def run_once(self) -> Observed:
         """Claims what is due, as much as the crew can take for now, and answers what was done since the last round.
 
-        It waits for no look; when the crew has nothing left to do, it rings `hurry` for the next round.
+        It waits for no look. The next round is in its own time, or when the crew has nothing to do and there is more.
         """
         self._hurry.rung.clear()
         self.crew.check()
@@ -130,7 +131,7 @@ class Observer:
         for table_id in hurried:
             self._hurry.taken(table_id)
         with writing(self._engine) as connection:
-            return watches.claim(
+            claimed = watches.claim(
                 connection,
                 now=now,
                 next_poll_at=now + timedelta(seconds=seconds),
@@ -138,6 +139,13 @@ class Observer:
                 hurried=hurried,
                 without=busy,
             )
+        self._has_more = len(claimed) == limit
+        return claimed
+
+    def _on_idle(self) -> None:
+        # Not whenever the crew is idle: then each claim would be of one table, and cost a transaction.
+        if self._has_more or self._hurry.wanted():
+            self._hurry.rung.set()
 
     def _look(self, watch: Watch) -> None:
         try:
