@@ -122,14 +122,13 @@ class Observer:
         busy = self.crew.busy
         hurried = self._hurry.wanted() - busy
         limit = min(self.crew.room, _CLAIMED_AT_ONCE)
+        self._has_more = not limit
         if not limit:
             return []
         with reading(self._engine) as connection:
             if not hurried and not watches.is_any_due(connection, now):
                 return []
         seconds = self._terms.poll_seconds * (1 + _SPREAD * (self._rng.random() - 0.5))
-        for table_id in hurried:
-            self._hurry.taken(table_id)
         with writing(self._engine) as connection:
             claimed = watches.claim(
                 connection,
@@ -140,6 +139,10 @@ class Observer:
                 without=busy,
             )
         self._has_more = len(claimed) == limit
+        # With room left, a hurried table that was not claimed is no table any more, or another service has it.
+        done = {watch.table_id for watch in claimed} | (frozenset() if self._has_more else hurried)
+        for table_id in done:
+            self._hurry.taken(table_id)
         return claimed
 
     def _on_idle(self) -> None:

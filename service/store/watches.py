@@ -35,19 +35,17 @@ def claim(
     hurried: Collection[str] = (),
     without: Collection[str] = (),
 ) -> list[Watch]:
-    """At most `limit` tables that are due or hurried, the longest due first; none of `without`.
+    """At most `limit` tables that are hurried or due, these the longest due first; none of `without`.
 
     They are due again at `next_poll_at`, and not before: so nothing has to be given back, and a table whose claimer
     dies is only looked at later. Several may call at once: on PostgreSQL each skips what another has locked.
     """
-    wanted = sa.or_(_w.c.next_poll_at <= now, _w.c.table_id.in_(hurried)) if hurried else _w.c.next_poll_at <= now
-    due = (
-        sa.select(_w.c.table_id)
-        .where(wanted, _w.c.table_id.not_in(without))
-        .order_by(_w.c.next_poll_at)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
+    is_due, is_hurried = _w.c.next_poll_at <= now, _w.c.table_id.in_(hurried)
+    due = sa.select(_w.c.table_id).where(_w.c.table_id.not_in(without)).limit(limit).with_for_update(skip_locked=True)
+    if hurried:
+        due = due.where(sa.or_(is_due, is_hurried)).order_by(sa.case((is_hurried, 0), else_=1), _w.c.next_poll_at)
+    else:
+        due = due.where(is_due).order_by(_w.c.next_poll_at)
     claimed = list(
         connection.execute(
             _w.update().where(_w.c.table_id.in_(due)).values(next_poll_at=next_poll_at).returning(_w.c.table_id)

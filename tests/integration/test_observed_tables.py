@@ -158,7 +158,9 @@ def test_a_table_without_a_bucket_index_and_its_archived_commits(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int
 ) -> None:
     base = tmp_path / "plain"
-    options = real.write_table(spark, base, count=100, table_type=table_type, version=version, num_buckets=None)
+    # Without a metadata table, whose compactions would hold the archival back.
+    shape = {"table_type": table_type, "version": version, "num_buckets": None, "metadata": False}
+    options = real.write_table(spark, base, count=100, **shape)
     eye = Eye(tmp_path, base, None)
     run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None)
     real.upsert(
@@ -174,7 +176,7 @@ def test_a_table_without_a_bucket_index_and_its_archived_commits(
         "hoodie.keep.max.commits": "3",
         "hoodie.commits.archival.batch": "1",
     }
-    for number in range(4):
+    for number in range(7):
         real.upsert(real.rows(spark, 0, 50, ts=10 + number), base, {**options, **archiving})
     found = eye.look()
     with reading(eye.engine) as connection:
@@ -184,8 +186,8 @@ def test_a_table_without_a_bucket_index_and_its_archived_commits(
     assert len(known - active) >= 3, "nothing was archived"
     if version == 9:
         # All that was archived before this look was found in the history.
-        assert found.count("UPSERT") == 4
+        assert found.count("UPSERT") == 7
         assert watch.gap_at is None
     else:
-        assert found.count("UPSERT") == 4 or watch.gap_at is not None
+        assert found.count("UPSERT") == 7 or watch.gap_at is not None
     eye.look_afresh()

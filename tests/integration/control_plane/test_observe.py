@@ -563,3 +563,16 @@ def test_heartbeats_of_writers_are_kept_up_to_date_while_nothing_is_committed(wa
     watched.poll()
     (pending,) = watched.snapshot(table_id).pending
     assert pending.heartbeat_at == datetime.fromtimestamp(2000, UTC)
+
+
+def test_hurried_tables_go_first_and_unknown_ones_are_forgotten(watched: Watched, tmp_path: Path) -> None:
+    ids = [watched.register(SmallTable(tmp_path / f"t{number}")) for number in range(3)]
+    watched.clock.advance(1)
+    now = watched.clock()
+    with writing(watched.engine) as connection:
+        hurried = [ids[2], "tbl_unknown"]
+        claimed = watches.claim(connection, now=now, next_poll_at=now + timedelta(60), limit=1, hurried=hurried)
+    assert [watch.table_id for watch in claimed] == [ids[2]]
+    watched.hurry.ask("tbl_unknown")
+    watched.poll(0)
+    assert watched.hurry.wanted() == set()
