@@ -8,22 +8,13 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from service.flows.news import (
-    Before,
-    Seen,
-    commits_of,
-    in_order_of_completion,
-    missed,
-    read_instant,
-    what_was_known,
-)
-from service.flows.refresh import Files, Layout, describe_files, list_partitions, touched
-from service.lake.partition import Visibility
+from service.flows.news import commits_of, in_order_of_completion, missed, read_instant, what_was_known
+from service.flows.refresh import Files, refresh
 from service.lake.pending import read_pending, with_heartbeats
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.timeline import timeline_of
-from service.model.commit import BUCKET_RESCALE, CLEAN, CLUSTERING, COMPACTION, Commit
+from service.model.commit import CLEAN, CLUSTERING, COMPACTION, Commit
 from service.model.snapshot import Pending, Since, TableSnapshot
 from service.store import commits, snapshots, watches
 from service.store.engine import reading, writing
@@ -36,9 +27,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from service.lake.storage import Storage
-    from service.lake.table_config import TableConfig
-    from service.lake.timeline import Timeline
     from service.model.clock import Clock
+    from service.model.table import TableType
     from service.model.watch import Watch
 
 log = logging.getLogger(__name__)
@@ -54,6 +44,17 @@ class Looked:
     commits: tuple[Commit, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Sight:
+    """All that one look has read, before any of it is recorded. `watch` is what the look leaves for the next one."""
+
+    watch: Watch
+    table_type: TableType
+    commits: Sequence[Commit]
+    pending: tuple[Pending, ...]
+    files: Files
+
+
 def look(
     engine: Engine, clock: Clock, watch: Watch, *, storage_options: Mapping[str, str], small_file_bytes: int
 ) -> Looked:
@@ -65,55 +66,64 @@ def look(
         if fingerprint(names) == watch.fingerprint:
             _nothing_new(engine, storage, watch, began)
             return Looked(watch.table_id)
+    sight = _see(engine, clock, storage, watch.table_id, small_file_bytes)
+    return _record(engine, sight, small_file_bytes)
+
+
+def _see(engine: Engine, clock: Clock, storage: Storage, table_id: str, small_file_bytes: int) -> _Sight:
+    """Reads the timeline and what is new on it, and lists what that touched. Writes nothing."""
+    began = clock()
     config = read_table_config(storage)
-    written = {e.name: e.modified_at for e in storage.list(config.timeline_path) if not e.is_folder}
+    written = {entry.name: entry.modified_at for entry in storage.list(config.timeline_path) if not entry.is_folder}
     timeline = timeline_of(written)
     with reading(engine) as connection:
-        before = what_was_known(connection, watch.table_id, timeline)
+        before = what_was_known(connection, table_id, timeline)
     new = [
         read_instant(storage, config, instant, written)
         for instant in timeline.instants
         if instant.is_completed and (instant.requested_time, instant.action) not in before.known
     ]
     archived, has_gap = missed(storage, config, timeline, before, new)
-    pending = read_pending(storage, config, timeline)
-    news = in_order_of_completion([*archived, *new])
-    files, layout = _files(engine, storage, config, timeline, before, news, has_gap, written, small_file_bytes)
     if has_gap:
-        log.warning(
-            "Instants of table %s were archived before they were seen, to where they cannot be read", watch.table_id
-        )
-    after = dataclasses.replace(
+        log.warning("Instants of table %s were archived before they were seen, to where they cannot be read", table_id)
+    news = in_order_of_completion([*archived, *new])
+    schemas = [seen.metadata.schema for seen in news if seen.metadata.schema]
+    pending = read_pending(storage, config, timeline)
+    watch = dataclasses.replace(
         before.watch,
         timeline_path=config.timeline_path,
         fingerprint=fingerprint(written),
         looked_at=began,
         active_from=timeline.instants[0].requested_time if timeline.instants else None,
-        schema_digest=next(
-            (s.metadata.schema for s in reversed(news) if s.metadata.schema), before.watch.schema_digest
-        ),
+        schema_digest=schemas[-1] if schemas else before.watch.schema_digest,
         has_pending=bool(pending),
         gap_at=began if has_gap else before.watch.gap_at,
     )
-    found = commits_of(news, before, config, clock())
+    files = refresh(engine, storage, config, timeline, before, news, written, small_file_bytes, has_gap=has_gap)
+    return _Sight(watch, config.table_type, commits_of(news, before, config, clock()), pending, files)
+
+
+def _record(engine: Engine, sight: _Sight, small_file_bytes: int) -> Looked:
+    watch, files = sight.watch, sight.files
+    assert watch.looked_at is not None
     with writing(engine) as connection:
-        if _is_overtaken(connection, after):
+        if _is_overtaken(connection, watch):
             return Looked(watch.table_id)
-        added = commits.record(connection, found)
+        added = commits.record(connection, sight.commits)
         # Here, in this transaction, events are written of the commits in `added` that are news.
-        snapshots.save_partitions(connection, watch.table_id, files.listed, files.partitions)
         stored = snapshots.find(connection, watch.table_id)
         snapshot = TableSnapshot(
             table_id=watch.table_id,
-            taken_at=began,
-            table_type=config.table_type,
-            pending=pending,
-            num_buckets=layout.num_buckets,
+            taken_at=watch.looked_at,
+            table_type=sight.table_type,
+            pending=sight.pending,
+            num_buckets=files.layout.num_buckets,
             small_file_bytes=small_file_bytes,
         )
         snapshot = _with_commits(connection, snapshot, stored, added)
-        snapshots.save(connection, Stored(snapshot, layout.to_json()))
-        watches.seen(connection, after)
+        snapshots.save(connection, Stored(snapshot, files.layout.to_json()))
+        snapshots.save_partitions(connection, watch.table_id, files.listed, files.partitions)
+        watches.seen(connection, watch)
     return Looked(watch.table_id, changed=True, commits=tuple(added))
 
 
@@ -144,44 +154,6 @@ def _save_pending(engine: Engine, watch: Watch, pending: tuple[Pending, ...], no
         if stored is not None:
             snapshot = dataclasses.replace(stored.snapshot, pending=pending, taken_at=now)
             snapshots.save(connection, dataclasses.replace(stored, snapshot=snapshot))
-
-
-def _files(
-    engine: Engine,
-    storage: Storage,
-    config: TableConfig,
-    timeline: Timeline,
-    before: Before,
-    news: Sequence[Seen],
-    has_gap: bool,
-    written: Mapping[str, datetime | None],
-    small_file_bytes: int,
-) -> tuple[Files, Layout]:
-    """Lists the partitions that the new instants touched, or all if that is not enough."""
-    table_id, index = before.table.id, before.table.index
-    metadata = [seen.metadata for seen in news]
-    paths = touched(metadata)
-    is_rescaled = any(each.operation == BUCKET_RESCALE for each in metadata)
-    if before.stored is None or has_gap or is_rescaled:
-        paths = None
-    if paths is None:
-        known = {(seen.instant.requested_time, seen.instant.action) for seen in news}
-        rest = [i for i in timeline.instants if i.is_completed and (i.requested_time, i.action) not in known]
-        metadata = [read_instant(storage, config, instant, written).metadata for instant in rest] + metadata
-        layout = Layout.read(storage, config, timeline, index)
-    else:
-        layout = Layout.stored(index, before.stored.hashing_config if before.stored else None)
-    with reading(engine) as connection:
-        remembered = snapshots.details(connection, table_id, paths)
-    described = describe_files(
-        list_partitions(storage, paths),
-        Visibility.of(timeline, config.timeline_layout),
-        metadata,
-        remembered,
-        layout,
-        small_file_bytes,
-    )
-    return Files(paths, described), layout
 
 
 def _is_overtaken(connection: Connection, after: Watch) -> bool:

@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from service.flows.crew import Crew
@@ -120,8 +121,8 @@ class Observer:
     def _claim(self) -> list[Watch]:
         now = self._clock()
         busy = self.crew.busy
-        hurried = self._hurry.wanted() - busy
         limit = min(self.crew.room, _CLAIMED_AT_ONCE)
+        hurried = set(islice(self._hurry.wanted() - busy, limit))
         self._has_more = not limit
         if not limit:
             return []
@@ -140,7 +141,7 @@ class Observer:
             )
         self._has_more = len(claimed) == limit
         # With room left, a hurried table that was not claimed is no table any more, or another service has it.
-        done = {watch.table_id for watch in claimed} | (frozenset() if self._has_more else hurried)
+        done = {watch.table_id for watch in claimed} | (set() if self._has_more else hurried)
         for table_id in done:
             self._hurry.taken(table_id)
         return claimed

@@ -6,14 +6,22 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from service.flows.news import read_instant
 from service.lake.hashing_config import HashingConfig, read_hashing_configs
 from service.lake.partition import Visibility, describe, latest_slices
 from service.lake.snapshot import data_files
+from service.model.commit import BUCKET_RESCALE
+from service.store import snapshots
+from service.store.engine import reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Engine
 
     from jobs.contract import BucketIndex
+    from service.flows.news import Before, Seen
     from service.lake.instant_metadata import InstantMetadata
     from service.lake.storage import Entry, Storage
     from service.lake.table_config import TableConfig
@@ -21,12 +29,8 @@ if TYPE_CHECKING:
     from service.model.snapshot import PartitionDetail
 
 
-@dataclass(frozen=True)
-class Files:
-    """`listed` are the partitions that were looked at, None for all. `partitions` are those of them that have files."""
-
-    listed: frozenset[str] | None
-    partitions: tuple[PartitionDetail, ...]
+# One listing of everything is cheaper than so many of single partitions, and no database takes a longer list of names.
+_MOST_LISTED = 1000
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,58 @@ class Layout:
         return self.hashing_config.num_buckets_for(path) if self.hashing_config else self.num_buckets
 
 
-def touched(metadata: Iterable[InstantMetadata]) -> frozenset[str] | None:
+@dataclass(frozen=True)
+class Files:
+    """`listed` are the partitions that were looked at, None for all. `partitions` are those of them that have files."""
+
+    listed: frozenset[str] | None
+    partitions: tuple[PartitionDetail, ...]
+    layout: Layout
+
+
+def refresh(
+    engine: Engine,
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    before: Before,
+    news: Sequence[Seen],
+    written: Mapping[str, datetime | None],
+    small_file_bytes: int,
+    *,
+    has_gap: bool,
+) -> Files:
+    """Lists the partitions that the new instants touched. Writes nothing.
+
+    Lists all if it is not known which those are, if they are very many, at the first look, and when a rescale may have
+    given each another number of buckets.
+    """
+    metadata = [seen.metadata for seen in news]
+    index, stored = before.table.index, before.stored
+    paths = _touched(metadata)
+    is_rescaled = any(each.operation == BUCKET_RESCALE for each in metadata)
+    if paths is None or stored is None or has_gap or is_rescaled or len(paths) > _MOST_LISTED:
+        paths = None
+        known = {(seen.instant.requested_time, seen.instant.action) for seen in news}
+        rest = [i for i in timeline.instants if i.is_completed and (i.requested_time, i.action) not in known]
+        metadata = [read_instant(storage, config, instant, written).metadata for instant in rest] + metadata
+        layout = Layout.read(storage, config, timeline, index)
+    else:
+        layout = Layout.stored(index, stored.hashing_config)
+    with reading(engine) as connection:
+        remembered = snapshots.details(connection, before.table.id, paths)
+    described = _describe(
+        _list(storage, paths),
+        Visibility.of(timeline, config.timeline_layout),
+        metadata,
+        remembered,
+        layout,
+        small_file_bytes,
+    )
+    return Files(paths, described, layout)
+
+
+def _touched(metadata: Iterable[InstantMetadata]) -> frozenset[str] | None:
     """The partitions that these instants changed; None if one of them does not tell."""
     paths: set[str] = set()
     for each in metadata:
@@ -76,7 +131,7 @@ def touched(metadata: Iterable[InstantMetadata]) -> frozenset[str] | None:
     return frozenset(paths)
 
 
-def list_partitions(storage: Storage, paths: frozenset[str] | None) -> dict[str, list[Entry]]:
+def _list(storage: Storage, paths: frozenset[str] | None) -> dict[str, list[Entry]]:
     """The files of these partitions, or of all."""
     if paths is not None:
         return {path: storage.list(path) for path in sorted(paths)}
@@ -86,7 +141,7 @@ def list_partitions(storage: Storage, paths: frozenset[str] | None) -> dict[str,
     return dict(sorted(found.items()))
 
 
-def describe_files(
+def _describe(
     files: Mapping[str, list[Entry]],
     seen: Visibility,
     metadata: Iterable[InstantMetadata],
