@@ -61,8 +61,7 @@ class Crew(Generic[Item]):
     def add(self, item: Item) -> None:
         with self._guard:
             self._busy[self._key(item)] = item
-            if self._threads - len(self._late) < min(self._size, len(self._busy) - len(self._late)):
-                self._start()
+            self._staff()
         self._waiting.put(item)
 
     def check(self) -> None:
@@ -73,8 +72,7 @@ class Crew(Generic[Item]):
             items = [self._busy[key] for key in late]
             for key in late:
                 self._late.add(key)
-                if len(self._late) <= _MOST_STUCK:
-                    self._start()
+                self._staff()
         for item in items:
             self._on_late(item)
 
@@ -83,9 +81,13 @@ class Crew(Generic[Item]):
         with self._guard:
             return self._guard.wait_for(lambda: len(self._busy) == len(self._late), seconds)
 
-    def _start(self) -> None:
-        self._threads += 1
-        threading.Thread(target=self._run, name="look", daemon=True).start()
+    def _staff(self) -> None:
+        """One more thread, if there is work for it and it may be."""
+        at_work = self._threads - len(self._late)
+        to_do = len(self._busy) - len(self._late)
+        if at_work < min(self._size, to_do) and self._threads < self._size + _MOST_STUCK:
+            self._threads += 1
+            threading.Thread(target=self._run, name="look", daemon=True).start()
 
     def _run(self) -> None:
         while True:
