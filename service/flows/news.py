@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from service.lake.history import archived_since
+from service.lake.history import archived_since, has_history
 from service.lake.instant_metadata import InstantMetadata, parse_metadata
 from service.lake.instant_time import moment
 from service.lake.partition import Visibility
@@ -84,26 +84,27 @@ def missed(
     rollback, or if nothing of the active timeline is as old as the newest commit that is known. From table version 8 on
     the history is then read from there on; before, it is not readable here, and the look tells so.
     """
-    if before.watch.looked_at is None or before.newest is None:
+    if before.watch.looked_at is None:
         return [], False
+    newest = before.newest or ""
     present = {instant.requested_time for instant in timeline.instants}
     undone = {requested for seen in new for requested in seen.metadata.rolled_back}
     was_pending = before.stored.snapshot.pending if before.stored else ()
     gone = {each.requested_time for each in was_pending} - present - undone
     starts_at = Visibility.of(timeline, config.timeline_layout).starts_at
-    if starts_at is not None and starts_at > before.newest:
-        gone.add(before.newest)
+    if starts_at is not None and starts_at > newest:
+        gone.add(newest)
     # What is gone from the midst of the timeline was not archived, but removed.
     gone = {requested for requested in gone if starts_at is not None and requested < starts_at}
     if not gone:
         return [], False
     if config.timeline_layout < 2:
-        return [], True
+        return [], has_history(storage, config)
     return [
         Seen(each.instant, None, parse_metadata(each.instant.action, each.metadata, storage.base_path))
         for each in archived_since(storage, config, min(gone))
         if (each.instant.requested_time, each.instant.action) not in before.known
-        and (each.instant.requested_time in gone or each.instant.requested_time > before.newest)
+        and (each.instant.requested_time in gone or each.instant.requested_time > newest)
     ], False
 
 

@@ -47,6 +47,11 @@ def is_archived(storage: Storage, config: TableConfig, timeline: Timeline, reque
     return False
 
 
+def has_history(storage: Storage, config: TableConfig) -> bool:
+    """Whether anything was ever archived, before table version 8."""
+    return any(not entry.is_folder for entry in storage.list(config.archive_path))
+
+
 def archived_since(storage: Storage, config: TableConfig, since: str) -> tuple[Archived, ...]:
     """What was requested at `since` or later and is archived, from table version 8 on. Reads only files that reach so
     far. A compaction of the history leaves its inputs for a while, so the same instant may be in several files."""

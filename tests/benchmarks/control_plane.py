@@ -196,7 +196,7 @@ def measure(folder: Path, count: int, minutes: float, database: str) -> Figures:
         began = time.monotonic()
         while (left := count - _looked_at(engine)) > 0:
             say(f"first looks: {left} left")
-            time.sleep(2)
+            time.sleep(10)
         first_looks = time.monotonic() - began
         writers, clients = Writers(url, ids, count / 100), Clients(url, ids)
         say(f"first looks took {first_looks:.0f} s; measuring for {minutes:g} minutes")
@@ -281,14 +281,17 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="gk-control-plane-"))
     try:
         database = chosen.database or f"sqlite:///{folder}/gk.db"
-        found = asdict(measure(folder, chosen.tables, chosen.minutes, database))
+        tell(measure(folder, chosen.tables, chosen.minutes, database), as_json=chosen.json)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    if chosen.json:
-        print(json.dumps(found))
+
+
+def tell(found: Figures, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(asdict(found)), flush=True)
         return
-    for name, value in found.items():
-        print(f"{name:>20}  {value}")
+    for name, value in asdict(found).items():
+        print(f"{name:>20}  {value}", flush=True)
 
 
 if __name__ == "__main__":

@@ -235,6 +235,30 @@ def test_before_version_8_it_is_told_that_instants_were_missed(
     assert [p.path for p in watched.snapshot(table_id).partitions] == ["p"]
 
 
+def test_of_a_table_that_was_empty_nothing_is_missed(watched: Watched, tmp_path: Path, version: int) -> None:
+    table = SmallTable(tmp_path / "t", version=version)
+    table_id = watched.register(table)
+    watched.poll()
+    table.commit("001")
+    table.commit("003")
+    watched.poll()
+    assert watched.watch(table_id).gap_at is None
+    assert watched.instants(table_id) == ["001", "003"]
+
+
+def test_a_table_that_was_empty_and_has_archived_since_is_read_from_its_history(
+    watched: Watched, tmp_path: Path
+) -> None:
+    table = SmallTable(tmp_path / "t")
+    table_id = watched.register(table)
+    watched.poll()
+    for instant in ("001", "003", "005"):
+        table.commit(instant)
+    table.archive("001", "003")
+    watched.poll()
+    assert watched.instants(table_id) == ["001", "003", "005"]
+
+
 def test_a_pending_instant_that_was_rolled_back_is_not_missed(watched: Watched, tmp_path: Path, version: int) -> None:
     table = SmallTable(tmp_path / "t", version=version)
     table.begin("001")
