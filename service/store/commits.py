@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -26,6 +27,9 @@ _INGESTS = sa.and_(
 )
 # What the timeline orders by: completion times, which table versions before 8 do not have.
 _TIMELINE_TIME = sa.func.coalesce(_c.c.completion_time, _c.c.requested_time)
+
+
+_CLOCKS_DIFFER = timedelta(hours=24)
 
 
 def record(connection: Connection, found: Iterable[Commit]) -> list[Commit]:
@@ -76,7 +80,11 @@ def page(
     if action is not None:
         query = query.where(_c.c.action == action)
     if since is not None:
-        query = query.where(_c.c.completed_at >= since)
+        # No commit is seen long before it completes, by whatever clock: so what is older need not be looked through.
+        first = (
+            sa.select(_c.c.id).where(_c.c.seen_at >= since - _CLOCKS_DIFFER).order_by(_c.c.seen_at, _c.c.id).limit(1)
+        )
+        query = query.where(_c.c.completed_at >= since, _c.c.id >= first.scalar_subquery())
     if cursor:
         query = query.where(_c.c.id < Cursor.parse(cursor).number)
     rows = [_commit(row) for row in connection.execute(query)]
@@ -112,12 +120,13 @@ def prune(connection: Connection, *, before: datetime, limit: int) -> int:
 
     A table's newest one stays, and what is still in its active timeline: else it would be taken for new.
     """
-    newest = sa.select(sa.func.max(_c.c.id)).group_by(_c.c.table_id)
     w = schema.watches
+    other = _c.alias()
+    newer = sa.select(other.c.id).where(other.c.table_id == _c.c.table_id, other.c.id > _c.c.id)
     old = (
         sa.select(_c.c.id)
         .join(w, w.c.table_id == _c.c.table_id)
-        .where(_c.c.seen_at < before, _c.c.requested_time < w.c.active_from, _c.c.id.not_in(newest))
+        .where(_c.c.seen_at < before, _c.c.requested_time < w.c.active_from, newer.exists())
         .limit(limit)
     )
     return connection.execute(_c.delete().where(_c.c.id.in_(old))).rowcount

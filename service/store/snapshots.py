@@ -45,7 +45,7 @@ def get(connection: Connection, table_id: str) -> TableSnapshot | None:
     if stored is None:
         return None
     rows = connection.execute(sa.select(_p.c.state).where(_p.c.table_id == table_id).order_by(_p.c.path))
-    return dataclasses.replace(stored.snapshot, partitions=tuple(PartitionState(**state) for state in rows.scalars()))
+    return dataclasses.replace(stored.snapshot, partitions=tuple(map(_state, rows.scalars())))
 
 
 def details(connection: Connection, table_id: str, paths: Collection[str] | None = None) -> dict[str, PartitionDetail]:
@@ -83,6 +83,16 @@ def forget(connection: Connection, table_id: str) -> None:
         connection.execute(part.delete().where(part.c.table_id == table_id))
 
 
+def _state(data: Mapping[str, Any]) -> PartitionState:
+    return PartitionState(**_known(PartitionState, data))
+
+
+def _known(cls: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what another version of the service has stored."""
+    names = {field.name for field in dataclasses.fields(cls)}
+    return {name: value for name, value in data.items() if name in names}
+
+
 def _partition_values(table_id: str, detail: PartitionDetail) -> dict[str, Any]:
     return {
         "table_id": table_id,
@@ -96,7 +106,7 @@ def _partition_values(table_id: str, detail: PartitionDetail) -> dict[str, Any]:
 
 def _detail(row: sa.Row[Any]) -> PartitionDetail:
     return PartitionDetail(
-        state=PartitionState(**row.state),
+        state=_state(row.state),
         buckets=tuple(Bucket(*bucket) for bucket in row.buckets),
         base_rows=row.base_rows,
         replaced=tuple(row.replaced),
@@ -117,7 +127,7 @@ def _summary(snapshot: TableSnapshot, hashing_config: Mapping[str, Any] | None) 
 
 
 def _snapshot(table_id: str, taken_at: datetime, summary: Mapping[str, Any]) -> TableSnapshot:
-    data = {name: value for name, value in summary.items() if name != "hashing_config"}
+    data = _known(TableSnapshot, summary)
     data["table_type"] = TableType(data["table_type"])
     data["pending"] = tuple(Pending(**_restored(each, _PENDING_MOMENTS)) for each in data["pending"])
     for name in _SINCE:
