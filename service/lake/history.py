@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from service.lake.timeline import Timeline
 
 _FILE = re.compile(r"(?P<first>\d+)_(?P<last>\d+)_\d+\.parquet")
+_COLUMNS = ["instantTime", "completionTime", "action", "metadata"]
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,10 @@ def archived_since(storage: Storage, config: TableConfig, since: str) -> tuple[A
         if last < since:
             continue
         with storage.open(entry.path) as file:
-            rows = pq.read_table(file, columns=["instantTime", "completionTime", "action", "metadata"]).to_pylist()
+            rows = pq.read_table(file, columns=_COLUMNS, filters=[("instantTime", ">=", since)]).to_pylist()
         for row in rows:
-            if row["instantTime"] >= since:
-                instant = Instant(row["instantTime"], row["action"], InstantState.COMPLETED, row["completionTime"])
-                found[instant.requested_time, instant.action] = Archived(instant, row["metadata"] or b"")
+            instant = Instant(row["instantTime"], row["action"], InstantState.COMPLETED, row["completionTime"])
+            found[instant.requested_time, instant.action] = Archived(instant, row["metadata"] or b"")
     return tuple(found[key] for key in sorted(found))
 
 
