@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -110,3 +111,22 @@ def test_a_tick_that_finds_the_database_away_tries_again(client: TestClient, run
 
     assert _run(client, away, start, rung=rung) == 0
     assert ticked > 3
+
+
+def test_calls_over_one_connection_do_not_wait_for_each_other(client: TestClient) -> None:
+    """With Nagle's algorithm each of them takes the 40 ms of a delayed acknowledgement."""
+    took: list[float] = []
+
+    def start(daemon: Daemon, url: str) -> None:
+        def call() -> None:
+            with httpx.Client(base_url=url) as http:
+                for _ in range(21):
+                    began = time.perf_counter()
+                    http.get("/healthz").raise_for_status()
+                    took.append(time.perf_counter() - began)
+            daemon.stop()
+
+        threading.Thread(target=call).start()
+
+    assert _run(client, lambda: None, start, seconds=60) == 0
+    assert sorted(took)[10] < 0.03
