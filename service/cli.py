@@ -15,9 +15,11 @@ from service import settings
 from service.api.app import create_app
 from service.api.deps import Parts, is_loopback
 from service.daemon import local_worker, process
-from service.flows import recover, register
+from service.flows import prune, recover, register
 from service.flows.bell import Bell
+from service.flows.hurry import Hurry
 from service.flows.lease import LeaseTerms
+from service.flows.observe import Observer, ObserveTerms
 from service.model.clock import utc_now
 from service.model.errors import GroundskeeperError, SettingsError
 from service.model.token import Bearer, Role, Token, digest
@@ -25,6 +27,9 @@ from service.policy.backoff import BackOff
 from service.store import migrate as migrations
 from service.store import tokens
 from service.store.engine import open_engine, reading, writing
+
+_OBSERVE_SECONDS = 1.0
+_PRUNE_SECONDS = 3600.0
 
 app = typer.Typer(
     help="A table-service daemon for Apache Hudi tables.",
@@ -78,12 +83,14 @@ def serve(
     listening = process.listen(chosen.host, chosen.port)
     url = process.url_of(listening)
     bell = Bell()
+    hurry = Hurry()
     rng = random.Random()  # noqa: S311 - jitter, nothing secret
     secret, local = _token("local worker", Role.WORKER)
     parts = Parts(
         engine=engine,
         examine=register.examine,
         bell=bell,
+        hurry=hurry,
         rng=rng,
         terms=LeaseTerms(
             lease=timedelta(seconds=chosen.lease_seconds),
@@ -96,6 +103,21 @@ def serve(
         allowed_roots=chosen.allowed_roots,
         storage_options=chosen.storage_options,
         local_worker=local,
+        public_url=chosen.public_url,
+        callback_key=chosen.callback_key.get_secret_value() if chosen.callback_key else None,
+    )
+    observer = Observer(
+        engine,
+        utc_now,
+        rng,
+        hurry,
+        ObserveTerms(
+            poll_seconds=chosen.poll_seconds,
+            look_seconds=chosen.look_seconds,
+            threads=chosen.look_threads,
+            small_file_bytes=chosen.small_file_bytes,
+        ),
+        storage_options=chosen.storage_options,
     )
     running = process.Daemon(
         create_app(parts),
@@ -108,7 +130,13 @@ def serve(
                 lambda: recover.run_once(engine, bell, utc_now),
                 # While the service was down no worker could keep its lease; each gets the time for a heartbeat.
                 first_after=chosen.lease_seconds / 2,
-            )
+            ),
+            process.Tick("observe", _OBSERVE_SECONDS, observer.run_once, rung=hurry.rung),
+            process.Tick(
+                "prune",
+                _PRUNE_SECONDS,
+                lambda: prune.run_once(engine, utc_now, keep_commits=timedelta(days=chosen.commit_days)),
+            ),
         ],
         workers=local_worker.LocalWorkers(
             local_worker.command(url, master=chosen.master, slots=chosen.slots, driver_memory=chosen.driver_memory),

@@ -37,6 +37,16 @@ class Settings(BaseSettings):
     retry_first_seconds: float = Field(2.0, gt=0)
     retry_most_seconds: float = Field(300.0, gt=0)
 
+    poll_seconds: float = Field(60.0, ge=1, le=86_400, description="How often the timeline of each table is looked at")
+    look_seconds: float = Field(30.0, gt=0, le=3600, description="How long a look at a table may take")
+    look_threads: int = Field(8, ge=1, le=256, description="Tables that are looked at at once")
+    small_file_bytes: int = Field(100 * 1024 * 1024, ge=1, description="Base files below this size count as small")
+    commit_days: float = Field(90.0, gt=0, description="How long commits are remembered")
+    public_url: str | None = Field(
+        None, pattern=r"^https?://[^\s?#]+$", description="How writers reach this service. Default: as the caller does"
+    )
+    callback_key: SecretStr | None = Field(None, min_length=1, description="What writers send as HUDI-CALLBACK-KEY")
+
     # [N,F]: N tasks at once, and F - 1 failures of a task are forgiven; plain local[N] forgives none.
     master: str = Field("local[2,4]", description="Spark master of a worker")
     slots: int = Field(1, ge=1, le=64, description="Jobs that a worker runs at once")

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from service.api import dashboard, gate, health, jobs, problems, tables, worker
+from service.api import commits, dashboard, gate, health, jobs, problems, tables, worker, writers
 from service.api.deps import Parts
 from service.api.responses import ProblemDocument
 
@@ -23,6 +23,8 @@ Every error is a problem document (RFC 9457) with a `type`, a `detail` that says
 
 _TAGS = [
     {"name": "tables", "description": "Register Hudi tables and say what is known about their writers."},
+    {"name": "commits", "description": "What was committed to the tables, and how they stand."},
+    {"name": "writers", "description": "For the writers: Hudi's commit callback, and the options that they need."},
     {"name": "jobs", "description": "Ask for table services, look at them, cancel them."},
     {"name": "worker", "description": "The protocol of the Spark workers: lease, heartbeat, result."},
     {"name": "health", "description": "For probes. These calls need no token."},
@@ -42,7 +44,7 @@ def create_app(parts: Parts) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.parts = parts
-    for part in (tables, jobs, worker, health):
+    for part in (tables, commits, jobs, writers, worker, health):
         app.include_router(part.router)
     dashboard.install(app)
     problems.install(app)

@@ -15,6 +15,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import Engine
 
 from service.flows.bell import Bell
+from service.flows.hurry import Hurry
 from service.flows.lease import LeaseTerms
 from service.flows.registry import Examine
 from service.model.clock import Clock, utc_now
@@ -34,6 +35,7 @@ class Parts:
     examine: Examine
     clock: Clock = utc_now
     bell: Bell = field(default_factory=Bell)
+    hurry: Hurry = field(default_factory=Hurry)
     # Jitter only; nothing secret comes from it.
     rng: random.Random = field(default_factory=random.Random)
     terms: LeaseTerms = field(default_factory=lambda: LeaseTerms(timedelta(seconds=30), 3600.0, BackOff()))
@@ -43,6 +45,8 @@ class Parts:
     allowed_roots: tuple[str, ...] | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict)
     local_worker: Token | None = None
+    public_url: str | None = None
+    callback_key: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -65,13 +69,13 @@ def parts_of(request: Request) -> Parts:
 
 PartsDep = Annotated[Parts, Depends(parts_of)]
 
-_bearer = HTTPBearer(auto_error=False, description="A token from `groundskeeper token create`")
+bearer = HTTPBearer(auto_error=False, description="A token from `groundskeeper token create`")
 
 
 def caller_of(
     request: Request,
     parts: PartsDep,
-    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
 ) -> Caller:
     """Raises UnauthenticatedError, with the same words whatever was wrong with the token."""
     caller = _identify(request, parts, credentials.credentials if credentials else None)
@@ -80,18 +84,18 @@ def caller_of(
 
 
 def _identify(request: Request, parts: Parts, text: str | None) -> Caller:
-    bearer = Bearer.parse(text) if text else None
-    if bearer and parts.local_worker and bearer.id == parts.local_worker.id:
-        if parts.local_worker.matches(bearer.secret):
+    claimed = Bearer.parse(text) if text else None
+    if claimed and parts.local_worker and claimed.id == parts.local_worker.id:
+        if parts.local_worker.matches(claimed.secret):
             return Caller(parts.local_worker.name, Role.WORKER)
         raise UnauthenticatedError("The token is not valid.")
     with reading(parts.engine) as connection:
-        token = tokens.find(connection, bearer.id) if bearer else None
+        token = tokens.find(connection, claimed.id) if claimed else None
         is_open = token is None and not tokens.exist(connection)
     if is_open:
         _refuse_foreign_host(request)
         return Caller("anybody", Role.ADMIN, is_open=True)
-    if bearer is None or token is None or not token.matches(bearer.secret):
+    if claimed is None or token is None or not token.matches(claimed.secret):
         raise UnauthenticatedError("The token is not valid." if text else "There is no token.")
     return Caller(f"{token.name} ({token.id})", token.role)
 
@@ -127,6 +131,11 @@ def needs(role: Role) -> Callable[[Caller], None]:
             raise ForbiddenError(f"It needs the role {role.value}, and the token has the role {caller.role.value}.")
 
     return check
+
+
+def url_of_service(request: Request, parts: Parts) -> str:
+    """How others reach this service: by the setting, or else as this caller did. Without a slash at the end."""
+    return (parts.public_url or str(request.base_url)).rstrip("/")
 
 
 def roots_for(parts: Parts, caller: Caller) -> tuple[str, ...] | None:

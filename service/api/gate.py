@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 audit = logging.getLogger("groundskeeper.audit")
 
 _READS = {"GET", "HEAD", "OPTIONS"}
+_SENT_ALL_THE_TIME = ("/v1/worker/", "/v1/callbacks/")
 
 
 class SizeLimit:
@@ -58,7 +59,7 @@ class SizeLimit:
 class AuditLog:
     """One line of JSON for each call that may change something: who, what, and how it ended. Bodies are not logged.
 
-    What workers send all the time is logged at the level DEBUG.
+    What workers and writers send all the time is logged at the level DEBUG.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -92,5 +93,5 @@ class AuditLog:
                 "status": status,
                 "milliseconds": round((time.monotonic() - started) * 1000),
             }
-            level = logging.DEBUG if scope["path"].startswith("/v1/worker/") else logging.INFO
+            level = logging.DEBUG if scope["path"].startswith(_SENT_ALL_THE_TIME) else logging.INFO
             audit.log(level, json.dumps(line))

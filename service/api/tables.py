@@ -59,6 +59,7 @@ def register(wanted: TableIn, parts: PartsDep, caller: CallerDep, response: Resp
         writers=wanted.writers.to_model() if wanted.writers else Writers(),
         hudi_options=wanted.hudi_options,
     )
+    parts.hurry.ask(table.id)
     response.headers["Location"] = f"/v1/tables/{table.id}"
     return TableOut.of(table)
 
@@ -114,6 +115,7 @@ def change_table(table_id: TableId, wanted: TableChange, parts: PartsDep, caller
         storage_options=parts.storage_options,
         clock=parts.clock,
     )
+    parts.hurry.ask(table_id)
     return TableOut.of(table)
 
 

@@ -90,6 +90,7 @@ def report(job_id: JobId, wanted: ReportIn, parts: PartsDep, afterwards: Backgro
         Result.from_json(wanted.result.model_dump()),
     )
     if not job.dry_run:
+        parts.hurry.ask(job.table_id)
         afterwards.add_task(
             registry.look_again,
             parts.engine,

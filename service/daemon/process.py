@@ -6,6 +6,7 @@ import logging
 import socket
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -32,12 +33,16 @@ _GRACE_SECONDS = 10
 
 @dataclass(frozen=True)
 class Tick:
-    """Something that is done every so many seconds, and first after `first_after` seconds if that is longer."""
+    """Something that is done every so many seconds, and first after `first_after` seconds if that is longer.
+
+    With `rung` it is done as soon as that is set, too; `run_once` clears it.
+    """
 
     name: str
     seconds: float
     run_once: Callable[[], object]
     first_after: float = 0.0
+    rung: threading.Event | None = None
 
 
 class Daemon:
@@ -71,7 +76,8 @@ class Daemon:
         self._server = _Server(config, on_started=self._started, on_signal=self.stop)
         self._scheduler = BackgroundScheduler(timezone="UTC")
         self._scheduler.add_listener(self._tick_failed, EVENT_JOB_ERROR)
-        for tick in ticks:
+        self._rung = [(tick, tick.rung) for tick in ticks if tick.rung is not None]
+        for tick in (tick for tick in ticks if tick.rung is None):
             # A tick that is late runs once, not as often as it was missed.
             self._scheduler.add_job(
                 tick.run_once,
@@ -106,6 +112,8 @@ class Daemon:
 
     def _started(self) -> None:
         self._scheduler.start()
+        for tick, rung in self._rung:
+            threading.Thread(target=self._keep_ticking, args=(tick, rung), name=tick.name, daemon=True).start()
         self._workers.start(on_death=self._die)
         self._on_ready()
 
@@ -115,6 +123,16 @@ class Daemon:
             self._workers.stop()
         finally:
             self._server.should_exit = True
+
+    def _keep_ticking(self, tick: Tick, rung: threading.Event) -> None:
+        """What it raises ends the thread, and that the process."""
+        while not self._server.should_exit:
+            try:
+                tick.run_once()
+            except DatabaseUnavailableError as error:
+                log.warning("%s: %s", tick.name, error)
+                time.sleep(tick.seconds)
+            rung.wait(tick.seconds)
 
     def _tick_failed(self, event: JobExecutionEvent) -> None:
         if isinstance(event.exception, DatabaseUnavailableError):
@@ -164,7 +182,9 @@ def listen(host: str, port: int) -> socket.socket:
     """A listening socket. Raises SettingsError when the address is taken or is not of this machine."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        opened = socket.socket(family, socket.SOCK_STREAM)
+        # Named, because asyncio switches Nagle's algorithm off only where it sees TCP: else each answer waits 40 ms for
+        # the caller's kernel to acknowledge its head before its body is sent.
+        opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             opened.bind(address)

@@ -2,6 +2,7 @@
 
 import { get, tablePath } from "./api.js";
 import { Active } from "./active.js";
+import { Commits } from "./commits.js";
 import { h } from "./dom.js";
 import { moment } from "./format.js";
 import { jobForm } from "./job_form.js";
@@ -9,16 +10,25 @@ import { Latest } from "./latest.js";
 import { buckets, pending, shape } from "./overview.js";
 import { card, pairs, problem } from "./parts.js";
 import { Recent } from "./recent.js";
+import { Standing } from "./standing.js";
 
 export function tablePage(id, changed) {
   const active = new Active({ table_id: id });
   const recent = new Recent({ table_id: id });
   const latest = new Latest();
+  const commits = new Commits(id);
+  const standing = new Standing(id);
   const form = jobForm(changed);
   let table = null;
 
   async function load() {
-    const [found, heard] = await Promise.all([get(tablePath(id)), active.load(), recent.load()]);
+    const [found, heard] = await Promise.all([
+      get(tablePath(id)),
+      active.load(),
+      recent.load(),
+      commits.load(),
+      standing.load(),
+    ]);
     table = found;
     recent.learn(heard);
     await latest.fill([table]);
@@ -33,9 +43,10 @@ export function tablePage(id, changed) {
       h(
         "div",
         { class: "columns", "data-key": "columns" },
-        form.draw(table),
+        h("div", { class: "stack" }, form.draw(table), standing.draw()),
         h("div", { class: "stack" }, active.jobs.length > 0 && active.draw(null, changed), facts(), columns(table.profile)),
       ),
+      commits.draw(),
       recent.draw(null, changed),
     ];
   }

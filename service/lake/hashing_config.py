@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from service.lake.timeline import is_archived
+from service.lake.history import is_archived
 from service.model.errors import StorageError, TableUnsupportedError
 
 if TYPE_CHECKING:

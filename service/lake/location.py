@@ -30,6 +30,20 @@ def canonical(location: str) -> str:
     raise StorageUnsupportedError(f"{location!r} has the scheme {scheme!r}")
 
 
+def plain(location: str) -> str:
+    """The canonical base path of a location that has no links or `..` in it, told without looking at any disk.
+
+    Locations that cannot be one are answered as they are.
+    """
+    match = _SCHEME.fullmatch(location)
+    scheme, rest = (match.group(1).lower(), match.group(2)) if match else ("file", location)
+    if scheme in ("s3", "s3a"):
+        return f"s3a://{rest.strip('/')}"
+    if scheme != "file":
+        return location
+    return f"/{rest.removeprefix('//localhost').strip('/')}"
+
+
 def is_s3(base_path: str) -> bool:
     return base_path.startswith("s3a://")
 

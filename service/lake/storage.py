@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +15,8 @@ from service.lake.location import is_s3
 from service.model.errors import PathNotFoundError, StorageError, StorageUnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
 
 
 class Entry(NamedTuple):
@@ -23,6 +25,7 @@ class Entry(NamedTuple):
     path: str
     size: int
     is_folder: bool
+    modified_at: datetime | None = None
 
     @property
     def name(self) -> str:
@@ -51,7 +54,22 @@ class Storage:
             selector = fs.FileSelector(self._at(path), allow_not_found=True, recursive=recursive)
             infos = self.filesystem.get_file_info(selector)
         start = len(self.root.rstrip("/")) + 1
-        return [Entry(info.path[start:], info.size or 0, info.type == fs.FileType.Directory) for info in infos]
+        return [_entry(info, start) for info in infos]
+
+    def names(self, path: str) -> Sequence[str]:
+        """The names below the folder `path`, at the least cost: what a table is polled by. Raises PathNotFoundError."""
+        with _our_errors(self.base_path, path):
+            if not is_s3(self.base_path):
+                return os.listdir(self._at(path))  # noqa: PTH208 - no Path for each of them: this is done all the time
+            infos = self.filesystem.get_file_info(fs.FileSelector(self._at(path)))
+        return [info.base_name for info in infos]
+
+    def modified_at(self, path: str) -> datetime | None:
+        """None if there is no such file."""
+        with _our_errors(self.base_path, path):
+            info = self.filesystem.get_file_info(self._at(path))
+        modified: datetime | None = info.mtime if info.type == fs.FileType.File else None
+        return modified
 
     def read(self, path: str) -> bytes:
         """The whole file. Raises PathNotFoundError, StorageError."""
@@ -66,6 +84,10 @@ class Storage:
 
     def _at(self, path: str) -> str:
         return f"{self.root.rstrip('/')}/{path}" if path else self.root
+
+
+def _entry(info: fs.FileInfo, start: int) -> Entry:
+    return Entry(info.path[start:], info.size or 0, info.type == fs.FileType.Directory, info.mtime)
 
 
 def open_storage(base_path: str, options: Mapping[str, str]) -> Storage:

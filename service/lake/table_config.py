@@ -56,6 +56,11 @@ class TableConfig:
         return f"{self.timeline_path}/{self.properties.get('hoodie.timeline.history.path') or 'history'}"
 
     @property
+    def archive_path(self) -> str:
+        """Where archived instants lie before table version 8, relative to the base path. Layout 1 only."""
+        return f"{META_FOLDER}/{self.properties.get('hoodie.archivelog.folder') or 'archived'}"
+
+    @property
     def base_file_format(self) -> str:
         return self.properties.get("hoodie.table.base.file.format", "PARQUET").upper()
 

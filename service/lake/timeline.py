@@ -6,12 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
-
 from service.model.timeline import Instant, InstantState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from service.lake.storage import Storage
     from service.lake.table_config import TableConfig
@@ -28,7 +26,6 @@ _ACTIONS = frozenset(
 _COMPLETES_AS = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
 _FILE_NAME = re.compile(r"(?P<requested>\d+)(_(?P<completion>\d+))?\.(?P<action>\w+)(\.(?P<state>requested|inflight))?")
 _PROGRESS = {InstantState.REQUESTED: 0, InstantState.INFLIGHT: 1, InstantState.COMPLETED: 2}
-_HISTORY_FILE = re.compile(r"(?P<first>\d+)_(?P<last>\d+)_\d+\.parquet")
 
 
 @dataclass(frozen=True)
@@ -46,9 +43,14 @@ class Timeline:
 
 def read_timeline(storage: Storage, config: TableConfig) -> Timeline:
     """Reads both layouts: `InstantGeneratorV1` (table version 6) and `V2` (from 8 on) of Hudi 1.2.0."""
+    return timeline_of(entry.name for entry in storage.list(config.timeline_path) if not entry.is_folder)
+
+
+def timeline_of(file_names: Iterable[str]) -> Timeline:
+    """The timeline that consists of these files."""
     found: dict[tuple[str, str], Instant] = {}
-    for entry in storage.list(config.timeline_path):
-        instant = None if entry.is_folder else parse_instant(entry.name)
+    for name in file_names:
+        instant = parse_instant(name)
         if instant is None:
             continue
         key = (instant.requested_time, _COMPLETES_AS.get(instant.action, instant.action))
@@ -76,21 +78,7 @@ def parse_instant(file_name: str) -> Instant | None:
     return Instant(match["requested"], action, InstantState.COMPLETED, match["completion"])
 
 
-def is_archived(storage: Storage, config: TableConfig, timeline: Timeline, requested_time: str) -> bool:
-    """Whether an instant was completed and has left the active timeline.
-
-    From table version 8 on the history is Parquet (Hudi 1.2.0 `LSMTimeline`): files whose name covers the instant are
-    read. Before, it is a log of Avro blocks, which is not read here: what is older than the active timeline counts as
-    archived.
-    """
-    if config.timeline_layout < 2:
-        return bool(timeline.instants) and requested_time < timeline.instants[0].requested_time
-    return any(requested_time in times for times in _archived_times(storage, config, requested_time))
-
-
-def _archived_times(storage: Storage, config: TableConfig, requested_time: str) -> Iterator[set[str]]:
-    for entry in storage.list(config.history_path):
-        match = _HISTORY_FILE.fullmatch(entry.name)
-        if match and match["first"] <= requested_time <= match["last"]:
-            with storage.open(entry.path) as file:
-                yield set(pq.read_table(file, columns=["instantTime"]).column(0).to_pylist())
+def file_name_of(instant: Instant) -> str:
+    """The timeline file of a completed instant."""
+    times = [instant.requested_time, *([instant.completion_time] if instant.completion_time else [])]
+    return f"{'_'.join(times)}.{instant.action}"

@@ -52,6 +52,20 @@ class JobNotFoundError(NotFoundError):
     hint = "GET /v1/jobs lists the jobs."
 
 
+class CallbackUnknownTableError(NotFoundError):
+    type = "callback-unknown-table"
+    title = "No table is registered with the base path of this callback"
+    hint = (
+        "Register it with POST /v1/tables (GET lists them with their base paths), or switch the writer's callback off."
+    )
+
+
+class SnapshotNotTakenError(NotFoundError):
+    type = "snapshot-not-taken"
+    title = "The table has not been looked at yet"
+    hint = "It is looked at within moments of its registration; `detail` says if that fails."
+
+
 class RouteNotFoundError(NotFoundError):
     type = "route-not-found"
     title = "There is nothing at this address"
@@ -104,6 +118,18 @@ class StorageError(GroundskeeperError):
     type = "storage-error"
     title = "The table's storage did not answer as it should"
     hint = "Check that the storage is up and that the service may read it, then try again."
+
+
+class LookTooSlowError(StorageError):
+    type = "look-too-slow"
+    title = "The table's storage answers too slowly"
+    hint = "Check the storage. The table is looked at again, less and less often as long as this goes on."
+
+
+class LookFailedError(StorageError):
+    type = "look-failed"
+    title = "The table could not be looked at"
+    hint = "The service's log says more. The table is looked at again, less and less often as long as this goes on."
 
 
 class TableUnsupportedError(InvalidError):

@@ -44,11 +44,20 @@ class Cursor:
             if at.tzinfo is None or not isinstance(row_id, str) or "\0" in row_id:
                 raise ValueError("not made by this service")
         except (ValueError, TypeError, OverflowError, binascii.Error) as error:
-            message = "This is not a cursor of this service; take `next_cursor` of a page as it is."
-            raise ParamsInvalidError(
-                message, extensions={"errors": [{"field": "cursor", "message": message}]}
-            ) from error
+            raise _not_a_cursor() from error
         return cls(at, row_id)
+
+    @property
+    def number(self) -> int:
+        """The id where ids are numbers. Raises ParamsInvalidError."""
+        if not self.id.isdecimal() or len(self.id) > 18:
+            raise _not_a_cursor()
+        return int(self.id)
+
+
+def _not_a_cursor() -> ParamsInvalidError:
+    message = "This is not a cursor of this service; take `next_cursor` of a page as it is."
+    return ParamsInvalidError(message, extensions={"errors": [{"field": "cursor", "message": message}]})
 
 
 def page_of(rows: Sequence[Row], limit: int, key: Callable[[Row], tuple[datetime, str]]) -> Page[Row]:

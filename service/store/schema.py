@@ -44,6 +44,7 @@ JOB_PER_KIND = "uq_jobs_active_kind"
 JOB_REWRITING = "uq_jobs_active_rewriting"
 JOB_HOLDING_TABLE = "uq_jobs_held_mutating"
 JOB_IDEMPOTENCY = "uq_jobs_idempotency_key"
+COMMIT_INSTANT = "uq_commits_instant"
 
 tables = sa.Table(
     "tables",
@@ -129,6 +130,74 @@ sa.Index(
 # What every lease and every recovery looks through; jobs that ended are not in them.
 sa.Index("ix_jobs_queued", jobs.c.created_at, jobs.c.id, sqlite_where=_is_queued, postgresql_where=_is_queued)
 sa.Index("ix_jobs_held", jobs.c.lease_deadline, sqlite_where=_is_held, postgresql_where=_is_held)
+
+# How the service watches a table: one row for each, made when it is registered.
+watches = sa.Table(
+    "watches",
+    metadata,
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    # Claiming a table moves this on at once, so whoever dies meanwhile only makes the next look come later.
+    sa.Column("next_poll_at", UtcDateTime, nullable=False),
+    # Of the files of the timeline at the last look that was recorded, and when that look began.
+    sa.Column("fingerprint", sa.String(64)),
+    sa.Column("looked_at", UtcDateTime),
+    sa.Column("timeline_path", sa.Text),
+    # The oldest instant of the active timeline: commits from there on must be kept to tell what is new.
+    sa.Column("active_from", sa.String(32)),
+    sa.Column("schema_digest", sa.String(32)),
+    sa.Column("has_pending", sa.Boolean, nullable=False),
+    sa.Column("gap_at", UtcDateTime),
+    sa.Column("failures", sa.Integer, nullable=False),
+    sa.Column("error", sa.JSON(none_as_null=True)),
+    sa.Index("ix_watches_next_poll_at", "next_poll_at"),
+)
+
+_big = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+commits = sa.Table(
+    "commits",
+    metadata,
+    # Grows in the order in which a table's commits completed.
+    sa.Column("id", _big, primary_key=True, autoincrement=True),
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("requested_time", sa.String(32), nullable=False),
+    sa.Column("action", sa.String(32), nullable=False),
+    sa.Column("completion_time", sa.String(32)),
+    sa.Column("completed_at", UtcDateTime, nullable=False),
+    sa.Column("seen_at", UtcDateTime, nullable=False),
+    sa.Column("operation", sa.String(32)),
+    sa.Column("rows_written", sa.BigInteger),
+    sa.Column("rows_deleted", sa.BigInteger),
+    sa.Column("bytes_written", sa.BigInteger),
+    sa.Column("partitions", sa.JSON, nullable=False),
+    sa.Column("file_groups", sa.Integer, nullable=False),
+    sa.Column("schema_changed", sa.Boolean, nullable=False),
+    sa.Column("is_news", sa.Boolean, nullable=False),
+    sa.UniqueConstraint("table_id", "requested_time", "action", name=COMMIT_INSTANT),
+    sa.Index("ix_commits_table_id", "table_id", "id"),
+    sa.Index("ix_commits_seen_at", "seen_at"),
+    sqlite_autoincrement=True,
+)
+
+snapshots = sa.Table(
+    "snapshots",
+    metadata,
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("taken_at", UtcDateTime, nullable=False),
+    sa.Column("summary", sa.JSON, nullable=False),
+)
+
+partitions = sa.Table(
+    "partitions",
+    metadata,
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("path", sa.Text, primary_key=True),
+    sa.Column("state", sa.JSON, nullable=False),
+    # What the next listing of this partition needs to know, and its buckets.
+    sa.Column("buckets", sa.JSON, nullable=False),
+    sa.Column("base_rows", sa.JSON, nullable=False),
+    sa.Column("replaced", sa.JSON, nullable=False),
+)
 
 job_attempts = sa.Table(
     "job_attempts",

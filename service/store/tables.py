@@ -25,10 +25,16 @@ def register(connection: Connection, table: Registration) -> None:
     try:
         with connection.begin_nested():
             connection.execute(_t.insert().values(id=table.id, created_at=table.created_at, **_values(table)))
+            # From now on it is watched, and looked at for the first time at once.
+            connection.execute(
+                schema.watches.insert().values(
+                    table_id=table.id, next_poll_at=table.created_at, has_pending=False, failures=0
+                )
+            )
     except IntegrityError as error:
         if violated(error) != schema.TABLE_BASE_PATH:
             raise
-        standing = connection.execute(sa.select(_t.c.id).where(_t.c.base_path == table.base_path)).scalar()
+        standing = find(connection, table.base_path)
         raise TableAlreadyRegisteredError(
             f"{table.base_path} is registered as {standing}.", extensions={"table_id": standing}
         ) from error
@@ -41,6 +47,12 @@ def get(connection: Connection, table_id: str, *, for_update: bool = False) -> R
     if row is None:
         raise TableNotFoundError(f"There is no table {table_id}.")
     return _registration(row)
+
+
+def find(connection: Connection, base_path: str) -> str | None:
+    """The id of the table with this canonical base path."""
+    found: str | None = connection.execute(sa.select(_t.c.id).where(_t.c.base_path == base_path)).scalar()
+    return found
 
 
 def page(connection: Connection, *, limit: int, cursor: str | None = None) -> Page[Registration]:

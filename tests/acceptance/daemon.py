@@ -42,7 +42,8 @@ class Daemon:
         first = self.process.stdout.readline()
         found = re.search(r"ready at (http://\S+)", first)
         assert found, first + self.log.read_text()
-        self._http = httpx.Client(base_url=found.group(1), timeout=20)
+        self.url = found.group(1)
+        self._http = httpx.Client(base_url=self.url, timeout=20)
 
     def __enter__(self) -> Self:
         return self

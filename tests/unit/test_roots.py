@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from service.flows.register import examine
-from service.lake.location import canonical
+from service.lake.location import canonical, plain
 from service.lake.roots import check_allowed
 from service.model.errors import (
     NotAHudiTableError,
@@ -131,3 +131,20 @@ def test_kinds_of_tables_that_are_not_served_are_refused(tmp_path: Path, propert
     (tmp_path / ".hoodie" / "hoodie.properties").write_text(properties)
     with pytest.raises(TableUnsupportedError):
         examine(str(tmp_path), allowed_roots=None, claimed=None, storage_options={})
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["/lake/trips", "/lake/trips/", "file:/lake/trips", "file:///lake/trips/", "FILE://localhost/lake/trips"],
+)
+def test_without_links_the_plain_spelling_is_the_canonical_one(location: str) -> None:
+    assert plain(location) == canonical(location) == "/lake/trips"
+
+
+def test_the_plain_spelling_of_s3_is_the_canonical_one() -> None:
+    assert plain("s3://lake/trips/") == canonical("s3://lake/trips/") == "s3a://lake/trips"
+
+
+@pytest.mark.parametrize("location", ["hdfs://nn/trips", "gs://lake/trips"])
+def test_what_cannot_be_a_base_path_stays_as_it_is(location: str) -> None:
+    assert plain(location) == location

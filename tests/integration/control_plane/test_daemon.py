@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from random import Random
 from typing import TYPE_CHECKING
 
 import httpx
+import pytest
 
 from service.daemon.local_worker import LocalWorkers
 from service.daemon.process import Daemon, Tick, listen, url_of
@@ -16,18 +18,24 @@ from service.model.errors import DatabaseUnavailableError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pytest
     from fastapi.testclient import TestClient
 
 
-def _run(client: TestClient, tick: Callable[[], object], on_ready: Callable[[Daemon, str], None]) -> int:
+def _run(
+    client: TestClient,
+    tick: Callable[[], object],
+    on_ready: Callable[[Daemon, str], None],
+    *,
+    seconds: float = 0.05,
+    rung: threading.Event | None = None,
+) -> int:
     opened = listen("127.0.0.1", 0)
     running: Daemon
     running = Daemon(
         client.app,  # type: ignore[arg-type]
         opened,
         bell=Bell(),
-        ticks=[Tick("tick", 0.05, tick)],
+        ticks=[Tick("tick", seconds, tick, rung=rung)],
         workers=LocalWorkers([], count=0, environment={}, rng=Random(1)),
         on_ready=lambda: on_ready(running, url_of(opened)),
     )
@@ -38,12 +46,35 @@ def _run(client: TestClient, tick: Callable[[], object], on_ready: Callable[[Dae
         threading.excepthook = before
 
 
-def test_a_tick_with_a_bug_ends_the_process(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("rung", "how"), [(None, "failed"), (threading.Event(), "died")])
+def test_a_tick_with_a_bug_ends_the_process(
+    client: TestClient, capsys: pytest.CaptureFixture[str], rung: threading.Event | None, how: str
+) -> None:
     def broken() -> None:
         raise ZeroDivisionError("a bug")
 
-    assert _run(client, broken, lambda _daemon, _url: None) == 1
-    assert "tick failed: a bug" in capsys.readouterr().err
+    assert _run(client, broken, lambda _daemon, _url: None, rung=rung) == 1
+    assert f"tick {how}: a bug" in capsys.readouterr().err
+
+
+def test_a_tick_that_is_rung_for_comes_at_once(client: TestClient) -> None:
+    rung = threading.Event()
+    ticked = threading.Semaphore(0)
+
+    def tick() -> None:
+        rung.clear()
+        ticked.release()
+
+    def start(daemon: Daemon, _url: str) -> None:
+        def watch() -> None:
+            for _ in range(3):
+                assert ticked.acquire(timeout=5)
+                rung.set()
+            daemon.stop()
+
+        threading.Thread(target=watch).start()
+
+    assert _run(client, tick, start, seconds=3600, rung=rung) == 0
 
 
 def test_a_thread_that_dies_ends_the_process(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +88,8 @@ def test_a_thread_that_dies_ends_the_process(client: TestClient, capsys: pytest.
     assert "poller died: a bug" in capsys.readouterr().err
 
 
-def test_a_tick_that_finds_the_database_away_tries_again(client: TestClient) -> None:
+@pytest.mark.parametrize("rung", [None, threading.Event()])
+def test_a_tick_that_finds_the_database_away_tries_again(client: TestClient, rung: threading.Event | None) -> None:
     ticked = 0
     done = threading.Event()
 
@@ -77,5 +109,24 @@ def test_a_tick_that_finds_the_database_away_tries_again(client: TestClient) -> 
 
         threading.Thread(target=watch).start()
 
-    assert _run(client, away, start) == 0
+    assert _run(client, away, start, rung=rung) == 0
     assert ticked > 3
+
+
+def test_calls_over_one_connection_do_not_wait_for_each_other(client: TestClient) -> None:
+    """With Nagle's algorithm each of them takes the 40 ms of a delayed acknowledgement."""
+    took: list[float] = []
+
+    def start(daemon: Daemon, url: str) -> None:
+        def call() -> None:
+            with httpx.Client(base_url=url) as http:
+                for _ in range(21):
+                    began = time.perf_counter()
+                    http.get("/healthz").raise_for_status()
+                    took.append(time.perf_counter() - began)
+            daemon.stop()
+
+        threading.Thread(target=call).start()
+
+    assert _run(client, lambda: None, start, seconds=60) == 0
+    assert sorted(took)[10] < 0.03

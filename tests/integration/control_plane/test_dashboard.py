@@ -8,18 +8,20 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 
-from jobs.contract import Outcome, Problem, Result
+from jobs.contract import BucketIndex, Outcome, Problem, Result
 from service.api.dashboard import FOLDER
 from service.model.clock import utc_now
 from service.model.registration import Registration
 from service.model.token import Role
 from service.store import migrate, tables
 from service.store.engine import open_engine, writing
+from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,13 +92,16 @@ def test_what_is_not_of_the_dashboard_is_a_problem_document(client: TestClient, 
 
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
-    """A service of its own that knows a table and two jobs: one was refused, one is queued."""
+    """A service of its own that knows two jobs, of which one was refused and one is queued, and two tables: one is not
+    there, the other has been looked at."""
     engine = open_engine(f"sqlite:///{tmp_path}/groundskeeper.db")
     migrate.upgrade(engine)
     now = utc_now()
     profile = {"table_type": "MERGE_ON_READ", "table_version": 9, "warnings": ["Something is dangling."]}
     with writing(engine) as connection:
         tables.register(connection, Registration("tbl_1", "/lake/orders", "<b>orders</b>", now, now, profile=profile))
+        trips = Registration("tbl_2", str(_trips(tmp_path)), "trips", now, now, index=BucketIndex(4, ("id",)))
+        tables.register(connection, trips)
     engine.dispose()
     clean = {key: value for key, value in os.environ.items() if not key.startswith("GROUNDSKEEPER_")}
     process = subprocess.Popen(
@@ -112,10 +117,28 @@ def url(tmp_path: Path) -> Iterator[str]:
         match = re.search(r"ready at (http://\S+)", process.stdout.readline())
         assert match
         _refuse_one_job_and_queue_another(match.group(1))
+        _wait_for(f"{match.group(1)}/v1/tables/tbl_2/snapshot")
         yield match.group(1)
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)
+
+
+def _trips(folder: Path) -> Path:
+    """Two buckets, an upsert on one of them, and a compaction that was scheduled."""
+    table = SmallTable(folder / "trips")
+    files = {base_file(bucket_id(0), "001"): 4096, base_file(bucket_id(1), "001"): 2048}
+    table.commit("001", {"p": files}, rows=7)
+    table.commit("003", {"p": {log_file(bucket_id(0), "003"): 1024}})
+    table.schedule("005", "compaction")
+    return table.base
+
+
+def _wait_for(address: str) -> None:
+    deadline = time.monotonic() + 20
+    while httpx.get(address).status_code != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def _refuse_one_job_and_queue_another(url: str) -> None:
@@ -176,6 +199,19 @@ def test_a_browser_shows_why_a_job_was_refused_and_a_form_for_the_next(dom: Call
     table = _words(dom(f"{url}/#/tables/tbl_1"))
     assert "Start a job" in table
     assert "Dry run: show the plan, change nothing" in table
+
+
+def test_a_browser_shows_how_a_table_stands_and_what_was_committed(dom: Callable[[str], str], url: str) -> None:
+    table = _words(dom(f"{url}/#/tables/tbl_2"))
+    assert "Base files 2, 6.0 KiB Logs 1, 1.0 KiB, 17 % of the base files Small files 2, 6.0 KiB" in table
+    assert "Rows in base files 14" in table
+    assert "Since compaction 2 commits, 7.0 KiB" in table
+    assert "Pending instants 005 compaction, planned" in table
+    assert "Bytes in each of the 4 buckets of p; the largest is 2.857 times the mean." in table
+    assert re.search(r"Last commits .* Upsert 003 .* 1.0 KiB 1 Upsert 001 .* 6.0 KiB 1", table)
+    other = _words(dom(f"{url}/#/tables/tbl_1"))
+    assert "The table has not been looked at yet" in other
+    assert "/lake/orders does not exist" in other
 
 
 def test_a_browser_asks_for_a_token_where_one_is_needed(dom: Callable[[str], str], url: str, tmp_path: Path) -> None:

@@ -1,0 +1,107 @@
+"""What was committed, and how tables stand: /v1/commits, and below /v1/tables/{id}"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import AwareDatetime
+
+from service.api.deps import PartsDep, needs
+from service.api.observed import (
+    BucketsOfPartition,
+    BucketsOut,
+    CommitOut,
+    CommitPage,
+    SnapshotOut,
+    TimelineOut,
+)
+from service.api.statuses import documented
+from service.api.tables import CursorText, Limit, TableId
+from service.flows import timeline as timelines
+from service.model import errors
+from service.model.token import Role
+from service.model.watch import Watch
+from service.store import commits, snapshots, watches
+from service.store.engine import reading
+
+router = APIRouter(prefix="/v1", tags=["commits"], dependencies=[Depends(needs(Role.READER))])
+
+Partitions = Annotated[int, Query(ge=0, le=10_000, description="Most partitions that are shown, the largest first")]
+
+
+@router.get(
+    "/commits",
+    operation_id="listCommits",
+    summary="List what was committed, the last one first",
+    responses=documented(errors.ParamsInvalidError),
+)
+def list_commits(
+    parts: PartsDep,
+    table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
+    action: Annotated[str | None, Query(max_length=32, pattern=r"^[a-z]+$", examples=["deltacommit"])] = None,
+    since: Annotated[AwareDatetime | None, Query(description="Completed at this moment or later")] = None,
+    limit: Limit = 100,
+    cursor: CursorText = None,
+) -> CommitPage:
+    """Every completed instant of every table, whoever made it, the commits of one table in the order of completion."""
+    with reading(parts.engine) as connection:
+        page = commits.page(connection, limit=limit, cursor=cursor, table_id=table_id, action=action, since=since)
+    return CommitPage(items=[CommitOut.of(commit) for commit in page.items], next_cursor=page.next_cursor)
+
+
+@router.get(
+    "/tables/{table_id}/timeline",
+    operation_id="getTimeline",
+    summary="Show a table's active timeline",
+    responses=documented(errors.TableNotFoundError, errors.PathNotFoundError, errors.StorageError),
+)
+def timeline(table_id: TableId, parts: PartsDep) -> TimelineOut:
+    """Read from the table's storage at this moment, with the age and the heartbeat of what is pending."""
+    with reading(parts.engine) as connection:
+        watch = watches.get(connection, table_id)
+    return TimelineOut.of(timelines.read(watch.base_path, parts.storage_options), watch, parts.clock())
+
+
+@router.get(
+    "/tables/{table_id}/snapshot",
+    operation_id="getSnapshot",
+    summary="Show how a table stands",
+    responses=documented(errors.TableNotFoundError, errors.SnapshotNotTakenError),
+)
+def snapshot(table_id: TableId, parts: PartsDep, partitions: Partitions = 100) -> SnapshotOut:
+    """As of the last change of its timeline that was seen."""
+    with reading(parts.engine) as connection:
+        watch = watches.get(connection, table_id)
+        found = snapshots.get(connection, table_id)
+    if found is None:
+        raise _not_taken(watch)
+    return SnapshotOut.of(found, watch, parts.clock(), partitions)
+
+
+@router.get(
+    "/tables/{table_id}/buckets",
+    operation_id="getBuckets",
+    summary="Show the size of each bucket",
+    responses=documented(errors.TableNotFoundError, errors.SnapshotNotTakenError),
+)
+def buckets(table_id: TableId, parts: PartsDep, partitions: Partitions = 100) -> BucketsOut:
+    """Bytes, rows and skew of the buckets of each partition."""
+    with reading(parts.engine) as connection:
+        watch = watches.get(connection, table_id)
+        stored = snapshots.find(connection, table_id)
+        details = snapshots.details(connection, table_id)
+    if stored is None:
+        raise _not_taken(watch)
+    found = [BucketsOfPartition.of(each) for each in details.values() if each.state.num_buckets]
+    found.sort(key=lambda each: (-each.bytes, each.path))
+    return BucketsOut(
+        taken_at=stored.snapshot.taken_at,
+        num_buckets=stored.snapshot.num_buckets,
+        num_partitions=len(found),
+        partitions=found[:partitions],
+    )
+
+
+def _not_taken(watch: Watch) -> errors.SnapshotNotTakenError:
+    return errors.SnapshotNotTakenError(f"{watch.error.title}: {watch.error.detail}" if watch.error else "")

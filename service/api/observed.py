@@ -1,0 +1,255 @@
+"""What callers get of what was observed: commits, timelines, snapshots."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime
+
+from pydantic import BaseModel, Field
+
+from service.flows.timeline import ActiveTimeline
+from service.model.commit import Commit
+from service.model.snapshot import PartitionDetail, PartitionState, Pending, Since, TableSnapshot
+from service.model.table import TableType
+from service.model.watch import Watch
+
+
+class CommitOut(BaseModel):
+    """A completed instant. Counts are null where the action writes no data."""
+
+    id: int
+    table_id: str
+    requested_time: str = Field(examples=["20260101120000000"])
+    action: str = Field(description="The one it completed as: a compaction is a `commit`", examples=["deltacommit"])
+    completion_time: str | None = Field(description="Null before table version 8, where timelines do not tell it")
+    completed_at: datetime
+    seen_at: datetime
+    operation: str | None = Field(examples=["UPSERT"])
+    rows_written: int | None
+    rows_deleted: int | None
+    bytes_written: int | None
+    partitions: list[str]
+    file_groups: int
+    schema_changed: bool
+    is_news: bool = Field(description="False for what was there when the table was registered")
+
+    @classmethod
+    def of(cls, commit: Commit) -> CommitOut:
+        return cls.model_validate(dataclasses.asdict(commit))
+
+
+class CommitPage(BaseModel):
+    items: list[CommitOut]
+    next_cursor: str | None
+
+
+class PendingOut(BaseModel):
+    requested_time: str
+    action: str
+    state: str
+    is_plan: bool = Field(description="A compaction or clustering that is scheduled and can be executed")
+    requested_at: datetime | None
+    age_seconds: float | None
+    heartbeat_at: datetime | None = Field(description="Of its writer, if it sends heartbeats")
+    heartbeat_age_seconds: float | None
+
+    @classmethod
+    def of(cls, pending: Pending, now: datetime) -> PendingOut:
+        return cls(
+            **dataclasses.asdict(pending),
+            age_seconds=_seconds(pending.requested_at, now),
+            heartbeat_age_seconds=_seconds(pending.heartbeat_at, now),
+        )
+
+
+class CompletedOut(BaseModel):
+    requested_time: str
+    action: str
+    completion_time: str | None
+
+
+class WatchOut(BaseModel):
+    """How the service watches the table."""
+
+    looked_at: datetime | None = Field(description="When the timeline was last found changed")
+    next_poll_at: datetime
+    failures: int = Field(description="Looks that failed since the last good one")
+    error: str | None
+    gap_at: datetime | None = Field(description="When instants were last archived before they were seen")
+
+    @classmethod
+    def of(cls, watch: Watch) -> WatchOut:
+        error = f"{watch.error.title}: {watch.error.detail}" if watch.error else None
+        return cls(
+            looked_at=watch.looked_at,
+            next_poll_at=watch.next_poll_at,
+            failures=watch.failures,
+            error=error,
+            gap_at=watch.gap_at,
+        )
+
+
+class TimelineOut(BaseModel):
+    """The active timeline, read just now."""
+
+    pending: list[PendingOut]
+    completed: list[CompletedOut] = Field(description="In the order of completion")
+    watch: WatchOut
+
+    @classmethod
+    def of(cls, timeline: ActiveTimeline, watch: Watch, now: datetime) -> TimelineOut:
+        return cls(
+            pending=[PendingOut.of(each, now) for each in timeline.pending],
+            completed=[
+                CompletedOut(requested_time=i.requested_time, action=i.action, completion_time=i.completion_time)
+                for i in timeline.completed
+            ],
+            watch=WatchOut.of(watch),
+        )
+
+
+class SinceOut(BaseModel):
+    """What writers have committed since the last run of a table service, or at all if there was none."""
+
+    commits: int
+    bytes_written: int
+    at: datetime | None
+
+    @classmethod
+    def of(cls, since: Since) -> SinceOut:
+        return cls(commits=since.commits, bytes_written=since.bytes_written, at=since.at)
+
+
+class FilesOut(BaseModel):
+    """Of the latest file slices. `freed` files are in none of them: the most that cleaning would free."""
+
+    file_groups: int
+    base_files: int
+    base_bytes: int
+    log_files: int
+    log_bytes: int
+    small_files: int
+    small_bytes: int
+    freed_files: int
+    freed_bytes: int
+    rows: int | None = Field(description="In base files; null where they are not known of each")
+
+
+class PartitionOut(FilesOut):
+    path: str
+    num_buckets: int
+    buckets: int = Field(description="That have rows")
+    largest_bucket: int | None
+    largest_bucket_bytes: int
+
+    @classmethod
+    def of(cls, state: PartitionState) -> PartitionOut:
+        return cls.model_validate(dataclasses.asdict(state))
+
+
+class SnapshotOut(BaseModel):
+    """How a table stands. `partitions` are the largest ones."""
+
+    table_id: str
+    taken_at: datetime
+    table_type: TableType
+    last_commit: str | None
+    last_commit_at: datetime | None
+    first_commit_at: datetime | None
+    since_compaction: SinceOut
+    since_cleaning: SinceOut
+    since_clustering: SinceOut
+    pending: list[PendingOut]
+    num_buckets: int
+    small_file_bytes: int
+    log_ratio: float | None = Field(description="Bytes of logs by bytes of base files")
+    total: FilesOut
+    num_partitions: int
+    partitions: list[PartitionOut]
+    watch: WatchOut
+
+    @classmethod
+    def of(cls, snapshot: TableSnapshot, watch: Watch, now: datetime, most_partitions: int) -> SnapshotOut:
+        by_size = sorted(snapshot.partitions, key=lambda each: (-each.base_bytes - each.log_bytes, each.path))
+        return cls(
+            table_id=snapshot.table_id,
+            taken_at=snapshot.taken_at,
+            table_type=snapshot.table_type,
+            last_commit=snapshot.last_commit,
+            last_commit_at=snapshot.last_commit_at,
+            first_commit_at=snapshot.first_commit_at,
+            since_compaction=SinceOut.of(snapshot.since_compaction),
+            since_cleaning=SinceOut.of(snapshot.since_cleaning),
+            since_clustering=SinceOut.of(snapshot.since_clustering),
+            pending=[PendingOut.of(each, now) for each in snapshot.pending],
+            num_buckets=snapshot.num_buckets,
+            small_file_bytes=snapshot.small_file_bytes,
+            log_ratio=round(snapshot.log_bytes / snapshot.base_bytes, 4) if snapshot.base_bytes else None,
+            total=_total(snapshot.partitions),
+            num_partitions=len(snapshot.partitions),
+            partitions=[PartitionOut.of(each) for each in by_size[:most_partitions]],
+            watch=WatchOut.of(watch),
+        )
+
+
+class BucketOut(BaseModel):
+    bucket: int
+    bytes: int
+    rows: int | None
+
+
+class BucketsOfPartition(BaseModel):
+    path: str
+    num_buckets: int
+    bytes: int
+    rows: int | None
+    skew: float | None = Field(description="The largest bucket by the mean of all, empty ones included; 1 is even")
+    buckets: list[BucketOut]
+
+    @classmethod
+    def of(cls, detail: PartitionDetail) -> BucketsOfPartition:
+        sizes = [bucket.bytes for bucket in detail.buckets]
+        num_buckets = detail.state.num_buckets
+        total = sum(sizes)
+        return cls(
+            path=detail.state.path,
+            num_buckets=num_buckets,
+            bytes=total,
+            rows=detail.state.rows,
+            skew=round(max(sizes) * num_buckets / total, 3) if total else None,
+            buckets=[BucketOut(bucket=b.number, bytes=b.bytes, rows=b.rows) for b in detail.buckets],
+        )
+
+
+class BucketsOut(BaseModel):
+    """Empty for a table without a simple bucket index."""
+
+    taken_at: datetime
+    num_buckets: int
+    num_partitions: int
+    partitions: list[BucketsOfPartition] = Field(description="The largest ones")
+
+
+class HeardOut(BaseModel):
+    table_id: str
+    is_new: bool = Field(description="False if the commit was known, or the table is about to be looked at anyway")
+
+
+class WriterOptionsOut(BaseModel):
+    engine: str
+    options: dict[str, str]
+    notes: list[str]
+
+
+def _total(partitions: tuple[PartitionState, ...]) -> FilesOut:
+    names = [name for name in FilesOut.model_fields if name != "rows"]
+    rows = [each.rows for each in partitions]
+    known = [each for each in rows if each is not None]
+    return FilesOut(
+        **{name: sum(getattr(each, name) for each in partitions) for name in names},
+        rows=sum(known) if len(known) == len(rows) else None,
+    )
+
+
+def _seconds(since: datetime | None, now: datetime) -> float | None:
+    return None if since is None else round((now - since).total_seconds(), 3)

@@ -1,0 +1,108 @@
+"""For the writers of tables: where they tell of commits, and which options they need."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.security import HTTPAuthorizationCredentials
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from service.api.deps import PartsDep, bearer, caller_of, needs, url_of_service
+from service.api.observed import HeardOut, WriterOptionsOut
+from service.api.requests import Word
+from service.api.statuses import ACCEPTED, documented
+from service.api.tables import TableId
+from service.flows import callback as callbacks
+from service.model import errors
+from service.model.secret import masked
+from service.model.token import Role
+from service.policy.writer_options import Callback, Engine, writer_options
+from service.store import snapshots, tables, tokens
+from service.store.engine import reading
+
+router = APIRouter(prefix="/v1", tags=["writers"])
+
+CALLBACK_PATH = "/v1/callbacks/hudi"
+_ASK_THE_OPERATOR = "<the value of GROUNDSKEEPER_CALLBACK_KEY>"
+
+
+class CallbackIn(BaseModel):
+    """Hudi's `HoodieWriteCommitCallbackMessage`, 0.6 to 1.2. Of its members only these two are needed, and the others
+    differ between versions, so whatever else is sent is ignored."""
+
+    model_config = ConfigDict(
+        extra="ignore",
+        json_schema_extra={
+            "examples": [{"commitTime": "20260101120000000", "tableName": "orders", "basePath": "s3a://lake/orders"}]
+        },
+    )
+
+    instant: Word = Field(alias="commitTime")
+    base_path: Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")] = Field(
+        alias="basePath"
+    )
+
+
+def _may_call(
+    request: Request,
+    parts: PartsDep,
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
+    hudi_callback_key: Annotated[str | None, Header(description="If the service has a callback key")] = None,
+) -> None:
+    """With a key in the settings that key counts, without one what counts for all other calls."""
+    if parts.callback_key is None:
+        caller_of(request, parts, credentials)
+    elif not hmac.compare_digest((hudi_callback_key or "").encode(), parts.callback_key.encode()):
+        raise errors.UnauthenticatedError(
+            "The header HUDI-CALLBACK-KEY is missing or wrong.",
+            hint="The writer sends what it has as hoodie.write.commit.callback.http.api.key.",
+        )
+
+
+@router.post(
+    "/callbacks/hudi",
+    operation_id="hudiCallback",
+    summary="Tell that a writer has committed",
+    status_code=ACCEPTED,
+    dependencies=[Depends(_may_call)],
+    responses=documented(errors.CallbackUnknownTableError, errors.ParamsInvalidError),
+)
+def hudi_callback(wanted: CallbackIn, parts: PartsDep) -> HeardOut:
+    """Takes Hudi's own HTTP commit callback. The table is looked at at once; the answer does not wait for that."""
+    heard = callbacks.hear(parts.engine, parts.hurry, base_path=wanted.base_path, instant=wanted.instant)
+    return HeardOut(table_id=heard.table_id, is_new=heard.is_new)
+
+
+@router.get(
+    "/tables/{table_id}/writer-options",
+    operation_id="getWriterOptions",
+    summary="Show the options that a writer of a table needs",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError),
+)
+def get_writer_options(
+    table_id: TableId,
+    parts: PartsDep,
+    request: Request,
+    engine: Annotated[Engine, Query(description="What the writer runs on")] = Engine.SPARK,
+) -> WriterOptionsOut:
+    """Optimistic concurrency control with the table's own lock, the callback, no inline services, the bucket index."""
+    with reading(parts.engine) as connection:
+        table = tables.get(connection, table_id)
+        stored = snapshots.find(connection, table_id)
+        needs_token = parts.callback_key is None and tokens.exist(connection)
+    registered = table.index.num_buckets if table.index else 0
+    found = writer_options(
+        table,
+        engine,
+        lock_options=masked(table.lock.options),
+        num_buckets=(stored.snapshot.num_buckets if stored else 0) or registered,
+        callback=Callback(
+            url=url_of_service(request, parts) + CALLBACK_PATH,
+            key=_ASK_THE_OPERATOR if parts.callback_key else None,
+            headers="Authorization:Bearer <a token of this service>" if needs_token else None,
+        ),
+    )
+    return WriterOptionsOut(engine=engine.value, options=dict(found.options), notes=list(found.notes))

@@ -1,0 +1,106 @@
+// How a table stands: its files, its logs, its buckets, and what is pending. As of the last change that was seen.
+
+import { get, Refused, tablePath } from "./api.js";
+import { h, svg } from "./dom.js";
+import { bytes, count, moment, number, seconds } from "./format.js";
+import { card, pairs, problem, time } from "./parts.js";
+
+const MOST_BARS = 64;
+const WIDTH = 640;
+const HEIGHT = 72;
+
+export class Standing {
+  constructor(id) {
+    this.id = id;
+    this.snapshot = null;
+    this.buckets = null;
+    this.reason = null;
+  }
+
+  async load() {
+    try {
+      this.snapshot = await get(`${tablePath(this.id)}/snapshot`, { partitions: 1 });
+      this.buckets = this.snapshot.num_buckets ? await get(`${tablePath(this.id)}/buckets`, { partitions: 1 }) : null;
+    } catch (error) {
+      // Right after its registration a table has not been looked at yet.
+      if (!(error instanceof Refused) || error.status !== 404) throw error;
+      this.snapshot = null;
+      this.reason = error.problem;
+    }
+  }
+
+  draw() {
+    if (!this.snapshot) return this.reason && card("standing", "How it stands", problem(this.reason, "quietly"));
+    const { total, watch, taken_at: taken } = this.snapshot;
+    return card(
+      "standing",
+      "How it stands",
+      watch.error && problem({ title: "The table cannot be looked at", detail: watch.error }, "warn"),
+      pairs(
+        ["Base files", `${number(total.base_files)}, ${bytes(total.base_bytes)}`],
+        ["Logs", total.log_files > 0 && `${number(total.log_files)}, ${bytes(total.log_bytes)}${share(this.snapshot.log_ratio)}`],
+        ["Small files", `${number(total.small_files)}, ${bytes(total.small_bytes)}`],
+        ["Old versions", `${count(total.freed_files, "file")}, ${bytes(total.freed_bytes)}`],
+        ["Rows in base files", total.rows != null && number(total.rows)],
+        ["Partitions", number(this.snapshot.num_partitions)],
+        ["Since compaction", this.snapshot.table_type === "MERGE_ON_READ" && since(this.snapshot.since_compaction)],
+        ["Since cleaning", since(this.snapshot.since_cleaning)],
+        ["Since clustering", since(this.snapshot.since_clustering)],
+      ),
+      this.#pending(),
+      this.#bars(),
+      h("p", { class: "quiet" }, `As of ${moment(taken)}.`),
+    );
+  }
+
+  #pending() {
+    const every = this.snapshot.pending;
+    if (!every.length) return null;
+    return h(
+      "div",
+      { "data-key": "pending" },
+      h("h3", {}, "Pending instants"),
+      h("ul", { class: "plain" }, ...every.map((each) => h("li", { "data-key": each.requested_time }, ...instant(each)))),
+    );
+  }
+
+  #bars() {
+    const largest = this.buckets?.partitions[0];
+    if (!largest || largest.num_buckets > MOST_BARS || !largest.bytes) return null;
+    const where = largest.path ? `of ${largest.path}` : "of the table";
+    const words = `Bytes in each of the ${largest.num_buckets} buckets ${where}; the largest is ${largest.skew} times the mean`;
+    return h("figure", { class: "bars", "data-key": "bars" }, bars(largest, words), h("figcaption", {}, `${words}.`));
+  }
+}
+
+function share(ratio) {
+  if (ratio == null) return "";
+  return ratio < 0.01 ? ", under 1 % of the base files" : `, ${Math.round(ratio * 100)} % of the base files`;
+}
+
+function since({ commits, bytes_written: written, at }) {
+  return [`${count(commits, "commit")}, ${bytes(written)}`, at && [", ", time(at)]];
+}
+
+function instant({ requested_time: requested, action, state, is_plan: isPlan, age_seconds: age, heartbeat_age_seconds: beat }) {
+  return [
+    h("code", {}, requested),
+    ` ${action}, ${isPlan ? "planned" : state}`,
+    age != null && ` for ${seconds(age)}`,
+    beat != null && `, last heartbeat ${seconds(beat)} ago`,
+  ];
+}
+
+function bars({ buckets, num_buckets: many }, words) {
+  const most = Math.max(...buckets.map((each) => each.bytes));
+  const room = WIDTH / many;
+  return svg(
+    "svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": words },
+    ...buckets.map((each) => {
+      const height = Math.max(1, (each.bytes / most) * HEIGHT);
+      const bar = { x: each.bucket * room + room * 0.1, y: HEIGHT - height, width: room * 0.8, height };
+      return svg("rect", bar, svg("title", {}, `Bucket ${each.bucket}: ${bytes(each.bytes)}`));
+    }),
+  );
+}

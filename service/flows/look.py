@@ -1,0 +1,190 @@
+"""One look at one table: what its timeline says that was not known, and how the table stands now."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from service.flows.news import commits_of, in_order_of_completion, missed, read_instant, what_was_known
+from service.flows.refresh import Files, refresh
+from service.lake.pending import read_pending, with_heartbeats
+from service.lake.storage import open_storage
+from service.lake.table_config import read_table_config
+from service.lake.timeline import timeline_of
+from service.model.commit import CLEAN, CLUSTERING, COMPACTION, Commit
+from service.model.snapshot import Pending, Since, TableSnapshot
+from service.store import commits, snapshots, watches
+from service.store.engine import reading, writing
+from service.store.snapshots import Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Engine
+
+    from service.lake.storage import Storage
+    from service.model.clock import Clock
+    from service.model.table import TableType
+    from service.model.watch import Watch
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """`commits` are those recorded by this look, in the order of their completion; `changed`: the timeline was another
+    than at the last look."""
+
+    table_id: str
+    changed: bool = False
+    commits: tuple[Commit, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Sight:
+    """All that one look has read, before any of it is recorded. `watch` is what the look leaves for the next one."""
+
+    watch: Watch
+    table_type: TableType
+    commits: Sequence[Commit]
+    pending: tuple[Pending, ...]
+    files: Files
+
+
+def look(
+    engine: Engine, clock: Clock, watch: Watch, *, storage_options: Mapping[str, str], small_file_bytes: int
+) -> Looked:
+    """Costs one listing as long as nothing has happened. Raises TableNotFoundError and what reading the lake raises."""
+    began = clock()
+    storage = open_storage(watch.base_path, storage_options)
+    if watch.fingerprint and watch.timeline_path:
+        names = storage.names(watch.timeline_path)
+        if fingerprint(names) == watch.fingerprint:
+            _nothing_new(engine, storage, watch, began)
+            return Looked(watch.table_id)
+    sight = _see(engine, clock, storage, watch.table_id, small_file_bytes)
+    return _record(engine, sight, small_file_bytes)
+
+
+def _see(engine: Engine, clock: Clock, storage: Storage, table_id: str, small_file_bytes: int) -> _Sight:
+    """Reads the timeline and what is new on it, and lists what that touched. Writes nothing."""
+    began = clock()
+    config = read_table_config(storage)
+    written = {entry.name: entry.modified_at for entry in storage.list(config.timeline_path) if not entry.is_folder}
+    timeline = timeline_of(written)
+    with reading(engine) as connection:
+        before = what_was_known(connection, table_id, timeline)
+    new = [
+        read_instant(storage, config, instant, written)
+        for instant in timeline.instants
+        if instant.is_completed and (instant.requested_time, instant.action) not in before.known
+    ]
+    archived, has_gap = missed(storage, config, timeline, before, new)
+    if has_gap:
+        log.warning("Instants of table %s were archived before they were seen, to where they cannot be read", table_id)
+    news = in_order_of_completion([*archived, *new])
+    schemas = [seen.metadata.schema for seen in news if seen.metadata.schema]
+    pending = read_pending(storage, config, timeline)
+    watch = dataclasses.replace(
+        before.watch,
+        timeline_path=config.timeline_path,
+        fingerprint=fingerprint(written),
+        looked_at=began,
+        active_from=timeline.instants[0].requested_time if timeline.instants else None,
+        schema_digest=schemas[-1] if schemas else before.watch.schema_digest,
+        has_pending=bool(pending),
+        gap_at=began if has_gap else before.watch.gap_at,
+    )
+    files = refresh(engine, storage, config, timeline, before, news, written, small_file_bytes, has_gap=has_gap)
+    return _Sight(watch, config.table_type, commits_of(news, before, config, clock()), pending, files)
+
+
+def _record(engine: Engine, sight: _Sight, small_file_bytes: int) -> Looked:
+    watch, files = sight.watch, sight.files
+    assert watch.looked_at is not None
+    with writing(engine) as connection:
+        if _is_overtaken(connection, watch):
+            return Looked(watch.table_id)
+        added = commits.record(connection, sight.commits)
+        # Here, in this transaction, events are written of the commits in `added` that are news.
+        stored = snapshots.find(connection, watch.table_id)
+        snapshot = TableSnapshot(
+            table_id=watch.table_id,
+            taken_at=watch.looked_at,
+            table_type=sight.table_type,
+            pending=sight.pending,
+            num_buckets=files.layout.num_buckets,
+            small_file_bytes=small_file_bytes,
+        )
+        snapshot = _with_commits(connection, snapshot, stored, added)
+        snapshots.save(connection, Stored(snapshot, files.layout.to_json()))
+        snapshots.save_partitions(connection, watch.table_id, files.listed, files.partitions)
+        watches.seen(connection, watch)
+    return Looked(watch.table_id, changed=True, commits=tuple(added))
+
+
+def fingerprint(names: Iterable[str]) -> str:
+    """Equal as long as the timeline is the same. All its files begin with a digit."""
+    ours = sorted(name for name in names if name[:1].isdigit())
+    return blake2b("\n".join(ours).encode(), digest_size=16).hexdigest()
+
+
+def _nothing_new(engine: Engine, storage: Storage, watch: Watch, now: datetime) -> None:
+    if watch.has_pending:
+        with reading(engine) as connection:
+            stored = snapshots.find(connection, watch.table_id)
+        if stored is not None:
+            pending = with_heartbeats(storage, stored.snapshot.pending)
+            if pending != stored.snapshot.pending:
+                _save_pending(engine, watch, pending, now)
+    if watch.failures:
+        with writing(engine) as connection:
+            watches.recovered(connection, watch.table_id)
+
+
+def _save_pending(engine: Engine, watch: Watch, pending: tuple[Pending, ...], now: datetime) -> None:
+    with writing(engine) as connection:
+        if watches.get(connection, watch.table_id, for_update=True).fingerprint != watch.fingerprint:
+            return  # Somebody has seen more meanwhile.
+        stored = snapshots.find(connection, watch.table_id)
+        if stored is not None:
+            snapshot = dataclasses.replace(stored.snapshot, pending=pending, taken_at=now)
+            snapshots.save(connection, dataclasses.replace(stored, snapshot=snapshot))
+
+
+def _is_overtaken(connection: Connection, after: Watch) -> bool:
+    """Whether a look that began later has been recorded. Locks the table's watch, so that no other is meanwhile."""
+    standing = watches.get(connection, after.table_id, for_update=True)
+    return standing.looked_at is not None and after.looked_at is not None and standing.looked_at > after.looked_at
+
+
+def _with_commits(
+    connection: Connection, snapshot: TableSnapshot, stored: Stored | None, added: Sequence[Commit]
+) -> TableSnapshot:
+    """Adds what the commits say. Counted anew only where a table service ran; else the new ones are added."""
+
+    def since(run: str, old: Since | None, is_run: Callable[[Commit], bool]) -> Since:
+        if old is None or any(is_run(commit) for commit in added):
+            return commits.since_run(connection, snapshot.table_id, run)
+        ingested = [commit for commit in added if commit.ingests]
+        return dataclasses.replace(
+            old,
+            commits=old.commits + len(ingested),
+            bytes_written=old.bytes_written + sum(commit.bytes_written or 0 for commit in ingested),
+        )
+
+    old = stored.snapshot if stored else None
+    first, last = commits.first_and_last(connection, snapshot.table_id)
+    return dataclasses.replace(
+        snapshot,
+        last_commit=last.requested_time if last else None,
+        last_commit_at=last.completed_at if last else None,
+        first_commit_at=(old.first_commit_at if old else None) or (first.completed_at if first else None),
+        since_compaction=since(COMPACTION, old.since_compaction if old else None, lambda c: c.operation == COMPACTION),
+        since_cleaning=since(CLEAN, old.since_cleaning if old else None, lambda c: c.action == CLEAN),
+        since_clustering=since(CLUSTERING, old.since_clustering if old else None, lambda c: c.operation == CLUSTERING),
+    )

@@ -1,0 +1,149 @@
+"""What a completed instant says of itself, without a JVM.
+
+Commits are JSON in table version 6; all else, and commits from version 8 on, is Avro with its schema in the file.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+
+from service.model.commit import WRITING_ACTIONS
+from service.model.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_AVRO = b"Obj\x01"
+_META_PREFIX = "_hoodie_"
+_DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True)
+class InstantMetadata:
+    """The counts are those of `service.model.commit.Commit`.
+
+    `partitions` of None: it does not tell which ones it touched. `replaced` are file ids, `base_rows` the rows in each
+    base file it wrote, both by partition path (base files by name). `schema` is a digest that is equal for equal
+    columns, None if it has none. `rolled_back` are the requested times of the instants that it undid.
+    """
+
+    operation: str | None = None
+    rows_written: int | None = None
+    rows_deleted: int | None = None
+    bytes_written: int | None = None
+    partitions: tuple[str, ...] | None = ()
+    file_groups: int = 0
+    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    base_rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    schema: str | None = None
+    rolled_back: tuple[str, ...] = ()
+
+
+def decode(content: bytes, where: str) -> dict[str, Any]:
+    """The record in a timeline file; empty for an empty file, as some actions leave it. Raises StorageError."""
+    if not content:
+        return {}
+    try:
+        record = next(fastavro.reader(io.BytesIO(content))) if content.startswith(_AVRO) else json.loads(content)
+    except Exception as error:  # fastavro raises whatever the damage leads to
+        raise StorageError(f"{where} is damaged: {error!r}") from error
+    if not isinstance(record, dict):
+        raise StorageError(f"{where} is damaged: it holds no record")
+    return record
+
+
+def parse_metadata(action: str, content: bytes, where: str) -> InstantMetadata:
+    """`action` is the one it completed as; `where` names the file in errors. Raises StorageError."""
+    record = decode(content, where)
+    try:
+        if action in WRITING_ACTIONS:
+            return _of_commit(record)
+        if action == "clean":
+            return InstantMetadata(partitions=_keys(record.get("partitionMetadata")))
+        if action == "rollback":
+            return _of_rollbacks([record])
+        if action == "restore":
+            undone = (record.get("hoodieRestoreMetadata") or {}).values()
+            return _of_rollbacks([each for rollbacks in undone for each in rollbacks])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StorageError(f"{where} is damaged: {error!r}") from error
+    return InstantMetadata()
+
+
+def _of_commit(record: Mapping[str, Any]) -> InstantMetadata:
+    """Hudi 1.2 `HoodieCommitMetadata`, `HoodieReplaceCommitMetadata` and their `HoodieWriteStat`s."""
+    stats = [
+        (partition, stat) for partition, each in (record.get("partitionToWriteStats") or {}).items() for stat in each
+    ]
+    replaced = {p: tuple(ids) for p, ids in (record.get("partitionToReplaceFileIds") or {}).items()}
+    groups = {(partition, stat["fileId"]) for partition, stat in stats}
+    groups.update((partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids)
+    base_rows: dict[str, dict[str, int]] = {}
+    for partition, stat in stats:
+        name = (stat.get("path") or "").rpartition("/")[2]
+        if name and not name.startswith("."):
+            base_rows.setdefault(partition, {})[name] = int(stat.get("numWrites") or 0)
+    schema = (record.get("extraMetadata") or {}).get("schema")
+    return InstantMetadata(
+        operation=record.get("operationType"),
+        rows_written=_sum(stats, "numInserts") + _sum(stats, "numUpdateWrites"),
+        rows_deleted=_sum(stats, "numDeletes"),
+        bytes_written=_sum(stats, "totalWriteBytes"),
+        partitions=tuple(sorted({partition for partition, _ in groups} | set(replaced))),
+        file_groups=len(groups),
+        replaced=replaced,
+        base_rows=base_rows,
+        schema=schema_digest(schema) if schema else None,
+    )
+
+
+def _of_rollbacks(records: Iterable[Mapping[str, Any]]) -> InstantMetadata:
+    partitions: set[str] = set()
+    undone: list[str] = []
+    for record in records:
+        partitions.update(record.get("partitionMetadata") or {})
+        undone.extend(record.get("commitsRollback") or [])
+    return InstantMetadata(partitions=tuple(sorted(partitions)), rolled_back=tuple(undone))
+
+
+def schema_digest(schema: str) -> str | None:
+    """Equal for schemas of the same columns. Writers differ in the names that they give to records, and in the order
+    of null in a union; meta columns come and go. None for what is no schema."""
+    try:
+        shape = _shape(json.loads(schema))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return blake2b(json.dumps(shape).encode(), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _shape(schema: Any) -> Any:
+    if isinstance(schema, str):
+        return schema
+    if isinstance(schema, list):
+        return sorted((_shape(branch) for branch in schema), key=str)
+    kind = schema["type"]
+    match kind:
+        case "record":
+            fields = [each for each in schema["fields"] if not each["name"].startswith(_META_PREFIX)]
+            return [[each["name"], _shape(each["type"])] for each in fields]
+        case "array":
+            return ["array", _shape(schema["items"])]
+        case "map":
+            return ["map", _shape(schema["values"])]
+    if not isinstance(kind, str):
+        return _shape(kind)
+    return [kind, *(schema.get(detail) for detail in ("logicalType", "precision", "scale", "size", "symbols"))]
+
+
+def _keys(found: Mapping[str, Any] | None) -> tuple[str, ...] | None:
+    return None if found is None else tuple(sorted(found))
+
+
+def _sum(stats: list[tuple[str, Mapping[str, Any]]], name: str) -> int:
+    return sum(max(int(stat.get(name) or 0), 0) for _, stat in stats)

@@ -1,0 +1,118 @@
+"""How a table stands: all that the policies decide by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from service.model.table import TableType
+
+
+@dataclass(frozen=True)
+class Since:
+    """What has been committed since the last run of a table service was requested, or at all if there was none.
+
+    `commits` counts writers' completed instants (commit, deltacommit, replacecommit of ingestion), `bytes_written` what
+    they wrote; `at` is the completion of that last run by the table's timeline, None without one.
+    """
+
+    commits: int = 0
+    bytes_written: int = 0
+    at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A requested or inflight instant. `heartbeat_at` is None where its writer sends no heartbeats.
+
+    `is_plan`: a compaction, log compaction or clustering that has been scheduled, by whomever, and can be executed.
+    """
+
+    requested_time: str
+    action: str
+    state: str
+    requested_at: datetime | None
+    heartbeat_at: datetime | None = None
+    is_plan: bool = False
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """The latest file slices of one partition. Sizes in bytes; of file groups those of the base file and its logs.
+
+    `freed_bytes` and `freed_files` are what is no longer part of any latest slice (older versions of file groups, and
+    replaced ones): the most that cleaning would free. `largest_bucket_bytes` and `buckets` are 0 without a bucket
+    index. `rows` are those of the base files, None where they are not known of each; what logs add is not counted.
+    """
+
+    path: str
+    file_groups: int = 0
+    base_files: int = 0
+    base_bytes: int = 0
+    log_files: int = 0
+    log_bytes: int = 0
+    small_files: int = 0
+    small_bytes: int = 0
+    freed_files: int = 0
+    freed_bytes: int = 0
+    rows: int | None = None
+    buckets: int = 0
+    num_buckets: int = 0
+    largest_bucket: int | None = None
+    largest_bucket_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Of one partition. `bytes` of base file and logs; `rows` of the base file, None if not known."""
+
+    number: int
+    bytes: int
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class PartitionDetail:
+    """A partition with its buckets, and what the next look at it must remember: the rows of its latest base files, as
+    far as they are known, and the file groups that were replaced and still have files."""
+
+    state: PartitionState
+    buckets: tuple[Bucket, ...] = ()
+    base_rows: Mapping[str, int] = field(default_factory=dict)
+    replaced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TableSnapshot:
+    """One look at a table. `first_commit_at` is None as long as nothing was committed.
+
+    `num_buckets` is the number of the table as a whole (0 without a simple bucket index); partitions may have their
+    own. `small_file_bytes` is the size below which a base file counted as small. A snapshot is as old as the last
+    change of the timeline: as long as nothing happens there, it holds.
+    """
+
+    table_id: str
+    taken_at: datetime
+    table_type: TableType
+    partitions: tuple[PartitionState, ...] = ()
+    pending: tuple[Pending, ...] = ()
+    last_commit: str | None = None
+    last_commit_at: datetime | None = None
+    first_commit_at: datetime | None = None
+    since_compaction: Since = Since()
+    since_cleaning: Since = Since()
+    since_clustering: Since = Since()
+    num_buckets: int = 0
+    small_file_bytes: int = 0
+
+    @property
+    def base_bytes(self) -> int:
+        return sum(p.base_bytes for p in self.partitions)
+
+    @property
+    def log_bytes(self) -> int:
+        return sum(p.log_bytes for p in self.partitions)

@@ -1,0 +1,90 @@
+"""A table on S3 (moto's server) is watched as one on a disk is."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from moto.server import ThreadedMotoServer
+from pyarrow import fs
+
+from service.flows import timeline
+from service.flows.hurry import Hurry
+from service.flows.observe import Observer, ObserveTerms
+from service.model.registration import Registration
+from service.store import commits, snapshots, tables, watches
+from service.store.engine import reading, writing
+from tests.small_table import SmallTable, base_file, bucket_id, log_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import sqlalchemy as sa
+
+    from tests.integration.control_plane.conftest import FakeClock
+
+A = bucket_id(0)
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+def test_a_table_on_s3_is_watched(endpoint: str, sqlite: sa.Engine, clock: FakeClock, tmp_path: Path) -> None:
+    options = {
+        "fs.s3a.access.key": "someone",
+        "fs.s3a.secret.key": "anything",
+        "fs.s3a.endpoint": endpoint,
+        "fs.s3a.path.style.access": "true",
+    }
+    files = fs.S3FileSystem(
+        access_key="someone",
+        secret_key="anything",
+        region="us-east-1",
+        endpoint_override=endpoint,
+        allow_bucket_creation=True,
+    )
+    files.create_dir("lake")
+    table = SmallTable(tmp_path / "trips")
+
+    def upload() -> None:
+        fs.copy_files(str(table.base), "lake/trips", destination_filesystem=files)
+
+    with writing(sqlite) as connection:
+        tables.register(connection, Registration("t", "s3a://lake/trips", "trips", clock(), clock()))
+        tables.register(connection, Registration("gone", "s3a://lake/gone", "gone", clock(), clock()))
+    observer = Observer(sqlite, clock, Random(1), Hurry(), ObserveTerms(), storage_options=options)
+
+    def poll() -> None:
+        clock.advance(70)
+        observer.run_once()
+        assert observer.crew.wait(60)
+
+    table.commit("001", {"p": {base_file(A, "001"): 10}})
+    upload()
+    poll()
+    table.commit("003", {"p": {log_file(A, "003"): 5}})
+    table.begin("005", heartbeat=1000)
+    upload()
+    poll()
+    with reading(sqlite) as connection:
+        found = commits.page(connection, limit=10).items
+        snapshot = snapshots.get(connection, "t")
+        before = watches.get(connection, "t")
+        assert watches.get(connection, "gone").failures > 0
+    assert [commit.requested_time for commit in found] == ["003", "001"]
+    assert snapshot is not None
+    assert (snapshot.base_bytes, snapshot.log_bytes) == (10, 5)
+    assert snapshot.pending[0].heartbeat_at is not None
+    active = timeline.read("s3a://lake/trips", options)
+    assert [instant.requested_time for instant in active.completed] == ["001", "003"]
+    poll()
+    with reading(sqlite) as connection:
+        assert watches.get(connection, "t").looked_at == before.looked_at

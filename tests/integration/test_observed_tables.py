@@ -1,0 +1,193 @@
+"""What is observed of real tables, step by step, is what hudi-rs finds in them afresh."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.contract import BucketIndex
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
+from service.flows.look import look
+from service.lake.snapshot import read_snapshot
+from service.lake.storage import open_storage
+from service.lake.table_config import read_table_config
+from service.lake.timeline import read_timeline
+from service.model.clock import utc_now
+from service.model.registration import Registration
+from service.store import commits, migrate, snapshots, tables, watches
+from service.store.engine import open_engine, reading, writing
+from tests.integration import tables as real
+from tests.integration.run import hudi_table, run_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from service.lake.timeline import Timeline
+    from service.model.snapshot import PartitionDetail
+
+INDEX = BucketIndex(2, ("id",))
+SMALL = 100 * 1024 * 1024
+
+
+class Eye:
+    """Looks at one real table, and at the same time checks each look against hudi-rs and against a look afresh."""
+
+    def __init__(self, folder: Path, base: Path, index: BucketIndex | None) -> None:
+        self.base = base
+        self.engine = open_engine(f"sqlite:///{folder}/{base.name}.db")
+        migrate.upgrade(self.engine)
+        early = datetime(2020, 1, 1, tzinfo=UTC)
+        with writing(self.engine) as connection:
+            tables.register(connection, Registration("t", str(base), "t", early, early, index=index))
+
+    def look(self) -> list[str]:
+        """The actions or operations of the commits that are new, in the order of their completion."""
+        with reading(self.engine) as connection:
+            watch = watches.get(connection, "t")
+        found = look(self.engine, utc_now, watch, storage_options={}, small_file_bytes=SMALL)
+        assert self._partitions() == self._by_hudi_rs()
+        return [commit.operation or commit.action for commit in found.commits]
+
+    def look_afresh(self) -> None:
+        """Forgets what was remembered of the files; what is then found must be the same."""
+        before = self._details()
+        with writing(self.engine) as connection:
+            snapshots.forget(connection, "t")
+            watches.start_over(connection, "t", utc_now())
+        assert self.look() == []
+        after = self._details()
+        assert {path: detail.state for path, detail in after.items()} == {
+            # What was written by commits that are archived by now only the first look could count.
+            path: dataclasses.replace(detail.state, rows=after[path].state.rows)
+            for path, detail in before.items()
+        }
+
+    def _partitions(self) -> dict[str, tuple[int, int, int, int]]:
+        return {
+            path: (s.file_groups, s.base_bytes, s.log_files, s.log_bytes)
+            for path, s in ((path, detail.state) for path, detail in self._details().items())
+            if s.file_groups
+        }
+
+    def _by_hudi_rs(self) -> dict[str, tuple[int, int, int, int]]:
+        storage = open_storage(str(self.base), {})
+        config = read_table_config(storage)
+        found: dict[str, tuple[int, int, int, int]] = {}
+        for each in read_snapshot(storage, config, read_timeline(storage, config)):
+            groups, base_bytes, logs, log_bytes = found.get(each.partition_path, (0, 0, 0, 0))
+            found[each.partition_path] = (
+                groups + 1,
+                base_bytes + each.base_bytes,
+                logs + len(each.logs),
+                log_bytes + each.log_bytes,
+            )
+        return found
+
+    def _details(self) -> dict[str, PartitionDetail]:
+        with reading(self.engine) as connection:
+            return snapshots.details(connection, "t")
+
+    def timeline(self) -> Timeline:
+        storage = open_storage(str(self.base), {})
+        return read_timeline(storage, read_table_config(storage))
+
+    def rows(self) -> int | None:
+        rows = [detail.state.rows for detail in self._details().values()]
+        return None if None in rows else sum(each for each in rows if each is not None)
+
+    def num_buckets(self) -> set[int]:
+        return {detail.state.num_buckets for detail in self._details().values()}
+
+
+def roll_back_last(spark: SparkSession, base: Path, index: BucketIndex | None) -> None:
+    table = hudi_table(spark, base, index)
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        client.rollback(max(instant for instant, _ in table.completed_writes()))
+
+
+@pytest.mark.parametrize(
+    ("table_type", "version", "partitioned"),
+    [
+        pytest.param("MERGE_ON_READ", 9, True, id="M-v9-partitioned"),
+        pytest.param("MERGE_ON_READ", 8, False, id="M-v8-flat"),
+        pytest.param("MERGE_ON_READ", 6, True, id="M-v6-partitioned"),
+        pytest.param("COPY_ON_WRITE", 9, True, id="C-v9-partitioned"),
+        pytest.param("COPY_ON_WRITE", 6, False, id="C-v6-flat"),
+    ],
+)
+def test_a_bucketed_table_through_all_its_services(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int, partitioned: bool
+) -> None:
+    base = tmp_path / "trips"
+    shape = {"table_type": table_type, "version": version, "partitioned": partitioned, "num_buckets": 2}
+    options = real.write_table(spark, base, count=200, updates=1, **shape)
+    eye = Eye(tmp_path, base, INDEX)
+    assert eye.look() == ["UPSERT", "UPSERT"]
+    assert eye.rows() == 200
+    assert eye.look() == []
+    if table_type == "MERGE_ON_READ":
+        run_job(spark, base, "compaction", index=INDEX)
+        assert eye.look() == ["COMPACT"]
+        with reading(eye.engine) as connection:
+            stored = snapshots.find(connection, "t")
+        assert stored is not None
+        assert stored.snapshot.since_compaction.commits == 0
+    real.upsert(real.rows(spark, 0, 50, ts=5), base, options)
+    run_job(spark, base, "cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1}, index=INDEX)
+    assert eye.look() == ["UPSERT", "clean"]
+    run_job(spark, base, "bucket_expansion", {"num_buckets": 4}, index=INDEX)
+    assert eye.look() == ["BUCKET_RESCALE"]
+    assert eye.num_buckets() == {4}
+    run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=INDEX)
+    real.upsert(real.rows(spark, 0, 50, ts=6), base, options)
+    assert eye.look() == ["CLUSTER", "UPSERT"]
+    assert eye.num_buckets() == {4}
+    roll_back_last(spark, base, INDEX)
+    assert eye.look() == ["rollback"]
+    eye.look_afresh()
+
+
+@pytest.mark.parametrize(("table_type", "version"), [("MERGE_ON_READ", 9), ("COPY_ON_WRITE", 6)])
+def test_a_table_without_a_bucket_index_and_its_archived_commits(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+) -> None:
+    base = tmp_path / "plain"
+    # Without a metadata table, whose compactions would hold the archival back.
+    shape = {"table_type": table_type, "version": version, "num_buckets": None, "metadata": False}
+    options = real.write_table(spark, base, count=100, **shape)
+    eye = Eye(tmp_path, base, None)
+    run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None)
+    real.upsert(
+        real.rows(spark, 0, 50, ts=6), base, {**options, "hoodie.datasource.write.operation": "insert_overwrite"}
+    )
+    assert eye.look() == ["UPSERT", "CLUSTER", "INSERT_OVERWRITE"]
+    assert eye.rows() == 50
+    archiving = {
+        "hoodie.archive.automatic": "true",
+        "hoodie.clean.automatic": "true",
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.commits.archival.batch": "1",
+    }
+    for number in range(7):
+        real.upsert(real.rows(spark, 0, 50, ts=10 + number), base, {**options, **archiving})
+    found = eye.look()
+    with reading(eye.engine) as connection:
+        watch = watches.get(connection, "t")
+        known = {each.requested_time for each in commits.page(connection, limit=100).items}
+    active = {instant.requested_time for instant in eye.timeline().instants}
+    assert len(known - active) >= 3, "nothing was archived"
+    if version == 9:
+        # All that was archived before this look was found in the history.
+        assert found.count("UPSERT") == 7
+        assert watch.gap_at is None
+    else:
+        assert found.count("UPSERT") == 7 or watch.gap_at is not None
+    eye.look_afresh()

@@ -1,0 +1,208 @@
+"""Tables that consist of what can be seen without a JVM: a timeline with real metadata, and files of some size.
+
+The names and formats are those that Hudi 1.2 writes; `tests/integration/test_observed_tables.py` has the real thing.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_STAT = {
+    "type": "record",
+    "name": "HoodieWriteStat",
+    "fields": [
+        {"name": "fileId", "type": ["null", "string"]},
+        {"name": "path", "type": ["null", "string"]},
+        *(
+            {"name": name, "type": ["null", "long"]}
+            for name in ("numWrites", "numInserts", "numUpdateWrites", "numDeletes", "totalWriteBytes")
+        ),
+    ],
+}
+_IDS = {"type": "map", "values": {"type": "array", "items": "string"}}
+_COMMIT = {
+    "type": "record",
+    "name": "HoodieReplaceCommitMetadata",
+    "fields": [
+        {"name": "partitionToWriteStats", "type": {"type": "map", "values": {"type": "array", "items": _STAT}}},
+        {"name": "extraMetadata", "type": {"type": "map", "values": "string"}},
+        {"name": "operationType", "type": ["null", "string"]},
+        {"name": "partitionToReplaceFileIds", "type": _IDS},
+    ],
+}
+_PARTITION = {"type": "record", "name": "Partition", "fields": [{"name": "partitionPath", "type": "string"}]}
+_BY_PARTITION = {"name": "partitionMetadata", "type": {"type": "map", "values": _PARTITION}}
+_CLEAN = {"type": "record", "name": "HoodieCleanMetadata", "fields": [_BY_PARTITION]}
+_ROLLBACK = {
+    "type": "record",
+    "name": "HoodieRollbackMetadata",
+    "fields": [{"name": "commitsRollback", "type": {"type": "array", "items": "string"}}, _BY_PARTITION],
+}
+
+PROPERTIES = {
+    6: "hoodie.table.version=6\nhoodie.timeline.layout.version=1\n",
+    9: "hoodie.table.version=9\nhoodie.timeline.layout.version=2\nhoodie.timeline.path=timeline\n",
+}
+SCHEMA = json.dumps({"type": "record", "name": "trips", "fields": [{"name": "id", "type": "string"}]})
+
+
+def avro(schema: Mapping[str, Any], record: Mapping[str, Any]) -> bytes:
+    out = io.BytesIO()
+    fastavro.writer(out, dict(schema), [record])
+    return out.getvalue()
+
+
+def bucket_id(bucket: int, tail: int = 1) -> str:
+    return f"{bucket:08d}-aaaa-bbbb-cccc-{tail:012x}-0"
+
+
+class SmallTable:
+    """One table below `base`. Instants are as short as a test likes; they need only compare rightly."""
+
+    def __init__(self, base: Path, *, version: int = 9, table_type: str = "MERGE_ON_READ", utc: bool = True) -> None:
+        self.base = base
+        self.version = version
+        self.timeline = base / ".hoodie" if version < 8 else base / ".hoodie" / "timeline"
+        self.timeline.mkdir(parents=True)
+        zone = "UTC" if utc else "LOCAL"
+        (base / ".hoodie" / "hoodie.properties").write_text(
+            f"hoodie.table.name={base.name}\nhoodie.table.type={table_type}\n{PROPERTIES[version]}"
+            f"hoodie.table.timeline.timezone={zone}\n"
+        )
+
+    def begin(self, instant: str, action: str = "deltacommit", *, heartbeat: float | None = None) -> None:
+        """`heartbeat` is the time of the writer's last one, in seconds since the epoch."""
+        (self.timeline / f"{instant}.{action}.requested").touch()
+        inflight = f"{instant}.inflight" if action == "commit" else f"{instant}.{action}.inflight"
+        (self.timeline / inflight).touch()
+        if heartbeat is not None:
+            folder = self.base / ".hoodie" / ".heartbeat"
+            folder.mkdir(exist_ok=True)
+            (folder / instant).touch()
+            os.utime(folder / instant, (heartbeat, heartbeat))
+
+    def schedule(self, instant: str, action: str) -> None:
+        (self.timeline / f"{instant}.{action}.requested").touch()
+
+    def commit(
+        self,
+        instant: str,
+        files: Mapping[str, Mapping[str, int]] | None = None,
+        *,
+        action: str = "deltacommit",
+        operation: str = "UPSERT",
+        rows: int = 10,
+        completed: str | None = None,
+        replaced: Mapping[str, list[str]] | None = None,
+        schema: str = SCHEMA,
+        modified: float | None = None,
+    ) -> None:
+        """`files` are names with their bytes, by partition; they are written too. `completed` is the completion time,
+        from version 8 on (default: one later); `modified` when the timeline file was written, for version 6."""
+        stats: dict[str, list[dict[str, Any]]] = {}
+        for partition, of_partition in (files or {}).items():
+            for name, size in of_partition.items():
+                self.file(partition, name, size)
+                stats.setdefault(partition, []).append(
+                    {
+                        "fileId": name.lstrip(".").split("_")[0],
+                        "path": f"{partition}/{name}".lstrip("/"),
+                        "numWrites": rows,
+                        "numInserts": 0,
+                        "numUpdateWrites": rows,
+                        "numDeletes": 0,
+                        "totalWriteBytes": size,
+                    }
+                )
+        record = {
+            "partitionToWriteStats": stats,
+            "extraMetadata": {"schema": schema},
+            "operationType": operation,
+            "partitionToReplaceFileIds": dict(replaced or {}),
+        }
+        content = avro(_COMMIT, record) if self.version >= 8 else json.dumps(record).encode()
+        self.complete(instant, action, content, completed=completed, modified=modified)
+
+    def clean(self, instant: str, partitions: tuple[str, ...], *, modified: float | None = None) -> None:
+        content = avro(_CLEAN, {"partitionMetadata": {path: {"partitionPath": path} for path in partitions}})
+        self.complete(instant, "clean", content, modified=modified)
+
+    def rollback(self, instant: str, undone: str, partitions: tuple[str, ...] = ()) -> None:
+        """Removes what is left of `undone` from the timeline, as Hudi does."""
+        for path in self.timeline.glob(f"{undone}*"):
+            path.unlink()
+        record = {
+            "commitsRollback": [undone],
+            "partitionMetadata": {path: {"partitionPath": path} for path in partitions},
+        }
+        self.complete(instant, "rollback", avro(_ROLLBACK, record))
+
+    def complete(
+        self, instant: str, action: str, content: bytes, *, completed: str | None = None, modified: float | None = None
+    ) -> None:
+        name = f"{instant}.{action}" if self.version < 8 else f"{instant}_{completed or later(instant)}.{action}"
+        path = self.timeline / name
+        path.with_suffix(".tmp").write_bytes(content)
+        path.with_suffix(".tmp").rename(path)
+        if modified is not None:
+            os.utime(path, (modified, modified))
+
+    def file(self, partition: str, name: str, size: int) -> None:
+        folder = self.base / partition
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / name).open("wb") as file:
+            file.truncate(size)
+
+    def archive(self, *instants: str) -> None:
+        """Moves completed instants to the history: in version 9 the LSM timeline, in version 6 a log, empty here."""
+        if self.version < 8:
+            (self.base / ".hoodie" / "archived").mkdir(exist_ok=True)
+            (self.base / ".hoodie" / "archived" / ".commits_.archive.1_1-0-1").touch()
+        rows = []
+        for instant in instants:
+            for path in self.timeline.glob(f"{instant}*"):
+                times, _, action = path.name.partition(".")
+                if "." not in action and "_" in times:
+                    row = {
+                        "instantTime": instant,
+                        "completionTime": times.partition("_")[2],
+                        "action": action,
+                        "metadata": path.read_bytes(),
+                        "plan": b"",
+                        "version": 1,
+                    }
+                    rows.append(row)
+                path.unlink()
+        if rows:
+            history = self.timeline / "history"
+            history.mkdir(exist_ok=True)
+            pq.write_table(pa.Table.from_pylist(rows), history / f"{min(instants)}_{max(instants)}_0.parquet")
+
+
+def later(instant: str, by: int = 1) -> str:
+    return str(int(instant) + by).zfill(len(instant))
+
+
+def instant_at(moment: datetime) -> str:
+    """As Hudi names it in a timeline whose zone is UTC."""
+    return moment.astimezone(UTC).strftime("%Y%m%d%H%M%S%f")[:-3]
+
+
+def base_file(file_id: str, instant: str, token: str = "0-1-1") -> str:
+    return f"{file_id}_{token}_{instant}.parquet"
+
+
+def log_file(file_id: str, instant: str, number: int = 1, token: str = "0-1-1") -> str:
+    return f".{file_id}_{instant}.log.{number}_{token}"

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import threading
+import time
+
+from service.flows.crew import Crew
+
+
+class Hands:
+    """Works on names: those that begin with `slow` until they are let go."""
+
+    def __init__(self, size: int, seconds: float = 60.0) -> None:
+        self.let_go = threading.Event()
+        self.done: list[str] = []
+        self.late: list[str] = []
+        self.at_once = 0
+        self.most_at_once = 0
+        self._guard = threading.Lock()
+        self.crew: Crew[str] = Crew(
+            self._work,
+            key=lambda name: name,
+            size=size,
+            seconds=seconds,
+            on_late=self.late.append,
+            on_idle=lambda: None,
+        )
+
+    def _work(self, name: str) -> None:
+        with self._guard:
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+        if name.startswith("slow"):
+            self.let_go.wait(30)
+        with self._guard:
+            self.at_once -= 1
+            self.done.append(name)
+
+
+def test_all_is_done_and_never_more_at_once_than_allowed() -> None:
+    hands = Hands(3)
+    for number in range(50):
+        hands.crew.add(str(number))
+    assert hands.crew.wait(10)
+    assert sorted(hands.done, key=int) == [str(number) for number in range(50)]
+    assert hands.most_at_once <= 3
+    assert hands.crew.busy == frozenset()
+
+
+def test_who_takes_too_long_is_told_once_and_replaced() -> None:
+    hands = Hands(1, seconds=0.05)
+    for name in ("slow", "quick"):
+        hands.crew.add(name)
+    time.sleep(0.1)
+    for _ in range(3):
+        hands.crew.check()
+    assert hands.crew.wait(10)
+    assert (hands.late, hands.done) == (["slow"], ["quick"])
+    assert hands.crew.busy == {"slow"}
+    hands.let_go.set()
+    deadline = time.monotonic() + 10
+    while hands.crew.busy:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    hands.crew.add("again")
+    assert hands.crew.wait(10)
+
+
+def test_those_that_hang_are_not_replaced_without_end() -> None:
+    hands = Hands(1, seconds=0.0)
+    for number in range(100):
+        hands.crew.add(f"slow {number}")
+    deadline = time.monotonic() + 20
+    while hands.at_once < 65:
+        hands.crew.check()
+        time.sleep(0.001)
+        assert time.monotonic() < deadline
+    for _ in range(20):
+        hands.crew.check()
+        time.sleep(0.001)
+    assert hands.at_once == 65
+    hands.let_go.set()
+    deadline = time.monotonic() + 20
+    while hands.crew.busy:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert len(hands.done) == 100

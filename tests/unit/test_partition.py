@@ -1,0 +1,126 @@
+"""Which files count: the rules of `service.lake.partition`, case by case."""
+
+from __future__ import annotations
+
+from service.lake.partition import Listed, Visibility, describe, latest_slices
+from service.lake.storage import Entry
+from service.lake.timeline import timeline_of
+from tests.small_table import base_file, bucket_id, log_file
+
+A, B = bucket_id(0), bucket_id(1)
+
+
+def seen(*names: str, layout: int = 2) -> Visibility:
+    return Visibility.of(timeline_of(names), layout)
+
+
+def listed(files: dict[str, int], view: Visibility, replaced: tuple[str, ...] = ()) -> Listed:
+    return latest_slices("p", [Entry(f"p/{name}", size, False) for name, size in files.items()], view, replaced)
+
+
+def only(found: Listed) -> tuple[str | None, tuple[str, ...]]:
+    (one,) = found.slices
+    return one.base_file, one.logs
+
+
+def test_the_newest_committed_base_file_counts_and_the_older_is_freed() -> None:
+    files = {base_file(A, "001"): 10, base_file(A, "003"): 20, base_file(A, "005"): 40}
+    found = listed(files, seen("001_002.commit", "003_004.commit", "005.commit.requested", "005.inflight"))
+    assert only(found) == (base_file(A, "003"), ())
+    assert (found.freed_files, found.freed_bytes) == (1, 10)
+
+
+def test_files_of_instants_older_than_the_timeline_are_committed() -> None:
+    found = listed({base_file(A, "001"): 10}, seen("005_006.commit"))
+    assert only(found) == (base_file(A, "001"), ())
+
+
+def test_files_of_a_pending_instant_are_not_however_old() -> None:
+    found = listed({base_file(A, "001"): 10}, seen("001.commit.requested", "001.inflight", "005_006.commit"))
+    assert found.slices == ()
+    assert found.freed_bytes == 0
+
+
+def test_files_that_a_rollback_left_behind_are_not() -> None:
+    assert listed({base_file(A, "003"): 10}, seen("001_002.commit", "005_006.commit")).slices == ()
+
+
+def test_a_savepointed_commit_does_not_begin_the_timeline() -> None:
+    view = seen("001_002.commit", "001_003.savepoint", "009_010.commit")
+    assert only(listed({base_file(A, "005"): 10}, view)) == (base_file(A, "005"), ())
+
+
+def test_without_anything_committed_nothing_counts() -> None:
+    assert listed({base_file(A, "001"): 10}, seen("001.commit.requested")).slices == ()
+
+
+def test_logs_from_version_8_on_count_by_the_completion_of_their_commit() -> None:
+    """003 was written while the compaction requested at 005 ran: it completed afterwards, so it is not compacted."""
+    names = ["001_002.deltacommit", "003_007.deltacommit", "004_0045.deltacommit", "005_008.commit"]
+    files = {base_file(A, "001"): 10, base_file(A, "005"): 20, log_file(A, "003"): 3, log_file(A, "004"): 4}
+    found = listed(files, seen(*names))
+    assert only(found) == (base_file(A, "005"), (log_file(A, "003"),))
+    assert (found.freed_files, found.freed_bytes) == (2, 14)
+
+
+def test_logs_of_uncommitted_instants_do_not_count_from_version_8_on() -> None:
+    view = seen("001_002.deltacommit", "003.deltacommit.requested", "003.deltacommit.inflight")
+    assert only(listed({base_file(A, "001"): 10, log_file(A, "003"): 3}, view)) == (base_file(A, "001"), ())
+
+
+def test_logs_of_version_6_go_by_the_slice_in_their_name() -> None:
+    view = seen("001.deltacommit", "005.commit", layout=1)
+    files = {base_file(A, "001"): 10, log_file(A, "001"): 1, base_file(A, "005"): 20, log_file(A, "005"): 5}
+    found = listed(files, view)
+    assert only(found) == (base_file(A, "005"), (log_file(A, "005"),))
+    assert found.freed_bytes == 11
+
+
+def test_logs_on_a_pending_compaction_of_version_6_count_on_top_of_the_old_slice() -> None:
+    view = seen("001.deltacommit", "005.compaction.requested", layout=1)
+    files = {base_file(A, "001"): 10, log_file(A, "001"): 1, log_file(A, "005"): 5}
+    assert only(listed(files, view)) == (base_file(A, "001"), (log_file(A, "001"), log_file(A, "005")))
+
+
+def test_a_group_may_consist_of_logs_alone() -> None:
+    assert only(listed({log_file(A, "001"): 5}, seen("001_002.deltacommit"))) == (None, (log_file(A, "001"),))
+
+
+def test_a_replaced_group_is_freed_altogether() -> None:
+    found = listed(
+        {base_file(A, "001"): 10, base_file(B, "003"): 20}, seen("001_002.commit", "003_004.replacecommit"), (A,)
+    )
+    assert only(found) == (base_file(B, "003"), ())
+    assert found.freed_bytes == 10
+
+
+def test_other_files_are_none_of_the_tables() -> None:
+    files = {".hoodie_partition_metadata": 96, "x.crc": 8, log_file(A, "001") + ".cdc": 9}
+    assert listed(files, seen("001_002.commit")).groups == frozenset()
+
+
+def test_a_partition_is_summed_up_with_its_buckets() -> None:
+    view = seen("001_002.deltacommit", "003_004.deltacommit")
+    files = {base_file(A, "001"): 100, log_file(A, "003"): 30, base_file(B, "001"): 10}
+    rows = {base_file(A, "001"): 7, base_file(B, "001"): 1, "gone": 99}
+    found = describe("p", listed(files, view), base_rows=rows, replaced=("x",), num_buckets=4, small_file_bytes=50)
+    state = found.state
+    assert (state.file_groups, state.base_files, state.base_bytes, state.log_files, state.log_bytes) == (
+        2,
+        2,
+        110,
+        1,
+        30,
+    )
+    assert (state.small_files, state.small_bytes, state.rows) == (1, 10, 8)
+    assert (state.buckets, state.num_buckets, state.largest_bucket, state.largest_bucket_bytes) == (2, 4, 0, 130)
+    assert [(b.number, b.bytes, b.rows) for b in found.buckets] == [(0, 130, 7), (1, 10, 1)]
+    assert found.base_rows == {base_file(A, "001"): 7, base_file(B, "001"): 1}
+    assert found.replaced == ()
+
+
+def test_rows_are_unknown_unless_known_of_each_file() -> None:
+    found = listed({base_file(A, "001"): 100, base_file(B, "001"): 10}, seen("001_002.commit"))
+    detail = describe("p", found, base_rows={base_file(A, "001"): 7}, replaced=(), num_buckets=0, small_file_bytes=1)
+    assert detail.state.rows is None
+    assert (detail.state.buckets, detail.buckets) == (0, ())
