@@ -1,0 +1,153 @@
+"""Which of the jobs that are due may start, beside everything else that goes on: rules for one table, and for all.
+
+On one table at most one job that writes is active. If several are due they go in the order of `DECIDED`, but a kind
+that has had its turn since another one began to wait lets that one go first; so each gets its turn, however often the
+others are due. Everything that keeps a job from starting is a `Wait` with its reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from service.model.decision import DECIDED, Run, Wait
+from service.model.job import mutates
+from service.policy.past import Past
+from service.policy.words import count, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from jobs.contract import JobKind
+    from service.model.decision import Answer, Ruling
+    from service.model.job import Job
+
+_LOOK_PATIENCE = timedelta(minutes=5)
+"""How long a job that has ended is waited for to show in what is known of the table. One that had nothing to do never
+shows."""
+
+_NEVER = Past()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of the whole service: jobs active at once, of all kinds and of single ones, and jobs started in one round."""
+
+    active: int = 100
+    per_kind: Mapping[JobKind, int] = field(default_factory=dict)
+    at_once: int = 20
+
+
+@dataclass(frozen=True)
+class Load:
+    """What there is of that: active jobs by kind, and those started in this round."""
+
+    active: Mapping[JobKind, int] = field(default_factory=dict)
+    started: int = 0
+
+    def with_one_more(self, kind: JobKind) -> Load:
+        return Load({**self.active, kind: self.active.get(kind, 0) + 1}, self.started + 1)
+
+
+LIMITED = "limit-reached"
+"""The code of a wait for other tables' jobs."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """One table, beside its answers. Where a mapping has no entry for a kind, there is nothing to tell of it.
+
+    `looked_at` is when the table was last looked at, `ended_at` when its last job that writes ended. `active` are its
+    active jobs, dry runs left out. `paused` is why nothing may start. `closed_until` is when the next maintenance
+    window opens, None while one is open. `rest` are seconds between two jobs of a kind.
+    """
+
+    now: datetime
+    looked_at: datetime
+    ended_at: datetime | None = None
+    active: Sequence[Job] = ()
+    paused: str | None = None
+    closed_until: datetime | None = None
+    past: Mapping[JobKind, Past] = field(default_factory=dict)
+    wanted_since: Mapping[JobKind, datetime] = field(default_factory=dict)
+    rest: Mapping[JobKind, int] = field(default_factory=dict)
+
+
+def rule(answers: Mapping[JobKind, Answer], situation: Situation, limits: Limits, load: Load) -> dict[JobKind, Ruling]:
+    """Of all that is due on a table at most one is left to run."""
+    rulings: dict[JobKind, Ruling] = dict(answers)
+    due = {kind: answer for kind, answer in answers.items() if isinstance(answer, Run)}
+    free: list[JobKind] = []
+    for kind, run in due.items():
+        if obstacle := _obstacle(kind, situation):
+            rulings[kind] = _waiting(obstacle, run)
+        else:
+            free.append(kind)
+    chosen: JobKind | None = None
+    for kind in sorted(free, key=lambda kind: _turn(kind, free, situation)):
+        if chosen:
+            rulings[kind] = _waiting(Wait("not-its-turn", f"{_name(chosen)} goes first"), due[kind])
+        elif full := _over_limit(kind, limits, load):
+            rulings[kind] = _waiting(full, due[kind])
+        else:
+            chosen = kind
+    return rulings
+
+
+def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
+    """What of the table itself keeps a kind from starting."""
+    past = situation.past.get(kind, _NEVER)
+    rested_at = past.ended_at + timedelta(seconds=situation.rest.get(kind, 0)) if past.ended_at else None
+    if situation.paused:
+        return Wait("paused", situation.paused)
+    standing = next((job for job in situation.active if mutates(job.kind, dry_run=job.dry_run)), None)
+    if standing:
+        return Wait("table-busy", f"{_name(standing.kind)} {standing.id} is {standing.state.value}")
+    if past.next_try_at and past.next_try_at > situation.now:
+        told = past.told(situation.now)
+        return Wait("failed-before", f"{told}; next try at {_at(past.next_try_at)}", past.next_try_at)
+    if rested_at and rested_at > situation.now and past.ended_at:
+        ago = duration(situation.now - past.ended_at)
+        return Wait("too-soon", f"the last one ended {ago} ago; the next may start at {_at(rested_at)}", rested_at)
+    if situation.closed_until:
+        at = situation.closed_until
+        return Wait("outside-window", f"the next maintenance window opens at {_at(at)}", at)
+    if situation.ended_at and situation.looked_at <= situation.ended_at:
+        until = situation.ended_at + _LOOK_PATIENCE
+        if until > situation.now:
+            return Wait("not-looked-at", "the table has not been looked at since its last job ended", until)
+    return None
+
+
+def _turn(kind: JobKind, due: Sequence[JobKind], situation: Situation) -> tuple[bool, int]:
+    """Sorts the kinds that are due: those that had their turn while another one waited come last."""
+    asked_at = situation.past.get(kind, _NEVER).asked_at
+    others = [situation.wanted_since[other] for other in due if other is not kind and other in situation.wanted_since]
+    had_its_turn = asked_at is not None and any(asked_at >= since for since in others)
+    return had_its_turn, DECIDED.index(kind)
+
+
+def _over_limit(kind: JobKind, limits: Limits, load: Load) -> Wait | None:
+    if load.started >= limits.at_once:
+        return Wait(LIMITED, f"{count(load.started, 'job')} were started in this round, no more are at once")
+    active = sum(load.active.values())
+    if active >= limits.active:
+        return Wait(LIMITED, f"{count(active, 'job')} are active, {limits.active} are allowed")
+    of_kind = load.active.get(kind, 0)
+    if kind in limits.per_kind and of_kind >= limits.per_kind[kind]:
+        return Wait(LIMITED, f"{of_kind} of {_name(kind)} are active, {limits.per_kind[kind]} are allowed")
+    return None
+
+
+def _waiting(wait: Wait, run: Run) -> Wait:
+    return Wait(wait.code, f"{run.because}; but {wait.because}", wait.until, run.warning)
+
+
+def _name(kind: JobKind) -> str:
+    return kind.value.replace("_", " ")
+
+
+def _at(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

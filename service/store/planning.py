@@ -1,0 +1,95 @@
+"""When each table is decided about next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from service.store import schema
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_p = schema.planning
+
+
+def wake(connection: Connection, table_id: str, now: datetime) -> None:
+    """Something about the table has changed: it is decided about as soon as it can be. Call it in the transaction of
+    the change. A table that waits already keeps its place."""
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    is_later = _p.c.next_decision_at > now
+    connection.execute(
+        insert(_p)
+        .values(table_id=table_id, next_decision_at=now, due_since=now, is_deferred=False)
+        .on_conflict_do_update(
+            index_elements=[_p.c.table_id],
+            set_={
+                "next_decision_at": sa.case((is_later, now), else_=_p.c.next_decision_at),
+                "due_since": sa.case((_p.c.due_since > now, now), else_=_p.c.due_since),
+            },
+        )
+    )
+
+
+def wake_all(connection: Connection, now: datetime) -> None:
+    """As `wake`, for every table that was ever looked at."""
+    # Locked in one order, for two that wake all at once must not wait for each other.
+    later = sa.select(_p.c.table_id).where(_p.c.next_decision_at > now).order_by(_p.c.table_id).with_for_update()
+    connection.execute(
+        _p.update()
+        .where(_p.c.table_id.in_(later))
+        .values(next_decision_at=now, due_since=sa.case((_p.c.due_since > now, now), else_=_p.c.due_since))
+    )
+
+
+def wake_deferred(connection: Connection, now: datetime, limit: int) -> None:
+    """Lets `limit` tables try again that wait for other tables' jobs: those whose last try is the longest ago."""
+    first = (
+        sa.select(_p.c.table_id)
+        .where(_p.c.is_deferred, _p.c.next_decision_at > now)
+        .order_by(_p.c.next_decision_at)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    connection.execute(_p.update().where(_p.c.table_id.in_(first)).values(next_decision_at=now))
+
+
+def is_any_deferred(connection: Connection, now: datetime) -> bool:
+    query = sa.select(_p.c.table_id).where(_p.c.is_deferred, _p.c.next_decision_at > now).limit(1)
+    return connection.execute(query).first() is not None
+
+
+def due(connection: Connection, now: datetime, limit: int) -> list[str]:
+    """The tables that are due, those that have been for longest first. Nothing is claimed yet."""
+    query = sa.select(_p.c.table_id).where(_p.c.next_decision_at <= now).order_by(_p.c.due_since).limit(limit)
+    return list(connection.execute(query).scalars())
+
+
+def claim(connection: Connection, table_id: str, now: datetime) -> datetime | None:
+    """Locks a table that is due until the transaction ends, and answers since when it has been; None when another
+    service has it, or has just decided."""
+    query = (
+        sa.select(_p.c.due_since)
+        .where(_p.c.table_id == table_id, _p.c.next_decision_at <= now)
+        .with_for_update(skip_locked=True)
+    )
+    return connection.execute(query).scalar_one_or_none()
+
+
+def settle(
+    connection: Connection, table_id: str, *, next_decision_at: datetime, deferred_since: datetime | None
+) -> None:
+    """The table has been decided about. `deferred_since`: it waits for other tables' jobs, and has since then."""
+    connection.execute(
+        _p.update()
+        .where(_p.c.table_id == table_id)
+        .values(
+            next_decision_at=next_decision_at,
+            due_since=deferred_since or next_decision_at,
+            is_deferred=deferred_since is not None,
+        )
+    )
