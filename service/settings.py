@@ -38,9 +38,7 @@ class Settings(BaseSettings):
     retry_first_seconds: float = Field(2.0, gt=0)
     retry_most_seconds: float = Field(300.0, gt=0)
 
-    automatic: bool = Field(
-        True, description="Whether jobs are started by policies at all; false in one replica is not"
-    )
+    automatic: bool = Field(True, description="Whether this process starts jobs by policies")
     plan_seconds: float = Field(2.0, gt=0, le=3600, description="How often tables that are due are decided about")
     max_active_jobs: int = Field(100, ge=1, description="With so many active, none is started by policies")
     max_active_by_kind: dict[JobKind, int] = Field(

@@ -75,7 +75,7 @@ def by_thresholds(
     behind = f"since the last {what}" if begin else f"and no {what} yet"
     by_count = f"{count(since.commits, 'commit')} {behind}, {commits} asked for"
     passed = duration(occasion.now - start)
-    by_time = f"{passed} since the last {what if begin else 'first commit'}, {duration(seconds)} asked for"
+    by_time = f"{passed} since the {f'last {what}' if begin else 'first commit'}, {duration(seconds)} asked for"
     until = None if ripe else ripe_at
     match trigger:
         case Trigger.COMMITS:
