@@ -9,16 +9,18 @@ import { Latest } from "./latest.js";
 import { buckets, pending, shape } from "./overview.js";
 import { card, pairs, problem } from "./parts.js";
 import { Recent } from "./recent.js";
+import { Upkeep } from "./upkeep.js";
 
 export function tablePage(id, changed) {
   const active = new Active({ table_id: id });
   const recent = new Recent({ table_id: id });
   const latest = new Latest();
+  const upkeep = new Upkeep(id);
   const form = jobForm(changed);
   let table = null;
 
   async function load() {
-    const [found, heard] = await Promise.all([get(tablePath(id)), active.load(), recent.load()]);
+    const [found, heard] = await Promise.all([get(tablePath(id)), active.load(), recent.load(), upkeep.load()]);
     table = found;
     recent.learn(heard);
     await latest.fill([table]);
@@ -34,7 +36,7 @@ export function tablePage(id, changed) {
         "div",
         { class: "columns", "data-key": "columns" },
         form.draw(table),
-        h("div", { class: "stack" }, active.jobs.length > 0 && active.draw(null, changed), facts(), columns(table.profile)),
+        h("div", { class: "stack" }, active.jobs.length > 0 && active.draw(null, changed), upkeep.draw(), facts(), columns(table.profile)),
       ),
       recent.draw(null, changed),
     ];

@@ -170,12 +170,10 @@ def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
 
 def _due(now: datetime) -> sa.Select[Any]:
     other = schema.jobs.alias("other")
-    is_blocked = sa.exists().where(
-        other.c.table_id == _j.c.table_id,
-        other.c.state.in_([state.value for state in HELD]),
-        other.c.mutating,
-        _j.c.mutating,
-    )
+    # Written out, not as parameters: only then SQLite sees that the small index of held jobs answers this.
+    states = sa.bindparam("held", [state.value for state in HELD], expanding=True, literal_execute=True)
+    busy = sa.select(other.c.table_id).where(other.c.state.in_(states), other.c.mutating)
+    is_blocked = _j.c.mutating & _j.c.table_id.in_(busy)
     of_table = schema.jobs.alias("of_table")
     last_lease = (
         sa.select(sa.func.max(of_table.c.leased_at)).where(of_table.c.table_id == _j.c.table_id).scalar_subquery()

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from jobs.contract import Outcome, Problem, Result
+from jobs.contract import JobKind, Outcome, Problem, Result
 from service.api.dashboard import FOLDER
 from service.model.clock import utc_now
+from service.model.decision import Decision, Verdict
+from service.model.policy import TableLevel
 from service.model.registration import Registration
 from service.model.token import Role
-from service.store import migrate, tables
+from service.store import decisions, migrate, policies, tables
 from service.store.engine import open_engine, writing
 
 if TYPE_CHECKING:
@@ -97,6 +99,10 @@ def url(tmp_path: Path) -> Iterator[str]:
     profile = {"table_type": "MERGE_ON_READ", "table_version": 9, "warnings": ["Something is dangling."]}
     with writing(engine) as connection:
         tables.register(connection, Registration("tbl_1", "/lake/orders", "<b>orders</b>", now, now, profile=profile))
+        policies.put_table(connection, "tbl_1", TableLevel({"cleaning": {"cron": "0 3 * * 6", "retain": 4}}, now))
+        because = "7 commits since the last compaction, 5 asked for; but the table's policy has paused it"
+        decision = Decision(JobKind.COMPACTION, Verdict.WAIT, "paused", because, now, now, warning="A plan is old.")
+        decisions.record(connection, "tbl_1", decision, None)
     engine.dispose()
     clean = {key: value for key, value in os.environ.items() if not key.startswith("GROUNDSKEEPER_")}
     process = subprocess.Popen(
@@ -176,6 +182,18 @@ def test_a_browser_shows_why_a_job_was_refused_and_a_form_for_the_next(dom: Call
     table = _words(dom(f"{url}/#/tables/tbl_1"))
     assert "Start a job" in table
     assert "Dry run: show the plan, change nothing" in table
+
+
+def test_a_browser_shows_what_was_decided_and_the_policy_behind_it(dom: Callable[[str], str], url: str) -> None:
+    words = _words(dom(f"{url}/#/tables/tbl_1"))
+    assert re.search(r"Upkeep A plan is old\. Compaction waits .{3,20} 7 commits since the last compaction, 5", words)
+    assert "Policy Compaction after 5 commits Cleaning at 0 3 * * 6 (UTC); keeps 4 commits Clustering off" in words
+    assert "Bucket expansion suggested above 3.0 GiB in a bucket" in words
+    assert (
+        '2 settings other than the default cleaning.cron "0 3 * * 6" from table cleaning.retain 4 from table' in words
+    )
+    job = httpx.get(f"{url}/v1/jobs", params={"kind": "audit"}).json()["items"][0]["id"]
+    assert "Asked for by anybody" in _words(dom(f"{url}/#/jobs/{job}"))
 
 
 def test_a_browser_asks_for_a_token_where_one_is_needed(dom: Callable[[str], str], url: str, tmp_path: Path) -> None:
