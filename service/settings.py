@@ -41,7 +41,7 @@ class Settings(BaseSettings):
     automatic: bool = Field(True, description="Whether this process starts jobs by policies")
     plan_seconds: float = Field(2.0, gt=0, le=3600, description="How often tables that are due are decided about")
     max_active_jobs: int = Field(100, ge=1, description="With so many active, none is started by policies")
-    max_active_by_kind: dict[JobKind, int] = Field(
+    max_active_by_kind: dict[JobKind, Annotated[int, Field(ge=0)]] = Field(
         default_factory=lambda: {JobKind.BUCKET_EXPANSION: 1}, description="JSON object: the same for single kinds"
     )
     max_new_jobs: int = Field(20, ge=1, description="Jobs that policies start in one round, such as after a pause")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from service.flows.view import paused, view_of
 from service.model.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
-from service.model.errors import JobConflictError
+from service.model.errors import DatabaseUnavailableError, JobConflictError
 from service.model.job import Job
 from service.policy.planner import LIMITED, Limits, Load, rule
 from service.store import automation, decisions, jobs, planning
@@ -33,6 +33,8 @@ BY_POLICY = "policy"
 
 _AT_LEAST_EVERY = timedelta(hours=1)
 """A table is decided about once in a while even if nothing tells that it should be."""
+
+_AFTER_ERROR = timedelta(minutes=10)
 
 log = logging.getLogger(__name__)
 
@@ -75,13 +77,21 @@ def run_once(engine: Engine, bell: Bell, clock: Clock, *, snapshot_of: SnapshotO
     decided = 0
     started: list[str] = []
     for table_id in due:
-        with writing(engine) as connection:
-            due_since = planning.claim(connection, table_id, now)
-            if due_since is None:
-                continue
-            decided += 1
-            if job := _decide(connection, table_id, due_since, now, snapshot_of, terms, len(started)):
-                started.append(job.id)
+        try:
+            with writing(engine) as connection:
+                due_since = planning.claim(connection, table_id, now)
+                if due_since is None:
+                    continue
+                if job := _decide(connection, table_id, due_since, now, snapshot_of, terms, len(started)):
+                    started.append(job.id)
+        except DatabaseUnavailableError:
+            raise
+        except Exception:
+            # Whatever is wrong with one table, the others must be served.
+            log.exception("Table %s cannot be decided about", table_id)
+            with writing(engine) as connection:
+                planning.settle(connection, table_id, next_decision_at=now + _AFTER_ERROR, deferred_since=None)
+        decided += 1
     if started:
         bell.ring()
         log.info("Started by policy: %s", ", ".join(started))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from service.model.errors import GroundskeeperError, TableBusyError
 from service.model.registration import Registration, Writers
-from service.store import jobs, tables
+from service.store import jobs, planning, tables
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
@@ -115,6 +115,8 @@ def change(
     with writing(engine) as connection:
         table = tables.get(connection, table_id, for_update=True).evolve(**changes, updated_at=clock())
         tables.change(connection, table)
+        # Under another name other policies may count.
+        planning.wake(connection, table_id, table.updated_at)
     return table
 
 

@@ -171,7 +171,9 @@ def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
 def _due(now: datetime) -> sa.Select[Any]:
     other = schema.jobs.alias("other")
     # Written out, not as parameters: only then SQLite sees that the small index of held jobs answers this.
-    states = sa.bindparam("held", [state.value for state in HELD], expanding=True, literal_execute=True)
+    states: sa.BindParameter[str] = sa.bindparam(
+        "held", [state.value for state in HELD], expanding=True, literal_execute=True
+    )
     busy = sa.select(other.c.table_id).where(other.c.state.in_(states), other.c.mutating)
     is_blocked = _j.c.mutating & _j.c.table_id.in_(busy)
     of_table = schema.jobs.alias("of_table")

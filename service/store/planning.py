@@ -21,16 +21,12 @@ def wake(connection: Connection, table_id: str, now: datetime) -> None:
     """Something about the table has changed: it is decided about as soon as it can be. Call it in the transaction of
     the change. A table that waits already keeps its place."""
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    is_later = _p.c.next_decision_at > now
     connection.execute(
         insert(_p)
         .values(table_id=table_id, next_decision_at=now, due_since=now, is_deferred=False)
         .on_conflict_do_update(
             index_elements=[_p.c.table_id],
-            set_={
-                "next_decision_at": sa.case((is_later, now), else_=_p.c.next_decision_at),
-                "due_since": sa.case((_p.c.due_since > now, now), else_=_p.c.due_since),
-            },
+            set_={name: _earlier(_p.c[name], now) for name in ("next_decision_at", "due_since")},
         )
     )
 
@@ -42,7 +38,7 @@ def wake_all(connection: Connection, now: datetime) -> None:
     connection.execute(
         _p.update()
         .where(_p.c.table_id.in_(later))
-        .values(next_decision_at=now, due_since=sa.case((_p.c.due_since > now, now), else_=_p.c.due_since))
+        .values(next_decision_at=now, due_since=_earlier(_p.c.due_since, now))
     )
 
 
@@ -93,3 +89,8 @@ def settle(
             is_deferred=deferred_since is not None,
         )
     )
+
+
+def _earlier(column: sa.ColumnElement[datetime], now: datetime) -> sa.ColumnElement[datetime]:
+    """The earlier of both; PostgreSQL and SQLite have no common function for that."""
+    return sa.case((column > now, sa.literal(now, column.type)), else_=column)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from jobs.contract import JobKind, Outcome, Problem, Result
-from service.flows import lease, plan, policies, submit
+from service.flows import lease, plan, policies, register, registry, submit
 from service.flows.bell import Bell
 from service.flows.lease import LeaseTerms
 from service.flows.plan import Planned, Terms
@@ -302,6 +302,52 @@ def test_a_calendar_with_nothing_to_do_waits_for_its_next_time(service: Service,
     service.look(commits=9)
     assert service.plan().jobs == ()
     assert service.decision().code == "not-yet"
+
+
+def test_a_table_that_cannot_be_decided_about_does_not_keep_the_others(
+    service: Service, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    service.register("tbl_2")
+    for table_id in ("tbl_1", "tbl_2"):
+        service.look(table_id, commits=5)
+        clock.advance(1)
+    policies.put_table(
+        service.engine, clock, "tbl_1", {"time_zone": "Mars/Olympus", "compaction": {"cron": "* * * * *"}}
+    )
+    planned = service.plan()
+    assert planned.tables == 2
+    assert service.job(planned.jobs[0]).table_id == "tbl_2"
+    assert "Table tbl_1 cannot be decided about" in caplog.text
+    # It is not tried again all the time.
+    assert service.plan() == Planned()
+    policies.delete_table(service.engine, clock, "tbl_1")
+    assert len(service.plan().jobs) == 1
+
+
+def test_with_a_table_everything_that_was_decided_about_it_goes(service: Service, clock: Clock) -> None:
+    policies.put_table(service.engine, clock, "tbl_1", {"priority": 1})
+    service.look(commits=1)
+    service.plan()
+    with writing(service.engine) as connection:
+        tables.unregister(connection, "tbl_1")
+        assert decisions.latest(connection, "tbl_1") == {}
+    assert service.plan() == Planned()
+
+
+def test_a_table_that_gets_another_name_gets_other_policies(service: Service, clock: Clock) -> None:
+    policies.put_pattern(service.engine, clock, "new*", precedence=0, settings={"compaction": {"commits": 2}})
+    service.look(commits=3)
+    assert service.plan().jobs == ()
+    registry.change(
+        service.engine,
+        "tbl_1",
+        {"name": "new"},
+        examine=register.examine,
+        allowed_roots=None,
+        storage_options={},
+        clock=clock,
+    )
+    assert len(service.plan().jobs) == 1
 
 
 def test_evaluating_writes_nothing(service: Service, clock: Clock) -> None:
