@@ -2,7 +2,7 @@
 
 import { get, tablePath } from "./api.js";
 import { h } from "./dom.js";
-import { bytes, count, kindName, seconds, sentence } from "./format.js";
+import { bytes, count, kindName, moment, seconds, sentence } from "./format.js";
 import { card, jobLink, pairs, problem, time } from "./parts.js";
 
 const VERDICTS = { run: "started", wait: "waits", suggest: "suggested", skip: "not now" };
@@ -41,6 +41,12 @@ export class Upkeep {
       ...policy(this.effective),
     );
   }
+}
+
+/** Null while nothing is paused. */
+export function pauseNotice({ paused, since, by, reason }) {
+  if (!paused) return null;
+  return problem({ title: `${sentence(by)} paused all upkeep on ${moment(since)}`, detail: reason }, "warn");
 }
 
 function decision(each) {

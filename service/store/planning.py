@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from service.store import schema
+from service.store.upsert import upsert
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -20,14 +20,12 @@ _p = schema.planning
 def wake(connection: Connection, table_id: str, now: datetime) -> None:
     """Something about the table has changed: it is decided about as soon as it can be. Call it in the transaction of
     the change. A table that waits already keeps its place."""
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    connection.execute(
-        insert(_p)
-        .values(table_id=table_id, next_decision_at=now, due_since=now, is_deferred=False)
-        .on_conflict_do_update(
-            index_elements=[_p.c.table_id],
-            set_={name: _earlier(_p.c[name], now) for name in ("next_decision_at", "due_since")},
-        )
+    upsert(
+        connection,
+        _p,
+        {"table_id": table_id},
+        {name: _earlier(_p.c[name], now) for name in ("next_decision_at", "due_since")},
+        only_new={"next_decision_at": now, "due_since": now, "is_deferred": False},
     )
 
 

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from service.model.errors import PolicyNotFoundError
 from service.model.policy import PatternPolicy, TableLevel
 from service.store import schema
+from service.store.upsert import upsert
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -37,10 +38,9 @@ def put(connection: Connection, policy: PatternPolicy) -> bool:
         "settings": dict(policy.settings),
         "updated_at": policy.updated_at,
     }
-    known = connection.execute(_p.update().where(_p.c.pattern == policy.pattern).values(**changed)).rowcount
-    if not known:
-        connection.execute(_p.insert().values(pattern=policy.pattern, created_at=policy.created_at, **changed))
-    return not known
+    known = connection.execute(sa.select(_p.c.pattern).where(_p.c.pattern == policy.pattern)).first()
+    upsert(connection, _p, {"pattern": policy.pattern}, changed, only_new={"created_at": policy.created_at})
+    return known is None
 
 
 def delete(connection: Connection, pattern: str) -> None:
@@ -55,10 +55,9 @@ def of_table(connection: Connection, table_id: str) -> TableLevel | None:
 
 
 def put_table(connection: Connection, table_id: str, level: TableLevel) -> None:
-    """The caller has locked the table."""
+    """Sets or replaces what differs for the table, which is there."""
     changed = {"settings": dict(level.settings), "updated_at": level.updated_at}
-    if not connection.execute(_t.update().where(_t.c.table_id == table_id).values(**changed)).rowcount:
-        connection.execute(_t.insert().values(table_id=table_id, **changed))
+    upsert(connection, _t, {"table_id": table_id}, changed)
 
 
 def delete_table(connection: Connection, table_id: str) -> None:

@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from jobs.contract import WorkerInfo
 from service.model.job import HELD
 from service.model.worker import Worker
 from service.store import schema
+from service.store.upsert import upsert
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -34,13 +34,8 @@ def is_fresh(connection: Connection, worker_id: str, now: datetime) -> bool:
 
 def announce(connection: Connection, worker_id: str, info: WorkerInfo, now: datetime) -> None:
     """What a worker says of itself with each call for a job."""
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     said = {**info.to_json(), "last_seen": now}
-    connection.execute(
-        insert(_w)
-        .values(id=worker_id, first_seen=now, **said)
-        .on_conflict_do_update(index_elements=[_w.c.id], set_=said)
-    )
+    upsert(connection, _w, {"id": worker_id}, said, only_new={"first_seen": now})
 
 
 def seen(connection: Connection, worker_id: str, now: datetime) -> None:

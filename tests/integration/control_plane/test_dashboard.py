@@ -196,6 +196,11 @@ def test_a_browser_shows_what_was_decided_and_the_policy_behind_it(dom: Callable
     assert "Asked for by anybody" in _words(dom(f"{url}/#/jobs/{job}"))
 
 
+def test_a_browser_shows_that_all_upkeep_is_paused(dom: Callable[[str], str], url: str) -> None:
+    httpx.put(f"{url}/v1/pause", json={"reason": "The storage is being moved."})
+    assert re.search(r"Anybody paused all upkeep on .{5,40} The storage is being moved\.", _words(dom(f"{url}/")))
+
+
 def test_a_browser_asks_for_a_token_where_one_is_needed(dom: Callable[[str], str], url: str, tmp_path: Path) -> None:
     create = [sys.executable, "-m", "service.cli", "token", "create", "--role", "reader"]
     subprocess.run(create, cwd=tmp_path, check=True, capture_output=True, timeout=60)

@@ -26,6 +26,7 @@ from service.model.table import TableType
 from service.policy.backoff import BackOff
 from service.policy.planner import Limits
 from service.store import decisions, jobs, planning, tables
+from service.store import policies as store_policies
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
@@ -454,3 +455,17 @@ def test_after_a_downtime_jobs_start_a_few_at_a_time_and_every_table_is_served(e
             clock.advance(1)
             service.look(job.table_id, commits=5 if job.table_id == "tbl_0" else 0)
     assert served["tbl_0"] <= 4
+
+
+def test_two_that_set_the_same_new_policy_at_once_follow_each_other(engine: sa.Engine, clock: Clock) -> None:
+    together = Barrier(4)
+
+    def put(priority: int) -> None:
+        together.wait()
+        for pattern in ("a*", "b*", "c*"):
+            policies.put_pattern(engine, clock, pattern, precedence=0, settings={"priority": priority})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(put, range(4)))
+    with reading(engine) as connection:
+        assert [each.pattern for each in store_policies.every(connection)] == ["a*", "b*", "c*"]
