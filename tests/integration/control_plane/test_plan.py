@@ -240,7 +240,7 @@ def test_a_table_can_be_paused_alone(service: Service, clock: Clock) -> None:
 
 def test_outside_the_window_nothing_starts_and_what_nobody_took_is_taken_back(service: Service, clock: Clock) -> None:
     clock.advance(3600)
-    window = {"start": "02:00", "end": "03:00"}
+    window = {"start": "02:00", "end": "02:30"}
     policies.put_table(service.engine, clock, "tbl_1", {"windows": [window]})
     service.look(commits=5)
     assert service.plan().jobs == ()
@@ -248,12 +248,12 @@ def test_outside_the_window_nothing_starts_and_what_nobody_took_is_taken_back(se
     clock.advance(3600)
     # Time alone opens it, and closes it.
     [job_id] = service.plan().jobs
-    clock.advance(3600)
+    clock.advance(1800)
     assert service.plan() == Planned(tables=1)
     job = service.job(job_id)
     assert (job.state, job.error and job.error.type) == (JobState.CANCELLED, "withdrawn")
     assert service.decision().code == "outside-window"
-    clock.advance(23 * 3600)
+    clock.advance(23.5 * 3600)
     assert len(service.plan().jobs) == 1
 
 
@@ -455,6 +455,48 @@ def test_after_a_downtime_jobs_start_a_few_at_a_time_and_every_table_is_served(e
             clock.advance(1)
             service.look(job.table_id, commits=5 if job.table_id == "tbl_0" else 0)
     assert served["tbl_0"] <= 4
+
+
+def test_tables_are_decided_about_in_the_order_in_which_they_became_due(engine: sa.Engine, clock: Clock) -> None:
+    """Three at a time, of which two are due again at every moment."""
+    service = Service(engine, clock)
+    service.terms = Terms(tables_at_once=3)
+    for name in ("a_hot", "z_hot"):
+        service.register(name)
+        service.look(name)
+    names = [f"t{number}" for number in range(9)]
+    for name in names:
+        service.register(name)
+        clock.advance(1)
+        service.look(name)
+    for _ in range(4):
+        assert service.plan().tables == 3
+        clock.advance(1)
+        for name in ("a_hot", "z_hot"):
+            service.look(name)
+    with reading(engine) as connection:
+        assert all(decisions.latest(connection, name) for name in names)
+
+
+def test_who_waits_for_room_keeps_its_place(engine: sa.Engine, clock: Clock) -> None:
+    service = Service(engine, clock, active=1)
+    for name in ("first", "second", "third"):
+        service.register(name)
+        service.look(name, commits=5)
+        clock.advance(1)
+    order = []
+    for number in range(3):
+        [job_id] = service.plan().jobs
+        order.append(service.job(job_id).table_id)
+        clock.advance(1)
+        # Those that come later do not go before it, nor does it matter that it is looked at again.
+        service.look("third", commits=6)
+        service.plan()
+        service.run()
+        clock.advance(1)
+        service.register(f"late_{number}")
+        service.look(f"late_{number}", commits=5)
+    assert order == ["first", "second", "third"]
 
 
 def test_two_that_set_the_same_new_policy_at_once_follow_each_other(engine: sa.Engine, clock: Clock) -> None:
