@@ -39,7 +39,7 @@ def upgrade() -> None:
         sa.Column("table_id", sa.String(64), nullable=False),
         sa.Column("next_decision_at", moment, nullable=False),
         sa.Column("due_since", moment, nullable=False),
-        sa.Column("is_deferred", sa.Boolean, nullable=False),
+        sa.Column("deferred_for", sa.String(32)),
         sa.PrimaryKeyConstraint("table_id", name="pk_planning"),
         _of_a_table("planning"),
     )

@@ -12,7 +12,7 @@ from service.flows.view import paused, view_of
 from service.model.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
 from service.model.errors import DatabaseUnavailableError, JobConflictError
 from service.model.job import Job
-from service.policy.planner import LIMITED, Limits, Load, rule
+from service.policy.planner import KIND_LIMITED, LIMITED, Limits, Load, rule
 from service.store import automation, decisions, jobs, planning
 from service.store.engine import reading, writing
 
@@ -79,10 +79,9 @@ def run_once(engine: Engine, bell: Bell, clock: Clock, *, snapshot_of: SnapshotO
     for table_id in due:
         try:
             with writing(engine) as connection:
-                due_since = planning.claim(connection, table_id, now)
-                if due_since is None:
+                if not planning.claim(connection, table_id, now):
                     continue
-                if job := _decide(connection, table_id, due_since, now, snapshot_of, terms, len(started)):
+                if job := _decide(connection, table_id, now, snapshot_of, terms, len(started)):
                     started.append(job.id)
         except DatabaseUnavailableError:
             raise
@@ -90,7 +89,7 @@ def run_once(engine: Engine, bell: Bell, clock: Clock, *, snapshot_of: SnapshotO
             # Whatever is wrong with one table, the others must be served.
             log.exception("Table %s cannot be decided about", table_id)
             with writing(engine) as connection:
-                planning.settle(connection, table_id, next_decision_at=now + _AFTER_ERROR, deferred_since=None)
+                planning.settle(connection, table_id, next_decision_at=now + _AFTER_ERROR)
         decided += 1
     if started:
         bell.ring()
@@ -114,16 +113,16 @@ def _let_deferred_try(engine: Engine, now: datetime, limits: Limits) -> None:
     with reading(engine) as connection:
         if not planning.is_any_deferred(connection, now):
             return
-        room = limits.active - sum(jobs.active_by_kind(connection).values())
+        active = jobs.active_by_kind(connection)
+    room = limits.active - sum(active.values())
     if room > 0:
         with writing(engine) as connection:
-            planning.wake_deferred(connection, now, min(room, limits.at_once))
+            planning.wake_deferred(connection, now, min(room, limits.at_once), full=limits.full(active))
 
 
 def _decide(
     connection: Connection,
     table_id: str,
-    due_since: datetime,
     now: datetime,
     snapshot_of: SnapshotOf,
     terms: Terms,
@@ -135,7 +134,7 @@ def _decide(
         jobs.withdraw(connection, error=view.withdrawal, now=now, table_id=table_id)
         view = view_of(connection, table_id, now, snapshot_of)
     if view is None:
-        planning.settle(connection, table_id, next_decision_at=now + _AT_LEAST_EVERY, deferred_since=None)
+        planning.settle(connection, table_id, next_decision_at=now + _AT_LEAST_EVERY)
         return None
     rulings = _rule(connection, view, terms.limits, started)
     job = _start(connection, table_id, view, rulings, terms.max_attempts)
@@ -147,14 +146,21 @@ def _decide(
         if decision.warning and not (before and before.warning):
             log.warning("Table %s: %s", table_id, decision.warning)
         decisions.record(connection, table_id, decision, before)
-    is_deferred = any(isinstance(each, Wait) and each.code == LIMITED for each in rulings.values())
-    planning.settle(
-        connection,
-        table_id,
-        next_decision_at=_next_decision_at(view, rulings, job),
-        deferred_since=due_since if is_deferred else None,
-    )
+    _settle(connection, table_id, rulings, _next_decision_at(view, rulings, job))
     return job
+
+
+def _settle(
+    connection: Connection, table_id: str, rulings: Mapping[JobKind, Ruling], next_decision_at: datetime
+) -> None:
+    codes = {kind: ruling.code for kind, ruling in rulings.items() if isinstance(ruling, Wait)}
+    full = [kind for kind, code in codes.items() if code == KIND_LIMITED]
+    if LIMITED in codes.values() or full:
+        # Of several kinds any will do.
+        kind = full[0] if len(full) == 1 and LIMITED not in codes.values() else None
+        planning.defer(connection, table_id, next_decision_at=next_decision_at, kind=kind)
+    else:
+        planning.settle(connection, table_id, next_decision_at=next_decision_at)
 
 
 def _rule(connection: Connection, view: View, limits: Limits, started: int) -> dict[JobKind, Ruling]:

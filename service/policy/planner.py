@@ -39,6 +39,10 @@ class Limits:
     per_kind: Mapping[JobKind, int] = field(default_factory=dict)
     at_once: int = 20
 
+    def full(self, active: Mapping[JobKind, int]) -> frozenset[JobKind]:
+        """The kinds of which no more may be active."""
+        return frozenset(kind for kind, most in self.per_kind.items() if active.get(kind, 0) >= most)
+
 
 @dataclass(frozen=True)
 class Load:
@@ -52,7 +56,8 @@ class Load:
 
 
 LIMITED = "limit-reached"
-"""The code of a wait for other tables' jobs."""
+KIND_LIMITED = "kind-limit-reached"
+"""The codes of waits for other tables' jobs: of any kind, and of the same kind."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +140,9 @@ def _over_limit(kind: JobKind, limits: Limits, load: Load) -> Wait | None:
     active = sum(load.active.values())
     if active >= limits.active:
         return Wait(LIMITED, f"{count(active, 'job')} are active, {limits.active} are allowed")
-    of_kind = load.active.get(kind, 0)
-    if kind in limits.per_kind and of_kind >= limits.per_kind[kind]:
-        return Wait(LIMITED, f"{of_kind} of {_name(kind)} are active, {limits.per_kind[kind]} are allowed")
+    if kind in limits.full(load.active):
+        of_kind = load.active.get(kind, 0)
+        return Wait(KIND_LIMITED, f"{of_kind} of {_name(kind)} are active, {limits.per_kind[kind]} are allowed")
     return None
 
 

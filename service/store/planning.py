@@ -10,11 +10,16 @@ from service.store import schema
 from service.store.upsert import upsert
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
 
     from sqlalchemy import Connection
 
+    from jobs.contract import JobKind
+
 _p = schema.planning
+
+_ANY = "any"
 
 
 def wake(connection: Connection, table_id: str, now: datetime) -> None:
@@ -25,7 +30,7 @@ def wake(connection: Connection, table_id: str, now: datetime) -> None:
         _p,
         {"table_id": table_id},
         {name: _earlier(_p.c[name], now) for name in ("next_decision_at", "due_since")},
-        only_new={"next_decision_at": now, "due_since": now, "is_deferred": False},
+        only_new={"next_decision_at": now, "due_since": now},
     )
 
 
@@ -40,12 +45,17 @@ def wake_all(connection: Connection, now: datetime) -> None:
     )
 
 
-def wake_deferred(connection: Connection, now: datetime, limit: int) -> None:
-    """Lets `limit` tables try again that wait for other tables' jobs: those whose last try is the longest ago."""
+def wake_deferred(connection: Connection, now: datetime, limit: int, *, full: Collection[JobKind]) -> None:
+    """Lets `limit` tables try again that wait for other tables' jobs, those that have for longest; not those that wait
+    for a kind of which there is no room."""
     first = (
         sa.select(_p.c.table_id)
-        .where(_p.c.is_deferred, _p.c.next_decision_at > now)
-        .order_by(_p.c.next_decision_at)
+        .where(
+            _p.c.deferred_for.is_not(None),
+            _p.c.deferred_for.not_in([kind.value for kind in full]),
+            _p.c.next_decision_at > now,
+        )
+        .order_by(_p.c.due_since)
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
@@ -53,7 +63,7 @@ def wake_deferred(connection: Connection, now: datetime, limit: int) -> None:
 
 
 def is_any_deferred(connection: Connection, now: datetime) -> bool:
-    query = sa.select(_p.c.table_id).where(_p.c.is_deferred, _p.c.next_decision_at > now).limit(1)
+    query = sa.select(_p.c.table_id).where(_p.c.deferred_for.is_not(None), _p.c.next_decision_at > now).limit(1)
     return connection.execute(query).first() is not None
 
 
@@ -63,30 +73,26 @@ def due(connection: Connection, now: datetime, limit: int) -> list[str]:
     return list(connection.execute(query).scalars())
 
 
-def claim(connection: Connection, table_id: str, now: datetime) -> datetime | None:
-    """Locks a table that is due until the transaction ends, and answers since when it has been; None when another
-    service has it, or has just decided."""
+def claim(connection: Connection, table_id: str, now: datetime) -> bool:
+    """Locks a table that is due until the transaction ends. False when another service has it, or has just decided."""
     query = (
-        sa.select(_p.c.due_since)
+        sa.select(_p.c.table_id)
         .where(_p.c.table_id == table_id, _p.c.next_decision_at <= now)
         .with_for_update(skip_locked=True)
     )
-    return connection.execute(query).scalar_one_or_none()
+    return connection.execute(query).first() is not None
 
 
-def settle(
-    connection: Connection, table_id: str, *, next_decision_at: datetime, deferred_since: datetime | None
-) -> None:
-    """The table has been decided about. `deferred_since`: it waits for other tables' jobs, and has since then."""
-    connection.execute(
-        _p.update()
-        .where(_p.c.table_id == table_id)
-        .values(
-            next_decision_at=next_decision_at,
-            due_since=deferred_since or next_decision_at,
-            is_deferred=deferred_since is not None,
-        )
-    )
+def settle(connection: Connection, table_id: str, *, next_decision_at: datetime) -> None:
+    """The table has been decided about."""
+    values = {"next_decision_at": next_decision_at, "due_since": next_decision_at, "deferred_for": None}
+    connection.execute(_p.update().where(_p.c.table_id == table_id).values(**values))
+
+
+def defer(connection: Connection, table_id: str, *, next_decision_at: datetime, kind: JobKind | None) -> None:
+    """The table has been decided about, and keeps its place: it waits for other tables' jobs, of `kind` or of any."""
+    values = {"next_decision_at": next_decision_at, "deferred_for": kind.value if kind else _ANY}
+    connection.execute(_p.update().where(_p.c.table_id == table_id).values(**values))
 
 
 def _earlier(column: sa.ColumnElement[datetime], now: datetime) -> sa.ColumnElement[datetime]:

@@ -175,7 +175,8 @@ planning = sa.Table(
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("next_decision_at", UtcDateTime, nullable=False),
     sa.Column("due_since", UtcDateTime, nullable=False),
-    sa.Column("is_deferred", sa.Boolean, nullable=False),
+    # It waits for other tables' jobs: for any to end, or for one of a kind. Empty if it does not.
+    sa.Column("deferred_for", sa.String(32)),
     sa.Index("ix_planning_next_decision_at", "next_decision_at"),
 )
 

@@ -499,6 +499,32 @@ def test_who_waits_for_room_keeps_its_place(engine: sa.Engine, clock: Clock) -> 
     assert order == ["first", "second", "third"]
 
 
+def test_who_waits_for_a_kind_does_not_keep_those_that_wait_for_any(engine: sa.Engine, clock: Clock) -> None:
+    """Two may be active, one of them a cleaning. The cleanings came first."""
+    service = Service(engine, clock, active=2, per_kind={CLEANING: 1})
+    for name, look in [
+        ("clean_1", {"freed": 1, "since_cleaning": 10}),
+        ("clean_2", {"freed": 1, "since_cleaning": 10}),
+        ("compact_1", {"commits": 5}),
+        ("compact_2", {"commits": 5}),
+    ]:
+        service.register(name)
+        service.look(name, **look)
+        clock.advance(1)
+
+    def started() -> list[str]:
+        return [service.job(job_id).table_id for job_id in service.plan().jobs]
+
+    assert started() == ["clean_1", "compact_1"]
+    leased = {job.kind: job for job in (service.lease(), service.lease()) if job}
+    clock.advance(1)
+    service.end(leased[COMPACTION])
+    assert started() == ["compact_2"]
+    clock.advance(1)
+    service.end(leased[CLEANING])
+    assert started() == ["clean_2"]
+
+
 def test_two_that_set_the_same_new_policy_at_once_follow_each_other(engine: sa.Engine, clock: Clock) -> None:
     together = Barrier(4)
 

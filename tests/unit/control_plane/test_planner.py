@@ -16,7 +16,7 @@ from jobs.contract import JobKind
 from service.model.decision import DECIDED, Answer, Ruling, Run, Skip, Suggest, Wait
 from service.model.job import Job, JobState
 from service.policy.past import Past
-from service.policy.planner import LIMITED, Limits, Load, Situation, rule
+from service.policy.planner import KIND_LIMITED, LIMITED, Limits, Load, Situation, rule
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 COMPACTION, EXPANSION, CLUSTERING, CLEANING = DECIDED
@@ -140,22 +140,27 @@ def test_what_was_seen_before_the_last_job_ended_counts_no_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "load", "because"),
+    ("limits", "load", "code", "because"),
     [
-        (Limits(active=3), Load({CLEANING: 2, COMPACTION: 1}), "3 jobs are active, 3 are allowed"),
-        (Limits(per_kind={COMPACTION: 1}), Load({COMPACTION: 1}), "1 of compaction are active, 1 are allowed"),
-        (Limits(at_once=2), Load(started=2), "2 jobs were started in this round, no more are at once"),
+        (Limits(active=3), Load({CLEANING: 2, COMPACTION: 1}), LIMITED, "3 jobs are active, 3 are allowed"),
+        (
+            Limits(per_kind={COMPACTION: 1}),
+            Load({COMPACTION: 1}),
+            KIND_LIMITED,
+            "1 of compaction are active, 1 are allowed",
+        ),
+        (Limits(at_once=2), Load(started=2), LIMITED, "2 jobs were started in this round, no more are at once"),
     ],
 )
-def test_limits_hold(limits: Limits, load: Load, because: str) -> None:
+def test_limits_hold(limits: Limits, load: Load, code: str, because: str) -> None:
     wait = ruled(COMPACTION, limits=limits, load=load)[COMPACTION]
-    assert wait == Wait(LIMITED, f"compaction is due; but {because}")
+    assert wait == Wait(code, f"compaction is due; but {because}")
 
 
 def test_a_kind_over_its_limit_does_not_keep_the_others_of_its_table() -> None:
     rulings = ruled(EXPANSION, CLEANING, limits=Limits(per_kind={EXPANSION: 1}), load=Load({EXPANSION: 1}))
     assert started(rulings) == [CLEANING]
-    assert waits(rulings) == {EXPANSION: LIMITED}
+    assert waits(rulings) == {EXPANSION: KIND_LIMITED}
 
 
 def test_suggestions_and_skips_pass_through() -> None:
