@@ -36,12 +36,22 @@ def decide(settings: ExpansionSettings, snapshot: TableSnapshot, occasion: Occas
         return Skip("no-bucket-index", "the table has no simple bucket index")
     if occasion.calendar and not (timing := by_calendar(occasion.calendar)).is_due:
         return Skip("not-yet", timing.because, timing.until)
-    target = settings.max_bucket_bytes
     known = [each for each in snapshot.partitions if each.buckets]
-    large = [each for each in known if each.largest_bucket_bytes > target]
+    large = [each for each in known if each.largest_bucket_bytes > settings.max_bucket_bytes]
     if not large:
         most = max((each.largest_bucket_bytes for each in known), default=0)
-        return Skip("small-enough", f"the largest bucket has {size(most)}, {size(target)} are allowed")
+        allowed = size(settings.max_bucket_bytes)
+        return Skip("small-enough", f"the largest bucket has {size(most)}, {allowed} are allowed")
+    return _split(settings, snapshot, large, known)
+
+
+def _split(
+    settings: ExpansionSettings,
+    snapshot: TableSnapshot,
+    large: Sequence[PartitionState],
+    known: Sequence[PartitionState],
+) -> Run | Suggest | Skip:
+    target = settings.max_bucket_bytes
     splittable = [each for each in large if not _is_uneven(each, target)]
     worst = max(splittable or large, key=lambda each: each.largest_bucket_bytes)
     largest = size(worst.largest_bucket_bytes)

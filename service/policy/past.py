@@ -37,7 +37,8 @@ _MOST = timedelta(days=1)
 class Past:
     """`asked_at` is when the last job was asked for; `began_at` and `ended_at` are of the last that succeeded.
 
-    `failures` counts those that failed or were cancelled since then; `failed_at` and `failure` are of the last of them.
+    `failures` counts those that failed or were cancelled since then; `failed_at` and `error` are of the last of them,
+    `error` being None if it was cancelled.
     """
 
     asked_at: datetime | None = None
@@ -45,7 +46,7 @@ class Past:
     ended_at: datetime | None = None
     failures: int = 0
     failed_at: datetime | None = None
-    failure: str = ""
+    error: str | None = None
 
     @property
     def next_try_at(self) -> datetime | None:
@@ -57,10 +58,10 @@ class Past:
         return self.failed_at + min(_MOST, _FIRST * (1 << doublings))
 
     def told(self, now: datetime) -> str:
-        """The last failure, as a sentence without its end."""
-        ago = duration(now - self.failed_at) if self.failed_at else ""
+        """The last failure, as the second half of a sentence."""
+        ago = duration(now - self.failed_at) if self.failed_at else "never"
         times = f", the {self.failures}th time in a row" if self.failures > 3 else ""
-        return f"the last one ended {ago} ago{times}: {self.failure}"
+        return f"failed {ago} ago{times}: {self.error}" if self.error else f"was cancelled {ago} ago{times}"
 
 
 def past_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime | None = None) -> Past:
@@ -83,11 +84,11 @@ def past_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime | No
         ended_at=good.finished_at if good else None,
         failures=len(counted),
         failed_at=last.finished_at if last else None,
-        failure=_failure(last) if last else "",
+        error=_error(last) if last else None,
     )
 
 
-def _failure(job: Job) -> str:
+def _error(job: Job) -> str | None:
     if job.state is JobState.CANCELLED:
-        return "it was cancelled"
+        return None
     return job.error.type if job.error else "job-failed"

@@ -51,9 +51,6 @@ class Load:
     active: Mapping[JobKind, int] = field(default_factory=dict)
     started: int = 0
 
-    def with_one_more(self, kind: JobKind) -> Load:
-        return Load({**self.active, kind: self.active.get(kind, 0) + 1}, self.started + 1)
-
 
 LIMITED = "limit-reached"
 KIND_LIMITED = "kind-limit-reached"
@@ -111,11 +108,12 @@ def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
     if standing:
         return Wait("table-busy", f"{_name(standing.kind)} {standing.id} is {standing.state.value}")
     if past.next_try_at and past.next_try_at > situation.now:
-        told = past.told(situation.now)
-        return Wait("failed-before", f"{told}; next try at {_at(past.next_try_at)}", past.next_try_at)
+        told = f"the last {_name(kind)} {past.told(situation.now)}; next try at {_at(past.next_try_at)}"
+        return Wait("failed-before", told, past.next_try_at)
     if rested_at and rested_at > situation.now and past.ended_at:
         ago = duration(situation.now - past.ended_at)
-        return Wait("too-soon", f"the last one ended {ago} ago; the next may start at {_at(rested_at)}", rested_at)
+        told = f"the last {_name(kind)} ended {ago} ago; the next may start at {_at(rested_at)}"
+        return Wait("too-soon", told, rested_at)
     if situation.closed_until:
         at = situation.closed_until
         return Wait("outside-window", f"the next maintenance window opens at {_at(at)}", at)
@@ -136,13 +134,13 @@ def _turn(kind: JobKind, due: Sequence[JobKind], situation: Situation) -> tuple[
 
 def _over_limit(kind: JobKind, limits: Limits, load: Load) -> Wait | None:
     if load.started >= limits.at_once:
-        return Wait(LIMITED, f"{count(load.started, 'job')} were started in this round, no more are at once")
+        return Wait(LIMITED, f"{count(load.started, 'job')} started a moment ago, no more at once")
     active = sum(load.active.values())
     if active >= limits.active:
-        return Wait(LIMITED, f"{count(active, 'job')} are active, {limits.active} are allowed")
+        return Wait(LIMITED, f"{count(active, 'job')} active on all tables, {limits.active} allowed")
     if kind in limits.full(load.active):
-        of_kind = load.active.get(kind, 0)
-        return Wait(KIND_LIMITED, f"{of_kind} of {_name(kind)} are active, {limits.per_kind[kind]} are allowed")
+        of_kind = count(load.active.get(kind, 0), f"{_name(kind)} job")
+        return Wait(KIND_LIMITED, f"{of_kind} active on all tables, {limits.per_kind[kind]} allowed")
     return None
 
 

@@ -181,7 +181,7 @@ def test_a_job_that_failed_for_good_is_not_asked_for_again_at_once(service: Serv
         assert service.plan().jobs == ()
     decision = service.decision()
     assert decision.verdict is Verdict.WAIT
-    assert "the last one ended 3 min ago: column-unknown; next try at 2026-01-01 00:10 UTC" in decision.because
+    assert "the last compaction failed 3 min ago: column-unknown; next try at 2026-01-01 00:10 UTC" in decision.because
     # Time alone brings it back,
     clock.advance(420)
     assert len(service.plan().jobs) == 1

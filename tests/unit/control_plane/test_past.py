@@ -56,7 +56,7 @@ def test_an_active_job_is_no_failure() -> None:
 def test_who_cancels_a_job_does_not_want_it_again_at_once() -> None:
     found = past(ended(5, JobState.CANCELLED))
     assert found.next_try_at == minute(17)
-    assert found.told(minute(8)) == "the last one ended 1 min ago: it was cancelled"
+    assert found.told(minute(8)) == "was cancelled 1 min ago"
 
 
 def test_a_job_that_was_taken_back_never_was() -> None:
@@ -79,4 +79,4 @@ def test_the_wait_doubles_with_each_failure_up_to_a_day(failures: int, minutes: 
 
 def test_many_failures_are_told_of() -> None:
     found = past(*(failed(at) for at in range(50, 0, -10)))
-    assert found.told(minute(55)) == "the last one ended 3 min ago, the 5th time in a row: column-unknown"
+    assert found.told(minute(55)) == "failed 3 min ago, the 5th time in a row: column-unknown"

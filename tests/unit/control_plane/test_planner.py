@@ -111,12 +111,12 @@ def test_outside_a_window_everything_waits_until_the_next_opens() -> None:
 
 
 def test_after_a_failure_the_kind_waits_and_says_why_and_until_when() -> None:
-    failed = Past(asked_at=minutes_ago(9), failures=1, failed_at=minutes_ago(4), failure="column-unknown")
+    failed = Past(asked_at=minutes_ago(9), failures=1, failed_at=minutes_ago(4), error="column-unknown")
     rulings = ruled(CLUSTERING, CLEANING, past={CLUSTERING: failed})
     assert started(rulings) == [CLEANING]
     assert rulings[CLUSTERING] == Wait(
         "failed-before",
-        "clustering is due; but the last one ended 4 min ago: column-unknown; next try at 2026-01-01 12:06 UTC",
+        "clustering is due; but the last clustering failed 4 min ago: column-unknown; next try at 2026-01-01 12:06 UTC",
         NOW + timedelta(minutes=6),
     )
     assert started(ruled(CLUSTERING, past={CLUSTERING: Past(failures=1, failed_at=minutes_ago(10))})) == [CLUSTERING]
@@ -142,14 +142,14 @@ def test_what_was_seen_before_the_last_job_ended_counts_no_more() -> None:
 @pytest.mark.parametrize(
     ("limits", "load", "code", "because"),
     [
-        (Limits(active=3), Load({CLEANING: 2, COMPACTION: 1}), LIMITED, "3 jobs are active, 3 are allowed"),
+        (Limits(active=3), Load({CLEANING: 2, COMPACTION: 1}), LIMITED, "3 jobs active on all tables, 3 allowed"),
         (
             Limits(per_kind={COMPACTION: 1}),
             Load({COMPACTION: 1}),
             KIND_LIMITED,
-            "1 of compaction are active, 1 are allowed",
+            "1 compaction job active on all tables, 1 allowed",
         ),
-        (Limits(at_once=2), Load(started=2), LIMITED, "2 jobs were started in this round, no more are at once"),
+        (Limits(at_once=2), Load(started=2), LIMITED, "2 jobs started a moment ago, no more at once"),
     ],
 )
 def test_limits_hold(limits: Limits, load: Load, code: str, because: str) -> None:
