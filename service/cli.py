@@ -15,7 +15,7 @@ from service import settings
 from service.api.app import create_app
 from service.api.deps import Parts, is_loopback
 from service.daemon import local_worker, process
-from service.flows import plan, prune, recover, register
+from service.flows import history, plan, recover, register
 from service.flows.bell import Bell
 from service.flows.lease import LeaseTerms
 from service.model.clock import utc_now
@@ -36,7 +36,7 @@ app = typer.Typer(
 token_app = typer.Typer(help="Make, list and revoke bearer tokens.", no_args_is_help=True)
 app.add_typer(token_app, name="token")
 
-_PRUNE_SECONDS = 600.0
+_HISTORY_SECONDS = 600.0
 
 Database = Annotated[str | None, typer.Option(help="SQLAlchemy URL. Default: sqlite:///groundskeeper.db")]
 Master = Annotated[str | None, typer.Option(help="Spark master. Default: local[2,4]")]
@@ -113,9 +113,9 @@ def serve(
             first_after=chosen.lease_seconds / 2,
         ),
         process.Tick(
-            "prune",
-            _PRUNE_SECONDS,
-            lambda: prune.run_once(engine, utc_now, keep=timedelta(days=chosen.history_days)),
+            "history",
+            _HISTORY_SECONDS,
+            lambda: history.run_once(engine, utc_now, keep=timedelta(days=chosen.history_days)),
         ),
     ]
     if chosen.automatic:

@@ -12,7 +12,6 @@ from jobs.contract import JobKind
 from service.flows.cron import next_after
 from service.flows.policies import effective_of
 from service.model.decision import DECIDED, Verdict
-from service.model.job import mutates
 from service.model.snapshot import TableSnapshot
 from service.policy import bucket_expansion, cleaning, clustering, compaction, windows
 from service.policy.occasion import Calendar, Occasion
@@ -73,7 +72,7 @@ def view_of(connection: Connection, table_id: str, now: datetime, snapshot_of: S
     situation = Situation(
         now=now,
         looked_at=snapshot.taken_at,
-        ended_at=_last_end(recent),
+        ran_at=_ran_at(snapshot),
         active=[job for job in recent if job.state.is_active],
         paused=pause,
         closed_until=windows.opens_at(policy.windows, policy.time_zone, now) if is_closed else None,
@@ -133,11 +132,10 @@ def _calendars(policy: Policy, before: Mapping[JobKind, Decision], now: datetime
     return found
 
 
-def _last_end(recent: Sequence[Job]) -> datetime | None:
-    """When the last job that may have changed the table ended."""
-    ends = [
-        job.finished_at
-        for job in recent
-        if job.finished_at and job.leased_at and mutates(job.kind, dry_run=job.dry_run)
-    ]
-    return max(ends, default=None)
+def _ran_at(snapshot: TableSnapshot) -> dict[JobKind, datetime]:
+    since = {
+        JobKind.COMPACTION: snapshot.since_compaction,
+        JobKind.CLUSTERING: snapshot.since_clustering,
+        JobKind.CLEANING: snapshot.since_cleaning,
+    }
+    return {kind: each.at for kind, each in since.items() if each.at}

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from service.model.job import Job
 
 _LOOK_PATIENCE = timedelta(minutes=5)
-"""How long a job that has ended is waited for to show in what is known of the table. One that had nothing to do never
-shows."""
+"""How long a job that succeeded is waited for to show in what is known of the table. One that had nothing to do never
+shows, for a table is only looked at when something has happened."""
 
 _NEVER = Past()
 
@@ -61,14 +61,14 @@ KIND_LIMITED = "kind-limit-reached"
 class Situation:
     """One table, beside its answers. Where a mapping has no entry for a kind, there is nothing to tell of it.
 
-    `looked_at` is when the table was last looked at, `ended_at` when its last job that writes ended. `active` are its
-    active jobs, dry runs left out. `paused` is why nothing may start. `closed_until` is when the next maintenance
-    window opens, None while one is open. `rest` are seconds between two jobs of a kind.
+    `looked_at` is when the table was last looked at, `ran_at` when each service last ran on it, as far as that look
+    could tell. `active` are its active jobs, dry runs left out. `paused` is why nothing may start. `closed_until` is
+    when the next maintenance window opens, None while one is open. `rest` are seconds between two jobs of a kind.
     """
 
     now: datetime
     looked_at: datetime
-    ended_at: datetime | None = None
+    ran_at: Mapping[JobKind, datetime] = field(default_factory=dict)
     active: Sequence[Job] = ()
     paused: str | None = None
     closed_until: datetime | None = None
@@ -117,11 +117,19 @@ def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
     if situation.closed_until:
         at = situation.closed_until
         return Wait("outside-window", f"the next maintenance window opens at {_at(at)}", at)
-    if situation.ended_at and situation.looked_at <= situation.ended_at:
-        until = situation.ended_at + _LOOK_PATIENCE
+    if past.ended_at and not _is_shown(kind, past, situation):
+        until = past.ended_at + _LOOK_PATIENCE
         if until > situation.now:
-            return Wait("not-looked-at", "the table has not been looked at since its last job ended", until)
+            because = f"the table has not been looked at since the last {_name(kind)} ended"
+            return Wait("not-looked-at", because, until)
     return None
+
+
+def _is_shown(kind: JobKind, past: Past, situation: Situation) -> bool:
+    """Whether the figures are of after the last successful job."""
+    ran_at = situation.ran_at.get(kind)
+    is_seen = ran_at is not None and past.began_at is not None and ran_at >= past.began_at
+    return is_seen or (past.ended_at is not None and situation.looked_at > past.ended_at)
 
 
 def _turn(kind: JobKind, due: Sequence[JobKind], situation: Situation) -> tuple[bool, int]:

@@ -151,24 +151,46 @@ def test_the_same_decision_again_and_again_is_one_row_with_the_latest_figures(se
     assert (decision.first_at, decision.last_at) == (begin, clock() - timedelta(seconds=60))
 
 
-def test_cleaning_waits_for_compaction_and_for_a_new_look(service: Service, clock: Clock) -> None:
+def test_cleaning_waits_for_compaction(service: Service, clock: Clock) -> None:
     service.look(commits=5, freed=3, since_cleaning=10)
     service.plan()
     assert service.decision(CLEANING).code == "not-its-turn"
-    since = service.decision(CLEANING).wanted_since
     clock.advance(10)
     job = service.run()
-    assert service.plan() == Planned(tables=1)
-    assert service.decision(CLEANING).code == "not-looked-at"
-    clock.advance(10)
-    service.look(commits=0, freed=4, since_cleaning=11)
     [cleaning] = service.plan().jobs
     assert service.job(cleaning).kind is CLEANING
     assert job.kind is COMPACTION
-    # It has been wanted all the time, whatever it had to wait for.
-    waits = [each for each in service.history(CLEANING) if each.verdict is Verdict.WAIT]
-    assert {each.wanted_since for each in waits} == {since}
     assert service.decision(CLEANING).wanted_since is None
+
+
+def test_it_is_known_since_when_a_job_has_been_due_whatever_it_had_to_wait_for(service: Service, clock: Clock) -> None:
+    begin = clock()
+    service.look(commits=5, freed=3, since_cleaning=10)
+    service.plan()
+    clock.advance(60)
+    service.look(commits=6, freed=3, since_cleaning=11)
+    service.plan()
+    waits = [each for each in service.history(CLEANING) if each.verdict is Verdict.WAIT]
+    assert [(each.code, each.wanted_since) for each in waits] == [("table-busy", begin), ("not-its-turn", begin)]
+
+
+def test_a_compaction_is_not_repeated_before_its_effect_is_seen(service: Service, clock: Clock) -> None:
+    policies.put_table(service.engine, clock, "tbl_1", {"compaction": {"min_interval_seconds": 0}})
+    service.look(commits=5)
+    service.plan()
+    job = service.lease()
+    assert job is not None
+    clock.advance(10)
+    # A writer commits meanwhile, so there is something new.
+    service.look(commits=6)
+    clock.advance(10)
+    service.end(job)
+    assert service.plan().jobs == ()
+    assert service.decision().code == "not-looked-at"
+    clock.advance(10)
+    service.look(commits=0)
+    service.plan()
+    assert service.decision().code == "no-logs"
 
 
 def test_a_job_that_failed_for_good_is_not_asked_for_again_at_once(service: Service, clock: Clock) -> None:

@@ -130,13 +130,19 @@ def test_between_two_jobs_of_a_kind_there_is_a_rest() -> None:
     assert started(ruled(COMPACTION, past=past, rest={COMPACTION: 120})) == [COMPACTION]
 
 
-def test_what_was_seen_before_the_last_job_ended_counts_no_more() -> None:
-    wait = ruled(COMPACTION, looked_at=minutes_ago(2), ended_at=minutes_ago(1))[COMPACTION]
+def test_what_was_seen_before_the_last_job_of_a_kind_counts_no_more_for_it() -> None:
+    past = {COMPACTION: Past(asked_at=minutes_ago(4), began_at=minutes_ago(3), ended_at=minutes_ago(1))}
+    before = {"past": past, "looked_at": minutes_ago(2), "ran_at": {COMPACTION: minutes_ago(9)}}
+    wait = ruled(COMPACTION, **before)[COMPACTION]
     assert isinstance(wait, Wait)
     assert (wait.code, wait.until) == ("not-looked-at", NOW + timedelta(minutes=4))
+    assert started(ruled(CLEANING, **before)) == [CLEANING]
+    # The look was after the end; or before it, but after the commit.
+    assert started(ruled(COMPACTION, **{**before, "looked_at": NOW})) == [COMPACTION]
+    assert started(ruled(COMPACTION, **{**before, "ran_at": {COMPACTION: minutes_ago(2)}})) == [COMPACTION]
     # A job that found nothing to do leaves nothing to see.
-    assert started(ruled(COMPACTION, looked_at=minutes_ago(9), ended_at=minutes_ago(5))) == [COMPACTION]
-    assert started(ruled(COMPACTION, looked_at=minutes_ago(1), ended_at=minutes_ago(2))) == [COMPACTION]
+    past = {COMPACTION: Past(began_at=minutes_ago(6), ended_at=minutes_ago(5))}
+    assert started(ruled(COMPACTION, past=past, looked_at=minutes_ago(9))) == [COMPACTION]
 
 
 @pytest.mark.parametrize(
