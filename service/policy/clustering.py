@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def decide(settings: ClusteringSettings, snapshot: TableSnapshot, occasion: Occasion) -> Run | Skip:
     """Plans that somebody left go at once, where they can be executed; else the calendar or a threshold decides."""
-    plans = plans_of(snapshot, "clustering", settings.stale_plan_seconds, occasion)
+    plans = plans_of(snapshot, JobKind.CLUSTERING, settings.stale_plan_seconds, occasion)
     warning = plans.warning
     if not settings.enabled:
         return Skip("off", "clustering is switched off", warning=warning)

@@ -21,7 +21,7 @@ def decide(settings: CompactionSettings, snapshot: TableSnapshot, occasion: Occa
     """Plans that somebody left go at once; else the calendar decides, or the thresholds."""
     if snapshot.table_type is not TableType.MERGE_ON_READ:
         return Skip("not-merge-on-read", "only merge-on-read tables have logs to compact")
-    plans = plans_of(snapshot, "compaction", settings.stale_plan_seconds, occasion)
+    plans = plans_of(snapshot, JobKind.COMPACTION, settings.stale_plan_seconds, occasion)
     warning = plans.warning
     if not settings.enabled:
         return Skip("off", "compaction is switched off", warning=warning)

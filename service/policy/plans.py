@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from jobs.contract import JobKind
 from service.policy.words import count, duration
 
 if TYPE_CHECKING:
@@ -27,10 +28,17 @@ class Plans:
     warning: str | None = None
 
 
-def plans_of(snapshot: TableSnapshot, action: str, stale_seconds: int, occasion: Occasion) -> Plans:
+_ACTIONS = {
+    JobKind.COMPACTION: frozenset({"compaction"}),
+    # Before table version 8 a clustering is a replacecommit from the beginning.
+    JobKind.CLUSTERING: frozenset({"clustering", "replacecommit"}),
+}
+
+
+def plans_of(snapshot: TableSnapshot, kind: JobKind, stale_seconds: int, occasion: Occasion) -> Plans:
     """A plan that has begun is waiting all the same when a job of ours began it, or when it is older than
     `stale_seconds`: then whoever began it is taken for dead."""
-    every = [item for item in snapshot.pending if item.is_plan and item.action == action]
+    every = [item for item in snapshot.pending if item.is_plan and item.action in _ACTIONS[kind]]
     stale_after = timedelta(seconds=stale_seconds)
 
     def is_stale(item: Pending) -> bool:
@@ -46,14 +54,14 @@ def plans_of(snapshot: TableSnapshot, action: str, stale_seconds: int, occasion:
         waiting=tuple(item.requested_time for item in every if item not in running),
         running=tuple(item.requested_time for item in running),
         running_until=min(ends, default=None),
-        warning=_warning([item for item in every if is_stale(item)], action, occasion.now),
+        warning=_warning([item for item in every if is_stale(item)], kind, occasion.now),
     )
 
 
-def _warning(stale: list[Pending], action: str, now: datetime) -> str | None:
+def _warning(stale: list[Pending], kind: JobKind, now: datetime) -> str | None:
     ages = [now - item.requested_at for item in stale if item.requested_at]
     if not ages:
         return None
     names = ", ".join(item.requested_time for item in stale[:3]) + (" ..." if len(stale) > 3 else "")
     are = "has" if len(stale) == 1 else "have"
-    return f"{count(len(stale), f'{action} plan')} {are} been pending for up to {duration(max(ages))} ({names})."
+    return f"{count(len(stale), f'{kind.value} plan')} {are} been pending for up to {duration(max(ages))} ({names})."

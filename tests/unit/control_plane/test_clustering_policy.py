@@ -37,6 +37,8 @@ RUNS = [
     ("calendar", settings(), a_snapshot(), Occasion(NOW, Calendar(is_due=True)), "its time by the calendar has come"),
     ("a plan of a writer", settings(), a_snapshot(pending=(plan("clustering"),)), PLAIN,
      "1 clustering plan left on the timeline to be executed (001)"),
+    ("a plan of a writer, before version 8", settings(), a_snapshot(pending=(plan("replacecommit"),)), PLAIN,
+     "1 clustering plan left on the timeline to be executed (001)"),
 ]  # fmt: skip
 
 
