@@ -256,6 +256,24 @@ class Result:
 
 
 @dataclass(frozen=True)
+class WorkerInfo:
+    """What a worker says of itself when it asks for a job: the version of its package, its Spark master, how many jobs
+    it runs at once, and the memory of its driver as Spark spells it. None is not known."""
+
+    version: str | None = None
+    master: str | None = None
+    slots: int | None = None
+    driver_memory: str | None = None
+
+    def to_json(self) -> Json:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> WorkerInfo:
+        return cls(**_known(cls, data))
+
+
+@dataclass(frozen=True)
 class Heartbeat:
     """Sent while an attempt runs. `instants` are recorded as soon as Hudi has them: a crash can then be recovered."""
 

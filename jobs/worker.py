@@ -15,12 +15,13 @@ import socket
 import threading
 import time
 import uuid
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 import httpx
 
 from jobs.attempt import Attempt
-from jobs.contract import VERSION, HeartbeatAnswer, Plan
+from jobs.contract import VERSION, HeartbeatAnswer, Plan, WorkerInfo
 from jobs.errors import LeaseLostError
 from jobs.session import start_session
 
@@ -46,7 +47,8 @@ class ServiceUnreachableError(ConnectionError):
 class Service:
     """The service's worker protocol. Raises `ServiceUnreachableError` also when the service answers improperly."""
 
-    def __init__(self, url: str, token: str | None) -> None:
+    def __init__(self, url: str, token: str | None, info: WorkerInfo | None = None) -> None:
+        self._info = info or WorkerInfo()
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._http = httpx.Client(
             base_url=url, headers=headers, timeout=httpx.Timeout(10, read=LEASE_WAIT_SECONDS + 10)
@@ -54,7 +56,12 @@ class Service:
 
     def lease(self, worker_id: str) -> tuple[Plan, float] | None:
         """Waits a while for a job; returns its plan and for how many seconds each heartbeat extends the lease."""
-        body = {"worker_id": worker_id, "wait_seconds": LEASE_WAIT_SECONDS, "version": VERSION}
+        body = {
+            "worker_id": worker_id,
+            "wait_seconds": LEASE_WAIT_SECONDS,
+            "version": VERSION,
+            "worker": self._info.to_json(),
+        }
         answer = self._post("/v1/worker/leases", body)
         if answer.status_code == httpx.codes.NO_CONTENT:
             return None
@@ -178,7 +185,7 @@ def main(
         storage_options=storage_options,
     )
     _warm_up(spark)
-    worker = Worker(Service(service_url, token), spark, slots)
+    worker = Worker(Service(service_url, token, _info(spark, slots)), spark, slots)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: worker.stop())
     logger.info("%s is ready: %d slots on %s, service %s", worker.id, slots, master, service_url)
@@ -186,6 +193,20 @@ def main(
     with contextlib.suppress(Exception):
         spark.stop()
     return 0
+
+
+def _info(spark: SparkSession, slots: int) -> WorkerInfo:
+    """What Spark really runs with: under `spark-submit` that is not what this program was told."""
+    context = spark.sparkContext
+    return WorkerInfo(_version(), context.master, slots, context.getConf().get("spark.driver.memory"))
+
+
+def _version() -> str | None:
+    """None where the files lie on a cluster without having been installed."""
+    try:
+        return version("groundskeeper")
+    except PackageNotFoundError:
+        return None
 
 
 def _warm_up(spark: SparkSession) -> None:

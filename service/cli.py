@@ -15,7 +15,7 @@ from service import settings
 from service.api.app import create_app
 from service.api.deps import Parts, is_loopback
 from service.daemon import local_worker, process
-from service.flows import prune, recover, register
+from service.flows import history, plan, prune, recover, register
 from service.flows.bell import Bell
 from service.flows.hurry import Hurry
 from service.flows.lease import LeaseTerms
@@ -24,6 +24,7 @@ from service.model.clock import utc_now
 from service.model.errors import GroundskeeperError, SettingsError
 from service.model.token import Bearer, Role, Token, digest
 from service.policy.backoff import BackOff
+from service.policy.planner import Limits
 from service.store import migrate as migrations
 from service.store import tokens
 from service.store.engine import open_engine, reading, writing
@@ -39,6 +40,8 @@ app = typer.Typer(
 )
 token_app = typer.Typer(help="Make, list and revoke bearer tokens.", no_args_is_help=True)
 app.add_typer(token_app, name="token")
+
+_HISTORY_SECONDS = 600.0
 
 Database = Annotated[str | None, typer.Option(help="SQLAlchemy URL. Default: sqlite:///groundskeeper.db")]
 Master = Annotated[str | None, typer.Option(help="Spark master. Default: local[2,4]")]
@@ -98,6 +101,10 @@ def serve(
             backoff=BackOff(first=chosen.retry_first_seconds, most=chosen.retry_most_seconds),
         ),
         max_attempts=chosen.max_attempts,
+        planning=plan.Terms(
+            limits=Limits(chosen.max_active_jobs, chosen.max_active_by_kind, chosen.max_new_jobs),
+            max_attempts=chosen.max_attempts,
+        ),
         max_request_bytes=chosen.max_request_bytes,
         is_loopback=is_loopback(chosen.host),
         allowed_roots=chosen.allowed_roots,
@@ -119,25 +126,39 @@ def serve(
         ),
         storage_options=chosen.storage_options,
     )
+    ticks = [
+        process.Tick(
+            "recover",
+            chosen.recover_seconds,
+            lambda: recover.run_once(engine, bell, utc_now),
+            # While the service was down no worker could keep its lease; each gets the time for a heartbeat.
+            first_after=chosen.lease_seconds / 2,
+        ),
+        process.Tick("observe", _OBSERVE_SECONDS, observer.run_once, rung=hurry.rung),
+        process.Tick(
+            "prune",
+            _PRUNE_SECONDS,
+            lambda: prune.run_once(engine, utc_now, keep_commits=timedelta(days=chosen.commit_days)),
+        ),
+        process.Tick(
+            "history",
+            _HISTORY_SECONDS,
+            lambda: history.run_once(engine, utc_now, keep=timedelta(days=chosen.history_days)),
+        ),
+    ]
+    if chosen.automatic:
+        ticks.append(
+            process.Tick(
+                "plan",
+                chosen.plan_seconds,
+                lambda: plan.run_once(engine, bell, utc_now, snapshot_of=parts.snapshot_of, terms=parts.planning),
+            )
+        )
     running = process.Daemon(
         create_app(parts),
         listening,
         bell=bell,
-        ticks=[
-            process.Tick(
-                "recover",
-                chosen.recover_seconds,
-                lambda: recover.run_once(engine, bell, utc_now),
-                # While the service was down no worker could keep its lease; each gets the time for a heartbeat.
-                first_after=chosen.lease_seconds / 2,
-            ),
-            process.Tick("observe", _OBSERVE_SECONDS, observer.run_once, rung=hurry.rung),
-            process.Tick(
-                "prune",
-                _PRUNE_SECONDS,
-                lambda: prune.run_once(engine, utc_now, keep_commits=timedelta(days=chosen.commit_days)),
-            ),
-        ],
+        ticks=ticks,
         workers=local_worker.LocalWorkers(
             local_worker.command(url, master=chosen.master, slots=chosen.slots, driver_memory=chosen.driver_memory),
             count=chosen.workers,

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from jobs.contract import JobKind
 from service.model.errors import SettingsError
 
 
@@ -46,6 +47,14 @@ class Settings(BaseSettings):
         None, pattern=r"^https?://[^\s?#]+$", description="How writers reach this service. Default: as the caller does"
     )
     callback_key: SecretStr | None = Field(None, min_length=1, description="What writers send as HUDI-CALLBACK-KEY")
+    automatic: bool = Field(True, description="Whether this process starts jobs by policies")
+    plan_seconds: float = Field(2.0, gt=0, le=3600, description="How often tables that are due are decided about")
+    max_active_jobs: int = Field(100, ge=1, description="With so many active, none is started by policies")
+    max_active_by_kind: dict[JobKind, Annotated[int, Field(ge=0)]] = Field(
+        default_factory=lambda: {JobKind.BUCKET_EXPANSION: 1}, description="JSON object: the same for single kinds"
+    )
+    max_new_jobs: int = Field(20, ge=1, description="Jobs that policies start in one round, such as after a pause")
+    history_days: float = Field(30.0, gt=0, description="How long ended jobs and decisions are kept")
 
     # [N,F]: N tasks at once, and F - 1 failures of a task are forgiven; plain local[N] forgives none.
     master: str = Field("local[2,4]", description="Spark master of a worker")

@@ -7,7 +7,20 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from service.api import commits, dashboard, gate, health, jobs, problems, tables, worker, writers
+from service.api import (
+    commits,
+    dashboard,
+    decisions,
+    gate,
+    health,
+    jobs,
+    policies,
+    problems,
+    tables,
+    worker,
+    workers,
+    writers,
+)
 from service.api.deps import Parts
 from service.api.responses import ProblemDocument
 
@@ -17,6 +30,8 @@ Runs compaction, cleaning, clustering and bucket expansion on Apache Hudi tables
 1. `POST /v1/tables` registers a table.
 2. `POST /v1/tables/{table_id}/jobs` asks for a table service; `"dry_run": true` answers the plan and changes nothing.
 3. `GET /v1/jobs/{job_id}` shows how far it is, what it made, and why it failed if it did.
+4. `PUT /v1/policies/{pattern}` says what should be done without being asked;
+   `GET /v1/tables/{table_id}/decisions` shows what was decided, and why.
 
 Every error is a problem document (RFC 9457) with a `type`, a `detail` that says why and a `hint` what to do.
 """
@@ -25,6 +40,8 @@ _TAGS = [
     {"name": "tables", "description": "Register Hudi tables and say what is known about their writers."},
     {"name": "commits", "description": "What was committed to the tables, and how they stand."},
     {"name": "writers", "description": "For the writers: Hudi's commit callback, and the options that they need."},
+    {"name": "policies", "description": "Say what should be done by itself, and when; pause it."},
+    {"name": "decisions", "description": "See what was done by itself, what was not, and why."},
     {"name": "jobs", "description": "Ask for table services, look at them, cancel them."},
     {"name": "worker", "description": "The protocol of the Spark workers: lease, heartbeat, result."},
     {"name": "health", "description": "For probes. These calls need no token."},
@@ -44,7 +61,7 @@ def create_app(parts: Parts) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.parts = parts
-    for part in (tables, commits, jobs, writers, worker, health):
+    for part in (tables, commits, policies, decisions, jobs, writers, workers, worker, health):
         app.include_router(part.router)
     dashboard.install(app)
     problems.install(app)

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
 
 from jobs.contract import JobKind
-from service.api.deps import PartsDep, needs
+from service.api.deps import CallerDep, PartsDep, needs
 from service.api.params import EXAMPLES, JobIn, as_json
 from service.api.responses import JobDetail, JobOut, JobPage
 from service.api.statuses import ACCEPTED, REPEATED, documented
@@ -44,6 +44,7 @@ def submit(
     table_id: TableId,
     wanted: Annotated[JobIn, Body(openapi_examples=EXAMPLES)],
     parts: PartsDep,
+    caller: CallerDep,
     response: Response,
     idempotency_key: Annotated[
         str | None, Header(min_length=1, max_length=255, description="The same key on the same table: the same job")
@@ -60,6 +61,8 @@ def submit(
         dry_run=wanted.dry_run,
         max_attempts=parts.max_attempts,
         idempotency_key=idempotency_key,
+        priority=wanted.priority,
+        requested_by=caller.name,
     )
     if not submission.is_new:
         response.status_code = REPEATED

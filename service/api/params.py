@@ -81,6 +81,7 @@ class AuditParams(Request):
 
 class _JobIn(Request):
     dry_run: bool = Field(False, description="Answer the plan, and change nothing")
+    priority: int = Field(0, ge=-100, le=100, description="Jobs of a higher one are handed out first")
 
 
 class CompactionIn(_JobIn):

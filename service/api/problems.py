@@ -20,7 +20,7 @@ from service.model.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from fastapi import FastAPI, Request
 
@@ -72,7 +72,8 @@ def install(app: FastAPI) -> None:
         return answer(error, instance=request.url.path)
 
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        return answer(invalid_request(error.errors()), instance=request.url.path)
+        is_of_a_kind = isinstance(error.body, dict) and "kind" in error.body
+        return answer(invalid_request(error.errors(), _TAGS if is_of_a_kind else ()), instance=request.url.path)
 
     async def bare(request: Request, error: HTTPException) -> JSONResponse:
         kind = raised_by_framework(error.status_code)
@@ -90,11 +91,17 @@ def install(app: FastAPI) -> None:
     app.exception_handler(Exception)(unexpected)
 
 
-def invalid_request(errors: Sequence[Mapping[str, Any]]) -> ParamsInvalidError:
-    """What pydantic found, as `errors` with the field in the caller's own words."""
+_TAGS = frozenset(kind.value for kind in JobKind)
+
+
+def invalid_request(errors: Sequence[Mapping[str, Any]], tags: Collection[str] = _TAGS) -> ParamsInvalidError:
+    """What pydantic found, as `errors` with the field in the caller's own words. `tags` are those of a union."""
     found = [
         # No model was chosen yet, so pydantic points to the whole body.
-        {"field": "kind" if error["type"].startswith("union_tag") else _field(error["loc"]), "message": _message(error)}
+        {
+            "field": "kind" if error["type"].startswith("union_tag") else _field(error["loc"], tags),
+            "message": _message(error),
+        }
         for error in errors
     ]
     detail = "; ".join(f"{each['field']}: {each['message']}" if each["field"] else each["message"] for each in found)
@@ -105,12 +112,12 @@ def invalid_request(errors: Sequence[Mapping[str, Any]]) -> ParamsInvalidError:
 _PLACES = {"body", "query", "path", "header"}
 
 
-def _field(location: Sequence[str | int]) -> str:
+def _field(location: Sequence[str | int], tags: Collection[str]) -> str:
     parts = list(location)
     if parts and parts[0] in _PLACES:
         parts = parts[1:]
-    # A kind in front is the tag of the union, not a member that the caller sent.
-    if parts and parts[0] in _TAGS:
+    # In front of the rest it is no member that the caller sent.
+    if parts and parts[0] in tags:
         parts = parts[1:]
     # And so are those in angle brackets, wherever they stand.
     parts = [part for part in parts if not str(part).startswith("<")]
@@ -119,8 +126,6 @@ def _field(location: Sequence[str | int]) -> str:
         name += f"[{part}]" if isinstance(part, int) and name else f".{part}" if name else str(part)
     return name
 
-
-_TAGS = {kind.value for kind in JobKind}
 
 _PLAIN = {
     "extra_forbidden": "is not known here",

@@ -112,11 +112,23 @@ class TableChange(Request):
         return self
 
 
+class WorkerInfoIn(BaseModel):
+    """For people to see, in GET /v1/workers."""
+
+    version: Word | None = None
+    master: Word | None = None
+    slots: int | None = Field(None, ge=1, le=1_000_000)
+    driver_memory: Word | None = None
+
+
 class LeaseRequest(BaseModel):
     """Of a worker, which may be newer than the service: members that are not known are ignored, here and below."""
 
-    worker_id: Word = Field(examples=["host-4711-1"])
+    worker_id: Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=_NO_NUL)] = Field(
+        examples=["host-4711-1"]
+    )
     wait_seconds: float = Field(0, ge=0, le=20, description="How long the call may wait for a job")
+    worker: WorkerInfoIn | None = Field(None, description="What the worker says of itself")
 
 
 def storable(value: Any) -> Any:

@@ -140,6 +140,9 @@ class JobOut(BaseModel):
     attempt: int = Field(description="How often it was leased")
     max_attempts: int
     cancel_requested: bool
+    priority: int
+    requested_by: str | None = Field(description="Who asked for it: a caller, or `policy`")
+    reason: str | None = Field(description="Why the service asked for it by itself")
     worker_id: str | None
     progress: ProgressOut | None
     instants: list[str] = Field(description="Instants that its attempts made on the table's timeline")
@@ -200,6 +203,9 @@ def _fields(job: Job) -> dict[str, Any]:
         "attempt": job.attempt,
         "max_attempts": job.max_attempts,
         "cancel_requested": job.cancel_requested,
+        "priority": job.priority,
+        "requested_by": job.requested_by,
+        "reason": job.reason,
         "worker_id": job.worker_id,
         "progress": ProgressOut.model_validate(job.progress.to_json()) if job.progress else None,
         "instants": list(job.instants),

@@ -7,7 +7,7 @@ import asyncio
 from fastapi import APIRouter, BackgroundTasks, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from jobs.contract import Heartbeat, Plan, Result
+from jobs.contract import Heartbeat, Plan, Result, WorkerInfo
 from service.api.deps import Parts, PartsDep, needs
 from service.api.jobs import JobId
 from service.api.requests import HeartbeatIn, LeaseRequest, ReportIn
@@ -33,6 +33,8 @@ _LOOK_EVERY_SECONDS = 1.0
 )
 async def lease(wanted: LeaseRequest, parts: PartsDep, request: Request) -> LeaseOut | Response:
     """Waits up to `wait_seconds` for one, and answers the moment it is submitted."""
+    info = WorkerInfo.from_json(wanted.worker.model_dump() if wanted.worker else {})
+    await run_in_threadpool(leasing.announce, parts.engine, parts.clock, wanted.worker_id, info)
     plan = await _next_plan(wanted, parts, request)
     if plan is None:
         return Response(status_code=NOTHING)

@@ -3,7 +3,7 @@
 import { get, jobPath, post, problemOf, tablePath } from "./api.js";
 import { cancelButton, progress } from "./active.js";
 import { h } from "./dom.js";
-import { between, isActive, kindName, moment, seconds } from "./format.js";
+import { between, isActive, kindName, moment, seconds, sentence } from "./format.js";
 import { badge, card, dryRun, grid, pairs, problem, tableLink, time } from "./parts.js";
 import { result, values } from "./result.js";
 
@@ -60,6 +60,9 @@ export function jobPage(id, changed) {
       "What was asked for",
       pairs(
         ["Job", h("code", {}, job.id)],
+        ["Asked for by", job.requested_by],
+        ["Because", job.reason && `${sentence(job.reason)}.`],
+        ["Priority", job.priority !== 0 && String(job.priority)],
         ["Dry run", job.dry_run ? "yes" : "no"],
         ["Attempts", `${job.attempt} of at most ${job.max_attempts}`],
         ["Worker", job.worker_id && h("code", {}, job.worker_id)],

@@ -1,12 +1,13 @@
 // The first page: all tables, what runs, and what ran.
 
-import { all } from "./api.js";
+import { all, get } from "./api.js";
 import { Active } from "./active.js";
 import { h } from "./dom.js";
 import { count, tableType } from "./format.js";
 import { Latest } from "./latest.js";
 import { bucketNumber, card, field, grid, link, tableLink } from "./parts.js";
 import { Recent } from "./recent.js";
+import { pauseNotice } from "./upkeep.js";
 
 const MANY = 8;
 
@@ -15,10 +16,12 @@ export function overview(changed) {
   const recent = new Recent();
   const latest = new Latest();
   let tables = null;
+  let pause = null;
   let wanted = "";
 
   async function load() {
-    const [every, heard] = await Promise.all([all("v1/tables"), active.load(), recent.load()]);
+    const [every, heard, , standing] = await Promise.all([all("v1/tables"), active.load(), recent.load(), get("v1/pause")]);
+    pause = standing;
     tables = every.sort((a, b) => a.name.localeCompare(b.name));
     recent.learn(heard);
     await latest.fill(tables);
@@ -30,6 +33,7 @@ export function overview(changed) {
     const names = new Map(tables.map((table) => [table.id, table.name]));
     return [
       h("h1", { class: "unseen", "data-key": "title" }, "Overview"),
+      pauseNotice(pause),
       active.draw(names, changed),
       drawTables(),
       recent.draw(names, changed),

@@ -11,6 +11,7 @@ import { buckets, pending, shape } from "./overview.js";
 import { card, pairs, problem } from "./parts.js";
 import { Recent } from "./recent.js";
 import { Standing } from "./standing.js";
+import { Upkeep } from "./upkeep.js";
 
 export function tablePage(id, changed) {
   const active = new Active({ table_id: id });
@@ -18,6 +19,7 @@ export function tablePage(id, changed) {
   const latest = new Latest();
   const commits = new Commits(id);
   const standing = new Standing(id);
+  const upkeep = new Upkeep(id);
   const form = jobForm(changed);
   let table = null;
 
@@ -28,6 +30,7 @@ export function tablePage(id, changed) {
       recent.load(),
       commits.load(),
       standing.load(),
+      upkeep.load(),
     ]);
     table = found;
     recent.learn(heard);
@@ -44,7 +47,7 @@ export function tablePage(id, changed) {
         "div",
         { class: "columns", "data-key": "columns" },
         h("div", { class: "stack" }, form.draw(table), standing.draw()),
-        h("div", { class: "stack" }, active.jobs.length > 0 && active.draw(null, changed), facts(), columns(table.profile)),
+        h("div", { class: "stack" }, active.jobs.length > 0 && active.draw(null, changed), upkeep.draw(), facts(), columns(table.profile)),
       ),
       commits.draw(),
       recent.draw(null, changed),

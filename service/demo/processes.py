@@ -28,7 +28,12 @@ class DemoFailedError(Exception):
 def service(folder: Path, port: int) -> Iterator[httpx.Client]:
     """Runs `groundskeeper serve` on this port, with its database and log in `folder`."""
     command = [sys.executable, "-m", "service.cli", "serve", "--port", str(port), "--workers", "1"]
-    environment = {**os.environ, "GROUNDSKEEPER_DATABASE": f"sqlite:///{folder / 'groundskeeper.db'}"}
+    environment = {
+        **os.environ,
+        "GROUNDSKEEPER_DATABASE": f"sqlite:///{folder / 'groundskeeper.db'}",
+        # The story asks for each job itself, when its time has come.
+        "GROUNDSKEEPER_AUTOMATIC": "false",
+    }
     with (
         _running(command, folder / "service.log", environment) as process,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client,

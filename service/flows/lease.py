@@ -9,7 +9,7 @@ from jobs.contract import HeartbeatAnswer, Plan, Result
 from service.model.errors import LeaseLostError
 from service.model.job import AttemptOutcome, Job
 from service.policy.ending import End, Retry, after_result
-from service.store import jobs, leases, tables
+from service.store import jobs, leases, planning, tables, workers
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-    from jobs.contract import Heartbeat
+    from jobs.contract import Heartbeat, WorkerInfo
     from service.flows.bell import Bell
     from service.model.clock import Clock
     from service.policy.backoff import BackOff
@@ -31,6 +31,16 @@ class LeaseTerms:
     lease: timedelta
     timeout_seconds: float
     backoff: BackOff
+
+
+def announce(engine: Engine, clock: Clock, worker_id: str, info: WorkerInfo) -> None:
+    """A worker asks for a job, and says who it is."""
+    now = clock()
+    with reading(engine) as connection:
+        if workers.is_fresh(connection, worker_id, now):
+            return
+    with writing(engine) as connection:
+        workers.announce(connection, worker_id, info, now)
 
 
 def lease(engine: Engine, clock: Clock, terms: LeaseTerms, worker_id: str) -> Plan | None:
@@ -53,6 +63,8 @@ def heartbeat(engine: Engine, clock: Clock, terms: LeaseTerms, job_id: str, beat
         with writing(engine) as connection:
             job = leases.held(connection, job_id, beat.attempt)
             leases.beat(connection, job, beat, now=now, deadline=now + terms.lease)
+            if job.worker_id:
+                workers.seen(connection, job.worker_id, now)
     except LeaseLostError:
         return HeartbeatAnswer.LOST
     return HeartbeatAnswer.CANCEL if job.cancel_requested else HeartbeatAnswer.CONTINUE
@@ -79,6 +91,7 @@ def report(
                     instants=instants,
                     now=now,
                 )
+                planning.wake(connection, job.table_id, now)
             case Retry(not_before, error):
                 leases.put_back(
                     connection, job, not_before=not_before, outcome=outcome, error=error, instants=instants, now=now

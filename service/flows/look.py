@@ -16,7 +16,7 @@ from service.lake.table_config import read_table_config
 from service.lake.timeline import timeline_of
 from service.model.commit import CLEAN, CLUSTERING, COMPACTION, Commit
 from service.model.snapshot import Pending, Since, TableSnapshot
-from service.store import commits, snapshots, watches
+from service.store import commits, planning, snapshots, watches
 from service.store.engine import reading, writing
 from service.store.snapshots import Stored
 
@@ -124,6 +124,7 @@ def _record(engine: Engine, sight: _Sight, small_file_bytes: int) -> Looked:
         snapshots.save(connection, Stored(snapshot, files.layout.to_json()))
         snapshots.save_partitions(connection, watch.table_id, files.listed, files.partitions)
         watches.seen(connection, watch)
+        planning.wake(connection, watch.table_id, watch.looked_at)
     return Looked(watch.table_id, changed=True, commits=tuple(added))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from service.model.job import AttemptOutcome
 from service.policy.ending import End, Retry, after_lost_lease
-from service.store import leases
+from service.store import leases, planning
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def run_once(engine: Engine, bell: Bell, clock: Clock) -> Recovered:
                         instants=job.instants,
                         now=now,
                     )
+                    planning.wake(connection, job.table_id, now)
                     ended.append(job.id)
                 case Retry(not_before, error):
                     leases.put_back(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from service.model.errors import GroundskeeperError, TableBusyError
 from service.model.registration import Registration, Writers
-from service.store import jobs, snapshots, tables, watches
+from service.store import jobs, planning, snapshots, tables, watches
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
@@ -119,6 +119,8 @@ def change(
             # The buckets of all its partitions are others now.
             snapshots.forget(connection, table_id)
             watches.start_over(connection, table_id, table.updated_at)
+        # Under another name other policies may count.
+        planning.wake(connection, table_id, table.updated_at)
     return table
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from service.model.errors import IdempotencyKeyReusedError, JobNotCancellableError
 from service.model.job import Job, JobState
 from service.policy import ending
-from service.store import jobs, tables
+from service.store import jobs, planning, tables
 from service.store.engine import writing
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ def submit(
     dry_run: bool,
     max_attempts: int,
     idempotency_key: str | None,
+    priority: int = 0,
+    requested_by: str | None = None,
 ) -> Submission:
     """`params` are checked already. Raises TableNotFoundError, JobConflictError or IdempotencyKeyReusedError."""
     now = clock()
@@ -54,6 +56,8 @@ def submit(
         created_at=now,
         not_before=now,
         idempotency_key=idempotency_key,
+        priority=priority,
+        requested_by=requested_by,
     )
     with writing(engine) as connection:
         tables.get(connection, table_id)
@@ -83,6 +87,7 @@ def cancel(engine: Engine, bell: Bell, clock: Clock, job_id: str) -> Job:
             jobs.request_cancel(connection, job_id)
         else:
             jobs.cancel_queued(connection, job_id, error=ending.cancelled_while_queued(job), now=clock())
+            planning.wake(connection, job.table_id, clock())
         job = jobs.get(connection, job_id)
     bell.ring()
     return job

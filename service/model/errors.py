@@ -78,6 +78,12 @@ class TokenNotFoundError(NotFoundError):
     hint = "`groundskeeper token list` lists the tokens."
 
 
+class PolicyNotFoundError(NotFoundError):
+    type = "policy-not-found"
+    title = "No policy is set here"
+    hint = "GET /v1/policies lists those of patterns; where none is set, the defaults and the other levels count."
+
+
 class InvalidError(GroundskeeperError):
     """What the caller asks for makes no sense, whatever the state of the table."""
 

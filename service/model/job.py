@@ -73,7 +73,9 @@ class Attempt:
 class Job:
     """`attempt` counts leases, 0 before the first. `instants` are those of all attempts, in the order they came.
 
-    `error` is that of the last attempt; it stays while the job waits for the next one and goes when it succeeds.
+    `error` is that of the last attempt; it stays while the job waits for the next one and goes when it succeeds. Of
+    queued jobs those of a higher `priority` are handed out first. `reason` is why the service asked for the job by
+    itself; None when somebody asked for it, who is `requested_by`.
     """
 
     id: str
@@ -94,6 +96,9 @@ class Job:
     error: Problem | None = None
     cancel_requested: bool = False
     idempotency_key: str | None = None
+    priority: int = 0
+    requested_by: str | None = None
+    reason: str | None = None
     leased_at: datetime | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None

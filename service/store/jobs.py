@@ -107,6 +107,43 @@ def active(connection: Connection, table_id: str) -> list[str]:
     return list(connection.execute(query).scalars())
 
 
+def recent(connection: Connection, table_id: str, limit: int) -> list[Job]:
+    """The table's newest jobs, dry runs left out, the newest first."""
+    query = (
+        sa.select(_j)
+        .where(_j.c.table_id == table_id, sa.not_(_j.c.dry_run))
+        .order_by(_j.c.created_at.desc(), _j.c.id.desc())
+        .limit(limit)
+    )
+    return [job_of(row) for row in connection.execute(query)]
+
+
+def active_by_kind(connection: Connection) -> dict[JobKind, int]:
+    """How many jobs are active on all tables together, dry runs left out."""
+    query = sa.select(_j.c.kind, sa.func.count()).where(is_active(), sa.not_(_j.c.dry_run)).group_by(_j.c.kind)
+    return {JobKind(kind): number for kind, number in connection.execute(query)}
+
+
+def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id: str | None = None) -> list[str]:
+    """Ends the jobs that the service asked for by itself and that nobody has taken yet, on one table or on all.
+
+    Answers their ids. A job that is being leased this very moment is left alone.
+    """
+    query = sa.select(_j.c.id).where(_j.c.state == JobState.QUEUED.value, _j.c.attempt == 0, _j.c.reason.is_not(None))
+    if table_id is not None:
+        query = query.where(_j.c.table_id == table_id)
+    ids = list(connection.execute(query.with_for_update(skip_locked=True)).scalars())
+    for job_id in ids:
+        cancel_queued(connection, job_id, error=error, now=now)
+    return ids
+
+
+def prune(connection: Connection, before: datetime, limit: int) -> int:
+    """Forgets at most `limit` jobs that ended before then, with their attempts, and answers how many."""
+    old = sa.select(_j.c.id).where(_j.c.finished_at < before, sa.not_(is_active())).limit(limit)
+    return connection.execute(_j.delete().where(_j.c.id.in_(old))).rowcount
+
+
 def cancel_queued(connection: Connection, job_id: str, *, error: Problem | None, now: datetime) -> None:
     """Ends a job that nobody holds. The caller has locked and read it."""
     connection.execute(
@@ -150,6 +187,9 @@ def job_of(row: sa.Row[Any]) -> Job:
         error=Problem.from_json(row.error) if row.error else None,
         cancel_requested=row.cancel_requested,
         idempotency_key=row.idempotency_key,
+        priority=row.priority,
+        requested_by=row.requested_by,
+        reason=row.reason,
         leased_at=row.leased_at,
         started_at=row.started_at,
         finished_at=row.finished_at,
@@ -173,6 +213,9 @@ def _new_values(job: Job) -> dict[str, Any]:
         "instants": list(job.instants),
         "cancel_requested": job.cancel_requested,
         "idempotency_key": job.idempotency_key,
+        "priority": job.priority,
+        "requested_by": job.requested_by,
+        "reason": job.reason,
         "created_at": job.created_at,
     }
 

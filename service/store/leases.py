@@ -32,7 +32,10 @@ def is_any_due(connection: Connection, now: datetime) -> bool:
 
 
 def take(connection: Connection, *, worker_id: str, now: datetime, deadline: datetime) -> Job | None:
-    """Leases the oldest job that is due to `worker_id`, or nothing.
+    """Leases the next job that is due to `worker_id`, or nothing.
+
+    Jobs of a higher priority go first; among equal ones it is the turn of the table whose last lease is the longest
+    ago, so that a table with many jobs does not keep others waiting; and then of the oldest job.
 
     Several may call at once: SQLite lets one writer in after the other; on PostgreSQL each skips what another has
     locked. The one thing neither sees is that a job of the same table is being taken this very moment; the constraint
@@ -167,16 +170,20 @@ def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
 
 def _due(now: datetime) -> sa.Select[Any]:
     other = schema.jobs.alias("other")
-    is_blocked = sa.exists().where(
-        other.c.table_id == _j.c.table_id,
-        other.c.state.in_([state.value for state in HELD]),
-        other.c.mutating,
-        _j.c.mutating,
+    # Written out, not as parameters: only then SQLite sees that the small index of held jobs answers this.
+    states: sa.BindParameter[str] = sa.bindparam(
+        "held", [state.value for state in HELD], expanding=True, literal_execute=True
+    )
+    busy = sa.select(other.c.table_id).where(other.c.state.in_(states), other.c.mutating)
+    is_blocked = _j.c.mutating & _j.c.table_id.in_(busy)
+    of_table = schema.jobs.alias("of_table")
+    last_lease = (
+        sa.select(sa.func.max(of_table.c.leased_at)).where(of_table.c.table_id == _j.c.table_id).scalar_subquery()
     )
     return (
         sa.select(_j)
         .where(_j.c.state == JobState.QUEUED.value, _j.c.not_before <= now, sa.not_(is_blocked))
-        .order_by(_j.c.created_at, _j.c.id)
+        .order_by(_j.c.priority.desc(), last_lease.asc().nulls_first(), _j.c.created_at, _j.c.id)
     )
 
 

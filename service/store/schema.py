@@ -75,6 +75,10 @@ jobs = sa.Table(
     # nulls are not equal, so only the jobs that replace file groups exclude each other.
     sa.Column("mutating", sa.Boolean, nullable=False),
     sa.Column("rewriting", sa.Boolean),
+    sa.Column("priority", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("requested_by", sa.Text),
+    # Why the service asked for it by itself; empty for a job that somebody asked for.
+    sa.Column("reason", sa.Text),
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("attempt", sa.Integer, nullable=False),
     sa.Column("max_attempts", sa.Integer, nullable=False),
@@ -94,6 +98,9 @@ jobs = sa.Table(
     sa.UniqueConstraint("table_id", "idempotency_key", name=JOB_IDEMPOTENCY),
     sa.Index("ix_jobs_created_at", "created_at", "id"),
     sa.Index("ix_jobs_table_created_at", "table_id", "created_at", "id"),
+    # Whose turn it is, and what is old.
+    sa.Index("ix_jobs_table_leased_at", "table_id", "leased_at"),
+    sa.Index("ix_jobs_finished_at", "finished_at"),
 )
 
 _is_active = jobs.c.state.in_([state.value for state in ACTIVE])
@@ -209,6 +216,80 @@ job_attempts = sa.Table(
     sa.Column("ended_at", UtcDateTime),
     sa.Column("outcome", sa.String(16)),
     sa.Column("error", sa.JSON(none_as_null=True)),
+)
+
+# One row per level of a policy: those of patterns, and those of tables.
+policies = sa.Table(
+    "policies",
+    metadata,
+    sa.Column("pattern", sa.String(255), primary_key=True),
+    sa.Column("precedence", sa.Integer, nullable=False),
+    sa.Column("settings", sa.JSON, nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("updated_at", UtcDateTime, nullable=False),
+)
+
+table_policies = sa.Table(
+    "table_policies",
+    metadata,
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("settings", sa.JSON, nullable=False),
+    sa.Column("updated_at", UtcDateTime, nullable=False),
+)
+
+# When each table is decided about next. `due_since` orders those that are due: whoever waits for room keeps its place.
+planning = sa.Table(
+    "planning",
+    metadata,
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("next_decision_at", UtcDateTime, nullable=False),
+    sa.Column("due_since", UtcDateTime, nullable=False),
+    # It waits for other tables' jobs: for any to end, or for one of a kind. Empty if it does not.
+    sa.Column("deferred_for", sa.String(32)),
+    sa.Index("ix_planning_next_decision_at", "next_decision_at"),
+)
+
+decisions = sa.Table(
+    "decisions",
+    metadata,
+    # Counted up, so that the order does not hang on the clocks of several replicas.
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("verdict", sa.String(16), nullable=False),
+    sa.Column("code", sa.String(64), nullable=False),
+    sa.Column("because", sa.Text, nullable=False),
+    sa.Column("warning", sa.Text),
+    sa.Column("params", sa.JSON, nullable=False),
+    sa.Column("first_at", UtcDateTime, nullable=False),
+    sa.Column("last_at", UtcDateTime, nullable=False),
+    sa.Column("count", sa.Integer, nullable=False),
+    sa.Column("wanted_since", UtcDateTime),
+    sa.Column("job_id", sa.String(64)),
+    sa.Index("ix_decisions_table_kind", "table_id", "kind", "id"),
+    sa.Index("ix_decisions_last_at", "last_at"),
+)
+
+# The one row that whoever starts jobs by itself locks first, so that limits hold and a pause counts at once.
+automation = sa.Table(
+    "automation",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("paused_since", UtcDateTime),
+    sa.Column("paused_by", sa.Text),
+    sa.Column("reason", sa.Text),
+)
+
+workers = sa.Table(
+    "workers",
+    metadata,
+    sa.Column("id", sa.String(255), primary_key=True),
+    sa.Column("version", sa.Text),
+    sa.Column("master", sa.Text),
+    sa.Column("slots", sa.Integer),
+    sa.Column("driver_memory", sa.Text),
+    sa.Column("first_seen", UtcDateTime, nullable=False),
+    sa.Column("last_seen", UtcDateTime, nullable=False),
 )
 
 tokens = sa.Table(

@@ -23,10 +23,14 @@ PATIENCE_SECONDS = 150.0
 
 
 class Daemon:
-    """The service and its local worker in `folder`, which keeps the database and the log when it ends."""
+    """The service and its local worker in `folder`, which keeps the database and the log when it ends.
+
+    Nothing runs without being asked for, unless `automatic` is "true".
+    """
 
     def __init__(self, folder: Path, **settings: str) -> None:
         folder.mkdir(exist_ok=True)
+        settings = {"automatic": "false", **settings}
         own = {key: value for key, value in os.environ.items() if not key.startswith("GROUNDSKEEPER_")}
         self.log = folder / "log"
         with self.log.open("ab") as log:

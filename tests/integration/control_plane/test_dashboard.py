@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from jobs.contract import BucketIndex, Outcome, Problem, Result
+from jobs.contract import BucketIndex, JobKind, Outcome, Problem, Result
 from service.api.dashboard import FOLDER
 from service.model.clock import utc_now
+from service.model.decision import Decision, Verdict
+from service.model.policy import TableLevel
 from service.model.registration import Registration
 from service.model.token import Role
-from service.store import migrate, tables
+from service.store import decisions, migrate, policies, tables
 from service.store.engine import open_engine, writing
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
@@ -102,6 +104,10 @@ def url(tmp_path: Path) -> Iterator[str]:
         tables.register(connection, Registration("tbl_1", "/lake/orders", "<b>orders</b>", now, now, profile=profile))
         trips = Registration("tbl_2", str(_trips(tmp_path)), "trips", now, now, index=BucketIndex(4, ("id",)))
         tables.register(connection, trips)
+        policies.put_table(connection, "tbl_1", TableLevel({"cleaning": {"cron": "0 3 * * 6", "retain": 4}}, now))
+        because = "7 commits since the last compaction, 5 asked for; but the table's policy has paused it"
+        decision = Decision(JobKind.COMPACTION, Verdict.WAIT, "paused", because, now, now, warning="A plan is old.")
+        decisions.record(connection, "tbl_1", decision, None)
     engine.dispose()
     clean = {key: value for key, value in os.environ.items() if not key.startswith("GROUNDSKEEPER_")}
     process = subprocess.Popen(
@@ -212,6 +218,23 @@ def test_a_browser_shows_how_a_table_stands_and_what_was_committed(dom: Callable
     other = _words(dom(f"{url}/#/tables/tbl_1"))
     assert "The table has not been looked at yet" in other
     assert "/lake/orders does not exist" in other
+
+
+def test_a_browser_shows_what_was_decided_and_the_policy_behind_it(dom: Callable[[str], str], url: str) -> None:
+    words = _words(dom(f"{url}/#/tables/tbl_1"))
+    assert re.search(r"Upkeep A plan is old\. Compaction waits .{3,20} 7 commits since the last compaction, 5", words)
+    assert "Policy Compaction after 5 commits Cleaning at 0 3 * * 6 (UTC); keeps 4 commits Clustering off" in words
+    assert "Bucket expansion suggested above 3.0 GiB in a bucket" in words
+    assert (
+        '2 settings other than the default cleaning.cron "0 3 * * 6" from table cleaning.retain 4 from table' in words
+    )
+    job = httpx.get(f"{url}/v1/jobs", params={"kind": "audit"}).json()["items"][0]["id"]
+    assert "Asked for by anybody" in _words(dom(f"{url}/#/jobs/{job}"))
+
+
+def test_a_browser_shows_that_all_upkeep_is_paused(dom: Callable[[str], str], url: str) -> None:
+    httpx.put(f"{url}/v1/pause", json={"reason": "The storage is being moved."})
+    assert re.search(r"Anybody paused all upkeep on .{5,40} The storage is being moved\.", _words(dom(f"{url}/")))
 
 
 def test_a_browser_asks_for_a_token_where_one_is_needed(dom: Callable[[str], str], url: str, tmp_path: Path) -> None:

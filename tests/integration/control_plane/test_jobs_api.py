@@ -291,7 +291,8 @@ def test_an_idempotency_key_is_not_for_two_different_jobs(submit: Any) -> None:
         ({"kind": "audit", "params": {"deep": 1}}, "params.deep", "not known"),
         ({"kind": "vacuum"}, "kind", "'compaction'"),
         ({}, "kind", "is missing"),
-        ({"kind": "audit", "priority": 1}, "priority", "not known"),
+        ({"kind": "audit", "urgency": 1}, "urgency", "not known"),
+        ({"kind": "audit", "priority": 101}, "priority", "less than or equal to 100"),
         ({"kind": "audit", "dry_run": "perhaps"}, "dry_run", "boolean"),
     ],
 )

@@ -54,3 +54,12 @@ def test_a_wrong_value_is_named(monkeypatch: pytest.MonkeyPatch, name: str, valu
 def test_a_token_is_not_shown_with_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GROUNDSKEEPER_WORKER_TOKEN", "gk_a_hush")
     assert "hush" not in repr(settings.load())
+
+
+def test_limits_of_single_kinds_are_an_object_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings.load().max_active_by_kind == {"bucket_expansion": 1}
+    monkeypatch.setenv("GROUNDSKEEPER_MAX_ACTIVE_BY_KIND", '{"clustering": 3}')
+    assert settings.load().max_active_by_kind == {"clustering": 3}
+    monkeypatch.setenv("GROUNDSKEEPER_MAX_ACTIVE_BY_KIND", '{"vacuum": 3}')
+    with pytest.raises(SettingsError, match="compaction"):
+        settings.load()

@@ -1,0 +1,58 @@
+"""What was decided about a table and why: /v1/tables/{id}/decisions, /v1/tables/{id}/evaluate"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from jobs.contract import JobKind
+from service.api.deps import PartsDep, needs
+from service.api.policy_models import DecisionOut, DecisionPage, EvaluationOut
+from service.api.statuses import documented
+from service.api.tables import CursorText, Limit, TableId
+from service.flows import plan
+from service.model import errors
+from service.model.decision import DECIDED
+from service.model.token import Role
+from service.store import decisions, tables
+from service.store.engine import reading
+
+router = APIRouter(prefix="/v1/tables", tags=["decisions"], dependencies=[Depends(needs(Role.READER))])
+
+
+@router.get(
+    "/{table_id}/decisions",
+    operation_id="listDecisions",
+    summary="List what was decided about a table, the newest first",
+    responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError),
+)
+def list_decisions(
+    table_id: TableId,
+    parts: PartsDep,
+    kind: JobKind | None = None,
+    current: Annotated[bool, Query(description="Only what stands now: the last of each kind")] = False,
+    limit: Limit = 100,
+    cursor: CursorText = None,
+) -> DecisionPage:
+    """The same decision several times in a row is one item, with `count` and the latest figures."""
+    with reading(parts.engine) as connection:
+        tables.get(connection, table_id)
+        if current:
+            latest = decisions.latest(connection, table_id)
+            standing = [latest[each] for each in DECIDED if each in latest and kind in (None, each)]
+            return DecisionPage(items=[DecisionOut.of(each) for each in standing], next_cursor=None)
+        page = decisions.page(connection, table_id, limit=limit, cursor=cursor, kind=kind)
+    return DecisionPage(items=[DecisionOut.of(each) for each in page.items], next_cursor=page.next_cursor)
+
+
+@router.post(
+    "/{table_id}/evaluate",
+    operation_id="evaluateTable",
+    summary="Show what would be decided about a table now",
+    responses=documented(errors.TableNotFoundError),
+)
+def evaluate(table_id: TableId, parts: PartsDep) -> EvaluationOut:
+    """Nothing is started or written down."""
+    found = plan.evaluate(parts.engine, parts.clock, table_id, snapshot_of=parts.snapshot_of, terms=parts.planning)
+    return EvaluationOut(looked_at=found.looked_at, decisions=[DecisionOut.of(each) for each in found.decisions])

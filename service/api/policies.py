@@ -1,0 +1,161 @@
+"""Policies of patterns and of tables, and the pause of all: /v1/policies, /v1/tables/{id}/policy, /v1/pause"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Depends, Path, Response
+
+from service.api.deps import CallerDep, PartsDep, needs
+from service.api.policy_models import (
+    EXAMPLES,
+    EffectivePolicyOut,
+    PatternPolicyIn,
+    PatternPolicyList,
+    PatternPolicyOut,
+    PauseIn,
+    PauseOut,
+    PolicyIn,
+)
+from service.api.statuses import CREATED, NOTHING, documented
+from service.api.tables import TableId
+from service.flows import policies as setting
+from service.model import errors
+from service.model.token import Role
+from service.store import automation, policies
+from service.store.engine import reading
+
+router = APIRouter(prefix="/v1", tags=["policies"])
+
+# A name of a table may have slashes, and so may a pattern.
+Pattern = Annotated[
+    str,
+    Path(
+        min_length=1,
+        max_length=255,
+        pattern=r"^[^\x00]+$",
+        examples=["orders_*"],
+        description="A glob for names of tables: `*`, `?`, `[abc]`; `*` alone is all of them",
+    ),
+]
+
+_reader = Depends(needs(Role.READER))
+_operator = Depends(needs(Role.OPERATOR))
+
+
+@router.get("/policies", operation_id="listPolicies", summary="List the policies of patterns", dependencies=[_reader])
+def list_policies(parts: PartsDep) -> PatternPolicyList:
+    with reading(parts.engine) as connection:
+        return PatternPolicyList(items=[PatternPolicyOut.of(policy) for policy in policies.every(connection)])
+
+
+@router.get(
+    "/policies/{pattern:path}",
+    operation_id="getPolicy",
+    summary="Show the policy of a pattern",
+    dependencies=[_reader],
+    responses=documented(errors.PolicyNotFoundError),
+)
+def get_policy(pattern: Pattern, parts: PartsDep) -> PatternPolicyOut:
+    with reading(parts.engine) as connection:
+        return PatternPolicyOut.of(policies.get(connection, pattern))
+
+
+@router.put(
+    "/policies/{pattern:path}",
+    operation_id="putPolicy",
+    summary="Set what differs for all tables whose name matches",
+    dependencies=[_operator],
+    responses={
+        int(CREATED): {"model": PatternPolicyOut, "description": "There was none for this pattern"},
+        **documented(errors.ParamsInvalidError),
+    },
+)
+def put_policy(
+    pattern: Pattern,
+    wanted: Annotated[PatternPolicyIn, Body(openapi_examples=EXAMPLES)],
+    parts: PartsDep,
+    response: Response,
+) -> PatternPolicyOut:
+    """Replaces the one that was there. Members that are left out come from weaker patterns, or are the defaults."""
+    settings = {name: value for name, value in wanted.items() if name != "precedence"}
+    policy, is_new = setting.put_pattern(
+        parts.engine, parts.clock, pattern, precedence=wanted.get("precedence", 0), settings=settings
+    )
+    if is_new:
+        response.status_code = CREATED
+    return PatternPolicyOut.of(policy)
+
+
+@router.delete(
+    "/policies/{pattern:path}",
+    operation_id="deletePolicy",
+    summary="Delete the policy of a pattern",
+    status_code=NOTHING,
+    dependencies=[_operator],
+    responses=documented(errors.PolicyNotFoundError),
+)
+def delete_policy(pattern: Pattern, parts: PartsDep) -> None:
+    setting.delete_pattern(parts.engine, parts.clock, pattern)
+
+
+@router.get(
+    "/tables/{table_id}/policy",
+    operation_id="getTablePolicy",
+    summary="Show the policy that counts for a table",
+    dependencies=[_reader],
+    responses=documented(errors.TableNotFoundError),
+)
+def get_table_policy(table_id: TableId, parts: PartsDep) -> EffectivePolicyOut:
+    """All levels laid over each other, and where each value comes from."""
+    return EffectivePolicyOut.of(setting.of_table(parts.engine, table_id))
+
+
+@router.put(
+    "/tables/{table_id}/policy",
+    operation_id="putTablePolicy",
+    summary="Set what differs for one table",
+    dependencies=[_operator],
+    responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError),
+)
+def put_table_policy(
+    table_id: TableId, wanted: Annotated[PolicyIn, Body(openapi_examples=EXAMPLES)], parts: PartsDep
+) -> EffectivePolicyOut:
+    """Replaces what was set for this table before, and answers the policy that counts from now on."""
+    return EffectivePolicyOut.of(setting.put_table(parts.engine, parts.clock, table_id, wanted))
+
+
+@router.delete(
+    "/tables/{table_id}/policy",
+    operation_id="deleteTablePolicy",
+    summary="Let a table be as its patterns and the defaults say",
+    status_code=NOTHING,
+    dependencies=[_operator],
+    responses=documented(errors.TableNotFoundError, errors.PolicyNotFoundError),
+)
+def delete_table_policy(table_id: TableId, parts: PartsDep) -> None:
+    setting.delete_table(parts.engine, parts.clock, table_id)
+
+
+@router.get("/pause", operation_id="getPause", summary="Show whether all upkeep is paused", dependencies=[_reader])
+def get_pause(parts: PartsDep) -> PauseOut:
+    with reading(parts.engine) as connection:
+        return PauseOut.of(automation.pause_of(connection))
+
+
+@router.put(
+    "/pause",
+    operation_id="pause",
+    summary="Start nothing by itself on any table",
+    dependencies=[_operator],
+    responses=documented(errors.ParamsInvalidError),
+)
+def pause(parts: PartsDep, caller: CallerDep, wanted: Annotated[PauseIn, Body(default_factory=PauseIn)]) -> PauseOut:
+    """Jobs that wait for their first worker are taken back, those that have begun go on. Jobs can still be posted."""
+    return PauseOut.of(setting.pause(parts.engine, parts.clock, by=caller.name, reason=wanted.reason))
+
+
+@router.delete("/pause", operation_id="resume", summary="End the pause", status_code=NOTHING, dependencies=[_operator])
+def resume(parts: PartsDep) -> None:
+    """Everything is decided about anew, a few jobs at a time."""
+    setting.resume(parts.engine, parts.bell, parts.clock)

@@ -1,0 +1,55 @@
+"""Who is there to work: /v1/workers"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from fastapi import APIRouter, Depends
+from pydantic import BaseModel, Field
+
+from service.api.deps import PartsDep, needs
+from service.model.token import Role
+from service.model.worker import Worker
+from service.store import workers
+from service.store.engine import reading
+
+router = APIRouter(prefix="/v1/workers", tags=["jobs"])
+
+
+class WorkerOut(BaseModel):
+    """What a worker said of itself; null where it said nothing."""
+
+    id: str = Field(examples=["host-4711-1f0c2a"])
+    version: str | None
+    master: str | None
+    slots: int | None = Field(description="Jobs that it runs at once")
+    driver_memory: str | None
+    first_seen: datetime
+    last_seen: datetime = Field(description="Exact to a few seconds")
+    job_ids: list[str] = Field(description="Of the jobs in its hands")
+
+    @classmethod
+    def of(cls, worker: Worker) -> WorkerOut:
+        return cls(
+            id=worker.id,
+            **worker.info.to_json(),
+            first_seen=worker.first_seen,
+            last_seen=worker.last_seen,
+            job_ids=list(worker.job_ids),
+        )
+
+
+class WorkerList(BaseModel):
+    items: list[WorkerOut]
+
+
+@router.get(
+    "",
+    operation_id="listWorkers",
+    summary="List the workers, the one seen last first",
+    dependencies=[Depends(needs(Role.READER))],
+)
+def list_workers(parts: PartsDep) -> WorkerList:
+    """Those that were not seen for a day are left out."""
+    with reading(parts.engine) as connection:
+        return WorkerList(items=[WorkerOut.of(worker) for worker in workers.every(connection)])

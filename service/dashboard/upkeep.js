@@ -1,0 +1,130 @@
+// What the service does on a table by itself: what was decided last and why, and the policy behind it.
+
+import { get, tablePath } from "./api.js";
+import { h } from "./dom.js";
+import { bytes, count, kindName, moment, seconds, sentence } from "./format.js";
+import { card, jobLink, pairs, problem, time } from "./parts.js";
+
+const VERDICTS = { run: "started", wait: "waits", suggest: "suggested", skip: "not now" };
+const RETAINED = {
+  KEEP_LATEST_COMMITS: "commit",
+  KEEP_LATEST_BY_HOURS: "hour",
+  KEEP_LATEST_FILE_VERSIONS: "file version",
+};
+
+export class Upkeep {
+  constructor(tableId) {
+    this.path = tablePath(tableId);
+    this.decisions = [];
+    this.effective = null;
+  }
+
+  async load() {
+    const [page, effective] = await Promise.all([
+      get(`${this.path}/decisions`, { current: true }),
+      get(`${this.path}/policy`),
+    ]);
+    this.decisions = page.items;
+    this.effective = effective;
+  }
+
+  draw() {
+    if (!this.effective) return null;
+    const warnings = this.decisions.filter((each) => each.warning);
+    return card(
+      "upkeep",
+      "Upkeep",
+      ...warnings.map((each) => problem({ title: each.warning }, "warn")),
+      this.decisions.length
+        ? h("ul", { class: "decisions" }, ...this.decisions.map(decision))
+        : h("p", { class: "quiet" }, "Nothing was decided yet: the table has not been looked at."),
+      ...policy(this.effective),
+    );
+  }
+}
+
+/** Null while nothing is paused. */
+export function pauseNotice({ paused, since, by, reason }) {
+  if (!paused) return null;
+  return problem({ title: `${sentence(by)} paused all upkeep on ${moment(since)}`, detail: reason }, "warn");
+}
+
+function decision(each) {
+  return h(
+    "li",
+    { "data-key": each.kind },
+    h("span", { class: "line" }, h("strong", {}, kindName(each.kind)), verdict(each), time(each.last_at)),
+    h("p", {}, `${sentence(each.because)}.`),
+  );
+}
+
+function verdict({ verdict: name, job_id: id }) {
+  const words = h("span", { class: `badge decided-${name}` }, VERDICTS[name] ?? name);
+  return id ? jobLink({ id }, words) : words;
+}
+
+function policy({ policy, sources }) {
+  const differing = Object.entries(sources).filter(([, source]) => source !== "default");
+  return [
+    h("h3", {}, "Policy"),
+    pairs(
+      ["Paused", policy.paused && "yes"],
+      ["Windows", policy.windows.length > 0 && `${policy.windows.map(window).join("; ")} (${policy.time_zone})`],
+      ["Priority", policy.priority !== 0 && String(policy.priority)],
+      ["Compaction", compaction(policy)],
+      ["Cleaning", cleaning(policy)],
+      ["Clustering", clustering(policy)],
+      ["Bucket expansion", expansion(policy)],
+    ),
+    differing.length > 0 &&
+      h(
+        "details",
+        { "data-key": "differing" },
+        h("summary", {}, `${count(differing.length, "setting")} other than the default`),
+        pairs(...differing.map(([name, source]) => [name, [h("code", {}, shown(policy, name)), ` from ${source}`]])),
+      ),
+  ];
+}
+
+function compaction({ compaction: its, time_zone: zone }) {
+  if (!its.enabled) return "off";
+  if (its.cron) return calendar(its, zone);
+  return [thresholds(its), its.log_ratio != null && `, or logs of ${its.log_ratio} times the base files`];
+}
+
+function cleaning({ cleaning: its, time_zone: zone }) {
+  if (!its.enabled) return "off";
+  return `${its.cron ? calendar(its, zone) : thresholds(its)}; keeps ${count(its.retain, RETAINED[its.policy])}`;
+}
+
+function clustering({ clustering: its, time_zone: zone }) {
+  if (!its.enabled) return "off";
+  const reasons = [
+    its.unsorted_bytes != null && `${bytes(its.unsorted_bytes)} unsorted`,
+    its.small_file_share != null && `${Math.round(its.small_file_share * 100)} % small files`,
+  ];
+  const when = its.cron ? calendar(its, zone) : `at ${reasons.filter(Boolean).join(" or ")}`;
+  return `by ${its.sort_by.join(", ") || "no column"}, ${when}`;
+}
+
+function expansion({ bucket_expansion: its, time_zone: zone }) {
+  if (its.mode === "off") return "off";
+  const when = its.cron ? `, looked at ${calendar(its, zone)}` : "";
+  return `${its.mode === "auto" ? "done" : "suggested"} above ${bytes(its.max_bucket_bytes)} in a bucket${when}`;
+}
+
+function thresholds({ trigger, commits, seconds: span }) {
+  const words = { commits: count(commits, "commit"), seconds: seconds(span) };
+  if (trigger === "both") return `after ${words.commits} and ${words.seconds}`;
+  if (trigger === "either") return `after ${words.commits} or ${words.seconds}`;
+  return `after ${words[trigger]}`;
+}
+
+const calendar = ({ cron }, zone) => `at ${cron} (${zone})`;
+
+const window = ({ start, end, days }) => [days.join(", "), `${start}–${end}`].filter(Boolean).join(" ");
+
+/** The value of a setting such as `compaction.commits`. */
+function shown(policy, name) {
+  return JSON.stringify(name.split(".").reduce((value, part) => value[part], policy));
+}

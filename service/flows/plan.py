@@ -1,0 +1,233 @@
+"""Decides about tables: what each needs now, and why; and starts it if nothing stands in the way."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from service.flows.view import paused, view_of
+from service.model.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
+from service.model.errors import DatabaseUnavailableError, JobConflictError
+from service.model.job import Job
+from service.policy.planner import KIND_LIMITED, LIMITED, Limits, Load, rule
+from service.store import automation, decisions, jobs, planning
+from service.store.engine import reading, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Engine
+
+    from jobs.contract import JobKind
+    from service.flows.bell import Bell
+    from service.flows.view import SnapshotOf, View
+    from service.model.clock import Clock
+    from service.model.decision import Ruling
+
+BY_POLICY = "policy"
+"""Who asked for a job that the service started by itself."""
+
+_AT_LEAST_EVERY = timedelta(hours=1)
+"""A table is decided about once in a while even if nothing tells that it should be."""
+
+_AFTER_ERROR = timedelta(minutes=10)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """`tables_at_once` bounds one round, and with it how long it takes."""
+
+    limits: Limits = field(default_factory=Limits)
+    max_attempts: int = 3
+    tables_at_once: int = 200
+
+
+@dataclass(frozen=True)
+class Planned:
+    """How many tables were decided about, and the ids of the jobs that were started."""
+
+    tables: int = 0
+    jobs: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"decided about {self.tables} tables; started: {', '.join(self.jobs) or 'nothing'}"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What would be decided, one decision of each kind. Before the first look at the table there are none, and
+    `looked_at` is None."""
+
+    decisions: tuple[Decision, ...] = ()
+    looked_at: datetime | None = None
+
+
+def run_once(engine: Engine, bell: Bell, clock: Clock, *, snapshot_of: SnapshotOf, terms: Terms) -> Planned:
+    """Decides about the tables that are due, each in a transaction of its own. Every replica may do this any time."""
+    now = clock()
+    _let_deferred_try(engine, now, terms.limits)
+    with reading(engine) as connection:
+        due = planning.due(connection, now, terms.tables_at_once)
+    decided = 0
+    started: list[str] = []
+    for table_id in due:
+        try:
+            with writing(engine) as connection:
+                if not planning.claim(connection, table_id, now):
+                    continue
+                if job := _decide(connection, table_id, now, snapshot_of, terms, len(started)):
+                    started.append(job.id)
+        except DatabaseUnavailableError:
+            raise
+        except Exception:
+            # Whatever is wrong with one table, the others must be served.
+            log.exception("Table %s cannot be decided about", table_id)
+            with writing(engine) as connection:
+                planning.settle(connection, table_id, next_decision_at=now + _AFTER_ERROR)
+        decided += 1
+    if started:
+        bell.ring()
+        log.info("Started by policy: %s", ", ".join(started))
+    return Planned(decided, tuple(started))
+
+
+def evaluate(engine: Engine, clock: Clock, table_id: str, *, snapshot_of: SnapshotOf, terms: Terms) -> Evaluation:
+    """What would be decided about a table now; nothing is written. Raises TableNotFoundError."""
+    with reading(engine) as connection:
+        view = view_of(connection, table_id, clock(), snapshot_of)
+        if view is None:
+            return Evaluation()
+        rulings = rule(view.answers, view.situation, terms.limits, Load(jobs.active_by_kind(connection)))
+    found = tuple(_decision(kind, rulings[kind], view) for kind in DECIDED)
+    return Evaluation(found, view.situation.looked_at)
+
+
+def _let_deferred_try(engine: Engine, now: datetime, limits: Limits) -> None:
+    """Tables that wait for other tables' jobs try again as soon as there is room, as many as there is room for."""
+    with reading(engine) as connection:
+        if not planning.is_any_deferred(connection, now):
+            return
+        active = jobs.active_by_kind(connection)
+    room = limits.active - sum(active.values())
+    if room > 0:
+        with writing(engine) as connection:
+            planning.wake_deferred(connection, now, min(room, limits.at_once), full=limits.full(active))
+
+
+def _decide(
+    connection: Connection,
+    table_id: str,
+    now: datetime,
+    snapshot_of: SnapshotOf,
+    terms: Terms,
+    started: int,
+) -> Job | None:
+    """Decides about a claimed table, and answers the job that was started. `started` counts those of this round."""
+    view = view_of(connection, table_id, now, snapshot_of)
+    if view and view.withdrawal and view.withdrawable:
+        jobs.withdraw(connection, error=view.withdrawal, now=now, table_id=table_id)
+        view = view_of(connection, table_id, now, snapshot_of)
+    if view is None:
+        planning.settle(connection, table_id, next_decision_at=now + _AT_LEAST_EVERY)
+        return None
+    rulings = _rule(connection, view, terms.limits, started)
+    job = _start(connection, table_id, view, rulings, terms.max_attempts)
+    for kind in DECIDED:
+        decision = _decision(kind, rulings[kind], view)
+        if job and kind is job.kind:
+            decision = replace(decision, job_id=job.id)
+        before = view.before.get(kind)
+        if decision.warning and not (before and before.warning):
+            log.warning("Table %s: %s", table_id, decision.warning)
+        decisions.record(connection, table_id, decision, before)
+    _settle(connection, table_id, rulings, _next_decision_at(view, rulings, job))
+    return job
+
+
+def _settle(
+    connection: Connection, table_id: str, rulings: Mapping[JobKind, Ruling], next_decision_at: datetime
+) -> None:
+    codes = {kind: ruling.code for kind, ruling in rulings.items() if isinstance(ruling, Wait)}
+    full = [kind for kind, code in codes.items() if code == KIND_LIMITED]
+    if LIMITED in codes.values() or full:
+        # Of several kinds any will do.
+        kind = full[0] if len(full) == 1 and LIMITED not in codes.values() else None
+        planning.defer(connection, table_id, next_decision_at=next_decision_at, kind=kind)
+    else:
+        planning.settle(connection, table_id, next_decision_at=next_decision_at)
+
+
+def _rule(connection: Connection, view: View, limits: Limits, started: int) -> dict[JobKind, Ruling]:
+    if not any(isinstance(answer, Run) for answer in view.answers.values()):
+        return rule(view.answers, view.situation, limits, Load())
+    # From here to the end of the transaction nobody else starts jobs by policy or pauses it, so what is read now holds.
+    pause = automation.pause_of(connection, for_update=True)
+    situation = replace(view.situation, paused=paused(pause, view.policy))
+    return rule(view.answers, situation, limits, Load(jobs.active_by_kind(connection), started))
+
+
+def _start(
+    connection: Connection, table_id: str, view: View, rulings: dict[JobKind, Ruling], max_attempts: int
+) -> Job | None:
+    """Queues the job that may run, if any. Somebody may have been faster; then its ruling becomes to wait."""
+    run = next((each for each in rulings.values() if isinstance(each, Run)), None)
+    if run is None:
+        return None
+    now = view.situation.now
+    job = Job(
+        id=f"job_{secrets.token_hex(8)}",
+        table_id=table_id,
+        kind=run.kind,
+        params=run.params,
+        max_attempts=max_attempts,
+        created_at=now,
+        not_before=now,
+        priority=view.policy.priority,
+        requested_by=BY_POLICY,
+        reason=run.because,
+    )
+    try:
+        return jobs.submit(connection, job)
+    except JobConflictError as error:
+        rulings[run.kind] = Wait("table-busy", f"{run.because}; but {error.detail}", warning=run.warning)
+        return None
+
+
+def _decision(kind: JobKind, ruling: Ruling, view: View) -> Decision:
+    now = view.situation.now
+    last = view.before.get(kind)
+    decision = Decision(
+        kind=kind,
+        verdict=Verdict.RUN,
+        code="due",
+        because=ruling.because,
+        first_at=now,
+        last_at=now,
+        warning=ruling.warning,
+    )
+    match ruling:
+        case Run(params=params):
+            return replace(decision, params=params)
+        case Suggest(params=params):
+            return replace(decision, verdict=Verdict.SUGGEST, params=params)
+        case Skip(code=code):
+            return replace(decision, verdict=Verdict.SKIP, code=code)
+        case Wait(code=code):
+            since = last.wanted_since if last and last.verdict is Verdict.WAIT else None
+            return replace(decision, verdict=Verdict.WAIT, code=code, wanted_since=since or now)
+
+
+def _next_decision_at(view: View, rulings: Mapping[JobKind, Ruling], job: Job | None) -> datetime:
+    """The first moment at which time alone may change something. What else happens wakes the table itself."""
+    now = view.situation.now
+    moments = [ruling.until for ruling in rulings.values() if isinstance(ruling, Skip | Wait)]
+    moments += [calendar.next_at for calendar in view.calendars.values()]
+    if job or view.withdrawable:
+        moments.append(view.closes_at)
+    return min((at for at in moments if at and at > now), default=now + _AT_LEAST_EVERY)

@@ -1,0 +1,141 @@
+"""All that is known of one table when it is decided about: how it stands, what is wanted, and what was before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+
+from jobs.contract import JobKind
+from service.flows.cron import next_after
+from service.flows.policies import effective_of
+from service.model.decision import DECIDED, Verdict
+from service.model.snapshot import TableSnapshot
+from service.policy import bucket_expansion, cleaning, clustering, compaction, windows
+from service.policy.occasion import Calendar, Occasion
+from service.policy.past import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW, Past, past_of
+from service.policy.planner import Situation
+from service.store import automation, decisions, jobs, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from jobs.contract import Problem
+    from service.model.decision import Answer, Decision
+    from service.model.job import Job
+    from service.model.policy import Pause, Policy
+
+SnapshotOf = Callable[[Connection, str], TableSnapshot | None]
+"""How a table stood when it was last looked at; None before the first look."""
+
+_REMEMBERED = 60
+"""Jobs of a table that are looked back on."""
+
+
+@dataclass(frozen=True)
+class View:
+    """`before` is what was decided last. `closes_at` is when the maintenance window that is open now ends; None without
+    windows. `withdrawal`: jobs that wait to be taken by a worker should not start any more, and why."""
+
+    policy: Policy
+    answers: Mapping[JobKind, Answer]
+    situation: Situation
+    before: Mapping[JobKind, Decision]
+    calendars: Mapping[JobKind, Calendar]
+    closes_at: datetime | None
+    withdrawal: Problem | None
+
+    @property
+    def withdrawable(self) -> list[Job]:
+        """The jobs that the service may take back: it asked for them itself, and no worker has had them."""
+        return [job for job in self.situation.active if job.reason is not None and job.attempt == 0]
+
+
+def view_of(connection: Connection, table_id: str, now: datetime, snapshot_of: SnapshotOf) -> View | None:
+    """None before the table was looked at for the first time. Raises TableNotFoundError."""
+    table = tables.get(connection, table_id)
+    snapshot = snapshot_of(connection, table_id)
+    if snapshot is None:
+        return None
+    effective = effective_of(connection, table)
+    policy = effective.policy
+    before = decisions.latest(connection, table_id)
+    recent = jobs.recent(connection, table_id, _REMEMBERED)
+    past = {kind: past_of(recent, kind, forgive_before=effective.changed_at) for kind in DECIDED}
+    calendars = _calendars(policy, before, now)
+    pause = paused(automation.pause_of(connection), policy)
+    closes_at = windows.closes_at(policy.windows, policy.time_zone, now)
+    is_closed = bool(policy.windows) and closes_at is None
+    situation = Situation(
+        now=now,
+        looked_at=snapshot.taken_at,
+        ran_at=_ran_at(snapshot),
+        active=[job for job in recent if job.state.is_active],
+        paused=pause,
+        closed_until=windows.opens_at(policy.windows, policy.time_zone, now) if is_closed else None,
+        past=past,
+        wanted_since={kind: each.wanted_since for kind, each in before.items() if each.wanted_since},
+        rest={kind: getattr(policy, kind.value).min_interval_seconds for kind in DECIDED},
+    )
+    return View(
+        policy=policy,
+        answers=_answers(policy, snapshot, _occasions(now, calendars, past, recent)),
+        situation=situation,
+        before=before,
+        calendars=calendars,
+        closes_at=closes_at,
+        withdrawal=WITHDRAWN_BY_PAUSE if pause else WITHDRAWN_BY_WINDOW if is_closed else None,
+    )
+
+
+def paused(pause: Pause | None, policy: Policy) -> str | None:
+    """Why nothing may start, as a sentence without its end."""
+    if pause:
+        why = f" ({pause.reason})" if pause.reason else ""
+        return f"{pause.by} paused all upkeep on {pause.since:%Y-%m-%d %H:%M} UTC{why}"
+    return "the table's policy has paused it" if policy.paused else None
+
+
+def _answers(policy: Policy, snapshot: TableSnapshot, occasions: Mapping[JobKind, Occasion]) -> dict[JobKind, Answer]:
+    return {
+        JobKind.COMPACTION: compaction.decide(policy.compaction, snapshot, occasions[JobKind.COMPACTION]),
+        JobKind.BUCKET_EXPANSION: bucket_expansion.decide(
+            policy.bucket_expansion, snapshot, occasions[JobKind.BUCKET_EXPANSION]
+        ),
+        JobKind.CLUSTERING: clustering.decide(policy.clustering, snapshot, occasions[JobKind.CLUSTERING]),
+        JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, occasions[JobKind.CLEANING]),
+    }
+
+
+def _occasions(
+    now: datetime, calendars: Mapping[JobKind, Calendar], past: Mapping[JobKind, Past], recent: Sequence[Job]
+) -> dict[JobKind, Occasion]:
+    own = frozenset(instant for job in recent for instant in job.instants)
+    return {kind: Occasion(now, calendars.get(kind), past[kind].began_at, own) for kind in DECIDED}
+
+
+def _calendars(policy: Policy, before: Mapping[JobKind, Decision], now: datetime) -> dict[JobKind, Calendar]:
+    """A time of a cron expression that passed while nobody looked counts once; and until the job could start."""
+    found = {}
+    for kind in DECIDED:
+        expression = getattr(policy, kind.value).cron
+        if expression is None:
+            continue
+        next_at = next_after(expression, policy.time_zone, now)
+        last = before.get(kind)
+        missed = next_after(expression, policy.time_zone, last.last_at) if last else None
+        is_waiting = last is not None and last.verdict is Verdict.WAIT
+        found[kind] = Calendar(is_waiting or (missed is not None and missed <= now), next_at)
+    return found
+
+
+def _ran_at(snapshot: TableSnapshot) -> dict[JobKind, datetime]:
+    since = {
+        JobKind.COMPACTION: snapshot.since_compaction,
+        JobKind.CLUSTERING: snapshot.since_clustering,
+        JobKind.CLEANING: snapshot.since_cleaning,
+    }
+    return {kind: each.at for kind, each in since.items() if each.at}

@@ -1,0 +1,45 @@
+"""When to delete old file versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import CleaningPolicy, JobKind
+from service.model.decision import Run, Skip
+from service.policy.occasion import by_calendar, by_thresholds
+from service.policy.words import count, size
+
+if TYPE_CHECKING:
+    from service.model.policy import CleaningSettings
+    from service.model.snapshot import TableSnapshot
+    from service.policy.occasion import Occasion
+
+
+def decide(settings: CleaningSettings, snapshot: TableSnapshot, occasion: Occasion) -> Run | Skip:
+    """The calendar decides, or the thresholds; but not when nothing could be freed."""
+    if not settings.enabled:
+        return Skip("off", "cleaning is switched off")
+    files = sum(each.freed_files for each in snapshot.partitions)
+    if files == 0:
+        return Skip("nothing-to-free", "no file is out of use")
+    # By hours, files come out of use while nobody writes.
+    if settings.policy is not CleaningPolicy.KEEP_LATEST_BY_HOURS and not occasion.is_anything_new(snapshot):
+        return Skip("nothing-new", "nothing was committed since the last cleaning")
+    timing = (
+        by_calendar(occasion.calendar)
+        if occasion.calendar
+        else by_thresholds(
+            settings.trigger,
+            settings.commits,
+            settings.seconds,
+            snapshot.since_cleaning,
+            snapshot.first_commit_at,
+            occasion,
+            "cleaning",
+        )
+    )
+    if not timing.is_due:
+        return Skip("not-yet", timing.because, timing.until)
+    freed = size(sum(each.freed_bytes for each in snapshot.partitions))
+    because = f"{timing.because}; {count(files, 'file')} out of use, at most {freed} can be freed"
+    return Run(JobKind.CLEANING, {"policy": settings.policy.value, "retain": settings.retain}, because)

@@ -1,0 +1,29 @@
+"""Figures as people read them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def size(number: float) -> str:
+    power = 0
+    while number >= 1024 and power < len(_UNITS) - 1:
+        number /= 1024
+        power += 1
+    return f"{number:.1f} {_UNITS[power]}" if power else f"{number:.0f} B"
+
+
+def duration(span: timedelta | float) -> str:
+    """Of a timedelta or of seconds; rounded down to what matters."""
+    seconds = int(span.total_seconds() if isinstance(span, timedelta) else span)
+    for unit, length in (("day", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length or (seconds == length):
+            number = seconds // length
+            return count(number, unit) if unit == "day" else f"{number} {unit}"
+    return f"{max(seconds, 0)} s"

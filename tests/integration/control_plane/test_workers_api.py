@@ -1,0 +1,63 @@
+"""Workers make themselves known with what they say anyway."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from jobs.contract import WorkerInfo
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from fastapi.testclient import TestClient
+
+INFO = {"version": "0.1.0", "master": "local[2,4]", "slots": 2, "driver_memory": "2g"}
+
+
+class Clock(Protocol):
+    def __call__(self) -> datetime: ...
+    def advance(self, seconds: float) -> None: ...
+
+
+def test_a_worker_is_listed_from_its_first_call_with_what_it_says(client: TestClient, clock: Clock) -> None:
+    assert client.get("/v1/workers").json() == {"items": []}
+    client.post("/v1/worker/leases", json={"worker_id": "w1", "worker": {**INFO, "colour": "green"}})
+    [worker] = client.get("/v1/workers").json()["items"]
+    moment = "2026-01-01T00:00:00Z"
+    assert worker == {"id": "w1", **INFO, "first_seen": moment, "last_seen": moment, "job_ids": []}
+    assert WorkerInfo.from_json(worker).to_json() == INFO
+
+
+def test_a_worker_of_an_older_version_says_nothing_of_itself(client: TestClient) -> None:
+    client.post("/v1/worker/leases", json={"worker_id": "w1"})
+    [worker] = client.get("/v1/workers").json()["items"]
+    assert {worker[name] for name in INFO} == {None}
+
+
+def test_calls_for_jobs_and_heartbeats_are_signs_of_life(client: TestClient, table_id: str, clock: Clock) -> None:
+    def last_seen() -> str:
+        return str(client.get("/v1/workers").json()["items"][0]["last_seen"])
+
+    client.post("/v1/worker/leases", json={"worker_id": "w1", "worker": INFO})
+    clock.advance(4)
+    client.post("/v1/worker/leases", json={"worker_id": "w1", "worker": INFO})
+    # It calls so often that not every call is written down.
+    assert last_seen() == "2026-01-01T00:00:00Z"
+    clock.advance(2)
+    job = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"}).json()["id"]
+    client.post("/v1/worker/leases", json={"worker_id": "w1", "worker": INFO})
+    assert last_seen() == "2026-01-01T00:00:06Z"
+    assert client.get("/v1/workers").json()["items"][0]["job_ids"] == [job]
+    clock.advance(10)
+    client.post(f"/v1/worker/leases/{job}/heartbeat", json={"attempt": 1})
+    assert last_seen() == "2026-01-01T00:00:16Z"
+    client.post(f"/v1/worker/leases/{job}/result", json={"attempt": 1, "result": {"outcome": "succeeded"}})
+    [worker] = client.get("/v1/workers").json()["items"]
+    assert (worker["job_ids"], worker["master"]) == ([], "local[2,4]")
+
+
+def test_the_worker_that_was_seen_last_comes_first(client: TestClient, clock: Clock) -> None:
+    for name in ("w1", "w2", "w1"):
+        clock.advance(10)
+        client.post("/v1/worker/leases", json={"worker_id": name})
+    assert [worker["id"] for worker in client.get("/v1/workers").json()["items"]] == ["w1", "w2"]

@@ -1,0 +1,87 @@
+"""When rows are ordered: the whole table of cases."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from jobs.contract import ClusteringLayout, JobKind
+from service.model.decision import Run, Skip
+from service.model.policy import ClusteringSettings
+from service.model.snapshot import PartitionState, TableSnapshot
+from service.policy.clustering import decide
+from service.policy.occasion import Calendar, Occasion
+from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, plan, since
+
+SMALL = PartitionState("dt=1", base_files=10, small_files=5)
+ALONE = PartitionState("dt=2", base_files=1, small_files=1)
+PLAIN = Occasion(NOW)
+PARAMS = {"sort_by": ["city"], "layout": "linear", "on_active_writers": "wait", "wait_seconds": 300, "lock_seconds": 20}
+
+
+def settings(**changes: object) -> ClusteringSettings:
+    known = {"enabled": True, "sort_by": ("city",), "unsorted_bytes": 50 * MIB, "small_file_share": 0.5}
+    return ClusteringSettings(**{**known, **changes})
+
+
+WRITTEN = since(3, hours=1, bytes_written=50 * MIB)
+BY_BYTES = "50.0 MiB written since the last clustering, 50.0 MiB asked for"
+BY_SHARE = "5 of 10 files are smaller than 100.0 MiB and could be merged, 50% asked for"
+
+RUNS = [
+    ("small files", settings(), a_snapshot(SMALL), PLAIN, BY_SHARE),
+    ("unsorted bytes", settings(), a_snapshot(since_clustering=WRITTEN), PLAIN, BY_BYTES),
+    ("unsorted bytes in buckets", settings(), a_snapshot(SMALL, num_buckets=4, since_clustering=WRITTEN), PLAIN,
+     BY_BYTES),
+    ("calendar", settings(), a_snapshot(), Occasion(NOW, Calendar(is_due=True)), "its time by the calendar has come"),
+    ("a plan of a writer", settings(), a_snapshot(pending=(plan("clustering"),)), PLAIN,
+     "1 clustering plan left on the timeline to be executed (001)"),
+    ("a plan of a writer, before version 8", settings(), a_snapshot(pending=(plan("replacecommit"),)), PLAIN,
+     "1 clustering plan left on the timeline to be executed (001)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "snapshot", "occasion", "because"), [pytest.param(*c, id=i) for i, *c in RUNS])
+def test_it_runs(given: ClusteringSettings, snapshot: TableSnapshot, occasion: Occasion, because: str) -> None:
+    assert decide(given, snapshot, occasion) == Run(JobKind.CLUSTERING, PARAMS, because)
+
+
+SKIPS = [
+    ("off, as it is at first", ClusteringSettings(), a_snapshot(SMALL), PLAIN,
+     Skip("off", "clustering is switched off")),
+    ("nothing to sort by", settings(sort_by=()), a_snapshot(SMALL), PLAIN,
+     Skip("no-sort-columns", "the policy names no columns to sort by")),
+    ("neither", settings(), a_snapshot(PartitionState("", base_files=11, small_files=5)), PLAIN,
+     Skip("not-yet", "0 B written since the last clustering, 50.0 MiB asked for; 5 of 11 files are smaller than "
+          "100.0 MiB and could be merged, 50% asked for")),
+    ("a small file alone", settings(unsorted_bytes=None), a_snapshot(ALONE), PLAIN,
+     Skip("not-yet", "0 of 1 file are smaller than 100.0 MiB and could be merged, 50% asked for")),
+    ("small files in buckets", settings(unsorted_bytes=None), a_snapshot(SMALL, num_buckets=4), PLAIN,
+     Skip("not-yet", "the policy has no threshold for this table")),
+    ("calendar says later", settings(), a_snapshot(SMALL), Occasion(NOW, Calendar(False, NOW + timedelta(hours=1))),
+     Skip("not-yet", "its next time by the calendar is 2026-01-01 13:00 UTC", NOW + timedelta(hours=1))),
+    ("nothing new", settings(), a_snapshot(SMALL), Occasion(NOW, last_run_at=ago(seconds=5)),
+     Skip("nothing-new", "nothing was committed since the last clustering")),
+    ("somebody executes a plan", settings(), a_snapshot(SMALL, pending=(plan("clustering", "inflight", hours=1),)),
+     PLAIN, Skip("plan-running", "somebody else is executing 001", NOW + timedelta(hours=5))),
+    ("a plan that would break the buckets", settings(), a_snapshot(num_buckets=4, pending=(plan("clustering"),)), PLAIN,
+     Skip("plan-unusable", "001 is a clustering plan of Hudi's own, which would break the bucket index: roll it back")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "snapshot", "occasion", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
+def test_it_does_not_run(given: ClusteringSettings, snapshot: TableSnapshot, occasion: Occasion, skip: Skip) -> None:
+    assert decide(given, snapshot, occasion) == skip
+
+
+def test_the_policy_says_how() -> None:
+    given = settings(sort_by=("a", "b"), layout=ClusteringLayout.HILBERT, wait_seconds=5, lock_seconds=6)
+    answer = decide(given, a_snapshot(SMALL), PLAIN)
+    assert isinstance(answer, Run)
+    assert answer.params == {**PARAMS, "sort_by": ["a", "b"], "layout": "hilbert", "wait_seconds": 5, "lock_seconds": 6}
+
+
+def test_an_old_plan_is_warned_of_even_if_clustering_is_off() -> None:
+    answer = decide(ClusteringSettings(), a_snapshot(pending=(plan("clustering", hours=7),)), PLAIN)
+    assert answer.warning == "1 clustering plan has been pending for up to 7 h (001)."

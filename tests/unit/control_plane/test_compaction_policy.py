@@ -1,0 +1,126 @@
+"""When a table is compacted: the whole table of cases."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from jobs.contract import JobKind
+from service.model.decision import Run, Skip
+from service.model.policy import CompactionSettings, Trigger
+from service.model.snapshot import PartitionState, TableSnapshot
+from service.model.table import TableType
+from service.policy.compaction import decide
+from service.policy.occasion import Calendar, Occasion
+from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, plan, since
+
+LOGS = PartitionState("dt=1", base_bytes=100 * MIB, log_bytes=30 * MIB)
+PLAIN = Occasion(NOW)
+COMMITS, SECONDS, BOTH, EITHER = Trigger.COMMITS, Trigger.SECONDS, Trigger.BOTH, Trigger.EITHER
+
+
+def settings(trigger: Trigger = COMMITS, commits: int = 5, seconds: int = 7200, **more: object) -> CompactionSettings:
+    return CompactionSettings(trigger=trigger, commits=commits, seconds=seconds, **more)
+
+
+RUNS = [
+    ("enough commits", settings(), a_snapshot(LOGS, since_compaction=since(5, hours=1)), PLAIN,
+     "5 commits since the last compaction, 5 asked for"),
+    ("enough commits, first time", settings(), a_snapshot(LOGS, since_compaction=since(7)), PLAIN,
+     "7 commits and no compaction yet, 5 asked for"),
+    ("long enough ago", settings(SECONDS), a_snapshot(LOGS, since_compaction=since(1, hours=2)), PLAIN,
+     "2 h since the last compaction, 2 h asked for"),
+    ("long enough since the first commit", settings(SECONDS), a_snapshot(LOGS, since_compaction=since(1)), PLAIN,
+     "10 days since the first commit, 2 h asked for"),
+    ("both", settings(BOTH), a_snapshot(LOGS, since_compaction=since(5, hours=2)), PLAIN,
+     "5 commits since the last compaction, 5 asked for; 2 h since the last compaction, 2 h asked for"),
+    ("either by commits", settings(EITHER), a_snapshot(LOGS, since_compaction=since(5, hours=0)), PLAIN,
+     "5 commits since the last compaction, 5 asked for"),
+    ("either by time", settings(EITHER), a_snapshot(LOGS, since_compaction=since(0, hours=3)), PLAIN,
+     "3 h since the last compaction, 2 h asked for"),
+    ("ratio", settings(log_ratio=0.3), a_snapshot(LOGS, since_compaction=since(1)), PLAIN,
+     "30.0 MiB of logs are 0.30 of the base files' 100.0 MiB, 0.3 asked for"),
+    ("ratio without base files", settings(log_ratio=9.0), a_snapshot(PartitionState("", log_bytes=2048)), PLAIN,
+     "there are 2.0 KiB of logs and no base files, 9 asked for"),
+    ("calendar", settings(), a_snapshot(LOGS), Occasion(NOW, Calendar(is_due=True)),
+     "its time by the calendar has come"),
+    ("a plan of a writer", settings(), a_snapshot(LOGS, pending=(plan(),)), PLAIN,
+     "1 compaction plan left on the timeline to be executed (001)"),
+    ("a plan, whatever the calendar says", settings(), a_snapshot(LOGS, pending=(plan(), plan(at="002"))),
+     Occasion(NOW, Calendar(is_due=False)), "2 compaction plans left on the timeline to be executed (001, 002)"),
+    ("a plan that our own dead job began", settings(), a_snapshot(LOGS, pending=(plan(state="inflight"),)),
+     Occasion(NOW, own_instants=frozenset({"001"})), "1 compaction plan left on the timeline to be executed (001)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "snapshot", "occasion", "because"), [pytest.param(*c, id=i) for i, *c in RUNS])
+def test_it_runs(given: CompactionSettings, snapshot: TableSnapshot, occasion: Occasion, because: str) -> None:
+    assert decide(given, snapshot, occasion) == Run(JobKind.COMPACTION, {}, because)
+
+
+NEXT = NOW + timedelta(hours=5)
+SKIPS = [
+    ("copy on write", settings(), a_snapshot(LOGS, table_type=TableType.COPY_ON_WRITE), PLAIN,
+     Skip("not-merge-on-read", "only merge-on-read tables have logs to compact")),
+    ("off", settings(enabled=False), a_snapshot(LOGS, since_compaction=since(9)), PLAIN,
+     Skip("off", "compaction is switched off")),
+    ("off, though there is a plan", settings(enabled=False), a_snapshot(LOGS, pending=(plan(),)), PLAIN,
+     Skip("off", "compaction is switched off")),
+    ("no logs", settings(), a_snapshot(since_compaction=since(9)), PLAIN,
+     Skip("no-logs", "there are no log files to compact")),
+    ("too few commits", settings(), a_snapshot(LOGS, since_compaction=since(4, hours=9)), PLAIN,
+     Skip("not-yet", "4 commits since the last compaction, 5 asked for")),
+    ("too early", settings(SECONDS), a_snapshot(LOGS, since_compaction=since(99, hours=1.5)), PLAIN,
+     Skip("not-yet", "90 min since the last compaction, 2 h asked for", NOW + timedelta(minutes=30))),
+    ("both, one missing", settings(BOTH), a_snapshot(LOGS, since_compaction=since(5, hours=1)), PLAIN,
+     Skip("not-yet", "5 commits since the last compaction, 5 asked for; 1 h since the last compaction, 2 h asked "
+          "for", NOW + timedelta(hours=1))),
+    ("either, none there", settings(EITHER), a_snapshot(LOGS, since_compaction=since(1, hours=1)), PLAIN,
+     Skip("not-yet", "1 commit since the last compaction, 5 asked for; 1 h since the last compaction, 2 h asked "
+          "for", NOW + timedelta(hours=1))),
+    ("ratio too low", settings(log_ratio=0.31), a_snapshot(LOGS, since_compaction=since(1)), PLAIN,
+     Skip("not-yet", "1 commit and no compaction yet, 5 asked for; 30.0 MiB of logs are 0.30 of the base files' "
+          "100.0 MiB, 0.31 asked for")),
+    ("calendar says later, thresholds do not count", settings(), a_snapshot(LOGS, since_compaction=since(99)),
+     Occasion(NOW, Calendar(is_due=False, next_at=NEXT)),
+     Skip("not-yet", "its next time by the calendar is 2026-01-01 17:00 UTC", NEXT)),
+    ("calendar, but no logs", settings(), a_snapshot(), Occasion(NOW, Calendar(is_due=True)),
+     Skip("no-logs", "there are no log files to compact")),
+    ("nothing new since a job that found nothing", settings(), a_snapshot(LOGS, since_compaction=since(9)),
+     Occasion(NOW, last_run_at=ago(seconds=30)),
+     Skip("nothing-new", "nothing was committed since the last compaction")),
+    ("somebody executes a plan", settings(), a_snapshot(LOGS, pending=(plan(state="inflight", hours=1),)), PLAIN,
+     Skip("plan-running", "somebody else is executing 001", NOW + timedelta(hours=5))),
+    ("one plan runs, another waits", settings(), a_snapshot(LOGS, pending=(plan(state="inflight", hours=None), plan())),
+     PLAIN, Skip("plan-running", "somebody else is executing 001")),
+    ("a write in flight is no plan", settings(),
+     a_snapshot(LOGS, pending=(plan("deltacommit", "inflight"),)), PLAIN,
+     Skip("not-yet", "0 commits and no compaction yet, 5 asked for")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "snapshot", "occasion", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
+def test_it_does_not_run(given: CompactionSettings, snapshot: TableSnapshot, occasion: Occasion, skip: Skip) -> None:
+    assert decide(given, snapshot, occasion) == skip
+
+
+@pytest.mark.parametrize("state", ["requested", "inflight"])
+def test_an_old_plan_is_taken_over_with_a_warning(state: str) -> None:
+    answer = decide(settings(), a_snapshot(LOGS, pending=(plan(state=state, hours=7),)), PLAIN)
+    assert isinstance(answer, Run)
+    assert answer.warning == "1 compaction plan has been pending for up to 7 h (001)."
+
+
+def test_an_old_plan_is_warned_of_even_if_compaction_is_off() -> None:
+    many = tuple(plan(hours=50 + number, at=f"00{number}") for number in range(5))
+    answer = decide(settings(enabled=False), a_snapshot(LOGS, pending=many), PLAIN)
+    assert answer.warning == "5 compaction plans have been pending for up to 2 days (000, 001, 002 ...)."
+
+
+def test_time_counts_from_a_job_that_found_nothing_to_do_too() -> None:
+    snapshot = a_snapshot(LOGS, since_compaction=since(1, hours=9))
+    occasion = Occasion(NOW, last_run_at=ago(hours=1))
+    answer = decide(settings(SECONDS), snapshot, occasion)
+    assert isinstance(answer, Skip)
+    assert answer.until == NOW + timedelta(hours=1)

@@ -1,0 +1,98 @@
+"""When a table gets more buckets, where and how many: the whole table of cases."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from jobs.contract import JobKind
+from service.model.decision import Run, Skip, Suggest
+from service.model.policy import ExpansionMode, ExpansionSettings
+from service.model.snapshot import PartitionState, TableSnapshot
+from service.policy.bucket_expansion import decide, factor_for
+from service.policy.occasion import Calendar, Occasion
+from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, plan
+
+AUTO = ExpansionSettings(mode=ExpansionMode.AUTO, max_bucket_bytes=100 * MIB)
+SUGGEST = ExpansionSettings(mode=ExpansionMode.SUGGEST, max_bucket_bytes=100 * MIB)
+PLAIN = Occasion(NOW)
+HOW = {"on_active_writers": "wait", "wait_seconds": 300, "lock_seconds": 20, "settle_seconds": 15}
+
+
+def partition(path: str, largest: float, *, average: float | None = None) -> PartitionState:
+    """With four buckets; sizes in MiB. Without an average all are like the largest."""
+    total = 4 * (largest if average is None else average)
+    return PartitionState(
+        path,
+        base_bytes=int(total * MIB),
+        buckets=4,
+        num_buckets=4,
+        largest_bucket=2,
+        largest_bucket_bytes=int(largest * MIB),
+    )
+
+
+def table(*partitions: PartitionState, **changes: Any) -> TableSnapshot:
+    return a_snapshot(*partitions, **{"num_buckets": 4, **changes})
+
+
+@pytest.mark.parametrize(
+    ("largest", "factor"), [(101, 2), (200, 2), (201, 4), (400, 4), (401, 8), (800, 8), (801, 8), (1_000_000, 8)]
+)
+def test_the_factor_is_the_smallest_power_of_two_that_does(largest: int, factor: int) -> None:
+    assert factor_for(largest, 100) == factor
+
+
+CASES = [
+    ("the whole table", table(partition("", 150)), {"factor": 2},
+     "bucket 2 of the table has 150.0 MiB, 100.0 MiB are allowed; 2 times as many everywhere"),
+    ("half of the partitions", table(partition("a", 350), partition("b", 1)), {"factor": 4, "partitions": ["a"]},
+     "bucket 2 of partition a has 350.0 MiB, 100.0 MiB are allowed; 4 times as many in 1 partition of 2"),
+    ("a few partitions", table(*(partition(f"p{n}", 150 if n in (3, 1) else 5) for n in range(9))),
+     {"factor": 2, "partitions": ["p1", "p3"]},
+     "bucket 2 of partition p1 has 150.0 MiB, 100.0 MiB are allowed; 2 times as many in 2 partitions of 9"),
+    ("most partitions", table(partition("a", 150), partition("b", 150), partition("c", 5)), {"factor": 2},
+     "bucket 2 of partition a has 150.0 MiB, 100.0 MiB are allowed; 2 times as many everywhere"),
+    ("an uneven partition beside", table(partition("a", 300, average=10), partition("b", 150), partition("c", 5)),
+     {"factor": 2, "partitions": ["b"]},
+     "bucket 2 of partition b has 150.0 MiB, 100.0 MiB are allowed; 2 times as many in 1 partition of 3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("snapshot", "params", "because"), [pytest.param(*c, id=i) for i, *c in CASES])
+def test_buckets_that_are_too_large_are_split(snapshot: TableSnapshot, params: dict[str, Any], because: str) -> None:
+    assert decide(AUTO, snapshot, PLAIN) == Run(JobKind.BUCKET_EXPANSION, {**params, **HOW}, because)
+    assert decide(SUGGEST, snapshot, PLAIN) == Suggest(JobKind.BUCKET_EXPANSION, {**params, **HOW}, because)
+
+
+LARGE = partition("", 150)
+SKIPS = [
+    ("off", ExpansionSettings(mode=ExpansionMode.OFF), table(LARGE), PLAIN,
+     Skip("off", "bucket expansion is switched off")),
+    ("no buckets", AUTO, a_snapshot(LARGE), PLAIN,
+     Skip("no-bucket-index", "the table has no simple bucket index")),
+    ("just right", AUTO, table(partition("", 100)), PLAIN,
+     Skip("small-enough", "the largest bucket has 100.0 MiB, 100.0 MiB are allowed")),
+    ("empty", AUTO, table(), PLAIN, Skip("small-enough", "the largest bucket has 0 B, 100.0 MiB are allowed")),
+    ("one key has all the rows", AUTO, table(partition("", 90_000, average=24)), PLAIN,
+     Skip("uneven-keys", "bucket 2 of the table has 87.9 GiB, 100.0 MiB are allowed; but an average one has 24.0 MiB: "
+          "more buckets would not part its few keys")),
+    ("plans come first", AUTO, table(LARGE, pending=(plan(),)), PLAIN,
+     Skip("plans-pending", "bucket 2 of the table has 150.0 MiB, 100.0 MiB are allowed; but plans of other table "
+          "services are pending, which come first")),
+    ("calendar says later", AUTO, table(LARGE), Occasion(NOW, Calendar(False, NOW + timedelta(hours=1))),
+     Skip("not-yet", "its next time by the calendar is 2026-01-01 13:00 UTC", NOW + timedelta(hours=1))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "snapshot", "occasion", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
+def test_nothing_is_split(given: ExpansionSettings, snapshot: TableSnapshot, occasion: Occasion, skip: Skip) -> None:
+    assert decide(given, snapshot, occasion) == skip
+
+
+def test_the_calendar_only_says_when_to_look() -> None:
+    due = Occasion(NOW, Calendar(is_due=True))
+    assert isinstance(decide(AUTO, table(LARGE), due), Run)
+    assert isinstance(decide(AUTO, table(partition("", 5)), due), Skip)

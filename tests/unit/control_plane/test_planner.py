@@ -1,0 +1,279 @@
+"""Which of the jobs that are due may start: cases, and what holds whatever happens."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.contract import JobKind
+from service.model.decision import DECIDED, Answer, Ruling, Run, Skip, Suggest, Wait
+from service.model.job import Job, JobState
+from service.policy.past import Past
+from service.policy.planner import KIND_LIMITED, LIMITED, Limits, Load, Situation, rule
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+COMPACTION, EXPANSION, CLUSTERING, CLEANING = DECIDED
+LATER = NOW + timedelta(hours=1)
+NOTHING = Skip("not-yet", "nothing is due")
+
+
+def minutes_ago(number: float) -> datetime:
+    return NOW - timedelta(minutes=number)
+
+
+def answers(*due: JobKind) -> dict[JobKind, Answer]:
+    return {kind: Run(kind, {}, f"{kind} is due") if kind in due else NOTHING for kind in DECIDED}
+
+
+def situation(**changes: Any) -> Situation:
+    return Situation(**{"now": NOW, "looked_at": NOW, **changes})
+
+
+def job(kind: JobKind, state: JobState = JobState.RUNNING) -> Job:
+    return Job("job_1", "tbl_1", kind, created_at=NOW, not_before=NOW, state=state)
+
+
+def ruled(
+    *due: JobKind, limits: Limits | None = None, load: Load | None = None, **changes: Any
+) -> dict[JobKind, Ruling]:
+    return rule(answers(*due), situation(**changes), limits or Limits(), load or Load())
+
+
+def started(rulings: dict[JobKind, Ruling]) -> list[JobKind]:
+    return [kind for kind, ruling in rulings.items() if isinstance(ruling, Run)]
+
+
+def waits(rulings: dict[JobKind, Ruling]) -> dict[JobKind, str]:
+    return {kind: ruling.code for kind, ruling in rulings.items() if isinstance(ruling, Wait)}
+
+
+@pytest.mark.parametrize(
+    ("due", "first"),
+    [
+        ({CLEANING}, CLEANING),
+        ({CLUSTERING, COMPACTION}, COMPACTION),
+        ({CLUSTERING, EXPANSION}, EXPANSION),
+        ({COMPACTION, EXPANSION}, COMPACTION),
+        ({CLEANING, EXPANSION}, EXPANSION),
+        ({CLEANING, CLUSTERING}, CLUSTERING),
+        (set(DECIDED), COMPACTION),
+    ],
+)
+def test_of_all_that_is_due_one_starts_and_the_others_wait(due: set[JobKind], first: JobKind) -> None:
+    rulings = ruled(*due)
+    assert started(rulings) == [first]
+    assert waits(rulings) == dict.fromkeys(due - {first}, "not-its-turn")
+
+
+def test_what_waits_says_for_whom() -> None:
+    assert ruled(COMPACTION, CLEANING)[CLEANING].because == "cleaning is due; but compaction goes first"
+
+
+def test_a_kind_that_had_its_turn_lets_those_go_first_that_waited_meanwhile() -> None:
+    past = {COMPACTION: Past(asked_at=minutes_ago(5))}
+    waiting = {CLEANING: minutes_ago(9)}
+    assert started(ruled(COMPACTION, CLEANING, past=past, wanted_since=waiting)) == [CLEANING]
+    # But not those that began to wait later.
+    assert started(ruled(COMPACTION, CLEANING, past=past, wanted_since={CLEANING: minutes_ago(4)})) == [COMPACTION]
+    # Nor those that are not due any more.
+    assert started(ruled(COMPACTION, CLUSTERING, past=past, wanted_since=waiting)) == [COMPACTION]
+
+
+@pytest.mark.parametrize("active", [kind for kind in JobKind if kind is not JobKind.AUDIT])
+@pytest.mark.parametrize("state", [JobState.QUEUED, JobState.LEASED, JobState.RUNNING])
+def test_nothing_starts_beside_a_job_that_writes(active: JobKind, state: JobState) -> None:
+    rulings = ruled(*DECIDED, active=[job(active, state)])
+    assert waits(rulings) == dict.fromkeys(DECIDED, "table-busy")
+    assert rulings[CLEANING].because == f"cleaning is due; but {active.replace('_', ' ')} job_1 is {state.value}"
+
+
+def test_an_audit_disturbs_nobody() -> None:
+    assert started(ruled(COMPACTION, active=[job(JobKind.AUDIT)])) == [COMPACTION]
+
+
+def test_a_pause_keeps_everything() -> None:
+    rulings = ruled(*DECIDED, paused="anna paused all upkeep")
+    assert waits(rulings) == dict.fromkeys(DECIDED, "paused")
+    assert rulings[COMPACTION].because == "compaction is due; but anna paused all upkeep"
+
+
+def test_outside_a_window_everything_waits_until_the_next_opens() -> None:
+    wait = ruled(COMPACTION, closed_until=LATER)[COMPACTION]
+    because = "compaction is due; but the next maintenance window opens at 2026-01-01 13:00 UTC"
+    assert wait == Wait("outside-window", because, LATER)
+
+
+def test_after_a_failure_the_kind_waits_and_says_why_and_until_when() -> None:
+    failed = Past(asked_at=minutes_ago(9), failures=1, failed_at=minutes_ago(4), error="column-unknown")
+    rulings = ruled(CLUSTERING, CLEANING, past={CLUSTERING: failed})
+    assert started(rulings) == [CLEANING]
+    assert rulings[CLUSTERING] == Wait(
+        "failed-before",
+        "clustering is due; but the last clustering failed 4 min ago: column-unknown; next try at 2026-01-01 12:06 UTC",
+        NOW + timedelta(minutes=6),
+    )
+    assert started(ruled(CLUSTERING, past={CLUSTERING: Past(failures=1, failed_at=minutes_ago(10))})) == [CLUSTERING]
+
+
+def test_between_two_jobs_of_a_kind_there_is_a_rest() -> None:
+    past = {COMPACTION: Past(asked_at=minutes_ago(3), began_at=minutes_ago(3), ended_at=minutes_ago(2))}
+    wait = ruled(COMPACTION, past=past, rest={COMPACTION: 180})[COMPACTION]
+    assert isinstance(wait, Wait)
+    assert (wait.code, wait.until) == ("too-soon", NOW + timedelta(minutes=1))
+    assert started(ruled(COMPACTION, past=past, rest={COMPACTION: 120})) == [COMPACTION]
+
+
+def test_what_was_seen_before_the_last_job_of_a_kind_counts_no_more_for_it() -> None:
+    past = {COMPACTION: Past(asked_at=minutes_ago(4), began_at=minutes_ago(3), ended_at=minutes_ago(1))}
+    before = {"past": past, "looked_at": minutes_ago(2), "ran_at": {COMPACTION: minutes_ago(9)}}
+    wait = ruled(COMPACTION, **before)[COMPACTION]
+    assert isinstance(wait, Wait)
+    assert (wait.code, wait.until) == ("not-looked-at", NOW + timedelta(minutes=4))
+    assert started(ruled(CLEANING, **before)) == [CLEANING]
+    # The look was after the end; or before it, but after the commit.
+    assert started(ruled(COMPACTION, **{**before, "looked_at": NOW})) == [COMPACTION]
+    assert started(ruled(COMPACTION, **{**before, "ran_at": {COMPACTION: minutes_ago(2)}})) == [COMPACTION]
+    # A job that found nothing to do leaves nothing to see.
+    past = {COMPACTION: Past(began_at=minutes_ago(6), ended_at=minutes_ago(5))}
+    assert started(ruled(COMPACTION, past=past, looked_at=minutes_ago(9))) == [COMPACTION]
+
+
+@pytest.mark.parametrize(
+    ("limits", "load", "code", "because"),
+    [
+        (Limits(active=3), Load({CLEANING: 2, COMPACTION: 1}), LIMITED, "3 jobs active on all tables, 3 allowed"),
+        (
+            Limits(per_kind={COMPACTION: 1}),
+            Load({COMPACTION: 1}),
+            KIND_LIMITED,
+            "1 compaction job active on all tables, 1 allowed",
+        ),
+        (Limits(at_once=2), Load(started=2), LIMITED, "2 jobs started a moment ago, no more at once"),
+    ],
+)
+def test_limits_hold(limits: Limits, load: Load, code: str, because: str) -> None:
+    wait = ruled(COMPACTION, limits=limits, load=load)[COMPACTION]
+    assert wait == Wait(code, f"compaction is due; but {because}")
+
+
+def test_a_kind_over_its_limit_does_not_keep_the_others_of_its_table() -> None:
+    rulings = ruled(EXPANSION, CLEANING, limits=Limits(per_kind={EXPANSION: 1}), load=Load({EXPANSION: 1}))
+    assert started(rulings) == [CLEANING]
+    assert waits(rulings) == {EXPANSION: KIND_LIMITED}
+
+
+def test_suggestions_and_skips_pass_through() -> None:
+    suggestion = Suggest(EXPANSION, {"factor": 2}, "a bucket is too large")
+    given_answers = {**answers(COMPACTION), EXPANSION: suggestion}
+    rulings = rule(given_answers, situation(paused="no"), Limits(), Load())
+    assert rulings[EXPANSION] is suggestion
+    assert rulings[CLEANING] is NOTHING
+
+
+@dataclass
+class Table:
+    """`wants` is always due, whatever has run: no load could be worse."""
+
+    wants: frozenset[JobKind]
+    job: Job | None = None
+    job_ends: int = 0
+    asked_at: dict[JobKind, datetime] = field(default_factory=dict)
+    wanted_since: dict[JobKind, datetime] = field(default_factory=dict)
+    due_since: int = 0
+    starts: list[tuple[int, JobKind]] = field(default_factory=list)
+
+
+@dataclass
+class Service:
+    """Plays the planner round after round, the tables that have waited longest first, and checks its rules."""
+
+    tables: list[Table]
+    limits: Limits
+    seconds_of_job: int
+
+    def play(self, rounds: int) -> None:
+        for number in range(rounds):
+            for table in self.tables:
+                if table.job and table.job_ends <= number:
+                    table.job, table.due_since = None, number
+            begun = 0
+            for table in sorted(self.tables, key=lambda each: each.due_since):
+                begun += self._decide(table, number, begun)
+            assert begun <= self.limits.at_once
+            self._check()
+
+    def _decide(self, table: Table, number: int, begun: int) -> bool:
+        now = NOW + timedelta(seconds=number)
+        view = situation(
+            now=now,
+            looked_at=now,
+            active=[table.job] if table.job else [],
+            past={kind: Past(asked_at=at) for kind, at in table.asked_at.items()},
+            wanted_since=table.wanted_since,
+        )
+        rulings = rule(answers(*table.wants), view, self.limits, Load(self._active(), begun))
+        for kind, ruling in rulings.items():
+            if isinstance(ruling, Wait):
+                table.wanted_since.setdefault(kind, now)
+            else:
+                table.wanted_since.pop(kind, None)
+        chosen = started(rulings)
+        assert len(chosen) <= 1
+        for kind in chosen:
+            assert table.job is None
+            table.job = Job(f"job_{number}", "tbl", kind, created_at=now, not_before=now)
+            table.job_ends = number + self.seconds_of_job
+            table.asked_at[kind] = now
+            table.starts.append((number, kind))
+        return bool(chosen)
+
+    def _active(self) -> Counter[JobKind]:
+        return Counter(table.job.kind for table in self.tables if table.job)
+
+    def _check(self) -> None:
+        active = self._active()
+        assert active.total() <= self.limits.active
+        for kind, most in self.limits.per_kind.items():
+            assert active[kind] <= most
+
+
+WISHES = st.lists(st.frozensets(st.sampled_from(DECIDED), min_size=1), min_size=1, max_size=6)
+PER_KIND = st.dictionaries(st.sampled_from(DECIDED), st.integers(1, 3))
+
+
+def longest_wait(starts: list[int], rounds: int) -> int:
+    marks = [0, *starts, rounds]
+    return max(later - earlier for earlier, later in pairwise(marks))
+
+
+@settings(max_examples=25, deadline=None)
+@given(WISHES, st.integers(1, 5), st.integers(1, 4), st.integers(1, 4), PER_KIND)
+def test_limits_hold_and_every_due_table_is_served_in_bounded_rounds(
+    wishes: list[frozenset[JobKind]], active: int, at_once: int, seconds: int, per_kind: dict[JobKind, int]
+) -> None:
+    tables = [Table(wish) for wish in wishes]
+    # Each of those before it in the queue may take one job that it has to wait for, once.
+    bound = (len(tables) + 1) * (seconds + 1)
+    Service(tables, Limits(active, per_kind, at_once), seconds).play(4 * bound)
+    for table in tables:
+        assert longest_wait([number for number, _ in table.starts], 4 * bound) <= bound
+
+
+@settings(max_examples=25, deadline=None)
+@given(WISHES, st.integers(1, 5), st.integers(1, 4), st.integers(1, 4))
+def test_every_kind_of_a_table_gets_its_turn_however_often_the_others_are_due(
+    wishes: list[frozenset[JobKind]], active: int, at_once: int, seconds: int
+) -> None:
+    tables = [Table(wish) for wish in wishes]
+    bound = (len(tables) + 1) * (seconds + 1) * (len(DECIDED) + 1)
+    Service(tables, Limits(active, {}, at_once), seconds).play(3 * bound)
+    for table in tables:
+        for kind in table.wants:
+            assert longest_wait([number for number, each in table.starts if each is kind], 3 * bound) <= bound

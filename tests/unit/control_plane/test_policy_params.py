@@ -1,0 +1,54 @@
+"""Jobs that policies start have the very parameters that the API would have made of what a caller sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from jobs.contract import ClusteringLayout, JobKind
+from service.api.params import JobIn, as_json
+from service.model.decision import Run
+from service.model.policy import (
+    CleaningSettings,
+    ClusteringSettings,
+    CompactionSettings,
+    ExpansionMode,
+    ExpansionSettings,
+)
+from service.model.snapshot import PartitionState
+from service.policy import bucket_expansion, cleaning, clustering, compaction
+from service.policy.occasion import Calendar, Occasion
+from tests.unit.control_plane.snapshots import NOW, a_snapshot
+
+ADAPTER: TypeAdapter[Any] = TypeAdapter(JobIn)
+DUE = Occasion(NOW, Calendar(is_due=True))
+AUTO = ExpansionSettings(mode=ExpansionMode.AUTO, max_bucket_bytes=100)
+LARGE = PartitionState("", base_bytes=900, buckets=4, num_buckets=4, largest_bucket=0, largest_bucket_bytes=300)
+SMALL = PartitionState("dt=1", base_bytes=100, buckets=4, num_buckets=4, largest_bucket=0, largest_bucket_bytes=30)
+
+ANSWERS = [
+    compaction.decide(CompactionSettings(), a_snapshot(PartitionState("", log_bytes=1)), DUE),
+    cleaning.decide(CleaningSettings(), a_snapshot(PartitionState("", freed_files=1)), DUE),
+    clustering.decide(
+        ClusteringSettings(enabled=True, sort_by=("a", "b"), layout=ClusteringLayout.ZORDER), a_snapshot(), DUE
+    ),
+    bucket_expansion.decide(AUTO, a_snapshot(LARGE, num_buckets=4), DUE),
+    bucket_expansion.decide(AUTO, a_snapshot(LARGE, SMALL, num_buckets=4), DUE),
+    bucket_expansion.decide(
+        ExpansionSettings(mode=ExpansionMode.AUTO, max_bucket_bytes=100, codec="zstd"),
+        a_snapshot(LARGE, num_buckets=4),
+        DUE,
+    ),
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.kind)
+def test_the_parameters_are_complete_and_right(answer: Run) -> None:
+    checked = ADAPTER.validate_python({"kind": answer.kind, "params": answer.params})
+    assert as_json(checked.params) == answer.params
+
+
+def test_every_kind_is_among_them() -> None:
+    assert {answer.kind for answer in ANSWERS if isinstance(answer, Run)} == set(JobKind) - {JobKind.AUDIT}
