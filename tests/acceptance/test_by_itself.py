@@ -1,0 +1,103 @@
+"""The set-up of Hudi's FAQ: the writers' inline services are off, and the service compacts and cleans by itself."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.acceptance.conftest import SETTINGS
+from tests.acceptance.daemon import ENDED, PATIENCE_SECONDS, Daemon
+from tests.acceptance.storage import left_behind
+from tests.integration import tables
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+NO_POLLING = "86400"
+PLANS_BY_THE_WRITER = {"hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
+POLICY = {
+    "compaction": {"commits": 3, "min_interval_seconds": 0},
+    "cleaning": {"commits": 4, "retain": 1, "min_interval_seconds": 0},
+}
+
+
+class Writer:
+    """Writes batches with the options that the service hands out for a writer of this table."""
+
+    def __init__(self, spark: SparkSession, daemon: Daemon, base: Path, table_id: str, **more: str) -> None:
+        handed = daemon.call("GET", f"/v1/tables/{table_id}/writer-options").json()["options"]
+        self._options = {**tables.writer_options(base), **handed, **more}
+        self._spark = spark
+        self._base = base
+        self._batch = 0
+
+    def write(self, batches: int) -> None:
+        for _ in range(batches):
+            self._batch += 1
+            rows = tables.rows(self._spark, 0, 600 + 50 * self._batch, ts=self._batch)
+            tables.upsert(rows, self._base, self._options)
+
+
+def started_by_policy(daemon: Daemon, table_id: str, kind: str, number: int = 1) -> dict[str, Any]:
+    """The so-manieth job of this kind that nobody asked for, when it has ended."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        jobs = daemon.call("GET", "/v1/jobs", params={"table_id": table_id, "kind": kind}).json()["items"]
+        found = sorted((job for job in jobs if job["requested_by"] == "policy"), key=lambda job: job["created_at"])
+        if len(found) >= number and found[number - 1]["state"] in ENDED:
+            job: dict[str, Any] = found[number - 1]
+            assert job["state"] == "succeeded", job
+            return job
+        decisions = daemon.call("GET", f"/v1/tables/{table_id}/decisions").text
+        assert time.monotonic() < deadline, f"{jobs}\n{decisions}\n{daemon.log.read_text()[-8000:]}"
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("poll_seconds", "options", "reason"),
+    [
+        pytest.param(NO_POLLING, {}, "3 commits and no compaction yet, 3 asked for", id="by callbacks"),
+        pytest.param(
+            "1",
+            {"hoodie.write.commit.callback.on": "false"},
+            "3 commits and no compaction yet, 3 asked for",
+            id="by polling",
+        ),
+        pytest.param(NO_POLLING, PLANS_BY_THE_WRITER, "plan", id="of plans that the writer leaves"),
+    ],
+)
+def test_what_a_table_needs_is_done_without_being_asked_for_and_no_batch_fails(
+    spark: SparkSession, tmp_path: Path, poll_seconds: str, options: dict[str, str], reason: str
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base)
+    settings = {**SETTINGS, "automatic": "true", "plan_seconds": "0.2", "poll_seconds": poll_seconds}
+    with Daemon(tmp_path / "service", **settings) as daemon:
+        table = daemon.register(base)
+        assert daemon.call("PUT", f"/v1/tables/{table}/policy", POLICY).status_code == 200
+        daemon.wait_for_worker()
+        writer = Writer(spark, daemon, base, table, **options)
+
+        writer.write(3)
+        compaction = started_by_policy(daemon, table, "compaction")
+        assert reason in compaction["reason"]
+        assert compaction["result"]["log_files"] > 0
+        writer.write(3)
+        cleaning = started_by_policy(daemon, table, "cleaning")
+        assert cleaning["result"]["files_deleted"] > 0
+        started_by_policy(daemon, table, "compaction", 2)
+
+        found = daemon.call("GET", "/v1/commits", params={"table_id": table}).json()["items"]
+        news = [commit for commit in found if commit["is_news"]]
+        assert len([commit for commit in news if commit["operation"] == "UPSERT"]) == 6
+        assert next(commit["rows_written"] for commit in news if commit["operation"] == "UPSERT") == 900
+        audit = daemon.succeed(table, "audit")
+    assert (audit["clean"], audit["rows"]) == (True, 900)
+    assert spark.read.format("hudi").load(str(base)).where("ts = 6").count() == 900
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    assert left_behind(spark, base) == []
