@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Annotated
@@ -66,7 +66,8 @@ class Caller:
         return self.is_open or self.role.covers(needed)
 
 
-def parts_of(request: Request) -> Parts:
+# What only looks at memory is async: else it would wait for a thread, and most calls have several of them.
+async def parts_of(request: Request) -> Parts:
     parts = request.app.state.parts
     assert isinstance(parts, Parts)
     return parts
@@ -128,10 +129,10 @@ def is_loopback(host: str) -> bool:
 CallerDep = Annotated[Caller, Depends(caller_of)]
 
 
-def needs(role: Role) -> Callable[[Caller], None]:
+def needs(role: Role) -> Callable[[Caller], Awaitable[None]]:
     """A dependency that lets only callers pass that may act as `role`. Raises ForbiddenError."""
 
-    def check(caller: CallerDep) -> None:
+    async def check(caller: CallerDep) -> None:
         if not caller.may(role):
             raise ForbiddenError(f"It needs the role {role.value}, and the token has the role {caller.role.value}.")
 

@@ -35,7 +35,7 @@ class CommitOut(BaseModel):
 
     @classmethod
     def of(cls, commit: Commit) -> CommitOut:
-        return cls.model_validate(dataclasses.asdict(commit))
+        return cls.model_validate(commit, from_attributes=True)
 
 
 class CommitPage(BaseModel):
@@ -100,10 +100,7 @@ class TimelineOut(BaseModel):
     def of(cls, timeline: ActiveTimeline, watch: Watch, now: datetime) -> TimelineOut:
         return cls(
             pending=[PendingOut.of(each, now) for each in timeline.pending],
-            completed=[
-                CompletedOut(requested_time=i.requested_time, action=i.action, completion_time=i.completion_time)
-                for i in timeline.completed
-            ],
+            completed=[CompletedOut.model_validate(instant, from_attributes=True) for instant in timeline.completed],
             watch=WatchOut.of(watch),
         )
 
@@ -117,7 +114,7 @@ class SinceOut(BaseModel):
 
     @classmethod
     def of(cls, since: Since) -> SinceOut:
-        return cls(commits=since.commits, bytes_written=since.bytes_written, at=since.at)
+        return cls.model_validate(since, from_attributes=True)
 
 
 class FilesOut(BaseModel):
@@ -144,7 +141,7 @@ class PartitionOut(FilesOut):
 
     @classmethod
     def of(cls, state: PartitionState) -> PartitionOut:
-        return cls.model_validate(dataclasses.asdict(state))
+        return cls.model_validate(state, from_attributes=True)
 
 
 class SnapshotOut(BaseModel):

@@ -16,7 +16,7 @@ from service.lake.table_config import read_table_config
 from service.lake.timeline import timeline_of
 from service.model.commit import CLEAN, CLUSTERING, COMPACTION, Commit
 from service.model.snapshot import Pending, Since, TableSnapshot
-from service.store import commits, planning, snapshots, watches
+from service.store import commits, planning, snapshots, tables, watches
 from service.store.engine import reading, writing
 from service.store.snapshots import Stored
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
+    from jobs.contract import BucketIndex
     from service.lake.storage import Storage
     from service.model.clock import Clock
     from service.model.table import TableType
@@ -49,6 +50,7 @@ class _Sight:
     """All that one look has read, before any of it is recorded. `watch` is what the look leaves for the next one."""
 
     watch: Watch
+    index: BucketIndex | None
     table_type: TableType
     commits: Sequence[Commit]
     pending: tuple[Pending, ...]
@@ -100,14 +102,15 @@ def _see(engine: Engine, clock: Clock, storage: Storage, table_id: str, small_fi
         gap_at=began if has_gap else before.watch.gap_at,
     )
     files = refresh(engine, storage, config, timeline, before, news, written, small_file_bytes, has_gap=has_gap)
-    return _Sight(watch, config.table_type, commits_of(news, before, config, clock()), pending, files)
+    found = commits_of(news, before, config, clock())
+    return _Sight(watch, before.table.index, config.table_type, found, pending, files)
 
 
 def _record(engine: Engine, sight: _Sight, small_file_bytes: int) -> Looked:
     watch, files = sight.watch, sight.files
     assert watch.looked_at is not None
     with writing(engine) as connection:
-        if _is_overtaken(connection, watch):
+        if _is_overtaken(connection, sight):
             return Looked(watch.table_id)
         added = commits.record(connection, sight.commits)
         # Here, in this transaction, events are written of the commits in `added` that are news.
@@ -157,10 +160,17 @@ def _save_pending(engine: Engine, watch: Watch, pending: tuple[Pending, ...], no
             snapshots.save(connection, dataclasses.replace(stored, snapshot=snapshot))
 
 
-def _is_overtaken(connection: Connection, after: Watch) -> bool:
-    """Whether a look that began later has been recorded. Locks the table's watch, so that no other is meanwhile."""
-    standing = watches.get(connection, after.table_id, for_update=True)
-    return standing.looked_at is not None and after.looked_at is not None and standing.looked_at > after.looked_at
+def _is_overtaken(connection: Connection, sight: _Sight) -> bool:
+    """Whether a look that began later has been recorded, or the table was changed or forgotten meanwhile.
+
+    Locks the table's watch, so that none of that happens until the end of the transaction.
+    """
+    standing = watches.get(connection, sight.watch.table_id, for_update=True)
+    if standing.looked_at and sight.watch.looked_at and standing.looked_at > sight.watch.looked_at:
+        return True
+    if tables.get(connection, sight.watch.table_id).index != sight.index:
+        return True
+    return sight.files.listed is not None and snapshots.find(connection, sight.watch.table_id) is None
 
 
 def _with_commits(

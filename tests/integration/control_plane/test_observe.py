@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from jobs.contract import BucketIndex
-from service.flows import prune
+from service.flows import prune, registry
 from service.flows.hurry import Hurry
 from service.flows.look import look
 from service.flows.observe import Observer, ObserveTerms
@@ -22,6 +22,7 @@ from service.model.registration import Registration
 from service.policy.backoff import BackOff
 from service.store import commits, snapshots, tables, watches
 from service.store.engine import open_engine, reading, writing
+from tests.integration.control_plane.conftest import FakeExamination
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
@@ -600,3 +601,36 @@ def test_hurried_tables_go_first_and_unknown_ones_are_forgotten(watched: Watched
     watched.hurry.ask("tbl_unknown")
     watched.poll(0)
     assert watched.hurry.wanted() == set()
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_table_that_is_changed_while_it_is_looked_at_is_looked_at_again(
+    watched: Watched, tmp_path: Path, is_first: bool
+) -> None:
+    """The clock is asked last when all has been read and nothing is recorded yet."""
+    table = SmallTable(tmp_path / "t")
+    table.commit("001", {"a": {base_file(A, "001"): 10}, "b": {base_file(A, "001"): 10}})
+    table_id = watched.register(table, buckets=4)
+    if not is_first:
+        watched.poll()
+        table.commit("003", {"a": {base_file(A, "003"): 20}})
+    asked = 0
+
+    def clock() -> datetime:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            registry.change(watched.engine, table_id, {"index": BucketIndex(8, ("id",))}, **examining)
+        return watched.clock()
+
+    examining = {"examine": examine_nothing, "allowed_roots": None, "storage_options": {}, "clock": watched.clock}
+    found = look(watched.engine, clock, watched.watch(table_id), storage_options={}, small_file_bytes=100)
+    assert asked == 3
+    assert found.commits == ()
+    watched.poll(0)
+    assert [(p.path, p.num_buckets) for p in watched.snapshot(table_id).partitions] == [("a", 8), ("b", 8)]
+    assert watched.instants(table_id) == (["001"] if is_first else ["001", "003"])
+
+
+def examine_nothing(location: str, *, claimed: BucketIndex | None, **_rest: object) -> FakeExamination:
+    return FakeExamination(location, index=claimed)
