@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import recovery, refusals
 from jobs.bucket_rules import BucketChange, Selection
-from jobs.contract import Outcome, Problem, Result
+from jobs.contract import ExpansionStep, Outcome, Problem, Result
 from jobs.errors import CancelledError, RefusedError, TimedOutError
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
@@ -132,7 +132,7 @@ def _settle(
     if not seconds:
         return list(fenced)
     with suppress(CancelledError, TimedOutError):  # too late: it is committed
-        report.step("watching writers that start")
+        report.step(ExpansionStep.SETTLING)
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         writers = Writers(table, lock, client, fenced=fenced)
         Settling(table, lock, writers, report, expansion.is_stale).run(seconds, known)

@@ -7,7 +7,8 @@ import random
 import sys
 from datetime import timedelta
 from importlib.metadata import version
-from typing import Annotated, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -15,16 +16,27 @@ from service import settings
 from service.api.app import create_app
 from service.api.deps import Parts, is_loopback
 from service.daemon import local_worker, process
-from service.flows import recover, register
+from service.daemon.dispatch import DispatchThread
+from service.flows import prune, recover, register
 from service.flows.bell import Bell
+from service.flows.deliver import Dispatcher, DispatchTerms
 from service.flows.lease import LeaseTerms
 from service.model.clock import utc_now
 from service.model.errors import GroundskeeperError, SettingsError
 from service.model.token import Bearer, Role, Token, digest
 from service.policy.backoff import BackOff
+from service.policy.delivery import DeliveryTerms
 from service.store import migrate as migrations
 from service.store import tokens
 from service.store.engine import open_engine, reading, writing
+from service.webhook.box import SecretBox, key_from
+from service.webhook.guard import Guard
+from service.webhook.sender import Sender, SendLimits, trusted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Engine
 
 app = typer.Typer(
     help="A table-service daemon for Apache Hudi tables.",
@@ -34,6 +46,8 @@ app = typer.Typer(
 )
 token_app = typer.Typer(help="Make, list and revoke bearer tokens.", no_args_is_help=True)
 app.add_typer(token_app, name="token")
+
+_PRUNE_SECONDS = 600.0
 
 Database = Annotated[str | None, typer.Option(help="SQLAlchemy URL. Default: sqlite:///groundskeeper.db")]
 Master = Annotated[str | None, typer.Option(help="Spark master. Default: local[2,4]")]
@@ -80,6 +94,8 @@ def serve(
     bell = Bell()
     rng = random.Random()  # noqa: S311 - jitter, nothing secret
     secret, local = _token("local worker", Role.WORKER)
+    box = _secret_box(chosen, engine)
+    guard = Guard.of(chosen.webhook_allowed_hosts)
     parts = Parts(
         engine=engine,
         examine=register.examine,
@@ -96,6 +112,9 @@ def serve(
         allowed_roots=chosen.allowed_roots,
         storage_options=chosen.storage_options,
         local_worker=local,
+        box=box,
+        guard=guard,
+        event_source=chosen.event_source,
     )
     running = process.Daemon(
         create_app(parts),
@@ -108,7 +127,12 @@ def serve(
                 lambda: recover.run_once(engine, bell, utc_now),
                 # While the service was down no worker could keep its lease; each gets the time for a heartbeat.
                 first_after=chosen.lease_seconds / 2,
-            )
+            ),
+            process.Tick(
+                "prune",
+                _PRUNE_SECONDS,
+                lambda: prune.run_once(engine, utc_now, timedelta(days=chosen.events_days)),
+            ),
         ],
         workers=local_worker.LocalWorkers(
             local_worker.command(url, master=chosen.master, slots=chosen.slots, driver_memory=chosen.driver_memory),
@@ -116,6 +140,11 @@ def serve(
             # Always, not only when tokens exist: the first one may be made while we run.
             environment={"GROUNDSKEEPER_WORKER_TOKEN": str(secret)},
             rng=rng,
+        ),
+        dispatch=DispatchThread(
+            bell,
+            lambda wake: _dispatcher(chosen, engine, bell, rng, box, guard, wake),
+            poll_seconds=chosen.webhook_poll_seconds,
         ),
         on_ready=lambda: _say_hello(url, engine.url.render_as_string(hide_password=True), chosen.workers, has_tokens),
     )
@@ -206,6 +235,46 @@ def revoke_token(
     with writing(engine) as connection:
         tokens.revoke(connection, token_id, utc_now())
     typer.echo(f"Token {token_id} is revoked.")
+
+
+def _secret_box(chosen: settings.Settings, engine: Engine) -> SecretBox:
+    """Without keys from the settings: a key file beside an SQLite database. Other databases have no place beside them
+    that all replicas share; there webhooks need keys from the settings."""
+    if chosen.secret_keys or engine.url.database is None or engine.dialect.name != "sqlite":
+        return SecretBox([key.get_secret_value() for key in chosen.secret_keys])
+    return SecretBox([key_from(Path(engine.url.database).with_suffix(".key"))])
+
+
+def _dispatcher(
+    chosen: settings.Settings,
+    engine: Engine,
+    bell: Bell,
+    rng: random.Random,
+    box: SecretBox,
+    guard: Guard,
+    wake: Callable[[], None],
+) -> Dispatcher:
+    limits = SendLimits(
+        connect=chosen.webhook_connect_seconds,
+        read=chosen.webhook_timeout_seconds,
+        total=chosen.webhook_timeout_seconds,
+    )
+    agent = f"groundskeeper/{version('groundskeeper')}"
+    delivery = DeliveryTerms(
+        schedule=chosen.webhook_schedule_seconds,
+        most_hold=timedelta(seconds=chosen.webhook_hold_seconds),
+        disable_after=timedelta(days=chosen.webhook_disable_days),
+    )
+    return Dispatcher(
+        engine,
+        utc_now,
+        rng,
+        bell,
+        box,
+        Sender(guard, limits, user_agent=agent, tls=trusted(chosen.webhook_ca_file)),
+        DispatchTerms(delivery, chosen.event_source, at_once=limits.connections),
+        wake=wake,
+    )
 
 
 def _token(name: str, role: Role) -> tuple[Bearer, Token]:

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from service.api import dashboard, gate, health, jobs, problems, tables, worker
+from service.api import dashboard, events, gate, health, jobs, problems, tables, webhooks, worker
 from service.api.deps import Parts
 from service.api.responses import ProblemDocument
 
@@ -24,6 +24,7 @@ Every error is a problem document (RFC 9457) with a `type`, a `detail` that says
 _TAGS = [
     {"name": "tables", "description": "Register Hudi tables and say what is known about their writers."},
     {"name": "jobs", "description": "Ask for table services, look at them, cancel them."},
+    {"name": "webhooks", "description": "Be told of commits, jobs and tables: signed, in order, at least once."},
     {"name": "worker", "description": "The protocol of the Spark workers: lease, heartbeat, result."},
     {"name": "health", "description": "For probes. These calls need no token."},
 ]
@@ -42,7 +43,8 @@ def create_app(parts: Parts) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.parts = parts
-    for part in (tables, jobs, worker, health):
+    app.state.streams = events.Streams()
+    for part in (tables, jobs, webhooks, events, worker, health):
         app.include_router(part.router)
     dashboard.install(app)
     problems.install(app)

@@ -23,12 +23,15 @@ from service.model.token import Bearer, Role, Token
 from service.policy.backoff import BackOff
 from service.store import tokens
 from service.store.engine import reading
+from service.webhook.box import SecretBox
+from service.webhook.guard import Guard
 
 
 @dataclass(frozen=True)
 class Parts:
     """Everything the API is made of. `allowed_roots` of None: not set. `local_worker` is the token of the worker that
-    this very process starts; it is in no database, so it ends with the process."""
+    this very process starts; it is in no database, so it ends with the process. `event_source` is that of
+    the CloudEvents."""
 
     engine: Engine
     examine: Examine
@@ -43,6 +46,9 @@ class Parts:
     allowed_roots: tuple[str, ...] | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict)
     local_worker: Token | None = None
+    box: SecretBox = field(default_factory=SecretBox.fresh)
+    guard: Guard = field(default_factory=Guard)
+    event_source: str = "/groundskeeper"
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,23 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from service.model.announcement import job_ended, job_queued
 from service.model.job import AttemptOutcome
 from service.policy.ending import End, Retry, after_lost_lease
-from service.store import leases
+from service.store import jobs, leases, outbox, tables
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Engine
 
     from service.flows.bell import Bell
     from service.model.clock import Clock
+    from service.model.event import Event
+    from service.model.job import Job
+    from service.model.registration import Registration
 
 _AT_ONCE = 100
 
@@ -68,7 +75,19 @@ def run_once(engine: Engine, bell: Bell, clock: Clock) -> Recovered:
                         now=now,
                     )
                     queued.append(job.id)
+        events = [
+            *(_told(connection, job_id, now, job_queued) for job_id in queued),
+            *(_told(connection, job_id, now, job_ended) for job_id in ended),
+        ]
+        outbox.publish(connection, events, now=now)
     bell.ring()
     recovered = Recovered(tuple(queued), tuple(ended))
     log.warning("Leases ran out; %s", recovered)
     return recovered
+
+
+def _told(
+    connection: Connection, job_id: str, now: datetime, tell: Callable[[Job, Registration, datetime], Event]
+) -> Event:
+    job = jobs.get(connection, job_id)
+    return tell(job, tables.get(connection, job.table_id), now)

@@ -6,9 +6,11 @@ import logging
 import secrets
 from typing import TYPE_CHECKING, Any, Protocol
 
-from service.model.errors import GroundskeeperError, TableBusyError
+from service.flows import health
+from service.model.announcement import table_registered
+from service.model.errors import GroundskeeperError, TableBusyError, TableNotFoundError
 from service.model.registration import Registration, Writers
-from service.store import jobs, tables
+from service.store import jobs, outbox, tables
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-    from jobs.contract import BucketIndex, TableLock
+    from jobs.contract import BucketIndex, Problem, TableLock
+    from service.flows.bell import Bell
     from service.model.clock import Clock
 
 
@@ -58,6 +61,7 @@ class Examine(Protocol):
 
 def register(
     engine: Engine,
+    bell: Bell,
     location: str,
     *,
     examine: Examine,
@@ -87,6 +91,8 @@ def register(
     )
     with writing(engine) as connection:
         tables.register(connection, table)
+        outbox.publish(connection, [table_registered(table, now)], now=now)
+    bell.ring()
     return table
 
 
@@ -120,13 +126,16 @@ def change(
 
 def look_again(
     engine: Engine,
+    bell: Bell,
+    clock: Clock,
     table_id: str,
     *,
     examine: Examine,
     allowed_roots: tuple[str, ...] | None,
     storage_options: Mapping[str, str],
 ) -> None:
-    """Brings the profile up to date after a job. What goes wrong is logged: nobody waits for it."""
+    """Brings the profile up to date after a job. What goes wrong is logged and told as `table.unhealthy`: nobody waits
+    for it."""
     try:
         with reading(engine) as connection:
             table = tables.get(connection, table_id)
@@ -136,8 +145,19 @@ def look_again(
         with writing(engine) as connection:
             table = tables.get(connection, table_id, for_update=True)
             tables.change(connection, table.evolve(profile=found.profile.to_json()))
+        _note_health(engine, bell, clock, table_id, None)
+    except TableNotFoundError:
+        log.info("Table %s was unregistered meanwhile", table_id)
     except GroundskeeperError as error:
         log.warning("Could not look at table %s again: %s %s", table_id, error.title, error.detail)
+        _note_health(engine, bell, clock, table_id, error.problem())
+
+
+def _note_health(engine: Engine, bell: Bell, clock: Clock, table_id: str, problem: Problem | None) -> None:
+    with writing(engine) as connection:
+        is_told = health.note(connection, table_id, problem, now=clock())
+    if is_told:
+        bell.ring()
 
 
 def unregister(engine: Engine, table_id: str) -> None:

@@ -16,8 +16,8 @@ class Commit:
     `action` is the one it completed as: a compaction is a `commit`, a clustering a `replacecommit`. `operation` is
     Hudi's `WriteOperationType` (UPSERT, COMPACT, CLUSTER, BUCKET_RESCALE ...), None where the action has none.
     `rows_written` counts what the instant's files hold of inserts and updates, `bytes_written` those files; both None
-    where the action writes no data. `partitions` are the paths it touched; `file_groups` counts those. `schema_changed`:
-    against the commit before it that had a schema.
+    where the action writes no data. `partitions` are the paths it touched; `file_groups` counts those.
+    `schema_changed`: against the commit before it that had a schema.
     """
 
     table_id: str

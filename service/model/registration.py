@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from jobs.contract import Problem
+
 
 @dataclass(frozen=True)
 class Writers:
@@ -41,6 +43,7 @@ class Registration:
     """One registered table. `base_path` is canonical, so that no table can be registered twice under two spellings.
 
     `profile` is what was detected on the table when it was last examined (`service.model.table.TableProfile`), as JSON.
+    `unhealthy` is why it could not be looked at the last time.
     """
 
     id: str
@@ -53,6 +56,7 @@ class Registration:
     writers: Writers = field(default_factory=Writers)
     hudi_options: Mapping[str, str] = field(default_factory=dict)
     profile: Mapping[str, Any] = field(default_factory=dict)
+    unhealthy: Problem | None = None
 
     def evolve(self, **changes: Any) -> Registration:
         return dataclasses.replace(self, **changes)

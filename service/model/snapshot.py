@@ -44,7 +44,8 @@ class PartitionState:
     """The latest file slices of one partition. Sizes in bytes; of file groups those of the base file and its logs.
 
     `freed_bytes` and `freed_files` are what is no longer part of any latest slice (older versions of file groups, and
-    replaced ones): the most that cleaning would free. `largest_bucket_bytes` and `buckets` are 0 without a bucket index.
+    replaced ones): the most that cleaning would free. `largest_bucket_bytes` and `buckets` are 0 without a bucket
+    index.
     """
 
     path: str
@@ -68,7 +69,8 @@ class PartitionState:
 class TableSnapshot:
     """One look at a table. `first_commit_at` is None as long as nothing was committed.
 
-    `num_buckets` is the number of the table as a whole (0 without a simple bucket index); partitions may have their own.
+    `num_buckets` is the number of the table as a whole (0 without a simple bucket index); partitions may have their
+    own.
     `small_file_bytes` is the size below which a base file counted as small.
     """
 

@@ -44,11 +44,20 @@ class Cursor:
             if at.tzinfo is None or not isinstance(row_id, str) or "\0" in row_id:
                 raise ValueError("not made by this service")
         except (ValueError, TypeError, OverflowError, binascii.Error) as error:
-            message = "This is not a cursor of this service; take `next_cursor` of a page as it is."
-            raise ParamsInvalidError(
-                message, extensions={"errors": [{"field": "cursor", "message": message}]}
-            ) from error
+            raise _not_ours() from error
         return cls(at, row_id)
+
+
+def seq_of(cursor: str) -> int:
+    """The cursor of what is counted by the database itself."""
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+        raise _not_ours()
+    return int(cursor)
+
+
+def _not_ours() -> ParamsInvalidError:
+    message = "This is not a cursor of this service; take `next_cursor` of a page as it is."
+    return ParamsInvalidError(message, extensions={"errors": [{"field": "cursor", "message": message}]})
 
 
 def page_of(rows: Sequence[Row], limit: int, key: Callable[[Row], tuple[datetime, str]]) -> Page[Row]:

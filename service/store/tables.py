@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from jobs.contract import BucketIndex, TableLock
+from jobs.contract import BucketIndex, Problem, TableLock
 from service.model.errors import TableAlreadyRegisteredError, TableNotFoundError
 from service.model.registration import Registration, Writers
 from service.store import schema
@@ -72,6 +72,7 @@ def _values(table: Registration) -> dict[str, Any]:
         "writers": table.writers.to_json(),
         "hudi_options": dict(table.hudi_options),
         "profile": dict(table.profile),
+        "unhealthy": table.unhealthy.to_json() if table.unhealthy else None,
         "updated_at": table.updated_at,
     }
 
@@ -90,4 +91,5 @@ def _registration(row: sa.Row[Any]) -> Registration:
         writers=Writers.from_json(data["writers"]),
         hudi_options=data["hudi_options"],
         profile=data["profile"],
+        unhealthy=Problem.from_json(data["unhealthy"]) if data["unhealthy"] else None,
     )

@@ -1,0 +1,161 @@
+"""Sends one message, and says what came of it.
+
+Built on httpcore, the engine below httpx: a client would add cookies, redirects, decompression and proxies from the
+environment, none of which a webhook may have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import httpcore
+import httpx
+
+from service.model.secret import MASK
+from service.model.webhook import Answer
+from service.webhook.network import GuardedNetwork, Resolve
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Mapping
+
+    from service.webhook.guard import Guard
+
+EXCERPT_CHARACTERS = 1000
+# Nobody waits longer for the rest of an answer whose status is known.
+_EXCERPT_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class SendLimits:
+    """Seconds to connect, to wait for the next bytes, and for all until the status is there; bytes of an answer that
+    are read; connections that are open at once."""
+
+    connect: float = 5.0
+    read: float = 10.0
+    total: float = 15.0
+    answer_bytes: int = 16 * 1024
+    connections: int = 512
+
+    @property
+    def longest(self) -> float:
+        """Seconds that one message may take in all."""
+        return self.total + _EXCERPT_SECONDS
+
+
+class Sender:
+    """Keeps connections open and uses them again. Belongs to the event loop that it is first used in."""
+
+    def __init__(
+        self,
+        guard: Guard,
+        limits: SendLimits | None = None,
+        *,
+        user_agent: str = "groundskeeper",
+        tls: ssl.SSLContext | None = None,
+        resolve: Resolve | None = None,
+    ) -> None:
+        self.limits = limits or SendLimits()
+        self._user_agent = user_agent
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=tls or trusted(),
+            max_connections=self.limits.connections,
+            max_keepalive_connections=self.limits.connections,
+            keepalive_expiry=30.0,
+            network_backend=GuardedNetwork(guard, resolve),
+        )
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]) -> Answer:
+        """`own` are the headers that the webhook's owner added; what stands in them is kept out of the excerpt.
+
+        Raises nothing but cancellation: what goes wrong is an answer too. Redirects are answers, and not followed.
+        """
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(self.limits.total) as patience:
+                return await self._exchange(url, body, headers, own, started, patience)
+        except TimeoutError:
+            why = f"no answer within {self.limits.total:g} s"
+        except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, OSError) as error:
+            why = _words(error)
+        return Answer(time.monotonic() - started, error=why)
+
+    async def close(self) -> None:
+        await self._pool.aclose()
+
+    async def _exchange(
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        own: Mapping[str, str],
+        started: float,
+        patience: asyncio.Timeout,
+    ) -> Answer:
+        parsed = httpx.URL(url)
+        target = httpcore.URL(
+            scheme=parsed.raw_scheme, host=parsed.raw_host, port=parsed.port, target=parsed.raw_path or b"/"
+        )
+        limits = self.limits
+        seconds = {"connect": limits.connect, "read": limits.read, "write": limits.read, "pool": limits.total}
+        async with self._pool.stream(
+            "POST",
+            target,
+            headers=[*own.items(), ("Host", parsed.netloc), ("User-Agent", self._user_agent), *headers.items()],
+            content=body,
+            extensions={"timeout": seconds},
+        ) as response:
+            # The receiver has spoken: whatever happens to the rest of its answer does not change what it said.
+            patience.reschedule(None)
+            answered = time.monotonic() - started
+            excerpt = _excerpt(await self._beginning(response), own)
+            fields = {name.lower(): value for name, value in response.headers}
+            return Answer(
+                answered,
+                status=response.status,
+                retry_after=fields.get(b"retry-after", b"").decode("ascii", "replace")[:100] or None,
+                excerpt=excerpt,
+            )
+
+    async def _beginning(self, response: httpcore.Response) -> bytes:
+        """Of an answer that is longer, slower or broken off: what came until then. Its connection is not used again."""
+        read = b""
+        try:
+            async with asyncio.timeout(_EXCERPT_SECONDS):
+                async for part in response.aiter_stream():
+                    read += part
+                    if len(read) >= self.limits.answer_bytes:
+                        break
+        except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, TimeoutError, OSError):
+            pass
+        return read
+
+
+def trusted(more: str | None = None) -> ssl.SSLContext:
+    """The public certificate authorities, and those in the PEM file `more`. The environment has no say."""
+    context = httpx.create_ssl_context(trust_env=False)
+    if more:
+        context.load_verify_locations(cafile=more)
+    return context
+
+
+def _excerpt(answer: bytes, own: Mapping[str, str]) -> str:
+    # No database takes a NUL, and some receivers send back what they got, with all its headers.
+    text = answer.decode("utf-8", "replace").replace("\0", "")
+    for value in own.values():
+        text = text.replace(value, MASK)
+    return text[:EXCERPT_CHARACTERS]
+
+
+def _words(error: Exception) -> str:
+    known = {
+        httpcore.ConnectTimeout: "no connection in time",
+        httpcore.ReadTimeout: "no answer in time",
+        httpcore.WriteTimeout: "the receiver does not read",
+        httpcore.ReadError: "the connection broke",
+        httpcore.WriteError: "the connection broke",
+    }
+    return str(error) or known.get(type(error), type(error).__name__)
