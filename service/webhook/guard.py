@@ -27,7 +27,9 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _CLOSED: tuple[Network, ...] = (
     # Public by its number, yet inside of every machine of a large cloud (Azure's platform address).
     ipaddress.IPv4Network("168.63.129.16/32"),
-    # Not known as local to every version of Python: NAT64 of one's own (RFC 8215), and the old site-local range.
+    # Not known as closed to every version of Python: protocol assignments (a cloud's metadata among them), NAT64 of
+    # one's own (RFC 8215), and the old site-local range.
+    ipaddress.IPv4Network("192.0.0.0/24"),
     ipaddress.IPv6Network("64:ff9b:1::/48"),
     ipaddress.IPv6Network("fec0::/10"),
 )

@@ -79,7 +79,13 @@ class Sender:
                 return await self._exchange(url, body, headers, own, started, patience)
         except TimeoutError:
             why = f"no answer within {self.limits.total:g} s"
-        except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, OSError) as error:
+        except (
+            httpcore.NetworkError,
+            httpcore.TimeoutException,
+            httpcore.ProtocolError,
+            httpx.InvalidURL,
+            OSError,
+        ) as error:
             why = _words(error)
         return Answer(time.monotonic() - started, error=why)
 
