@@ -272,7 +272,7 @@ def _dispatcher(
         bell,
         box,
         Sender(guard, limits, user_agent=agent, tls=trusted(chosen.webhook_ca_file)),
-        DispatchTerms(delivery, chosen.event_source, at_once=limits.connections),
+        DispatchTerms(delivery, chosen.event_source),
         wake=wake,
     )
 

@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 # What is under way when the service stops gets so long to end.
 _PATIENCE_SECONDS = 5.0
 _AWAY_SECONDS = 1.0
+_GATHER_SECONDS = 0.02
 
 
 class DispatchThread:
@@ -51,7 +52,10 @@ class DispatchThread:
                     log.warning("webhooks: %s", error)
                     await asyncio.sleep(_AWAY_SECONDS)
                     continue
-                if not did_something:
+                if did_something:
+                    # What comes back meanwhile is recorded at one go.
+                    await asyncio.sleep(_GATHER_SECONDS)
+                else:
                     await listener.wait(self._poll_seconds)
             try:
                 await dispatcher.stop(_PATIENCE_SECONDS)

@@ -52,7 +52,7 @@ class DispatchTerms:
 
     delivery: DeliveryTerms = field(default_factory=DeliveryTerms)
     source: str = "/groundskeeper"
-    per_webhook: int = 4
+    per_webhook: int = 16
     at_once: int = 512
     run: int = 50
 

@@ -27,18 +27,20 @@ if TYPE_CHECKING:
 EXCERPT_CHARACTERS = 1000
 # Nobody waits longer for the rest of an answer whose status is known.
 _EXCERPT_SECONDS = 2.0
+_IDLE_SECONDS = 30.0
+# To whom connections are kept open.
+_MOST_RECEIVERS = 256
 
 
 @dataclass(frozen=True)
 class SendLimits:
     """Seconds to connect, to wait for the next bytes, and for all until the status is there; bytes of an answer that
-    are read; connections that are open at once."""
+    are read."""
 
     connect: float = 5.0
     read: float = 10.0
     total: float = 15.0
     answer_bytes: int = 16 * 1024
-    connections: int = 512
 
     @property
     def longest(self) -> float:
@@ -60,13 +62,10 @@ class Sender:
     ) -> None:
         self.limits = limits or SendLimits()
         self._user_agent = user_agent
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=tls or trusted(),
-            max_connections=self.limits.connections,
-            max_keepalive_connections=self.limits.connections,
-            keepalive_expiry=30.0,
-            network_backend=GuardedNetwork(guard, resolve),
-        )
+        self._tls = tls or trusted()
+        self._network = GuardedNetwork(guard, resolve)
+        # One for each receiver: a pool looks through all of its connections for every request.
+        self._pools: dict[str, httpcore.AsyncConnectionPool] = {}
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]) -> Answer:
         """`own` are the headers that the webhook's owner added; what stands in them is kept out of the excerpt.
@@ -90,7 +89,8 @@ class Sender:
         return Answer(time.monotonic() - started, error=why)
 
     async def close(self) -> None:
-        await self._pool.aclose()
+        for pool in self._pools.values():
+            await pool.aclose()
 
     async def _exchange(
         self,
@@ -107,7 +107,7 @@ class Sender:
         )
         limits = self.limits
         seconds = {"connect": limits.connect, "read": limits.read, "write": limits.read, "pool": limits.total}
-        async with self._pool.stream(
+        async with (await self._pool(str(target.origin))).stream(
             "POST",
             target,
             headers=[*own.items(), ("Host", parsed.netloc), ("User-Agent", self._user_agent), *headers.items()],
@@ -125,6 +125,26 @@ class Sender:
                 retry_after=fields.get(b"retry-after", b"").decode("ascii", "replace")[:100] or None,
                 excerpt=excerpt,
             )
+
+    async def _pool(self, origin: str) -> httpcore.AsyncConnectionPool:
+        # The one used last comes last.
+        pool = self._pools.pop(origin, None) or httpcore.AsyncConnectionPool(
+            ssl_context=self._tls,
+            max_connections=None,
+            keepalive_expiry=_IDLE_SECONDS,
+            network_backend=self._network,
+        )
+        self._pools[origin] = pool
+        if len(self._pools) > _MOST_RECEIVERS:
+            await self._forget_one()
+        return pool
+
+    async def _forget_one(self) -> None:
+        """The receiver that was not spoken to for longest, unless its connections are in use."""
+        origin, pool = next(iter(self._pools.items()))
+        if all(connection.is_idle() for connection in pool.connections):
+            del self._pools[origin]
+            await pool.aclose()
 
     async def _beginning(self, response: httpcore.Response) -> bytes:
         """Of an answer that is longer, slower or broken off: what came until then. Its connection is not used again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -42,7 +43,10 @@ class Listener(threading.Thread):
     def run(self) -> None:
         url = f"{self._service.url}/v1/events"
         headers = {"Accept": "text/event-stream", **self._headers}
-        with httpx.stream("GET", url, params=self._query, headers=headers, timeout=30) as answer:
+        with (
+            suppress(httpx.RemoteProtocolError),  # A service that is killed breaks off.
+            httpx.stream("GET", url, params=self._query, headers=headers, timeout=30) as answer,
+        ):
             assert answer.headers["content-type"].startswith("text/event-stream")
             for line in answer.iter_lines():
                 self.is_open.set()
