@@ -248,18 +248,18 @@ class Dispatcher:
     def _claim(self, connection: Connection, busy: Counter[str], now: datetime) -> list[_Run]:
         deadline = time.monotonic() + self._half_claim.total_seconds()
         until = now + 2 * self._half_claim
-        runs = []
         busy = busy.copy()
+        chosen: dict[str, Webhook] = {}
+        room: dict[str, int] = {}
         for webhook in lanes.due(connection, now):
-            room = self._room(webhook, busy)
-            if room <= 0:
-                continue
-            claimed = lanes.claim(connection, webhook.id, claimant=self._name, now=now, until=until, limit=room)
-            busy[webhook.id] += len(claimed)
-            runs += [
-                _Run(webhook, lane, lanes.waiting(connection, lane, self._terms.run), deadline) for lane in claimed
-            ]
-        return runs
+            if (more := self._room(webhook, busy)) > 0:
+                chosen[webhook.id], room[webhook.id] = webhook, more
+                busy[webhook.id] += more
+        if not room:
+            return []
+        claimed = lanes.claim(connection, room, claimant=self._name, now=now, until=until)
+        waiting = lanes.waiting(connection, [lane.id for lane in claimed], self._terms.run)
+        return [_Run(chosen[lane.webhook_id], lane, waiting[lane.id], deadline) for lane in claimed]
 
     def _record(self, connection: Connection, tried: Sequence[Tried], now: datetime) -> Mapping[str, str]:
         """Answers which webhooks have to be disabled, and why."""
@@ -277,7 +277,5 @@ class Dispatcher:
                 to_disable[webhook.id] = because
             after[webhook.id] = webhook.heard(each.attempt.at, is_accepted=answer.is_accepted)
         lanes.record(connection, tried)
-        for webhook_id, webhook in after.items():
-            if webhook != before[webhook_id]:
-                webhooks.note_health(connection, webhook)
+        webhooks.note_health(connection, [webhook for webhook in after.values() if webhook != before[webhook.id]])
         return to_disable

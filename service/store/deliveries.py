@@ -97,7 +97,7 @@ def open_counts(connection: Connection, webhook_ids: Iterable[str]) -> Mapping[s
     """How many wait and how many were given up, by webhook."""
     query = (
         sa.select(_d.c.webhook_id, _d.c.state, sa.func.count())
-        .where(_d.c.webhook_id.in_(list(webhook_ids)), _d.c.state != DeliveryState.DELIVERED.value)
+        .where(_d.c.webhook_id.in_(list(webhook_ids)), schema.DELIVERY_IS_OPEN)
         .group_by(_d.c.webhook_id, _d.c.state)
     )
     found: dict[str, dict[DeliveryState, int]] = defaultdict(dict)
@@ -128,7 +128,7 @@ def hurry(connection: Connection, webhook_id: str, *, now: datetime) -> None:
         connection.execute(sa.select(_l.c.id).where(_l.c.webhook_id == webhook_id, _l.c.next_at.is_not(None))).scalars()
     )
     _lock(connection, lane_ids)
-    is_waiting = sa.and_(_d.c.webhook_id == webhook_id, _d.c.state == DeliveryState.PENDING.value)
+    is_waiting = sa.and_(_d.c.webhook_id == webhook_id, schema.DELIVERY_IS_PENDING)
     connection.execute(_d.update().where(is_waiting).values(**_ANEW))
     connection.execute(_l.update().where(_l.c.id.in_(lane_ids)).values(next_at=now))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from service.model.event import Event, Published
-from service.model.webhook import Delivery, DeliveryState, Lane
+from service.model.webhook import Delivery, Lane
 from service.store import schema
 from service.store.deliveries import QUERY, delivery_of
 from service.store.webhooks import webhook_of
@@ -26,6 +27,8 @@ _e = schema.events
 _l = schema.lanes
 _a = schema.delivery_attempts
 _w = schema.webhooks
+
+_NO_END = 2**62
 
 
 @dataclass(frozen=True)
@@ -50,33 +53,58 @@ def due(connection: Connection, now: datetime) -> list[Webhook]:
 
 
 def claim(
-    connection: Connection, webhook_id: str, *, claimant: str, now: datetime, until: datetime, limit: int
+    connection: Connection, room: Mapping[str, int], *, claimant: str, now: datetime, until: datetime
 ) -> list[Lane]:
-    """Claims up to `limit` lanes of a webhook that are due. Several may call at once and get different ones."""
+    """Claims lanes that are due, of each webhook (by id) as many as there is room for; the longest waiting ones first.
+
+    Several may call at once: each gets different ones, and on PostgreSQL none waits for the other.
+    """
+    place = sa.func.row_number().over(partition_by=_l.c.webhook_id, order_by=(_l.c.next_at, _l.c.id))
+    ranked = sa.select(_l.c.id, place.label("place")).where(_l.c.webhook_id.in_(list(room)), _is_free(now)).subquery()
+    first = sa.select(ranked.c.id).where(ranked.c.place <= max(room.values()))
     query = (
         sa.select(_l.c.id, _l.c.webhook_id)
-        .where(_l.c.webhook_id == webhook_id, _is_free(now))
+        # Free is asked for again: another one may have claimed it since the places were counted.
+        .where(_l.c.id.in_(first), _is_free(now))
         .order_by(_l.c.next_at, _l.c.id)
-        .limit(limit)
         .with_for_update(skip_locked=True)
     )
-    found = [Lane(row.id, row.webhook_id) for row in connection.execute(query)]
+    left = Counter(room)
+    found = []
+    for row in connection.execute(query):
+        if left[row.webhook_id] > 0:
+            left[row.webhook_id] -= 1
+            found.append(Lane(row.id, row.webhook_id))
     if found:
-        connection.execute(
-            _l.update().where(_l.c.id.in_([lane.id for lane in found])).values(claimed_by=claimant, claimed_until=until)
-        )
+        mine = _l.c.id.in_([lane.id for lane in found])
+        connection.execute(_l.update().where(mine).values(claimed_by=claimant, claimed_until=until))
     return found
 
 
-def waiting(connection: Connection, lane: Lane, limit: int) -> list[tuple[Delivery, Published]]:
-    """The first deliveries that wait in a lane, in the order of their events."""
+def waiting(
+    connection: Connection, lane_ids: Sequence[int], limit: int
+) -> Mapping[int, list[tuple[Delivery, Published]]]:
+    """By lane the first `limit` deliveries that wait in it, in the order of their events. However many wait, only those
+    are read."""
+    other = _d.alias("other")
+    beyond = (
+        sa.select(other.c.event_seq)
+        .where(other.c.lane_id == _l.c.id, other.c.state == sa.literal_column("'pending'"))
+        .order_by(other.c.event_seq)
+        .offset(limit)
+        .limit(1)
+        .scalar_subquery()
+    )
     query = (
         QUERY.add_columns(_e.c.at, _e.c.data)
-        .where(_d.c.lane_id == lane.id, _d.c.state == DeliveryState.PENDING.value)
-        .order_by(_d.c.event_seq)
-        .limit(limit)
+        .join(_l, _l.c.id == _d.c.lane_id)
+        .where(_l.c.id.in_(lane_ids), schema.DELIVERY_IS_PENDING, _d.c.event_seq < sa.func.coalesce(beyond, _NO_END))
+        .order_by(_d.c.lane_id, _d.c.event_seq)
     )
-    return [(delivery_of(row), _published(row)) for row in connection.execute(query)]
+    found: dict[int, list[tuple[Delivery, Published]]] = {lane_id: [] for lane_id in lane_ids}
+    for row in connection.execute(query):
+        found[row.lane_id].append((delivery_of(row), _published(row)))
+    return found
 
 
 def record(connection: Connection, tried: Sequence[Tried]) -> None:
@@ -95,7 +123,7 @@ def record(connection: Connection, tried: Sequence[Tried]) -> None:
     connection.execute(_a.insert(), [_attempt_values(each) for each in tried])
     connection.execute(
         _d.update()
-        .where(_d.c.id == sa.bindparam("of"), _d.c.state == DeliveryState.PENDING.value)
+        .where(_d.c.id == sa.bindparam("of"), schema.DELIVERY_IS_PENDING)
         .values({name: sa.bindparam(f"new_{name}") for name in ("state", "tries", "first_tried_at", "ended_at")}),
         [_delivery_values(each.delivery) for each in tried],
     )
@@ -116,7 +144,7 @@ def release(connection: Connection, ended: Mapping[int, datetime | None], *, cla
     )
     has_more = set(
         connection.execute(
-            sa.select(_d.c.lane_id).where(_d.c.lane_id.in_(ids), _d.c.state == DeliveryState.PENDING.value).distinct()
+            sa.select(_d.c.lane_id).where(_d.c.lane_id.in_(ids), schema.DELIVERY_IS_PENDING).distinct()
         ).scalars()
     )
     values = [

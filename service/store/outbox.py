@@ -96,7 +96,7 @@ def between(connection: Connection, since: datetime, until: datetime, *, after_s
 def prune(connection: Connection, before: datetime, limit: int) -> int:
     """Removes up to `limit` old events with their deliveries; not those that a webhook has yet to get."""
     lock(connection)
-    is_missing = sa.exists().where(schema.deliveries.c.event_seq == _e.c.seq, schema.deliveries.c.state != "delivered")
+    is_missing = sa.exists().where(schema.deliveries.c.event_seq == _e.c.seq, schema.DELIVERY_IS_OPEN)
     old = sa.select(_e.c.seq).where(_e.c.at < before, sa.not_(is_missing)).order_by(_e.c.at).limit(limit)
     return connection.execute(_e.delete().where(_e.c.seq.in_(old.scalar_subquery()))).rowcount
 

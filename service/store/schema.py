@@ -232,23 +232,24 @@ deliveries = sa.Table(
     sa.UniqueConstraint("webhook_id", "event_seq", name=DELIVERY_OF_EVENT),
     sa.Index("ix_deliveries_event", "event_seq"),
 )
-_is_pending = deliveries.c.state == "pending"
+# Written out, not bound: SQLite uses a partial index only where it sees that the condition holds.
+DELIVERY_IS_PENDING = deliveries.c.state == sa.literal_column("'pending'")
+DELIVERY_IS_OPEN = deliveries.c.state != sa.literal_column("'delivered'")
 sa.Index(
     "ix_deliveries_pending",
     deliveries.c.lane_id,
     deliveries.c.event_seq,
-    sqlite_where=_is_pending,
-    postgresql_where=_is_pending,
+    sqlite_where=DELIVERY_IS_PENDING,
+    postgresql_where=DELIVERY_IS_PENDING,
 )
 # What is looked at most: what waits, and what was given up.
-_is_open = deliveries.c.state != "delivered"
 sa.Index(
     "ix_deliveries_open",
     deliveries.c.webhook_id,
     deliveries.c.state,
     deliveries.c.event_seq,
-    sqlite_where=_is_open,
-    postgresql_where=_is_open,
+    sqlite_where=DELIVERY_IS_OPEN,
+    postgresql_where=DELIVERY_IS_OPEN,
 )
 
 delivery_attempts = sa.Table(

@@ -61,12 +61,15 @@ def change(connection: Connection, webhook: Webhook) -> None:
     connection.execute(_w.update().where(_w.c.id == webhook.id).values(**_values(webhook)))
 
 
-def note_health(connection: Connection, webhook: Webhook) -> None:
-    connection.execute(
-        _w.update()
-        .where(_w.c.id == webhook.id)
-        .values(failing_since=webhook.failing_since, last_success_at=webhook.last_success_at)
-    )
+def note_health(connection: Connection, changed: Iterable[Webhook]) -> None:
+    """`changed` are locked."""
+    values = [
+        {"of": each.id, "new_failing_since": each.failing_since, "new_last_success_at": each.last_success_at}
+        for each in changed
+    ]
+    if values:
+        new: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in ("failing_since", "last_success_at")}
+        connection.execute(_w.update().where(_w.c.id == sa.bindparam("of")).values(new), values)
 
 
 def remove(connection: Connection, webhook_id: str) -> None:

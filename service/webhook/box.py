@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -29,6 +30,8 @@ class SecretBox:
         """Raises SettingsError for a key that is none."""
         try:
             self._fernet = MultiFernet([Fernet(key) for key in keys]) if keys else None
+            # The same few secrets sign message after message.
+            self.open = lru_cache(maxsize=1024)(self._open)
         except ValueError as error:
             raise SettingsError(
                 "A secret key is 32 random bytes in URL-safe base64.", hint="See GROUNDSKEEPER_SECRET_KEYS."
@@ -44,7 +47,7 @@ class SecretBox:
             raise SecretKeyMissingError
         return self._fernet.encrypt(text.encode()).decode()
 
-    def open(self, sealed: str) -> str:
+    def _open(self, sealed: str) -> str:
         """Raises SecretUnreadableError when it was sealed with another key."""
         if self._fernet is None:
             raise SecretUnreadableError

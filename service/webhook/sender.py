@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import httpcore
@@ -101,16 +102,13 @@ class Sender:
         started: float,
         patience: asyncio.Timeout,
     ) -> Answer:
-        parsed = httpx.URL(url)
-        target = httpcore.URL(
-            scheme=parsed.raw_scheme, host=parsed.raw_host, port=parsed.port, target=parsed.raw_path or b"/"
-        )
+        target, host = _target(url)
         limits = self.limits
         seconds = {"connect": limits.connect, "read": limits.read, "write": limits.read, "pool": limits.total}
         async with (await self._pool(str(target.origin))).stream(
             "POST",
             target,
-            headers=[*own.items(), ("Host", parsed.netloc), ("User-Agent", self._user_agent), *headers.items()],
+            headers=[*own.items(), ("Host", host), ("User-Agent", self._user_agent), *headers.items()],
             content=body,
             extensions={"timeout": seconds},
         ) as response:
@@ -158,6 +156,16 @@ class Sender:
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, TimeoutError, OSError):
             pass
         return read
+
+
+@lru_cache(maxsize=1024)
+def _target(url: str) -> tuple[httpcore.URL, bytes]:
+    """A URL for the engine, and the header `Host`. Raises httpx.InvalidURL."""
+    parsed = httpx.URL(url)
+    target = httpcore.URL(
+        scheme=parsed.raw_scheme, host=parsed.raw_host, port=parsed.port, target=parsed.raw_path or b"/"
+    )
+    return target, parsed.netloc
 
 
 def trusted(more: str | None = None) -> ssl.SSLContext:

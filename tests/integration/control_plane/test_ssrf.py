@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from service.model.webhook import Answer
 
-LIMITS = SendLimits(connect=1.0, read=1.0, total=2.0)
+LIMITS = SendLimits(connect=5.0, read=10.0, total=10.0)
 
 
 def send(
