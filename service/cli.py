@@ -296,7 +296,7 @@ def _log_to_stderr(level: str) -> None:
         level=level, stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", force=True
     )
     # They say once per start or tick what nobody needs to know.
-    for talkative in ("alembic", "apscheduler", "uvicorn.error"):
+    for talkative in ("alembic", "apscheduler", "httpcore", "uvicorn.error"):
         logging.getLogger(talkative).setLevel(max(logging.getLevelName(level), logging.WARNING))
 
 

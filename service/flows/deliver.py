@@ -12,14 +12,13 @@ import logging
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from service.flows.webhooks import disable
-from service.model.errors import SecretUnreadableError, WebhookNotFoundError
+from service.model.errors import DatabaseUnavailableError, SecretUnreadableError, WebhookNotFoundError
 from service.model.event import EventType
 from service.model.webhook import Answer, DeliveryAttempt, DeliveryState
 from service.policy.delivery import DeliveryTerms, Done, GiveUp, TryAgain, after_answer, reason_to_disable
@@ -230,8 +229,11 @@ class Dispatcher:
             lanes.release(connection, news.ended, claimant=self._name, now=now)
             runs = [] if self._is_stopping else self._claim(connection, busy, now)
         for webhook_id, because in to_disable.items():
-            with suppress(WebhookNotFoundError):
+            try:
                 disable(self._engine, self._bell, webhook_id, because=because, now=now)
+            except (WebhookNotFoundError, DatabaseUnavailableError) as error:
+                # What came back is recorded all the same, and the next answer is another reason.
+                log.warning("Webhook %s could not be disabled: %s", webhook_id, error)
         return runs
 
     def _with_room(self, now: datetime, busy: Counter[str]) -> bool:

@@ -178,6 +178,17 @@ def test_a_browser_shows_why_a_job_was_refused_and_a_form_for_the_next(dom: Call
     assert "Dry run: show the plan, change nothing" in table
 
 
+def test_a_browser_shows_the_webhooks_and_what_was_sent(dom: Callable[[str], str], url: str) -> None:
+    wanted = {"url": "https://hooks.example/", "types": ["table.*"], "description": "chat alerts"}
+    with httpx.Client(base_url=f"{url}/v1") as api:
+        assert api.post("/webhooks", json=wanted).status_code == 201
+    words = _words(dom(f"{url}/#/webhooks"))
+    assert "Webhooks (1)" in words
+    assert "chat alerts https://hooks.example/ table.* new 0 0 never Test Disable" in words
+    assert "Deliveries to chat alerts" in words
+    assert "No such delivery." in words
+
+
 def test_a_browser_asks_for_a_token_where_one_is_needed(dom: Callable[[str], str], url: str, tmp_path: Path) -> None:
     create = [sys.executable, "-m", "service.cli", "token", "create", "--role", "reader"]
     subprocess.run(create, cwd=tmp_path, check=True, capture_output=True, timeout=60)

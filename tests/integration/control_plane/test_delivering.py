@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import sqlalchemy as sa
 from cloudevents.v1.http import from_http
 from standardwebhooks import Webhook as Verifier
 from standardwebhooks import WebhookVerificationError
@@ -17,7 +20,7 @@ from standardwebhooks import WebhookVerificationError
 from service.flows import prune
 from service.flows import webhooks as flows
 from service.flows.deliver import DispatchTerms
-from service.model.announcement import table_registered
+from service.model.announcement import commit_published, table_registered
 from service.model.clock import utc_now
 from service.model.errors import WebhookDisabledError
 from service.policy.delivery import DeliveryTerms
@@ -25,11 +28,11 @@ from service.store import outbox
 from service.store.engine import reading, writing
 from service.webhook.box import SecretBox
 from service.webhook.sender import SendLimits
-from tests.integration.control_plane.posting import LOCAL, PATIENT, a_table
+from tests.integration.control_plane.posting import LOCAL, PATIENT, Post, a_table, commits
 from tests.integration.receiver import Received, Receiver, Reply
 
 if TYPE_CHECKING:
-    from tests.integration.control_plane.posting import Post
+    from tests.integration.control_plane.posting import Clock
 
 
 def ids(published: list[Any]) -> list[str]:
@@ -99,6 +102,76 @@ def test_what_is_published_twice_is_sent_once(post: Post, receiver: Receiver) ->
         assert outbox.publish(connection, [published.event, published.event], now=post.clock()) == []
     post.deliver()
     assert receiver.ids == [published.event.id]
+
+
+def test_many_that_publish_the_same_at_once_publish_it_once_and_in_one_order(post: Post, receiver: Receiver) -> None:
+    webhook = post.webhook(receiver.url).webhook
+    table, now = a_table(), post.clock()
+    events = [commit_published(commit, table) for commit in commits(table, range(20), now)]
+    start = threading.Barrier(4)
+
+    def publish(_: int) -> int:
+        start.wait()
+        count = 0
+        for event in events:
+            with writing(post.engine) as connection:
+                count += len(outbox.publish(connection, [event], now=now))
+        return count
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(publish, range(4))) == 20
+    post.deliver()
+    assert receiver.ids == [event.id for event in events]
+    assert post.states(webhook.id) == ["delivered"] * 20
+
+
+def test_events_are_numbered_in_the_order_of_their_commits(post: Post) -> None:
+    """Whoever has read up to some number has missed nothing before it: streams depend on that."""
+    table, now = a_table(), post.clock()
+    seen: list[int] = []
+    has_ended = threading.Event()
+
+    def read() -> None:
+        while not has_ended.is_set() or len(seen) < 120:
+            with reading(post.engine) as connection:
+                seen.extend(each.seq for each in outbox.after(connection, seen[-1] if seen else 0, 10))
+
+    def publish(thread: int) -> None:
+        for commit in commits(table, range(thread * 30, thread * 30 + 30), now):
+            with writing(post.engine) as connection:
+                outbox.publish(connection, [commit_published(commit, table)], now=now)
+
+    with ThreadPoolExecutor(5) as threads:
+        reader = threads.submit(read)
+        list(threads.map(publish, range(4)))
+        has_ended.set()
+        reader.result(timeout=30)
+    assert len(set(seen)) == 120
+
+
+def test_what_waits_is_found_by_an_index_however_much_was_sent_before(sqlite: sa.Engine, clock: Clock) -> None:
+    """On SQLite, whose plans do not depend on what the tables hold."""
+    with asyncio.Runner() as runner:
+        _look_at_plans(Post(sqlite, clock, runner))
+
+
+def _look_at_plans(post: Post) -> None:
+    statements: list[tuple[str, Any]] = []
+    post.webhook("http://127.0.0.1:9/")
+    post.publish(1)
+
+    @sa.event.listens_for(post.engine, "before_cursor_execute")
+    def note(_connection: object, _cursor: object, text: str, values: Any, *_: object) -> None:
+        statements.append((text, values))
+
+    post.deliver()
+    queries = [each for each in statements if each[0].startswith("SELECT") and "deliveries" in each[0]]
+    assert queries
+    with reading(post.engine) as connection:
+        for text, values in queries:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values).all()
+            assert not [row for row in plan if str(row[3]).startswith("SCAN deliveries")], (text, plan)
+    post.close()
 
 
 def test_a_state_change_that_is_rolled_back_is_not_told(post: Post, receiver: Receiver) -> None:
