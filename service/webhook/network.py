@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import select
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import httpcore
 
 if TYPE_CHECKING:
+    import ssl
+
     from service.webhook.guard import Guard
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -46,7 +49,7 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         try:
             async with asyncio.timeout(timeout):
                 addresses = await self._checked(host, port)
-                return await self._first(addresses, port, local_address, socket_options)
+                return _Stream(await self._first(addresses, port, local_address, socket_options))
         except TimeoutError as error:
             raise httpcore.ConnectTimeout(f"no connection within {timeout:g} s") from error
 
@@ -71,6 +74,34 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
             except httpcore.ConnectError:
                 continue
         return await self._inner.connect_tcp(addresses[-1], port, None, local_address, options)
+
+
+class _Stream(httpcore.AsyncNetworkStream):
+    """A stream that answers cheaply what a pool asks before each request: has the other side closed the connection?"""
+
+    def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
+        self._inner = inner
+        self._closes = select.poll()
+        self._closes.register(inner.get_extra_info("socket"), select.POLLIN)
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return await self._inner.read(max_bytes, timeout)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        await self._inner.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        return _Stream(await self._inner.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:
+        if info == "is_readable":
+            return bool(self._closes.poll(0))
+        return self._inner.get_extra_info(info)
 
 
 class Resolver:
