@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from service.webhook.network import GuardedNetwork, Resolve
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Iterable, Mapping
 
     from service.webhook.guard import Guard
 
@@ -65,8 +66,9 @@ class Sender:
         self._user_agent = user_agent
         self._tls = tls or trusted()
         self._network = GuardedNetwork(guard, resolve)
-        # One for each receiver: a pool looks through all of its connections for every request.
-        self._pools: dict[str, httpcore.AsyncConnectionPool] = {}
+        # Open connections by receiver. Not the engine's own pool: that looks through all of its connections for every
+        # request, and how many may be open is decided elsewhere.
+        self._idle: dict[str, list[httpcore.AsyncHTTPConnection]] = {}
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]) -> Answer:
         """`own` are the headers that the webhook's owner added; what stands in them is kept out of the excerpt.
@@ -90,8 +92,8 @@ class Sender:
         return Answer(time.monotonic() - started, error=why)
 
     async def close(self) -> None:
-        for pool in self._pools.values():
-            await pool.aclose()
+        for idle in self._idle.values():
+            await _close(idle)
 
     async def _exchange(
         self,
@@ -105,13 +107,16 @@ class Sender:
         target, host = _target(url)
         limits = self.limits
         seconds = {"connect": limits.connect, "read": limits.read, "write": limits.read, "pool": limits.total}
-        async with (await self._pool(str(target.origin))).stream(
-            "POST",
-            target,
-            headers=[*own.items(), ("Host", host), ("User-Agent", self._user_agent), *headers.items()],
-            content=body,
-            extensions={"timeout": seconds},
-        ) as response:
+        async with (
+            self._connection(target.origin) as connection,
+            connection.stream(
+                "POST",
+                target,
+                headers=[*own.items(), ("Host", host), ("User-Agent", self._user_agent), *headers.items()],
+                content=body,
+                extensions={"timeout": seconds},
+            ) as response,
+        ):
             # The receiver has spoken: whatever happens to the rest of its answer does not change what it said.
             patience.reschedule(None)
             answered = time.monotonic() - started
@@ -124,25 +129,35 @@ class Sender:
                 excerpt=excerpt,
             )
 
-    async def _pool(self, origin: str) -> httpcore.AsyncConnectionPool:
-        # The one used last comes last.
-        pool = self._pools.pop(origin, None) or httpcore.AsyncConnectionPool(
-            ssl_context=self._tls,
-            max_connections=None,
-            keepalive_expiry=_IDLE_SECONDS,
-            network_backend=self._network,
+    @asynccontextmanager
+    async def _connection(self, origin: httpcore.Origin) -> AsyncIterator[httpcore.AsyncHTTPConnection]:
+        """One that is open already, or a new one; kept afterwards if it can be used again."""
+        # The receiver spoken to last comes last.
+        key = str(origin)
+        idle = self._idle[key] = self._idle.pop(key, [])
+        connection = await self._reusable(idle) or httpcore.AsyncHTTPConnection(
+            origin, ssl_context=self._tls, keepalive_expiry=_IDLE_SECONDS, network_backend=self._network
         )
-        self._pools[origin] = pool
-        if len(self._pools) > _MOST_RECEIVERS:
-            await self._forget_one()
-        return pool
+        try:
+            yield connection
+        finally:
+            if connection.is_available() and self._idle.get(key) is idle:
+                idle.append(connection)
+            else:
+                await connection.aclose()
+        if len(self._idle) > _MOST_RECEIVERS:
+            await _close(self._idle.pop(next(iter(self._idle))))
 
-    async def _forget_one(self) -> None:
-        """The receiver that was not spoken to for longest, unless its connections are in use."""
-        origin, pool = next(iter(self._pools.items()))
-        if all(connection.is_idle() for connection in pool.connections):
-            del self._pools[origin]
-            await pool.aclose()
+    async def _reusable(self, idle: list[httpcore.AsyncHTTPConnection]) -> httpcore.AsyncHTTPConnection | None:
+        while idle:
+            connection = idle.pop()
+            if not connection.has_expired():
+                return connection
+            # Those below were idle for even longer.
+            expired = [connection, *idle]
+            idle.clear()
+            await _close(expired)
+        return None
 
     async def _beginning(self, response: httpcore.Response) -> bytes:
         """Of an answer that is longer, slower or broken off: what came until then. Its connection is not used again."""
@@ -174,6 +189,11 @@ def trusted(more: str | None = None) -> ssl.SSLContext:
     if more:
         context.load_verify_locations(cafile=more)
     return context
+
+
+async def _close(connections: Iterable[httpcore.AsyncHTTPConnection]) -> None:
+    for connection in connections:
+        await connection.aclose()
 
 
 def _excerpt(answer: bytes, own: Mapping[str, str]) -> str:
