@@ -28,7 +28,7 @@ from service.store.lanes import Tried
 from service.webhook import cloud_event, signing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
     from datetime import datetime
     from random import Random
 
@@ -227,7 +227,7 @@ class Dispatcher:
         with writing(self._engine) as connection:
             to_disable = self._record(connection, news.tried, now)
             lanes.release(connection, news.ended, claimant=self._name, now=now)
-            runs = [] if self._is_stopping else self._claim(connection, busy, now)
+            runs = [] if self._is_stopping else self._claim(connection, busy, now, without=to_disable)
         for webhook_id, because in to_disable.items():
             try:
                 disable(self._engine, self._bell, webhook_id, because=because, now=now)
@@ -247,14 +247,16 @@ class Dispatcher:
         most = 1 if webhook.failing_since is not None else self._terms.per_webhook
         return min(most - busy[webhook.id], self._terms.at_once - busy.total())
 
-    def _claim(self, connection: Connection, busy: Counter[str], now: datetime) -> list[_Run]:
+    def _claim(
+        self, connection: Connection, busy: Counter[str], now: datetime, *, without: Container[str]
+    ) -> list[_Run]:
         deadline = time.monotonic() + self._half_claim.total_seconds()
         until = now + 2 * self._half_claim
         busy = busy.copy()
         chosen: dict[str, Webhook] = {}
         room: dict[str, int] = {}
         for webhook in lanes.due(connection, now):
-            if (more := self._room(webhook, busy)) > 0:
+            if webhook.id not in without and (more := self._room(webhook, busy)) > 0:
                 chosen[webhook.id], room[webhook.id] = webhook, more
                 busy[webhook.id] += more
         if not room:

@@ -212,4 +212,5 @@ def _words(error: Exception) -> str:
         httpcore.ReadError: "the connection broke",
         httpcore.WriteError: "the connection broke",
     }
-    return str(error) or known.get(type(error), type(error).__name__)
+    words = str(error) or known.get(type(error), type(error).__name__)
+    return words.replace("\0", "")[:EXCERPT_CHARACTERS]
