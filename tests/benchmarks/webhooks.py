@@ -26,11 +26,8 @@ import httpx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from service.model.announcement import commit_published
 from service.model.clock import utc_now
-from service.store import outbox
-from service.store.engine import writing
-from tests.integration.control_plane.posting import a_table, commits
+from tests.integration.control_plane.posting import publish
 from tests.integration.serving import Serving
 
 if TYPE_CHECKING:
@@ -89,14 +86,7 @@ def produce(service: Serving, events_per_second: float, seconds: float, tables: 
     while (elapsed := time.monotonic() - started) < seconds:
         due = int(elapsed * events_per_second) - written
         if due:
-            now = utc_now()
-            events = [
-                commit_published(commit, a_table(number % tables))
-                for number in range(written, written + due)
-                for commit in commits(a_table(number % tables), range(number, number + 1), now)
-            ]
-            with writing(service.engine) as connection:
-                outbox.publish(connection, events, now=now)
+            publish(service.engine, written, due, tables)
             written += due
         time.sleep(0.1)
     return written

@@ -7,15 +7,26 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from service.store import migrate
 from service.store.engine import open_engine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import sqlalchemy as sa
+
+
+def eventually(holds: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if holds():
+            return True
+        time.sleep(0.05)
+    return False
 
 
 class Serving:

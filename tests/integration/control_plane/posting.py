@@ -12,6 +12,7 @@ from service.flows import webhooks as flows
 from service.flows.bell import Bell
 from service.flows.deliver import Dispatcher, DispatchTerms
 from service.model.announcement import commit_published
+from service.model.clock import utc_now
 from service.model.commit import Commit
 from service.model.registration import Registration
 from service.policy.delivery import DeliveryTerms
@@ -49,6 +50,18 @@ def commits(table: Registration, numbers: range, seen_at: datetime) -> list[Comm
         Commit(table.id, f"2026010112{number:07d}", "deltacommit", None, seen_at, "UPSERT", rows_written=number)
         for number in numbers
     ]
+
+
+def publish(engine: sa.Engine, first: int, count: int, tables: int = 5) -> list[str]:
+    """The ids of new commits at this moment, of so many tables by turns; written as every service writes them."""
+    now = utc_now()
+    events = [
+        commit_published(commit, a_table(number % tables))
+        for number in range(first, first + count)
+        for commit in commits(a_table(number % tables), range(number, number + 1), now)
+    ]
+    with writing(engine) as connection:
+        return [each.event.id for each in outbox.publish(connection, events, now=now)]
 
 
 @dataclass

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from tests.integration.control_plane.test_webhooks_killed import eventually, publish
-from tests.integration.serving import Serving
+from tests.integration.control_plane.posting import publish
+from tests.integration.serving import Serving, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,45 +9,17 @@ from typing import TYPE_CHECKING
 import httpx
 from standardwebhooks import Webhook as Verifier
 
-from service.model.announcement import commit_published
-from service.model.clock import utc_now
-from service.store import outbox
-from service.store.engine import writing
-from tests.integration.control_plane.posting import a_table, commits
+from tests.integration.control_plane.posting import publish
 from tests.integration.receiver import Receiver
-from tests.integration.serving import Serving
+from tests.integration.serving import Serving, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-    import sqlalchemy as sa
 
 TABLES = 5
 EVENTS = 1000
 WEBHOOKS = 20
 AT_ONCE = 10
-
-
-def publish(engine: sa.Engine, first: int, count: int) -> list[str]:
-    """The ids of new commits, of several tables by turns; written in the way every service writes them."""
-    now = utc_now()
-    events = [
-        commit_published(commit, a_table(number % TABLES))
-        for number in range(first, first + count)
-        for commit in commits(a_table(number % TABLES), range(number, number + 1), now)
-    ]
-    with writing(engine) as connection:
-        return [each.event.id for each in outbox.publish(connection, events, now=now)]
-
-
-def eventually(holds: Callable[[], bool], seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_a_service_that_is_killed_again_and_again_delivers_every_event_to_everybody(tmp_path: Path) -> None:
@@ -60,7 +32,7 @@ def test_a_service_that_is_killed_again_and_again_delivers_every_event_to_everyb
 
             def produce() -> None:
                 for first in range(0, EVENTS, AT_ONCE):
-                    published.extend(publish(service.engine, first, AT_ONCE))
+                    published.extend(publish(service.engine, first, AT_ONCE, TABLES))
                     time.sleep(0.05)
 
             producer = threading.Thread(target=produce)
@@ -99,7 +71,7 @@ def test_a_service_that_is_killed_again_and_again_delivers_every_event_to_everyb
 def test_a_service_that_is_stopped_sends_nothing_again_that_was_acknowledged(tmp_path: Path) -> None:
     with Receiver() as receiver, Serving(tmp_path) as service:
         made = httpx.post(f"{service.url}/v1/webhooks", json={"url": receiver.url}).json()
-        published = publish(service.engine, 0, 500)
+        published = publish(service.engine, 0, 500, TABLES)
         for _ in range(3):
             before = len(receiver.received)
             assert eventually(lambda: len(receiver.received) > before + 20, 20)  # noqa: B023 - called at once
