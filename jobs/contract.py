@@ -57,6 +57,13 @@ class OnActiveWriters(StrEnum):
     ABORT = "abort"
 
 
+class ExpansionStep(StrEnum):
+    """Steps of a bucket expansion that others are told of. `SETTLING` comes after the commit, and only then."""
+
+    DRAINING = "waiting for writers to finish"
+    SETTLING = "watching writers that start"
+
+
 class Outcome(StrEnum):
     """How an attempt ended. `UNKNOWN`: the commit may or may not have landed; the timeline decides."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import OnActiveWriters
+from jobs.contract import ExpansionStep, OnActiveWriters
 from jobs.errors import CommitLostError, CommitStateUnknownError, JobError, LeaseLostError, WritersActiveError
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
@@ -171,7 +171,7 @@ class Replacement:
         waiting_since = time.monotonic()
         deadline = waiting_since + terms.wait_seconds
         while True:
-            self._report.step("waiting for writers to finish")
+            self._report.step(ExpansionStep.DRAINING)
             in_flight = writers.in_flight(outcome.instant, self._report.checkpoint)
             if self._is_worth_a_round(outcome, is_quiet=not in_flight):
                 self._round(outcome, f"catching up, round {outcome.rounds}")

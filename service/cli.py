@@ -7,7 +7,8 @@ import random
 import sys
 from datetime import timedelta
 from importlib.metadata import version
-from typing import Annotated, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -15,8 +16,10 @@ from service import settings
 from service.api.app import create_app
 from service.api.deps import Parts, is_loopback
 from service.daemon import local_worker, process
-from service.flows import history, plan, prune, recover, register
+from service.daemon.dispatch import DispatchThread
+from service.flows import plan, prune, recover, register
 from service.flows.bell import Bell
+from service.flows.deliver import Dispatcher, DispatchTerms
 from service.flows.hurry import Hurry
 from service.flows.lease import LeaseTerms
 from service.flows.observe import Observer, ObserveTerms
@@ -24,13 +27,21 @@ from service.model.clock import utc_now
 from service.model.errors import GroundskeeperError, SettingsError
 from service.model.token import Bearer, Role, Token, digest
 from service.policy.backoff import BackOff
+from service.policy.delivery import DeliveryTerms
 from service.policy.planner import Limits
 from service.store import migrate as migrations
 from service.store import tokens
 from service.store.engine import open_engine, reading, writing
+from service.webhook.box import SecretBox, key_from
+from service.webhook.guard import Guard
+from service.webhook.sender import Sender, SendLimits, trusted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Engine
 
 _OBSERVE_SECONDS = 1.0
-_PRUNE_SECONDS = 3600.0
 
 app = typer.Typer(
     help="A table-service daemon for Apache Hudi tables.",
@@ -41,7 +52,7 @@ app = typer.Typer(
 token_app = typer.Typer(help="Make, list and revoke bearer tokens.", no_args_is_help=True)
 app.add_typer(token_app, name="token")
 
-_HISTORY_SECONDS = 600.0
+_PRUNE_SECONDS = 600.0
 
 Database = Annotated[str | None, typer.Option(help="SQLAlchemy URL. Default: sqlite:///groundskeeper.db")]
 Master = Annotated[str | None, typer.Option(help="Spark master. Default: local[2,4]")]
@@ -89,6 +100,8 @@ def serve(
     hurry = Hurry()
     rng = random.Random()  # noqa: S311 - jitter, nothing secret
     secret, local = _token("local worker", Role.WORKER)
+    box = _secret_box(chosen, engine)
+    guard = Guard.of(chosen.webhook_allowed_hosts)
     parts = Parts(
         engine=engine,
         examine=register.examine,
@@ -112,6 +125,9 @@ def serve(
         local_worker=local,
         public_url=chosen.public_url,
         callback_key=chosen.callback_key.get_secret_value() if chosen.callback_key else None,
+        box=box,
+        guard=guard,
+        event_source=chosen.event_source,
     )
     observer = Observer(
         engine,
@@ -125,6 +141,7 @@ def serve(
             small_file_bytes=chosen.small_file_bytes,
         ),
         storage_options=chosen.storage_options,
+        on_change=lambda _looked: bell.ring(),
     )
     ticks = [
         process.Tick(
@@ -138,12 +155,15 @@ def serve(
         process.Tick(
             "prune",
             _PRUNE_SECONDS,
-            lambda: prune.run_once(engine, utc_now, keep_commits=timedelta(days=chosen.commit_days)),
-        ),
-        process.Tick(
-            "history",
-            _HISTORY_SECONDS,
-            lambda: history.run_once(engine, utc_now, keep=timedelta(days=chosen.history_days)),
+            lambda: prune.run_once(
+                engine,
+                utc_now,
+                prune.Keep(
+                    history=timedelta(days=chosen.history_days),
+                    commits=timedelta(days=chosen.commit_days),
+                    events=timedelta(days=chosen.events_days),
+                ),
+            ),
         ),
     ]
     if chosen.automatic:
@@ -165,6 +185,11 @@ def serve(
             # Always, not only when tokens exist: the first one may be made while we run.
             environment={"GROUNDSKEEPER_WORKER_TOKEN": str(secret)},
             rng=rng,
+        ),
+        dispatch=DispatchThread(
+            bell,
+            lambda wake: _dispatcher(chosen, engine, bell, rng, box, guard, wake),
+            poll_seconds=chosen.webhook_poll_seconds,
         ),
         on_ready=lambda: _say_hello(url, engine.url.render_as_string(hide_password=True), chosen.workers, has_tokens),
     )
@@ -257,6 +282,46 @@ def revoke_token(
     typer.echo(f"Token {token_id} is revoked.")
 
 
+def _secret_box(chosen: settings.Settings, engine: Engine) -> SecretBox:
+    """Without keys from the settings: a key file beside an SQLite database. Other databases have no place beside them
+    that all replicas share; there webhooks need keys from the settings."""
+    if chosen.secret_keys or engine.url.database is None or engine.dialect.name != "sqlite":
+        return SecretBox([key.get_secret_value() for key in chosen.secret_keys])
+    return SecretBox([key_from(Path(engine.url.database).with_suffix(".key"))])
+
+
+def _dispatcher(
+    chosen: settings.Settings,
+    engine: Engine,
+    bell: Bell,
+    rng: random.Random,
+    box: SecretBox,
+    guard: Guard,
+    wake: Callable[[], None],
+) -> Dispatcher:
+    limits = SendLimits(
+        connect=chosen.webhook_connect_seconds,
+        read=chosen.webhook_timeout_seconds,
+        total=chosen.webhook_timeout_seconds,
+    )
+    agent = f"groundskeeper/{version('groundskeeper')}"
+    delivery = DeliveryTerms(
+        schedule=chosen.webhook_schedule_seconds,
+        most_hold=timedelta(seconds=chosen.webhook_hold_seconds),
+        disable_after=timedelta(days=chosen.webhook_disable_days),
+    )
+    return Dispatcher(
+        engine,
+        utc_now,
+        rng,
+        bell,
+        box,
+        Sender(guard, limits, user_agent=agent, tls=trusted(chosen.webhook_ca_file)),
+        DispatchTerms(delivery, chosen.event_source),
+        wake=wake,
+    )
+
+
 def _token(name: str, role: Role) -> tuple[Bearer, Token]:
     bearer = Bearer.new()
     return bearer, Token(bearer.id, name, role, digest(bearer.secret), created_at=utc_now())
@@ -276,7 +341,7 @@ def _log_to_stderr(level: str) -> None:
         level=level, stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", force=True
     )
     # They say once per start or tick what nobody needs to know.
-    for talkative in ("alembic", "apscheduler", "uvicorn.error"):
+    for talkative in ("alembic", "apscheduler", "httpcore", "uvicorn.error"):
         logging.getLogger(talkative).setLevel(max(logging.getLevelName(level), logging.WARNING))
 
 

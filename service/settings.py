@@ -63,9 +63,36 @@ class Settings(BaseSettings):
     packages: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="More Maven packages of a worker, separated by commas; `s3a` is what S3 needs"
     )
+    secret_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
+        (), description="Keys that stored secrets are encrypted with, separated by commas; the first one encrypts"
+    )
+    event_source: str = Field("/groundskeeper", min_length=1, description="`source` of the CloudEvents")
+    events_days: float = Field(30.0, gt=0, description="How long events and deliveries are kept")
+    webhook_allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Host names, addresses and networks that are not public but may get webhooks, also by http"
+    )
+    webhook_ca_file: str | None = Field(None, description="PEM file of certificate authorities beside the public ones")
+    webhook_schedule_seconds: Annotated[tuple[float, ...], NoDecode] = Field(
+        (5, 300, 1800, 7200, 18_000, 36_000, 36_000), description="Pauses between the attempts, separated by commas"
+    )
+    webhook_hold_seconds: float = Field(
+        129_600, gt=0, description="No delivery holds up the later ones of its table for longer"
+    )
+    webhook_disable_days: float = Field(5.0, gt=0, description="Without a success for so long it is disabled")
+    webhook_connect_seconds: float = Field(5.0, gt=0, le=60)
+    webhook_timeout_seconds: float = Field(15.0, gt=0, le=120, description="Until the receiver's status is there")
+    webhook_poll_seconds: float = Field(1.0, gt=0, le=60, description="How often is looked for what is due again")
+
     worker_token: SecretStr | None = Field(None, description="Bearer token of a worker")
 
-    @field_validator("allowed_roots", "packages", mode="before")
+    @field_validator(
+        "allowed_roots",
+        "packages",
+        "secret_keys",
+        "webhook_allowed_hosts",
+        "webhook_schedule_seconds",
+        mode="before",
+    )
     @classmethod
     def _split(cls, value: Any) -> Any:
         if not isinstance(value, str):

@@ -11,12 +11,14 @@ from service.api import (
     commits,
     dashboard,
     decisions,
+    events,
     gate,
     health,
     jobs,
     policies,
     problems,
     tables,
+    webhooks,
     worker,
     workers,
     writers,
@@ -43,6 +45,7 @@ _TAGS = [
     {"name": "policies", "description": "Say what should be done by itself, and when; pause it."},
     {"name": "decisions", "description": "See what was done by itself, what was not, and why."},
     {"name": "jobs", "description": "Ask for table services, look at them, cancel them."},
+    {"name": "webhooks", "description": "Be told of commits, jobs and tables: signed, in order, at least once."},
     {"name": "worker", "description": "The protocol of the Spark workers: lease, heartbeat, result."},
     {"name": "health", "description": "For probes. These calls need no token."},
 ]
@@ -61,7 +64,8 @@ def create_app(parts: Parts) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.parts = parts
-    for part in (tables, commits, policies, decisions, jobs, writers, workers, worker, health):
+    app.state.streams = events.Streams()
+    for part in (tables, commits, policies, decisions, jobs, webhooks, events, writers, workers, worker, health):
         app.include_router(part.router)
     dashboard.install(app)
     problems.install(app)

@@ -26,13 +26,15 @@ from service.model.token import Bearer, Role, Token
 from service.policy.backoff import BackOff
 from service.store import snapshots, tokens
 from service.store.engine import reading
+from service.webhook.box import SecretBox
+from service.webhook.guard import Guard
 
 
 @dataclass(frozen=True)
 class Parts:
     """Everything the API is made of. `allowed_roots` of None: not set. `local_worker` is the token of the worker that
     this very process starts; it is in no database, so it ends with the process. `snapshot_of` tells how a table stood
-    when it was last looked at."""
+    when it was last looked at. `event_source` is that of the CloudEvents."""
 
     engine: Engine
     examine: Examine
@@ -52,6 +54,9 @@ class Parts:
     local_worker: Token | None = None
     public_url: str | None = None
     callback_key: str | None = field(default=None, repr=False)
+    box: SecretBox = field(default_factory=SecretBox.fresh)
+    guard: Guard = field(default_factory=Guard)
+    event_source: str = "/groundskeeper"
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ def get_pause(parts: PartsDep) -> PauseOut:
 )
 def pause(parts: PartsDep, caller: CallerDep, wanted: Annotated[PauseIn, Body(default_factory=PauseIn)]) -> PauseOut:
     """Jobs that wait for their first worker are taken back, those that have begun go on. Jobs can still be posted."""
-    return PauseOut.of(setting.pause(parts.engine, parts.clock, by=caller.name, reason=wanted.reason))
+    return PauseOut.of(setting.pause(parts.engine, parts.bell, parts.clock, by=caller.name, reason=wanted.reason))
 
 
 @router.delete("/pause", operation_id="resume", summary="End the pause", status_code=NOTHING, dependencies=[_operator])

@@ -48,6 +48,7 @@ def register(wanted: TableIn, parts: PartsDep, caller: CallerDep, response: Resp
     """Detects what the table is, and verifies its bucket index on sampled record keys. The table is only read."""
     table = registry.register(
         parts.engine,
+        parts.bell,
         wanted.base_path,
         examine=parts.examine,
         allowed_roots=roots_for(parts, caller),

@@ -69,7 +69,7 @@ async def _next_plan(wanted: LeaseRequest, parts: Parts, request: Request) -> Pl
 def heartbeat(job_id: JobId, beat: HeartbeatIn, parts: PartsDep) -> HeartbeatOut:
     """`cancel`: stop, clean up and report. `lost`: stop and write nothing, the job is not yours any more."""
     heartbeat = Heartbeat.from_json(beat.model_dump())
-    answer = leasing.heartbeat(parts.engine, parts.clock, parts.terms, job_id, heartbeat)
+    answer = leasing.heartbeat(parts.engine, parts.bell, parts.clock, parts.terms, job_id, heartbeat)
     return HeartbeatOut(answer=answer.value)
 
 

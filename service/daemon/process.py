@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
 
+    from service.daemon.dispatch import DispatchThread
     from service.daemon.local_worker import LocalWorkers
     from service.flows.bell import Bell
 
@@ -56,11 +57,13 @@ class Daemon:
         bell: Bell,
         ticks: list[Tick],
         workers: LocalWorkers,
+        dispatch: DispatchThread,
         on_ready: Callable[[], None],
     ) -> None:
         self._socket = listening
         self._bell = bell
         self._workers = workers
+        self._dispatch = dispatch
         self._on_ready = on_ready
         self._died: str | None = None
         self._stopping = threading.Lock()
@@ -96,7 +99,9 @@ class Daemon:
         try:
             self._server.run(sockets=[self._socket])
         finally:
+            self._bell.close()
             self._workers.stop()
+            self._dispatch.join()
             if self._scheduler.running:
                 self._scheduler.shutdown(wait=True)
         if self._died:
@@ -114,6 +119,7 @@ class Daemon:
         self._scheduler.start()
         for tick, rung in self._rung:
             threading.Thread(target=self._keep_ticking, args=(tick, rung), name=tick.name, daemon=True).start()
+        self._dispatch.start()
         self._workers.start(on_death=self._die)
         self._on_ready()
 

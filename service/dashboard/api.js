@@ -55,6 +55,8 @@ export async function all(path, query = {}) {
 }
 
 export const tablePath = (id) => `v1/tables/${encodeURIComponent(id)}`;
+export const webhookPath = (id) => `v1/webhooks/${encodeURIComponent(id)}`;
+export const deliveryPath = (id) => `v1/deliveries/${encodeURIComponent(id)}`;
 export const jobPath = (id) => `v1/jobs/${encodeURIComponent(id)}`;
 
 /** What people should see of any error: title, detail, hint. */

@@ -7,6 +7,7 @@ import { jobPage } from "./job_page.js";
 import { overview } from "./overview.js";
 import { problem } from "./parts.js";
 import { tablePage } from "./table_page.js";
+import { webhooksPage } from "./webhooks_page.js";
 
 const BUSY_MS = 1000;
 const IDLE_MS = 3000;
@@ -38,6 +39,7 @@ function viewOf(hash) {
   const [, kind, id] = hash.split("/");
   if (kind === "tables" && id) return tablePage(decodeURIComponent(id), changed);
   if (kind === "jobs" && id) return jobPage(decodeURIComponent(id), changed);
+  if (kind === "webhooks") return webhooksPage(changed);
   return overview(changed);
 }
 

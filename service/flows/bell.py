@@ -1,6 +1,7 @@
-"""Wakes those who wait for a job the moment one can be leased, so that nobody has to ask often.
+"""Wakes those who wait for something the moment it is there, so that nobody has to ask often: workers for a job, the
+dispatcher and the event streams for events.
 
-It reaches this process only. Jobs that another replica queued are found by the waiting ones' own look once in a while.
+It reaches this process only. What another replica wrote is found by the waiting ones' own look once in a while.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Listener:
         self._rung = asyncio.Event()
 
     def forget(self) -> None:
-        """Call this *before* looking for a job: what is queued after the look then still wakes the wait."""
+        """Call this *before* looking: what is written after the look then still wakes the wait."""
         self._rung.clear()
 
     async def wait(self, seconds: float) -> None:
@@ -38,7 +39,7 @@ class Listener:
 
 
 class Bell:
-    """May be rung from any thread, after the transaction that queued the job."""
+    """May be rung from any thread, after the transaction that queued a job or published an event."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.contract import HeartbeatAnswer, Plan, Result
+from service.flows import telling
 from service.model.errors import LeaseLostError
 from service.model.job import AttemptOutcome, Job
 from service.policy.ending import End, Retry, after_result
-from service.store import jobs, leases, planning, tables, workers
+from service.store import jobs, leases, outbox, planning, tables, workers
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ def lease(engine: Engine, clock: Clock, terms: LeaseTerms, worker_id: str) -> Pl
         return job.plan(tables.get(connection, job.table_id).to_contract(), terms.timeout_seconds)
 
 
-def heartbeat(engine: Engine, clock: Clock, terms: LeaseTerms, job_id: str, beat: Heartbeat) -> HeartbeatAnswer:
+def heartbeat(
+    engine: Engine, bell: Bell, clock: Clock, terms: LeaseTerms, job_id: str, beat: Heartbeat
+) -> HeartbeatAnswer:
     """Keeps the lease. A heartbeat that comes late still counts, as long as nobody has taken the job back."""
     now = clock()
     try:
@@ -65,8 +68,12 @@ def heartbeat(engine: Engine, clock: Clock, terms: LeaseTerms, job_id: str, beat
             leases.beat(connection, job, beat, now=now, deadline=now + terms.lease)
             if job.worker_id:
                 workers.seen(connection, job.worker_id, now)
+            events = telling.of_heartbeat(connection, job, jobs.get(connection, job_id), now)
+            outbox.publish(connection, events, now=now)
     except LeaseLostError:
         return HeartbeatAnswer.LOST
+    if events:
+        bell.ring()
     return HeartbeatAnswer.CANCEL if job.cancel_requested else HeartbeatAnswer.CONTINUE
 
 
@@ -97,6 +104,7 @@ def report(
                     connection, job, not_before=not_before, outcome=outcome, error=error, instants=instants, now=now
                 )
         ended = jobs.get(connection, job_id)
+        outbox.publish(connection, telling.of_report(connection, job, ended, outcome, now), now=now)
     # The job itself may be due again, or another one of this table that waited for it.
     bell.ring()
     return ended

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from service.flows import told
 from service.flows.news import commits_of, in_order_of_completion, missed, read_instant, what_was_known
 from service.flows.refresh import Files, refresh
 from service.lake.pending import read_pending, with_heartbeats
@@ -113,7 +114,6 @@ def _record(engine: Engine, sight: _Sight, small_file_bytes: int) -> Looked:
         if _is_overtaken(connection, sight):
             return Looked(watch.table_id)
         added = commits.record(connection, sight.commits)
-        # Here, in this transaction, events are written of the commits in `added` that are news.
         stored = snapshots.find(connection, watch.table_id)
         snapshot = TableSnapshot(
             table_id=watch.table_id,
@@ -128,6 +128,7 @@ def _record(engine: Engine, sight: _Sight, small_file_bytes: int) -> Looked:
         snapshots.save_partitions(connection, watch.table_id, files.listed, files.partitions)
         watches.seen(connection, watch)
         planning.wake(connection, watch.table_id, watch.looked_at)
+        told.of_look(connection, watch, added, watch.looked_at)
     return Looked(watch.table_id, changed=True, commits=tuple(added))
 
 
@@ -148,6 +149,7 @@ def _nothing_new(engine: Engine, storage: Storage, watch: Watch, now: datetime) 
     if watch.failures:
         with writing(engine) as connection:
             watches.recovered(connection, watch.table_id)
+            told.of_look(connection, watch, (), now)
 
 
 def _save_pending(engine: Engine, watch: Watch, pending: tuple[Pending, ...], now: datetime) -> None:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from service.flows import told
 from service.flows.crew import Crew
 from service.flows.look import Looked, look
 from service.model.errors import (
@@ -71,7 +72,7 @@ class Observed:
 
 
 class Observer:
-    """`on_change` is called in a thread of the crew after each look that found something, outside any transaction."""
+    """`on_change` is called after each look that found something or failed, outside any transaction."""
 
     def __init__(
         self,
@@ -161,7 +162,7 @@ class Observer:
                 small_file_bytes=self._terms.small_file_bytes,
             )
             self._count(changed=1, commits=len(looked.commits)) if looked.changed else self._count(unchanged=1)
-            if looked.changed:
+            if looked.changed or watch.failures:
                 self._on_change(looked)
         except TableNotFoundError:
             pass  # Unregistered meanwhile.
@@ -182,9 +183,12 @@ class Observer:
         level = logging.INFO if watch.failures else logging.WARNING
         log.log(level, "Table %s cannot be looked at: %s %s", watch.table_id, error.title, error.detail)
         delay = self._terms.backoff.delay(watch.failures + 1, self._rng)
+        now, problem = self._clock(), error.problem()
         try:
             with writing(self._engine) as connection:
-                watches.failed(connection, watch.table_id, error=error.problem(), next_poll_at=self._clock() + delay)
+                failures = watches.failed(connection, watch.table_id, error=problem, next_poll_at=now + delay)
+                told.of_failure(connection, watch.table_id, failures, problem, now)
+            self._on_change(Looked(watch.table_id))
         except DatabaseUnavailableError as unavailable:
             log.warning("Table %s: %s", watch.table_id, unavailable)
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from service.flows import telling
 from service.flows.view import paused, view_of
+from service.model.announcement import job_ended, job_queued
 from service.model.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
 from service.model.errors import DatabaseUnavailableError, JobConflictError
 from service.model.job import Job
 from service.policy.planner import KIND_LIMITED, LIMITED, Limits, Load, rule
-from service.store import automation, decisions, jobs, planning
+from service.store import automation, decisions, jobs, outbox, planning
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
@@ -91,8 +93,9 @@ def run_once(engine: Engine, bell: Bell, clock: Clock, *, snapshot_of: SnapshotO
             with writing(engine) as connection:
                 planning.settle(connection, table_id, next_decision_at=now + _AFTER_ERROR)
         decided += 1
-    if started:
+    if decided:
         bell.ring()
+    if started:
         log.info("Started by policy: %s", ", ".join(started))
     return Planned(decided, tuple(started))
 
@@ -130,8 +133,9 @@ def _decide(
 ) -> Job | None:
     """Decides about a claimed table, and answers the job that was started. `started` counts those of this round."""
     view = view_of(connection, table_id, now, snapshot_of)
+    withdrawn: list[str] = []
     if view and view.withdrawal and view.withdrawable:
-        jobs.withdraw(connection, error=view.withdrawal, now=now, table_id=table_id)
+        withdrawn = jobs.withdraw(connection, error=view.withdrawal, now=now, table_id=table_id)
         view = view_of(connection, table_id, now, snapshot_of)
     if view is None:
         planning.settle(connection, table_id, next_decision_at=now + _AT_LEAST_EVERY)
@@ -147,6 +151,9 @@ def _decide(
             log.warning("Table %s: %s", table_id, decision.warning)
         decisions.record(connection, table_id, decision, before)
     _settle(connection, table_id, rulings, _next_decision_at(view, rulings, job))
+    events = [telling.of_job(connection, job_id, now, job_ended) for job_id in withdrawn]
+    events += [telling.of_job(connection, job.id, now, job_queued)] if job else []
+    outbox.publish(connection, events, now=now)
     return job
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from service.flows import telling
+from service.model.announcement import job_ended
 from service.model.policy import PatternPolicy, Pause, TableLevel
 from service.policy.levels import Effective, effective
 from service.policy.past import WITHDRAWN_BY_PAUSE
-from service.store import automation, jobs, planning, policies, tables
+from service.store import automation, jobs, outbox, planning, policies, tables
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ def delete_table(engine: Engine, clock: Clock, table_id: str) -> None:
         planning.wake(connection, table_id, clock())
 
 
-def pause(engine: Engine, clock: Clock, *, by: str, reason: str) -> Pause:
+def pause(engine: Engine, bell: Bell, clock: Clock, *, by: str, reason: str) -> Pause:
     """From now on nothing starts by itself; what has begun goes on. Pausing twice keeps the first pause."""
     now = clock()
     with writing(engine) as connection:
@@ -76,8 +78,11 @@ def pause(engine: Engine, clock: Clock, *, by: str, reason: str) -> Pause:
             return standing
         begun = Pause(now, by, reason)
         automation.pause(connection, begun)
-        jobs.withdraw(connection, error=WITHDRAWN_BY_PAUSE, now=now)
-        return begun
+        withdrawn = jobs.withdraw(connection, error=WITHDRAWN_BY_PAUSE, now=now)
+        events = [telling.of_job(connection, job_id, now, job_ended) for job_id in withdrawn]
+        outbox.publish(connection, events, now=now)
+    bell.ring()
+    return begun
 
 
 def resume(engine: Engine, bell: Bell, clock: Clock) -> None:

@@ -2,45 +2,74 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.store import commits
+from service.store import commits, decisions, jobs, outbox, workers
 from service.store.engine import writing
 
 if TYPE_CHECKING:
-    from datetime import timedelta
+    from collections.abc import Callable
 
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
     from service.model.clock import Clock
 
 log = logging.getLogger(__name__)
 
-# Of one transaction: it must not keep others that write waiting for long.
-_AT_ONCE = 1000
+# Rows of one transaction: few enough that others need not wait long.
+_AT_ONCE = 500
+# Each worker process has an id of its own, so most of those that were ever seen are gone for good.
+_WORKERS = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Keep:
+    """How long things are remembered: `history` is of ended jobs and decisions."""
+
+    history: timedelta
+    commits: timedelta
+    events: timedelta
 
 
 @dataclass(frozen=True)
 class Pruned:
+    """How many rows went of each."""
+
+    jobs: int = 0
+    decisions: int = 0
+    workers: int = 0
     commits: int = 0
+    events: int = 0
 
     def __str__(self) -> str:
-        return f"{self.commits} commits forgotten"
+        return ", ".join(f"{count} {name}" for name, count in dataclasses.asdict(self).items() if count) or "nothing"
 
 
-def run_once(engine: Engine, clock: Clock, *, keep_commits: timedelta) -> Pruned:
-    """Every replica may do this at any time."""
-    before = clock() - keep_commits
-    forgotten = 0
-    while True:
-        with writing(engine) as connection:
-            some = commits.prune(connection, before=before, limit=_AT_ONCE)
-        forgotten += some
-        if some < _AT_ONCE:
-            break
-    pruned = Pruned(commits=forgotten)
-    if forgotten:
-        log.info("%s", pruned)
+def run_once(engine: Engine, clock: Clock, keep: Keep) -> Pruned:
+    """Every replica may do this any time. Active jobs stay, the newest commit of a table, and what a webhook has yet to
+    get. An idempotency key is forgotten with its job."""
+    now = clock()
+
+    def all_of(some: Callable[[Connection], int]) -> int:
+        total = 0
+        while True:
+            with writing(engine) as connection:
+                count = some(connection)
+            total += count
+            if count < _AT_ONCE:
+                return total
+
+    pruned = Pruned(
+        jobs=all_of(lambda connection: jobs.prune(connection, now - keep.history, _AT_ONCE)),
+        decisions=all_of(lambda connection: decisions.prune(connection, now - keep.history, _AT_ONCE)),
+        workers=all_of(lambda connection: workers.prune(connection, now - _WORKERS)),
+        commits=all_of(lambda connection: commits.prune(connection, before=now - keep.commits, limit=_AT_ONCE)),
+        events=all_of(lambda connection: outbox.prune(connection, now - keep.events, _AT_ONCE)),
+    )
+    if pruned != Pruned():
+        log.info("Forgotten: %s", pruned)
     return pruned

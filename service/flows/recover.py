@@ -6,9 +6,11 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from service.flows import telling
+from service.model.announcement import job_ended, job_queued
 from service.model.job import AttemptOutcome
 from service.policy.ending import End, Retry, after_lost_lease
-from service.store import leases, planning
+from service.store import leases, outbox, planning
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
@@ -69,6 +71,11 @@ def run_once(engine: Engine, bell: Bell, clock: Clock) -> Recovered:
                         now=now,
                     )
                     queued.append(job.id)
+        events = [
+            *(telling.of_job(connection, job_id, now, job_queued) for job_id in queued),
+            *(telling.of_job(connection, job_id, now, job_ended) for job_id in ended),
+        ]
+        outbox.publish(connection, events, now=now)
     bell.ring()
     recovered = Recovered(tuple(queued), tuple(ended))
     log.warning("Leases ran out; %s", recovered)

@@ -6,9 +6,10 @@ import logging
 import secrets
 from typing import TYPE_CHECKING, Any, Protocol
 
+from service.model.announcement import table_registered
 from service.model.errors import GroundskeeperError, TableBusyError
 from service.model.registration import Registration, Writers
-from service.store import jobs, planning, snapshots, tables, watches
+from service.store import jobs, outbox, planning, snapshots, tables, watches
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from jobs.contract import BucketIndex, TableLock
+    from service.flows.bell import Bell
     from service.model.clock import Clock
 
 
@@ -58,6 +60,7 @@ class Examine(Protocol):
 
 def register(
     engine: Engine,
+    bell: Bell,
     location: str,
     *,
     examine: Examine,
@@ -87,6 +90,8 @@ def register(
     )
     with writing(engine) as connection:
         tables.register(connection, table)
+        outbox.publish(connection, [table_registered(table, now)], now=now)
+    bell.ring()
     return table
 
 
@@ -132,7 +137,7 @@ def look_again(
     allowed_roots: tuple[str, ...] | None,
     storage_options: Mapping[str, str],
 ) -> None:
-    """Brings the profile up to date after a job. What goes wrong is logged: nobody waits for it."""
+    """Brings the profile up to date after a job. What goes wrong is only logged: nobody waits for it."""
     try:
         with reading(engine) as connection:
             table = tables.get(connection, table_id)

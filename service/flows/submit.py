@@ -6,10 +6,11 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from service.model.announcement import job_ended, job_queued
 from service.model.errors import IdempotencyKeyReusedError, JobNotCancellableError
 from service.model.job import Job, JobState
 from service.policy import ending
-from service.store import jobs, planning, tables
+from service.store import jobs, outbox, planning, tables
 from service.store.engine import writing
 
 if TYPE_CHECKING:
@@ -60,8 +61,10 @@ def submit(
         requested_by=requested_by,
     )
     with writing(engine) as connection:
-        tables.get(connection, table_id)
+        table = tables.get(connection, table_id)
         job = jobs.submit(connection, wanted)
+        if job.id == wanted.id:
+            outbox.publish(connection, [job_queued(job, table, now)], now=now)
     if job.id == wanted.id:
         bell.ring()
         return Submission(job, is_new=True)
@@ -77,6 +80,7 @@ def cancel(engine: Engine, bell: Bell, clock: Clock, job_id: str) -> Job:
 
     Raises JobNotFoundError, or JobNotCancellableError when the job has ended.
     """
+    now = clock()
     with writing(engine) as connection:
         job = jobs.get(connection, job_id, for_update=True)
         if job.state is JobState.CANCELLED:
@@ -86,8 +90,10 @@ def cancel(engine: Engine, bell: Bell, clock: Clock, job_id: str) -> Job:
         if job.state.is_held:
             jobs.request_cancel(connection, job_id)
         else:
-            jobs.cancel_queued(connection, job_id, error=ending.cancelled_while_queued(job), now=clock())
-            planning.wake(connection, job.table_id, clock())
+            jobs.cancel_queued(connection, job_id, error=ending.cancelled_while_queued(job), now=now)
+            planning.wake(connection, job.table_id, now)
         job = jobs.get(connection, job_id)
+        if not job.state.is_active:
+            outbox.publish(connection, [job_ended(job, tables.get(connection, job.table_id), now)], now=now)
     bell.ring()
     return job

@@ -66,6 +66,18 @@ class SnapshotNotTakenError(NotFoundError):
     hint = "It is looked at within moments of its registration; `detail` says if that fails."
 
 
+class WebhookNotFoundError(NotFoundError):
+    type = "webhook-not-found"
+    title = "No webhook with this id is known"
+    hint = "GET /v1/webhooks lists the webhooks."
+
+
+class DeliveryNotFoundError(NotFoundError):
+    type = "delivery-not-found"
+    title = "No delivery with this id is known"
+    hint = "GET /v1/webhooks/{id}/deliveries lists those of a webhook; old ones are removed after a while."
+
+
 class RouteNotFoundError(NotFoundError):
     type = "route-not-found"
     title = "There is nothing at this address"
@@ -94,6 +106,18 @@ class ParamsInvalidError(InvalidError):
     type = "params-invalid"
     title = "Something in this request is missing, unknown or out of range"
     hint = "See `errors`; the API documentation at /docs lists what each call takes."
+
+
+class UrlNotAllowedError(InvalidError):
+    type = "url-not-allowed"
+    title = "No webhook may be sent to this URL"
+    hint = "Take an https URL of a public address; GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS can name others."
+
+
+class HeaderNotAllowedError(InvalidError):
+    type = "header-not-allowed"
+    title = "This header cannot be sent with a webhook"
+    hint = "Names that the request itself needs are taken, and a value is one line of printable ASCII."
 
 
 class NotAHudiTableError(InvalidError):
@@ -190,6 +214,24 @@ class LeaseLostError(ConflictError):
     hint = "Stop, and write nothing: another attempt may be running, or the job has ended."
 
 
+class WebhookDisabledError(ConflictError):
+    type = "webhook-disabled"
+    title = "The webhook is disabled, so nothing is sent to it"
+    hint = "POST /v1/webhooks/{id}/enable enables it."
+
+
+class SecretKeyMissingError(ConflictError):
+    type = "secret-key-missing"
+    title = "The service has no key to keep secrets with"
+    hint = "An administrator has to set GROUNDSKEEPER_SECRET_KEYS, the same for every replica."
+
+
+class SecretUnreadableError(ConflictError):
+    type = "secret-unreadable"
+    title = "A stored secret cannot be read: it was kept with another key"
+    hint = "Give GROUNDSKEEPER_SECRET_KEYS the old key back; or rotate the webhook's secret and set its headers again."
+
+
 class UnauthenticatedError(GroundskeeperError):
     type = "unauthenticated"
     title = "This call needs a valid bearer token"
@@ -212,6 +254,12 @@ class RequestTooLargeError(GroundskeeperError):
     type = "request-too-large"
     title = "The body of this request is too large"
     hint = "An administrator can raise GROUNDSKEEPER_MAX_REQUEST_BYTES."
+
+
+class TooManyStreamsError(GroundskeeperError):
+    type = "too-many-streams"
+    title = "Too many event streams are open"
+    hint = "Close one, or ask for pages: GET /v1/events with `Accept: application/json`."
 
 
 class DatabaseUnavailableError(GroundskeeperError):

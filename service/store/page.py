@@ -60,6 +60,18 @@ def _not_a_cursor() -> ParamsInvalidError:
     return ParamsInvalidError(message, extensions={"errors": [{"field": "cursor", "message": message}]})
 
 
+def seq_of(cursor: str) -> int:
+    """The cursor of what is counted by the database itself."""
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+        raise _not_ours()
+    return int(cursor)
+
+
+def _not_ours() -> ParamsInvalidError:
+    message = "This is not a cursor of this service; take `next_cursor` of a page as it is."
+    return ParamsInvalidError(message, extensions={"errors": [{"field": "cursor", "message": message}]})
+
+
 def page_of(rows: Sequence[Row], limit: int, key: Callable[[Row], tuple[datetime, str]]) -> Page[Row]:
     """A page of the first `limit` of `rows`, of which one more than that was asked for."""
     shown = rows[:limit]

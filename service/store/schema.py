@@ -46,6 +46,13 @@ JOB_HOLDING_TABLE = "uq_jobs_held_mutating"
 JOB_IDEMPOTENCY = "uq_jobs_idempotency_key"
 COMMIT_INSTANT = "uq_commits_instant"
 
+EVENT_ID = "uq_events_id"
+LANE_OF_WEBHOOK = "uq_lanes_webhook_key"
+DELIVERY_OF_EVENT = "uq_deliveries_webhook_event"
+
+# SQLite counts by itself only in a column of this very type.
+_counted = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
 tables = sa.Table(
     "tables",
     metadata,
@@ -301,4 +308,108 @@ tokens = sa.Table(
     sa.Column("digest", sa.String(64), nullable=False),
     sa.Column("created_at", UtcDateTime, nullable=False),
     sa.Column("revoked_at", UtcDateTime),
+)
+
+# The outbox. `seq` grows in the order of the commits (see `service.store.outbox`), and is never given twice.
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("seq", _counted, primary_key=True, autoincrement=True),
+    sa.Column("id", sa.String(64), nullable=False),
+    sa.Column("type", sa.String(64), nullable=False),
+    sa.Column("at", UtcDateTime, nullable=False),
+    # No foreign key: what happened to a table stays true when it is unregistered.
+    sa.Column("table_id", sa.String(64)),
+    sa.Column("data", sa.JSON, nullable=False),
+    sa.UniqueConstraint("id", name=EVENT_ID),
+    sa.Index("ix_events_at", "at"),
+    sqlite_autoincrement=True,
+)
+
+webhooks = sa.Table(
+    "webhooks",
+    metadata,
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("types", sa.JSON, nullable=False),
+    sa.Column("tables", sa.JSON, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("sealed_secret", sa.Text, nullable=False),
+    sa.Column("sealed_headers", sa.Text, nullable=False),
+    sa.Column("sealed_old_secret", sa.Text),
+    sa.Column("old_secret_until", UtcDateTime),
+    sa.Column("disabled_because", sa.Text),
+    sa.Column("disabled_at", UtcDateTime),
+    sa.Column("failing_since", UtcDateTime),
+    sa.Column("last_success_at", UtcDateTime),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("updated_at", UtcDateTime, nullable=False),
+    sa.Index("ix_webhooks_created_at", "created_at", "id"),
+)
+
+# The deliveries of one table to one webhook stand in one lane, and go one after the other. `next_at` is when its first
+# one is due, null when none is pending. Whoever has claimed a lane (`claimed_by`) may send from it until
+# `claimed_until`.
+lanes = sa.Table(
+    "lanes",
+    metadata,
+    sa.Column("id", _counted, primary_key=True, autoincrement=True),
+    sa.Column("webhook_id", sa.String(64), sa.ForeignKey("webhooks.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("key", sa.String(64), nullable=False),
+    sa.Column("next_at", UtcDateTime),
+    sa.Column("claimed_by", sa.String(64)),
+    sa.Column("claimed_until", UtcDateTime),
+    sa.UniqueConstraint("webhook_id", "key", name=LANE_OF_WEBHOOK),
+)
+_has_pending = lanes.c.next_at.is_not(None)
+sa.Index("ix_lanes_due", lanes.c.next_at, sqlite_where=_has_pending, postgresql_where=_has_pending)
+
+deliveries = sa.Table(
+    "deliveries",
+    metadata,
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("webhook_id", sa.String(64), sa.ForeignKey("webhooks.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("lane_id", _counted, sa.ForeignKey("lanes.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("event_seq", _counted, sa.ForeignKey("events.seq", ondelete="CASCADE"), nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("tries", sa.Integer, nullable=False),
+    sa.Column("first_tried_at", UtcDateTime),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("ended_at", UtcDateTime),
+    # An event is sent to a webhook as one delivery, however often it is published or replayed.
+    sa.UniqueConstraint("webhook_id", "event_seq", name=DELIVERY_OF_EVENT),
+    sa.Index("ix_deliveries_event", "event_seq"),
+)
+# Written out, not bound: SQLite uses a partial index only where it sees that the condition holds.
+DELIVERY_IS_PENDING = deliveries.c.state == sa.literal_column("'pending'")
+DELIVERY_IS_OPEN = deliveries.c.state != sa.literal_column("'delivered'")
+sa.Index(
+    "ix_deliveries_pending",
+    deliveries.c.lane_id,
+    deliveries.c.event_seq,
+    sqlite_where=DELIVERY_IS_PENDING,
+    postgresql_where=DELIVERY_IS_PENDING,
+)
+# What is looked at most: what waits, and what was given up.
+sa.Index(
+    "ix_deliveries_open",
+    deliveries.c.webhook_id,
+    deliveries.c.state,
+    deliveries.c.event_seq,
+    sqlite_where=DELIVERY_IS_OPEN,
+    postgresql_where=DELIVERY_IS_OPEN,
+)
+
+delivery_attempts = sa.Table(
+    "delivery_attempts",
+    metadata,
+    sa.Column("id", _counted, primary_key=True, autoincrement=True),
+    sa.Column("delivery_id", sa.String(64), sa.ForeignKey("deliveries.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("at", UtcDateTime, nullable=False),
+    sa.Column("milliseconds", sa.Integer, nullable=False),
+    sa.Column("status", sa.Integer),
+    sa.Column("error", sa.Text),
+    sa.Column("excerpt", sa.Text, nullable=False),
+    sa.Column("retry_at", UtcDateTime),
+    sa.Index("ix_delivery_attempts_delivery", "delivery_id", "id"),
 )

@@ -89,12 +89,15 @@ def recovered(connection: Connection, table_id: str) -> None:
     connection.execute(_w.update().where(_w.c.table_id == table_id).values(failures=0, error=None))
 
 
-def failed(connection: Connection, table_id: str, *, error: Problem, next_poll_at: datetime) -> None:
-    connection.execute(
+def failed(connection: Connection, table_id: str, *, error: Problem, next_poll_at: datetime) -> int:
+    """Answers how many looks have failed in a row, 0 if there is no such table any more."""
+    failures = connection.execute(
         _w.update()
         .where(_w.c.table_id == table_id)
         .values(failures=_w.c.failures + 1, error=error.to_json(), next_poll_at=next_poll_at)
-    )
+        .returning(_w.c.failures)
+    ).scalar()
+    return failures or 0
 
 
 def start_over(connection: Connection, table_id: str, now: datetime) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -25,6 +26,8 @@ from service.model.registration import Registration
 from service.model.token import Bearer, Role, Token, digest
 from service.store import migrate, tables, tokens
 from service.store.engine import open_engine, writing
+from tests.integration.control_plane.posting import Post
+from tests.integration.receiver import Receiver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -185,3 +188,18 @@ def table_id(client: TestClient) -> str:
     answer = client.post("/v1/tables", json={"base_path": "/lake/orders"})
     assert answer.status_code == 201, answer.text
     return str(answer.json()["id"])
+
+
+@pytest.fixture
+def post(engine: sa.Engine, clock: FakeClock) -> Iterator[Post]:
+    """Webhooks on each kind of database."""
+    with asyncio.Runner() as runner:
+        post = Post(engine, clock, runner)
+        yield post
+        post.close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as receiver:
+        yield receiver

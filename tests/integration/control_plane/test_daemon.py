@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from service.daemon.dispatch import DispatchThread
 from service.daemon.local_worker import LocalWorkers
 from service.daemon.process import Daemon, Tick, listen, url_of
 from service.flows.bell import Bell
+from service.flows.deliver import Dispatcher, DispatchTerms
+from service.model.clock import utc_now
 from service.model.errors import DatabaseUnavailableError
+from service.webhook.sender import Sender
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fastapi.testclient import TestClient
+
+    from service.api.deps import Parts
 
 
 def _run(
@@ -30,13 +36,22 @@ def _run(
     rung: threading.Event | None = None,
 ) -> int:
     opened = listen("127.0.0.1", 0)
+    bell = Bell()
+    parts: Parts = client.app.state.parts  # type: ignore[attr-defined]
     running: Daemon
     running = Daemon(
         client.app,  # type: ignore[arg-type]
         opened,
-        bell=Bell(),
+        bell=bell,
         ticks=[Tick("tick", seconds, tick, rung=rung)],
         workers=LocalWorkers([], count=0, environment={}, rng=Random(1)),
+        dispatch=DispatchThread(
+            bell,
+            lambda wake: Dispatcher(
+                parts.engine, utc_now, Random(1), bell, parts.box, Sender(parts.guard), DispatchTerms(), wake=wake
+            ),
+            poll_seconds=1.0,
+        ),
         on_ready=lambda: on_ready(running, url_of(opened)),
     )
     before = threading.excepthook

@@ -237,6 +237,17 @@ def test_a_browser_shows_that_all_upkeep_is_paused(dom: Callable[[str], str], ur
     assert re.search(r"Anybody paused all upkeep on .{5,40} The storage is being moved\.", _words(dom(f"{url}/")))
 
 
+def test_a_browser_shows_the_webhooks_and_what_was_sent(dom: Callable[[str], str], url: str) -> None:
+    wanted = {"url": "https://hooks.example/", "types": ["table.*"], "description": "chat alerts"}
+    with httpx.Client(base_url=f"{url}/v1") as api:
+        assert api.post("/webhooks", json=wanted).status_code == 201
+    words = _words(dom(f"{url}/#/webhooks"))
+    assert "Webhooks (1)" in words
+    assert "chat alerts https://hooks.example/ table.* new 0 0 never Test Disable" in words
+    assert "Deliveries to chat alerts" in words
+    assert "No such delivery." in words
+
+
 def test_a_browser_asks_for_a_token_where_one_is_needed(dom: Callable[[str], str], url: str, tmp_path: Path) -> None:
     create = [sys.executable, "-m", "service.cli", "token", "create", "--role", "reader"]
     subprocess.run(create, cwd=tmp_path, check=True, capture_output=True, timeout=60)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jobs.contract import JobKind, WorkerInfo
-from service.flows import history
+from service.flows import prune
 from service.model.decision import Decision, Verdict
 from service.model.job import AttemptOutcome, Job, JobState
 from service.store import decisions, jobs, leases, workers
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from service.model.registration import Registration
 
 MONTH = timedelta(days=30)
+KEEP = prune.Keep(history=MONTH, commits=MONTH, events=MONTH)
 
 
 class Clock(Protocol):
@@ -61,15 +62,15 @@ def test_ended_jobs_go_with_their_attempts_and_active_ones_stay(
     clock.advance(MONTH.total_seconds())
     a_job(engine, clock, "young")
     run(engine, clock)
-    assert history.run_once(engine, clock, MONTH) == history.Pruned()
+    assert prune.run_once(engine, clock, KEEP) == prune.Pruned()
     clock.advance(1)
-    assert history.run_once(engine, clock, MONTH) == history.Pruned(jobs=1)
+    assert prune.run_once(engine, clock, KEEP) == prune.Pruned(jobs=1)
     assert ids(engine) == {"waits", "young"}
     with reading(engine) as connection:
         assert jobs.attempts(connection, "old") == []
         assert len(jobs.attempts(connection, "young")) == 1
     clock.advance(300 * 86_400)
-    history.run_once(engine, clock, MONTH)
+    prune.run_once(engine, clock, KEEP)
     assert ids(engine) == {"waits"}
 
 
@@ -79,8 +80,8 @@ def test_much_that_is_old_goes_in_several_steps(engine: sa.Engine, a_table: Regi
             decision = Decision(JobKind.CLEANING, Verdict.RUN, "due", f"the {number}th", clock(), clock())
             decisions.record(connection, "tbl_1", decision, None)
     clock.advance(MONTH.total_seconds() + 1)
-    assert history.run_once(engine, clock, MONTH) == history.Pruned(decisions=1100)
-    assert history.run_once(engine, clock, MONTH) == history.Pruned()
+    assert prune.run_once(engine, clock, KEEP) == prune.Pruned(decisions=1100)
+    assert prune.run_once(engine, clock, KEEP) == prune.Pruned()
 
 
 def test_a_decision_that_still_stands_is_not_old(engine: sa.Engine, a_table: Registration, clock: Clock) -> None:
@@ -91,7 +92,7 @@ def test_a_decision_that_still_stands_is_not_old(engine: sa.Engine, a_table: Reg
     with writing(engine) as connection:
         again = Decision(JobKind.CLEANING, Verdict.SKIP, "off", "cleaning is switched off", clock(), clock())
         decisions.record(connection, "tbl_1", again, decisions.latest(connection, "tbl_1")[JobKind.CLEANING])
-    assert history.run_once(engine, clock, MONTH) == history.Pruned()
+    assert prune.run_once(engine, clock, KEEP) == prune.Pruned()
     with reading(engine) as connection:
         assert decisions.latest(connection, "tbl_1")[JobKind.CLEANING].count == 2
 
@@ -102,8 +103,8 @@ def test_workers_that_were_not_seen_for_a_day_are_forgotten(engine: sa.Engine, c
             workers.announce(connection, name, WorkerInfo(), clock())
         clock.advance(pause)
     clock.advance(86_400 - 3600)
-    assert history.run_once(engine, clock, MONTH) == history.Pruned()
+    assert prune.run_once(engine, clock, KEEP) == prune.Pruned()
     clock.advance(1)
-    assert history.run_once(engine, clock, MONTH) == history.Pruned(workers=1)
+    assert prune.run_once(engine, clock, KEEP) == prune.Pruned(workers=1)
     with reading(engine) as connection:
         assert [worker.id for worker in workers.every(connection)] == ["here"]

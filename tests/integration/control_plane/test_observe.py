@@ -20,7 +20,7 @@ from service.flows.observe import Observer, ObserveTerms
 from service.model.clock import utc_now
 from service.model.registration import Registration
 from service.policy.backoff import BackOff
-from service.store import commits, snapshots, tables, watches
+from service.store import commits, outbox, snapshots, tables, watches
 from service.store.engine import open_engine, reading, writing
 from tests.integration.control_plane.conftest import FakeExamination
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from service.model.commit import Commit
+    from service.model.event import Event
     from service.model.snapshot import TableSnapshot
     from service.model.watch import Watch
     from tests.integration.control_plane.conftest import FakeClock
 
+KEEP = prune.Keep(history=timedelta(days=30), commits=timedelta(days=90), events=timedelta(days=30))
 A, B, C = bucket_id(0), bucket_id(1), bucket_id(2)
 
 
@@ -85,6 +87,10 @@ class Watched:
         assert found is not None
         return found
 
+    def told(self) -> list[Event]:
+        with reading(self.engine) as connection:
+            return [published.event for published in outbox.after(connection, 0, 1000)]
+
     def watch(self, table_id: str) -> Watch:
         with reading(self.engine) as connection:
             return watches.get(connection, table_id)
@@ -98,6 +104,38 @@ def watched(engine: sa.Engine, clock: FakeClock) -> Watched:
 @pytest.fixture(params=[9, 6], ids=["v9", "v6"])
 def version(request: pytest.FixtureRequest) -> int:
     return int(request.param)
+
+
+def test_news_are_told_in_the_order_of_their_completion_and_the_rest_is_not(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t", version=9)
+    table.commit("001", {"p": {base_file(A, "001"): 10}}, modified=watched.clock().timestamp() - 5)
+    table_id = watched.register(table)
+    watched.poll(1)
+    assert watched.told() == []
+    table.commit("005", {"p": {log_file(A, "005"): 5}}, completed="010")
+    table.commit("004", {"p": {log_file(A, "004"): 5}}, completed="012")
+    watched.poll()
+    watched.poll()
+    assert [(event.type, event.data["commit"]["instant"]) for event in watched.told()] == [
+        ("commit.published", "005"),
+        ("commit.published", "004"),
+    ]
+    assert {event.table_id for event in watched.told()} == {table_id}
+
+
+def test_a_table_that_cannot_be_looked_at_is_told_once_until_it_can(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t", version=9)
+    table.commit("001", {"p": {base_file(A, "001"): 10}}, modified=watched.clock().timestamp() - 5)
+    watched.register(table)
+    away = tmp_path / "away"
+    for is_away in (False, True, True, False, True, True, True, True, False, False):
+        if is_away and table.base.exists():
+            table.base.rename(away)
+        elif not is_away and away.exists():
+            away.rename(table.base)
+        watched.poll(7200)
+    assert [event.type for event in watched.told()] == ["table.unhealthy", "table.recovered"]
+    assert watched.told()[0].data["problem"]["type"] == "path-not-found"
 
 
 def test_what_was_there_before_the_registration_is_no_news(watched: Watched, tmp_path: Path, version: int) -> None:
@@ -282,7 +320,7 @@ def test_forgotten_commits_that_are_still_on_the_timeline_are_no_news_again(watc
     table.commit("007")
     watched.poll()
     watched.clock.advance(100 * 24 * 3600)
-    assert prune.run_once(watched.engine, watched.clock, keep_commits=timedelta(days=90)).commits == 1
+    assert prune.run_once(watched.engine, watched.clock, KEEP).commits == 1
     table.commit("009")
     watched.poll()
     assert watched.instants(table_id) == ["003", "005", "007", "009"]
@@ -298,7 +336,7 @@ def test_the_newest_commit_is_never_forgotten(watched: Watched, tmp_path: Path) 
     table.schedule("009", "compaction")
     watched.poll()
     watched.clock.advance(100 * 24 * 3600)
-    prune.run_once(watched.engine, watched.clock, keep_commits=timedelta(days=90))
+    prune.run_once(watched.engine, watched.clock, KEEP)
     assert watched.instants(table_id) == ["003"]
 
 

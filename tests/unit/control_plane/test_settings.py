@@ -28,6 +28,16 @@ def test_empty_allowed_roots_allow_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     assert settings.load().allowed_roots == ()
 
 
+def test_a_schedule_is_a_list_of_seconds_and_keys_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(settings.load().webhook_schedule_seconds) == 7
+    monkeypatch.setenv("GROUNDSKEEPER_WEBHOOK_SCHEDULE_SECONDS", "0.5, 10")
+    monkeypatch.setenv("GROUNDSKEEPER_SECRET_KEYS", "new-key,old-key")
+    chosen = settings.load()
+    assert chosen.webhook_schedule_seconds == (0.5, 10)
+    assert [key.get_secret_value() for key in chosen.secret_keys] == ["new-key", "old-key"]
+    assert "new-key" not in repr(chosen)
+
+
 def test_an_option_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GROUNDSKEEPER_PORT", "9000")
     assert settings.load().port == 9000

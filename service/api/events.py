@@ -1,0 +1,172 @@
+"""/v1/events, as a stream or page by page, and /v1/event-types"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from typing import Annotated, Any
+
+import anyio.to_thread
+from anyio import CapacityLimiter
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from service.api.deps import Parts, PartsDep, needs
+from service.api.statuses import documented
+from service.api.webhook_forms import EventTypeList, EventTypeOut
+from service.model import errors
+from service.model.catalogue import CATALOGUE, Entry
+from service.model.event import Event, EventType, Published, event_id
+from service.model.token import Role
+from service.store import outbox
+from service.store.engine import reading
+from service.webhook.cloud_event import cloud_event
+
+router = APIRouter(prefix="/v1", tags=["webhooks"])
+
+_STREAM = "text/event-stream"
+_AT_ONCE = 100
+# Events of other replicas ring no bell here.
+_LOOK_EVERY_SECONDS = 1.0
+# Proxies cut connections that are silent for long.
+_SIGN_OF_LIFE_SECONDS = 15.0
+_MOST_STREAMS = 200
+# Streams look into the database by turns, in threads that no other call waits for.
+_LOOKING_AT_ONCE = 4
+
+
+class Streams:
+    """The streams that are open in one process."""
+
+    def __init__(self) -> None:
+        self.open = 0
+        self._looking: CapacityLimiter | None = None
+
+    async def look(self, parts: Parts, seq: int | None) -> tuple[list[Published], int]:
+        """The next events after `seq`, and up to where; None begins with what happens from now on."""
+        if self._looking is None:  # It belongs to the event loop that it is made in.
+            self._looking = CapacityLimiter(_LOOKING_AT_ONCE)
+        return await anyio.to_thread.run_sync(_look, parts, seq, limiter=self._looking)
+
+
+@router.get(
+    "/events",
+    operation_id="streamEvents",
+    summary="Follow the events",
+    response_class=Response,
+    dependencies=[Depends(needs(Role.READER))],
+    responses={
+        200: {
+            "description": "Server-sent events, each a CloudEvent; with `Accept: application/json` a page of them",
+            "content": {_STREAM: {"schema": {"type": "string"}}, "application/json": {"schema": {"type": "object"}}},
+        },
+        **documented(errors.ParamsInvalidError, errors.TooManyStreamsError),
+    },
+)
+async def events(
+    request: Request,
+    parts: PartsDep,
+    types: Annotated[
+        str, Query(max_length=1000, description="Patterns, separated by commas", examples=["job.*"])
+    ] = "*",
+    table_id: Annotated[str | None, Query(max_length=64)] = None,
+    after: Annotated[
+        int | None, Query(ge=0, le=2**62, description="Begin after this id. Default: with what is new")
+    ] = None,
+    last_event_id: Annotated[int | None, Header(ge=0, le=2**62, description="Goes before `after`")] = None,
+) -> Response:
+    """A stream that was broken off goes on with `Last-Event-ID`, which every browser sends by itself, as far back as
+    events are kept. A page begins at the oldest event."""
+    start = after if last_event_id is None else last_event_id
+    patterns = tuple(part.strip() for part in types.split(","))
+
+    def fits(event: Event) -> bool:
+        of_type = any(fnmatchcase(event.type, pattern) for pattern in patterns)
+        return of_type and (table_id is None or event.table_id == table_id)
+
+    streams: Streams = request.app.state.streams
+    accepted = request.headers.get("accept", "*/*")
+    if "application/json" in accepted and _STREAM not in accepted:
+        found, seq = await streams.look(parts, start or 0)
+        items = [cloud_event(each, parts.event_source) for each in found if fits(each.event)]
+        return JSONResponse({"items": items, "next_after": seq})
+    if streams.open >= _MOST_STREAMS:
+        raise errors.TooManyStreamsError(f"{streams.open} are open.")
+
+    async def stream() -> AsyncIterator[str]:
+        streams.open += 1
+        try:
+            async for text in _stream(parts, streams, start, fits):
+                yield text
+        finally:
+            streams.open -= 1
+
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(stream(), media_type=_STREAM, headers=headers)
+
+
+async def _stream(parts: Parts, streams: Streams, start: int | None, fits: Any) -> AsyncIterator[str]:
+    """Holds one page at most: who reads slowly gets the rest later, from the database."""
+    loop = asyncio.get_running_loop()
+    seq = start
+    spoke = loop.time()
+    yield ": the events of Groundskeeper\n\n"
+    with parts.bell.listener() as listener:
+        while not parts.bell.is_closed:
+            listener.forget()
+            found, seq = await streams.look(parts, seq)
+            for each in found:
+                if fits(each.event):
+                    yield _message(each, parts.event_source)
+                    spoke = loop.time()
+            if loop.time() - spoke >= _SIGN_OF_LIFE_SECONDS:
+                # Also tells how far it is, so that who only wants rare events does not begin far back.
+                yield f"id: {seq}\n: still here\n\n"
+                spoke = loop.time()
+            if len(found) < _AT_ONCE:
+                await listener.wait(_LOOK_EVERY_SECONDS)
+
+
+@router.get(
+    "/event-types",
+    operation_id="listEventTypes",
+    summary="List the types of events",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(),
+)
+def event_types(parts: PartsDep) -> EventTypeList:
+    """Each with the JSON Schema of its `data` and an example of the whole event."""
+    return EventTypeList(items=[_described(type_, entry, parts.event_source) for type_, entry in CATALOGUE.items()])
+
+
+def _described(type_: EventType, entry: Entry, source: str) -> EventTypeOut:
+    table = entry.example.get("table")
+    event = Event(
+        event_id("example", type_.value),
+        type_.value,
+        datetime(2026, 1, 1, 12, 0, 3, tzinfo=UTC),
+        table["id"] if table else None,
+        entry.example,
+    )
+    return EventTypeOut(
+        type=type_,
+        description=entry.description,
+        data_schema=dict(entry.schema),
+        example=cloud_event(Published(4711, event), source),
+    )
+
+
+def _look(parts: Parts, seq: int | None) -> tuple[list[Published], int]:
+    with reading(parts.engine) as connection:
+        if seq is None:
+            return [], outbox.newest(connection)
+        found = outbox.after(connection, seq, _AT_ONCE)
+    return found, found[-1].seq if found else seq
+
+
+def _message(published: Published, source: str) -> str:
+    data = json.dumps(cloud_event(published, source), separators=(",", ":"))
+    return f"id: {published.seq}\nevent: {published.event.type}\ndata: {data}\n\n"

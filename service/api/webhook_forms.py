@@ -1,0 +1,220 @@
+"""What callers of /v1/webhooks send and get."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from service.api.requests import Request, Word
+from service.model.errors import SecretUnreadableError
+from service.model.event import EventType
+from service.model.secret import MASK
+from service.model.webhook import Delivery, DeliveryAttempt, DeliveryState, Webhook
+from service.webhook.box import SecretBox
+
+
+def _of_catalogue(pattern: str) -> str:
+    if not any(fnmatchcase(known.value, pattern) for known in EventType):
+        raise ValueError("no type of event is called so; GET /v1/event-types lists them")
+    return pattern
+
+
+_TypePattern = Annotated[
+    str, StringConstraints(pattern=r"^[a-z*]+(\.[a-z*]+)?$", max_length=64), AfterValidator(_of_catalogue)
+]
+_Types = Annotated[list[_TypePattern], Field(min_length=1, max_length=50)]
+_Tables = Annotated[list[Word], Field(max_length=1000)]
+_Url = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
+_Headers = Annotated[dict[str, str], Field(max_length=100)]
+_Description = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
+
+
+class WebhookIn(Request):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "url": "https://hooks.example.com/lake",
+                    "types": ["commit.published", "job.failed"],
+                    "tables": ["orders*"],
+                    "headers": {"Authorization": "Bearer ..."},
+                    "description": "cache invalidation",
+                }
+            ]
+        },
+    )
+
+    url: _Url
+    types: _Types = Field(
+        default_factory=lambda: ["*"], description="Types of events; `*` stands for anything: `job.*`"
+    )
+    tables: _Tables = Field(
+        default_factory=list,
+        description="Ids of tables, or patterns of their names. Default: all, and what belongs to no table",
+    )
+    headers: _Headers = Field(default_factory=dict, description="Sent with every message, never shown again")
+    description: _Description = ""
+
+
+class WebhookChange(Request):
+    """Members that are left out stay as they are."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"types": ["job.*"]}]})
+
+    url: _Url | None = None
+    types: _Types | None = None
+    tables: _Tables | None = None
+    headers: _Headers | None = Field(None, description="Replaces all of them; a masked value stands for the stored one")
+    description: _Description | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> WebhookChange:
+        if any(getattr(self, name) is None for name in self.model_fields_set):
+            raise ValueError("null is no value here; leave a member out to keep it")
+        return self
+
+
+class ReplayIn(Request):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"since": "2026-01-01T00:00:00Z"}]})
+
+    since: AwareDatetime
+    until: AwareDatetime | None = Field(None, description="Default: now")
+    with_delivered: bool = Field(False, description="Also what the webhook has got already")
+
+
+class WebhookOut(BaseModel):
+    id: str = Field(examples=["wh_5d0c9b8a7f6e4d3c"])
+    url: str
+    types: list[str]
+    tables: list[str]
+    headers: dict[str, str] = Field(description="The values are masked")
+    description: str
+    enabled: bool
+    disabled_because: str | None
+    disabled_at: datetime | None
+    failing_since: datetime | None = Field(description="The first failure after the last success")
+    last_success_at: datetime | None
+    pending: int = Field(description="Deliveries that wait, or are being tried again")
+    dead: int = Field(description="Deliveries that were given up, until they are replayed")
+    old_secret_until: datetime | None = Field(description="Until then messages are signed by the secret before, too")
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, webhook: Webhook, box: SecretBox, counts: dict[DeliveryState, int]) -> WebhookOut:
+        return cls(**_fields(webhook, box, counts))
+
+
+class WebhookCreated(WebhookOut):
+    secret: str = Field(
+        description="What signatures are checked with. Not shown again", examples=["whsec_C2FVsBQIh..."]
+    )
+
+    @classmethod
+    def with_secret(
+        cls, webhook: Webhook, box: SecretBox, counts: dict[DeliveryState, int], secret: str
+    ) -> WebhookCreated:
+        return cls(**_fields(webhook, box, counts), secret=secret)
+
+
+class WebhookPage(BaseModel):
+    items: list[WebhookOut]
+    next_cursor: str | None
+
+
+class DeliveryAttemptOut(BaseModel):
+    at: datetime
+    milliseconds: int = Field(description="Until the status came, or the attempt was given up")
+    status: int | None = Field(description="HTTP status; null without an answer")
+    error: str | None
+    response: str = Field(description="The beginning of the answer's body")
+    retry_at: datetime | None
+
+    @classmethod
+    def of(cls, attempt: DeliveryAttempt) -> DeliveryAttemptOut:
+        answer = attempt.answer
+        return cls(
+            at=attempt.at,
+            milliseconds=round(answer.seconds * 1000),
+            status=answer.status,
+            error=answer.error,
+            response=answer.excerpt,
+            retry_at=attempt.retry_at,
+        )
+
+
+class DeliveryOut(BaseModel):
+    id: str = Field(examples=["dlv_9c1d3e5f7a2b4c6d"])
+    webhook_id: str
+    event_id: str = Field(description="The `webhook-id` of the message, the same in every attempt and replay")
+    event_type: str
+    table_id: str | None
+    state: DeliveryState
+    created_at: datetime
+    ended_at: datetime | None
+    attempts: list[DeliveryAttemptOut]
+
+    @classmethod
+    def of(cls, delivery: Delivery, attempts: list[DeliveryAttempt]) -> DeliveryOut:
+        return cls(
+            id=delivery.id,
+            webhook_id=delivery.webhook_id,
+            event_id=delivery.event_id,
+            event_type=delivery.event_type,
+            table_id=delivery.table_id,
+            state=delivery.state,
+            created_at=delivery.created_at,
+            ended_at=delivery.ended_at,
+            attempts=[DeliveryAttemptOut.of(attempt) for attempt in attempts],
+        )
+
+
+class DeliveryPage(BaseModel):
+    items: list[DeliveryOut]
+    next_cursor: str | None
+
+
+class ReplayOut(BaseModel):
+    replayed: int = Field(description="Deliveries that begin anew")
+    is_complete: bool = Field(description="False when there is more: the same call again goes on")
+
+
+class EventTypeOut(BaseModel):
+    type: EventType
+    description: str
+    data_schema: dict[str, Any] = Field(description="JSON Schema (2020-12) of the event's `data`")
+    example: dict[str, Any] = Field(description="A whole event: CloudEvents 1.0, JSON")
+
+
+class EventTypeList(BaseModel):
+    items: list[EventTypeOut]
+
+
+def _fields(webhook: Webhook, box: SecretBox, counts: dict[DeliveryState, int]) -> dict[str, Any]:
+    try:
+        names = list(json.loads(box.open(webhook.sealed_headers)))
+    except SecretUnreadableError:
+        names = []
+    return {
+        "id": webhook.id,
+        "url": webhook.url,
+        "types": list(webhook.types),
+        "tables": list(webhook.tables),
+        "headers": dict.fromkeys(names, MASK),
+        "description": webhook.description,
+        "enabled": webhook.is_enabled,
+        "disabled_because": webhook.disabled_because,
+        "disabled_at": webhook.disabled_at,
+        "failing_since": webhook.failing_since,
+        "last_success_at": webhook.last_success_at,
+        "pending": counts.get(DeliveryState.PENDING, 0),
+        "dead": counts.get(DeliveryState.DEAD, 0),
+        "old_secret_until": webhook.old_secret_until,
+        "created_at": webhook.created_at,
+        "updated_at": webhook.updated_at,
+    }

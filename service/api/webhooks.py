@@ -1,0 +1,260 @@
+"""/v1/webhooks and /v1/deliveries"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Response
+from sqlalchemy import Connection
+
+from service.api.deps import CallerDep, Parts, PartsDep, needs
+from service.api.statuses import ACCEPTED, CREATED, NOTHING, documented
+from service.api.tables import CursorText, Limit
+from service.api.webhook_forms import (
+    DeliveryOut,
+    DeliveryPage,
+    ReplayIn,
+    ReplayOut,
+    WebhookChange,
+    WebhookCreated,
+    WebhookIn,
+    WebhookOut,
+    WebhookPage,
+)
+from service.flows import webhooks as flows
+from service.model import errors
+from service.model.token import Role
+from service.model.webhook import Delivery, DeliveryState, Webhook
+from service.store import deliveries, webhooks
+from service.store.engine import reading
+
+router = APIRouter(prefix="/v1", tags=["webhooks"])
+
+WebhookId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["wh_5d0c9b8a7f6e4d3c"])]
+DeliveryId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["dlv_9c1d3e5f7a2b4c6d"])]
+
+_FORM_ERRORS = (
+    errors.ParamsInvalidError,
+    errors.UrlNotAllowedError,
+    errors.HeaderNotAllowedError,
+    errors.SecretKeyMissingError,
+)
+
+
+@router.post(
+    "/webhooks",
+    operation_id="createWebhook",
+    summary="Have events sent to a URL",
+    status_code=CREATED,
+    dependencies=[Depends(needs(Role.ADMIN))],
+    responses=documented(*_FORM_ERRORS),
+)
+def create(wanted: WebhookIn, parts: PartsDep, response: Response) -> WebhookCreated:
+    """CloudEvents 1.0, signed by Standard Webhooks with `secret`, which is shown this once. At least once, with the
+    same `webhook-id` however often it is tried; for each table in the order of its events."""
+    created = flows.create(
+        parts.engine,
+        parts.clock,
+        parts.box,
+        parts.guard,
+        url=wanted.url,
+        types=tuple(wanted.types),
+        tables=tuple(wanted.tables),
+        headers=wanted.headers,
+        description=wanted.description,
+    )
+    response.headers["Location"] = f"/v1/webhooks/{created.webhook.id}"
+    return WebhookCreated.with_secret(created.webhook, parts.box, {}, created.secret)
+
+
+@router.get(
+    "/webhooks",
+    operation_id="listWebhooks",
+    summary="List the webhooks",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.ParamsInvalidError),
+)
+def list_webhooks(parts: PartsDep, limit: Limit = 100, cursor: CursorText = None) -> WebhookPage:
+    with reading(parts.engine) as connection:
+        page = webhooks.page(connection, limit=limit, cursor=cursor)
+        counts = deliveries.open_counts(connection, [webhook.id for webhook in page.items])
+    items = [WebhookOut.of(webhook, parts.box, dict(counts.get(webhook.id, {}))) for webhook in page.items]
+    return WebhookPage(items=items, next_cursor=page.next_cursor)
+
+
+@router.get(
+    "/webhooks/{webhook_id}",
+    operation_id="getWebhook",
+    summary="Show a webhook",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.WebhookNotFoundError),
+)
+def get_webhook(webhook_id: WebhookId, parts: PartsDep) -> WebhookOut:
+    with reading(parts.engine) as connection:
+        return _shown(connection, parts, webhooks.get(connection, webhook_id))
+
+
+@router.patch(
+    "/webhooks/{webhook_id}",
+    operation_id="changeWebhook",
+    summary="Change a webhook",
+    dependencies=[Depends(needs(Role.ADMIN))],
+    responses=documented(errors.WebhookNotFoundError, *_FORM_ERRORS),
+)
+def change(webhook_id: WebhookId, wanted: WebhookChange, parts: PartsDep) -> WebhookOut:
+    """What waits already is sent to the new URL, with the new headers."""
+    sent = wanted.model_dump(include=wanted.model_fields_set)
+    changes = {name: tuple(value) if isinstance(value, list) else value for name, value in sent.items()}
+    webhook = flows.change(parts.engine, parts.clock, parts.box, parts.guard, webhook_id, changes)
+    with reading(parts.engine) as connection:
+        return _shown(connection, parts, webhook)
+
+
+@router.delete(
+    "/webhooks/{webhook_id}",
+    operation_id="deleteWebhook",
+    summary="Delete a webhook and its deliveries",
+    status_code=NOTHING,
+    dependencies=[Depends(needs(Role.ADMIN))],
+    responses=documented(errors.WebhookNotFoundError),
+)
+def delete(webhook_id: WebhookId, parts: PartsDep) -> None:
+    flows.remove(parts.engine, webhook_id)
+
+
+@router.post(
+    "/webhooks/{webhook_id}/enable",
+    operation_id="enableWebhook",
+    summary="Enable a webhook, and try at once what waits",
+    dependencies=[Depends(needs(Role.OPERATOR))],
+    responses=documented(errors.WebhookNotFoundError),
+)
+def enable(webhook_id: WebhookId, parts: PartsDep) -> WebhookOut:
+    """Events that happened while it was disabled were not kept for it; a replay brings them."""
+    webhook = flows.enable(parts.engine, parts.bell, parts.clock, webhook_id)
+    with reading(parts.engine) as connection:
+        return _shown(connection, parts, webhook)
+
+
+@router.post(
+    "/webhooks/{webhook_id}/disable",
+    operation_id="disableWebhook",
+    summary="Disable a webhook",
+    dependencies=[Depends(needs(Role.OPERATOR))],
+    responses=documented(errors.WebhookNotFoundError),
+)
+def disable(webhook_id: WebhookId, parts: PartsDep, caller: CallerDep) -> WebhookOut:
+    because = f"{caller.name} has disabled it."
+    webhook = flows.disable(parts.engine, parts.bell, webhook_id, because=because, now=parts.clock())
+    with reading(parts.engine) as connection:
+        return _shown(connection, parts, webhook)
+
+
+@router.post(
+    "/webhooks/{webhook_id}/test",
+    operation_id="testWebhook",
+    summary="Send a webhook a test",
+    status_code=ACCEPTED,
+    dependencies=[Depends(needs(Role.OPERATOR))],
+    responses=documented(errors.WebhookNotFoundError, errors.WebhookDisabledError),
+)
+def test(webhook_id: WebhookId, parts: PartsDep) -> DeliveryOut:
+    """An event of the type `webhook.test` is sent once; GET /v1/deliveries/{id} tells what came of it."""
+    return _delivery(parts, flows.test(parts.engine, parts.bell, parts.clock, webhook_id))
+
+
+@router.post(
+    "/webhooks/{webhook_id}/rotate-secret",
+    operation_id="rotateWebhookSecret",
+    summary="Give a webhook a new secret",
+    dependencies=[Depends(needs(Role.ADMIN))],
+    responses=documented(errors.WebhookNotFoundError, errors.SecretKeyMissingError),
+)
+def rotate_secret(webhook_id: WebhookId, parts: PartsDep) -> WebhookCreated:
+    """For a day messages carry the signatures of both."""
+    created = flows.rotate_secret(parts.engine, parts.clock, parts.box, webhook_id)
+    with reading(parts.engine) as connection:
+        counts = deliveries.open_counts(connection, [webhook_id])
+    return WebhookCreated.with_secret(created.webhook, parts.box, dict(counts.get(webhook_id, {})), created.secret)
+
+
+@router.post(
+    "/webhooks/{webhook_id}/replay",
+    operation_id="replayWebhook",
+    summary="Send a webhook what it has missed",
+    status_code=ACCEPTED,
+    dependencies=[Depends(needs(Role.OPERATOR))],
+    responses=documented(errors.WebhookNotFoundError, errors.WebhookDisabledError, errors.ParamsInvalidError),
+)
+def replay(webhook_id: WebhookId, wanted: ReplayIn, parts: PartsDep) -> ReplayOut:
+    """What was given up, and what happened while it was disabled or before it was made. What waits already is left as
+    it is, so a repeated call sends nothing twice."""
+    replayed = flows.replay(
+        parts.engine,
+        parts.bell,
+        parts.clock,
+        webhook_id,
+        since=wanted.since,
+        until=wanted.until,
+        with_delivered=wanted.with_delivered,
+    )
+    return ReplayOut(replayed=replayed.count, is_complete=replayed.is_complete)
+
+
+@router.get(
+    "/webhooks/{webhook_id}/deliveries",
+    operation_id="listDeliveries",
+    summary="List what was sent to a webhook, the newest first",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.WebhookNotFoundError, errors.ParamsInvalidError),
+)
+def list_deliveries(
+    webhook_id: WebhookId,
+    parts: PartsDep,
+    state: DeliveryState | None = None,
+    limit: Limit = 100,
+    cursor: CursorText = None,
+) -> DeliveryPage:
+    with reading(parts.engine) as connection:
+        webhooks.get(connection, webhook_id)
+        page = deliveries.page(connection, webhook_id, limit=limit, cursor=cursor, state=state)
+        attempts = deliveries.attempts(connection, [delivery.id for delivery in page.items])
+    items = [DeliveryOut.of(delivery, attempts.get(delivery.id, [])) for delivery in page.items]
+    return DeliveryPage(items=items, next_cursor=page.next_cursor)
+
+
+@router.get(
+    "/deliveries/{delivery_id}",
+    operation_id="getDelivery",
+    summary="Show a delivery and its attempts",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.DeliveryNotFoundError),
+)
+def get_delivery(delivery_id: DeliveryId, parts: PartsDep) -> DeliveryOut:
+    with reading(parts.engine) as connection:
+        delivery = deliveries.get(connection, delivery_id)
+    return _delivery(parts, delivery)
+
+
+@router.post(
+    "/deliveries/{delivery_id}/replay",
+    operation_id="replayDelivery",
+    summary="Send an event again",
+    status_code=ACCEPTED,
+    dependencies=[Depends(needs(Role.OPERATOR))],
+    responses=documented(errors.DeliveryNotFoundError, errors.WebhookDisabledError),
+)
+def replay_delivery(delivery_id: DeliveryId, parts: PartsDep) -> DeliveryOut:
+    """Under the same `webhook-id`, and with a schedule of its own."""
+    return _delivery(parts, flows.replay_one(parts.engine, parts.bell, parts.clock, delivery_id))
+
+
+def _shown(connection: Connection, parts: Parts, webhook: Webhook) -> WebhookOut:
+    counts = deliveries.open_counts(connection, [webhook.id])
+    return WebhookOut.of(webhook, parts.box, dict(counts.get(webhook.id, {})))
+
+
+def _delivery(parts: Parts, delivery: Delivery) -> DeliveryOut:
+    with reading(parts.engine) as connection:
+        attempts = deliveries.attempts(connection, [delivery.id])
+    return DeliveryOut.of(delivery, attempts.get(delivery.id, []))

@@ -1,0 +1,171 @@
+"""Every type of event: when it happens, the JSON Schema (2020-12) of its `data`, and an example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import JobKind
+from service.model.event import EventType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`example` is the `data` of such an event."""
+
+    description: str
+    schema: Mapping[str, Any]
+    example: Mapping[str, Any]
+
+
+def _object(**properties: Schema) -> Schema:
+    """All members are always there. More may come in later versions."""
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _top(**properties: Schema) -> Schema:
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_object(**properties)}
+
+
+def _or_null(schema: Schema) -> Schema:
+    return {**schema, "type": [schema["type"], "null"]}
+
+
+_TEXT: Schema = {"type": "string"}
+_FLAG: Schema = {"type": "boolean"}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_INSTANT: Schema = {"type": "string", "description": "A time of Hudi's timeline, such as 20260101120000000"}
+_INSTANTS: Schema = {"type": "array", "items": _INSTANT}
+_PROBLEM = _object(type=_TEXT, title=_TEXT, detail=_TEXT, hint=_TEXT, retriable=_FLAG)
+_TABLE = _object(id=_TEXT, name=_TEXT, base_path=_TEXT)
+_WEBHOOK = _object(id=_TEXT, description=_TEXT)
+_JOB = _object(
+    id=_TEXT,
+    kind={"enum": [kind.value for kind in JobKind]},
+    dry_run=_FLAG,
+    attempt={**_COUNT, "description": "How often it was leased"},
+    max_attempts=_COUNT,
+    instants={**_INSTANTS, "description": "Made by its attempts on the table's timeline"},
+    error=_or_null(_PROBLEM),
+)
+_EXPANSION = _object(job_id=_TEXT, attempt=_COUNT, instant=_INSTANT, params={"type": "object"})
+_COMMIT = _object(
+    instant=_INSTANT,
+    action={"type": "string", "description": "As on the timeline: commit, deltacommit, replacecommit, clean ..."},
+    operation={"type": ["string", "null"], "description": "Hudi's WriteOperationType: UPSERT, COMPACT, CLUSTER ..."},
+    completion_time=_or_null(_INSTANT),
+    rows_written=_or_null(_COUNT),
+    rows_deleted=_or_null(_COUNT),
+    bytes_written=_or_null(_COUNT),
+    partitions={"type": "array", "items": _TEXT, "description": "The first 100 that it touched"},
+    partition_count=_COUNT,
+    file_groups=_COUNT,
+    schema_changed=_FLAG,
+)
+
+_A_TABLE = {"id": "tbl_0f3c2a9d5e7b1c44", "name": "orders", "base_path": "s3a://lake/orders"}
+_A_WEBHOOK = {"id": "wh_5d0c9b8a7f6e4d3c", "description": "cache invalidation"}
+_A_PROBLEM = {
+    "type": "column-unknown",
+    "title": "The table has no such column",
+    "detail": "nope",
+    "hint": "Its columns are id and city.",
+    "retriable": False,
+}
+_A_JOB: dict[str, Any] = {
+    "id": "job_4be1c0d2f6a89b37",
+    "kind": "compaction",
+    "dry_run": False,
+    "attempt": 1,
+    "max_attempts": 3,
+    "instants": ["20260101120000000"],
+    "error": None,
+}
+_AN_EXPANSION = {
+    "job_id": "job_4be1c0d2f6a89b37",
+    "attempt": 1,
+    "instant": "20260101120000000",
+    "params": {"num_buckets": 8},
+}
+_A_COMMIT = {
+    "instant": "20260101120000000",
+    "action": "deltacommit",
+    "operation": "UPSERT",
+    "completion_time": "20260101120003123",
+    "rows_written": 1200,
+    "rows_deleted": 0,
+    "bytes_written": 482_133,
+    "partitions": ["region=eu/dt=2026-01-01"],
+    "partition_count": 1,
+    "file_groups": 4,
+    "schema_changed": False,
+}
+
+
+def _of_job(description: str, **example: Any) -> Entry:
+    return Entry(description, _top(table=_TABLE, job=_JOB), {"table": _A_TABLE, "job": {**_A_JOB, **example}})
+
+
+def _of_expansion(description: str) -> Entry:
+    schema = _top(table=_TABLE, expansion=_EXPANSION)
+    return Entry(description, schema, {"table": _A_TABLE, "expansion": _AN_EXPANSION})
+
+
+CATALOGUE: Mapping[EventType, Entry] = {
+    EventType.COMMIT_PUBLISHED: Entry(
+        "An instant of a registered table has completed, whoever made it.",
+        _top(table=_TABLE, commit=_COMMIT),
+        {"table": _A_TABLE, "commit": _A_COMMIT},
+    ),
+    EventType.JOB_QUEUED: _of_job(
+        "A job was asked for; or an attempt at it ended and it will be tried again, with `error` saying why.",
+        attempt=0,
+        instants=[],
+    ),
+    EventType.JOB_STARTED: _of_job("A worker has begun an attempt.", instants=[]),
+    EventType.JOB_SUCCEEDED: _of_job("A job has done what it was asked for. GET /v1/jobs/{id} has its result."),
+    EventType.JOB_FAILED: _of_job("A job has failed for good.", error=_A_PROBLEM),
+    EventType.JOB_CANCELLED: _of_job("A job has ended because somebody cancelled it."),
+    EventType.EXPANSION_DRAINING: _of_expansion(
+        "A bucket expansion has rewritten the files and waits for a moment without writes in flight. Once an attempt."
+    ),
+    EventType.EXPANSION_COMMITTED: _of_expansion(
+        "A bucket expansion has switched data and number of buckets. Restart writers that stay open for long."
+    ),
+    EventType.EXPANSION_ABORTED: _of_expansion(
+        "A bucket expansion gave up before its commit, and left nothing behind. The job's own event says why."
+    ),
+    EventType.TABLE_REGISTERED: Entry("A table was registered.", _top(table=_TABLE), {"table": _A_TABLE}),
+    EventType.TABLE_UNHEALTHY: Entry(
+        "A table cannot be looked at any more.",
+        _top(table=_TABLE, problem=_PROBLEM),
+        {
+            "table": _A_TABLE,
+            "problem": {
+                "type": "path-not-found",
+                "title": "The path does not exist, or cannot be read from here",
+                "detail": "s3a://lake/orders",
+                "hint": "Check the spelling, and that the service has the rights and options to read it.",
+                "retriable": False,
+            },
+        },
+    ),
+    EventType.TABLE_RECOVERED: Entry(
+        "A table that was unhealthy can be looked at again.", _top(table=_TABLE), {"table": _A_TABLE}
+    ),
+    EventType.WEBHOOK_DISABLED: Entry(
+        "Nothing is sent to a webhook any more. The other ones are told.",
+        _top(webhook=_WEBHOOK, because=_TEXT),
+        {"webhook": _A_WEBHOOK, "because": "The receiver answered 410 Gone."},
+    ),
+    EventType.WEBHOOK_TEST: Entry(
+        "Somebody asked for a test of this webhook. It is sent once, whatever types the webhook wants.",
+        _top(webhook=_WEBHOOK),
+        {"webhook": _A_WEBHOOK},
+    ),
+}

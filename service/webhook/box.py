@@ -1,0 +1,86 @@
+"""Keeps secrets that must be got back: what signs a message cannot be stored as a hash.
+
+They are encrypted (Fernet: AES-128-CBC and HMAC-SHA256) by a key that is not in the database, so that a dump or a
+backup of the database alone gives none of them away.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+
+from service.model.errors import SecretKeyMissingError, SecretUnreadableError, SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+class SecretBox:
+    """Seals with the first key; opens what any of them has sealed, so that a new key can be put in front.
+
+    Without any key it exists, but neither seals nor opens: a service that has no webhooks needs none.
+    """
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        """Raises SettingsError for a key that is none."""
+        try:
+            self._fernet = MultiFernet([Fernet(key) for key in keys]) if keys else None
+            # The same few secrets sign message after message.
+            self.open = lru_cache(maxsize=1024)(self._open)
+        except ValueError as error:
+            raise SettingsError(
+                "A secret key is 32 random bytes in URL-safe base64.", hint="See GROUNDSKEEPER_SECRET_KEYS."
+            ) from error
+
+    @classmethod
+    def fresh(cls) -> SecretBox:
+        return cls([Fernet.generate_key().decode()])
+
+    def seal(self, text: str) -> str:
+        """Raises SecretKeyMissingError."""
+        if self._fernet is None:
+            raise SecretKeyMissingError
+        return self._fernet.encrypt(text.encode()).decode()
+
+    def _open(self, sealed: str) -> str:
+        """Raises SecretUnreadableError when it was sealed with another key."""
+        if self._fernet is None:
+            raise SecretUnreadableError
+        try:
+            return self._fernet.decrypt(sealed).decode()
+        except InvalidToken as error:
+            raise SecretUnreadableError from error
+
+
+def key_from(path: Path) -> str:
+    """The key in a file that only its owner may read; made when there is none. Several processes may call this at once.
+
+    Raises SettingsError when the file can be neither read nor made.
+    """
+    try:
+        if not path.exists():
+            _make(path)
+        return path.read_text().strip()
+    except OSError as error:
+        raise SettingsError(
+            f"The key file {path} cannot be used: {error.strerror}.", hint="Or set GROUNDSKEEPER_SECRET_KEYS."
+        ) from error
+
+
+def _make(path: Path) -> None:
+    """Written aside and then linked, so that nobody ever reads half a key, and the first one who links wins."""
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(Fernet.generate_key() + b"\n")
+        os.link(aside, path)
+    except FileExistsError:
+        pass
+    finally:
+        aside.unlink()

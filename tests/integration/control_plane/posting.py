@@ -1,0 +1,145 @@
+"""What the tests of webhooks share: events that are published, and a dispatcher whose steps a test takes itself."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from random import Random
+from typing import TYPE_CHECKING, Any, Protocol
+
+from service.flows import webhooks as flows
+from service.flows.bell import Bell
+from service.flows.deliver import Dispatcher, DispatchTerms
+from service.model.announcement import commit_published
+from service.model.clock import utc_now
+from service.model.commit import Commit
+from service.model.registration import Registration
+from service.policy.delivery import DeliveryTerms
+from service.store import deliveries, outbox, webhooks
+from service.store.engine import reading, writing
+from service.webhook.box import SecretBox
+from service.webhook.guard import Guard
+from service.webhook.sender import Sender, SendLimits
+
+if TYPE_CHECKING:
+    import asyncio
+
+    import sqlalchemy as sa
+
+    from service.model.event import Published
+    from service.model.webhook import Delivery, DeliveryAttempt, Webhook
+
+LOCAL = Guard.of(["127.0.0.1"])
+# Only receivers that hang use it up; the others have to be in time on a busy machine too.
+PATIENT = SendLimits(connect=10, read=10, total=10)
+
+
+class Clock(Protocol):
+    def __call__(self) -> datetime: ...
+    def advance(self, seconds: float) -> None: ...
+
+
+def a_table(number: int = 1, now: datetime | None = None) -> Registration:
+    at = now or datetime.fromisoformat("2026-01-01T00:00:00+00:00")
+    return Registration(f"tbl_{number}", f"/lake/orders_{number}", f"orders_{number}", at, at)
+
+
+def commits(table: Registration, numbers: range, seen_at: datetime) -> list[Commit]:
+    return [
+        Commit(table.id, f"2026010112{number:07d}", "deltacommit", None, seen_at, "UPSERT", rows_written=number)
+        for number in numbers
+    ]
+
+
+def publish(engine: sa.Engine, first: int, count: int, tables: int = 5) -> list[str]:
+    """The ids of new commits at this moment, of so many tables by turns; written as every service writes them."""
+    now = utc_now()
+    events = [
+        commit_published(commit, a_table(number % tables))
+        for number in range(first, first + count)
+        for commit in commits(a_table(number % tables), range(number, number + 1), now)
+    ]
+    with writing(engine) as connection:
+        return [each.event.id for each in outbox.publish(connection, events, now=now)]
+
+
+@dataclass
+class Post:
+    """`runner` has the event loop that the dispatcher belongs to."""
+
+    engine: sa.Engine
+    clock: Clock
+    runner: asyncio.Runner
+    box: SecretBox = field(default_factory=SecretBox.fresh)
+    bell: Bell = field(default_factory=Bell)
+    terms: DispatchTerms = field(default_factory=lambda: DispatchTerms(DeliveryTerms(jitter=0.0)))
+    limits: SendLimits = PATIENT
+    made: list[Dispatcher] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def dispatcher(self, **changes: Any) -> Dispatcher:
+        """One more service on the same database."""
+
+        async def make() -> Dispatcher:
+            sender = Sender(LOCAL, changes.get("limits", self.limits))
+            terms = changes.get("terms", self.terms)
+            return Dispatcher(self.engine, self.clock, Random(1), self.bell, self.box, sender, terms)
+
+        made = self.runner.run(make())
+        self.made.append(made)
+        return made
+
+    def webhook(self, url: str, **wanted: Any) -> flows.Created:
+        given: dict[str, Any] = {"types": ("*",), "tables": (), "headers": {}, "description": "", **wanted}
+        return flows.create(self.engine, self.clock, self.box, LOCAL, url=url, **given)
+
+    def publish(self, count: int = 1, table: int = 1) -> list[Published]:
+        """So many new commits of a table."""
+        registered = a_table(table)
+        start = self.counts.get(registered.id, 0)
+        self.counts[registered.id] = start + count
+        now = self.clock()
+        events = [
+            commit_published(commit, registered) for commit in commits(registered, range(start, start + count), now)
+        ]
+        with writing(self.engine) as connection:
+            return outbox.publish(connection, events, now=now)
+
+    def deliver(self, by: Dispatcher | None = None) -> None:
+        """Sends all that is due, to the end."""
+        dispatcher = by or (self.made[0] if self.made else self.dispatcher())
+
+        async def work() -> None:
+            while await dispatcher.run_once():
+                await dispatcher.settle()
+
+        self.runner.run(work())
+
+    def get(self, webhook_id: str) -> Webhook:
+        with reading(self.engine) as connection:
+            return webhooks.get(connection, webhook_id)
+
+    def deliveries(self, webhook_id: str) -> list[Delivery]:
+        """In the order of their events."""
+        with reading(self.engine) as connection:
+            return list(deliveries.page(connection, webhook_id, limit=10_000).items)[::-1]
+
+    def attempts(self, delivery_id: str) -> list[DeliveryAttempt]:
+        with reading(self.engine) as connection:
+            return list(deliveries.attempts(connection, [delivery_id]).get(delivery_id, []))
+
+    def states(self, webhook_id: str) -> list[str]:
+        return [delivery.state.value for delivery in self.deliveries(webhook_id)]
+
+    def pauses(self, delivery_id: str) -> list[float]:
+        """Seconds between the attempts."""
+        moments = [attempt.at for attempt in self.attempts(delivery_id)]
+        return [(later - earlier) / timedelta(seconds=1) for earlier, later in itertools.pairwise(moments)]
+
+    def close(self) -> None:
+        async def stop() -> None:
+            for dispatcher in self.made:
+                await dispatcher.stop(0.0)
+
+        self.runner.run(stop())

@@ -1,0 +1,174 @@
+"""A webhook cannot be used to reach into the service's own network: real connections, names that resolve as told."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ssl
+from typing import TYPE_CHECKING
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from service.webhook.guard import Guard
+from service.webhook.sender import Sender, SendLimits, trusted
+from tests.integration.receiver import Receiver, Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from service.model.webhook import Answer
+
+LIMITS = SendLimits(connect=5.0, read=10.0, total=10.0)
+
+
+def send(
+    url: str,
+    guard: Guard | None = None,
+    resolve: Callable[[str], Sequence[str]] | None = None,
+    tls: ssl.SSLContext | None = None,
+    times: int = 1,
+) -> Answer:
+    """The last of so many answers. `resolve` plays the name server."""
+
+    async def answer_of(host: str, _port: int) -> Sequence[str]:
+        assert resolve is not None
+        return resolve(host)
+
+    async def post() -> Answer:
+        sender = Sender(guard or Guard(), LIMITS, tls=tls, resolve=answer_of if resolve else None)
+        try:
+            for _ in range(times):
+                answer = await sender.post(url, b"{}", {"webhook-id": "evt_1"}, {})
+            return answer
+        finally:
+            await sender.close()
+
+    return asyncio.run(post())
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "2130706433",
+        "0x7f000001",
+        "0x7f.1",
+        "127.1",
+        "localhost",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "0.0.0.0",
+    ],
+)
+def test_no_spelling_of_loopback_leads_to_a_local_server(receiver: Receiver, host: str) -> None:
+    answer = send(f"http://{host}:{receiver.port}/")
+    assert answer.status is None
+    assert "where no webhook may go" in (answer.error or "")
+    assert receiver.received == []
+
+
+def test_the_same_server_is_reached_where_the_settings_allow_it(receiver: Receiver) -> None:
+    for guard in (Guard.of(["127.0.0.0/8"]), Guard.of(["localhost"])):
+        assert send(f"http://localhost:{receiver.port}/", guard).status == 200
+    assert len(receiver.received) == 2
+    assert receiver.received[0].headers["host"] == f"localhost:{receiver.port}"
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [["127.0.0.1"], ["169.254.169.254"], ["fd00:ec2::254"], ["93.184.216.34", "127.0.0.1"], ["::ffff:10.0.0.1"]],
+)
+def test_a_public_name_that_leads_inside_is_refused_before_anything_is_sent(addresses: list[str]) -> None:
+    with Receiver() as receiver:
+        answer = send(f"http://innocent.example:{receiver.port}/", resolve=lambda _: addresses)
+        assert "where no webhook may go" in (answer.error or "")
+        assert receiver.received == []
+
+
+def test_a_name_that_changes_between_the_check_and_the_connection_gains_nothing(receiver: Receiver) -> None:
+    """There is one look-up for a connection, and what it answered is what is connected to."""
+    asked: list[str] = []
+
+    def rebind(host: str) -> list[str]:
+        asked.append(host)
+        # Nobody listens at the first one (a network for documentation would be refused; this one is allowed below).
+        return ["127.0.0.9"] if len(asked) == 1 else ["127.0.0.1"]
+
+    guard = Guard.of(["127.0.0.9/32"])
+    first = send(f"http://rebinding.example:{receiver.port}/", guard, rebind)
+    assert asked == ["rebinding.example"]
+    assert first.status is None
+    assert "where no webhook may go" not in (first.error or "")
+    second = send(f"http://rebinding.example:{receiver.port}/", guard, rebind)
+    assert "where no webhook may go" in (second.error or "")
+    assert receiver.received == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_inside_is_an_answer_and_not_followed(status: int) -> None:
+    with Receiver() as inside, Receiver(Reply(status, {"Location": inside.url})) as outside:
+        answer = send(outside.url, Guard.of(["127.0.0.1"]))
+        assert answer.status == status
+        assert (len(outside.received), len(inside.received)) == (1, 0)
+
+
+def test_the_environment_names_no_proxy(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Receiver() as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        assert send(receiver.url, Guard.of(["127.0.0.1"])).status == 200
+        assert (len(receiver.received), len(proxy.received)) == (1, 0)
+
+
+def test_a_cookie_that_a_receiver_sets_is_not_sent_back() -> None:
+    with Receiver(Reply(headers={"Set-Cookie": "a=b"})) as receiver:
+        send(receiver.url, Guard.of(["127.0.0.1"]), times=2)
+        assert [got.headers.get("cookie") for got in receiver.received] == [None, None]
+
+
+def test_the_certificate_is_that_of_the_name_although_the_address_is_connected_to(tmp_path: Path) -> None:
+    server, authority = _certificate("hooks.example", tmp_path)
+    with Receiver(tls=server) as receiver:
+        guard = Guard.of(["127.0.0.1"])
+        here = ["127.0.0.1"]
+        good = send(f"https://hooks.example:{receiver.port}/", guard, lambda _: here, trusted(authority))
+        assert good.status == 200
+        assert receiver.received[0].headers["host"] == f"hooks.example:{receiver.port}"
+        other = send(f"https://other.example:{receiver.port}/", guard, lambda _: here, trusted(authority))
+        unknown = send(f"https://hooks.example:{receiver.port}/", guard, lambda _: here)
+        for answer in (other, unknown):
+            assert answer.status is None
+            assert "CERTIFICATE_VERIFY_FAILED" in (answer.error or "")
+        assert len(receiver.received) == 1
+
+
+def _certificate(name: str, folder: Path) -> tuple[ssl.SSLContext, str]:
+    """A server's side with a certificate that signed itself, and the file that a client has to trust."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    public, private = folder / "server.pem", folder / "server.key"
+    public.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    private.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(public, private)
+    return context, str(public)

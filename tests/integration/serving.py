@@ -1,0 +1,76 @@
+"""`groundskeeper serve` as a process of its own, on an SQLite database that a test may write to as well."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from service.store import migrate
+from service.store.engine import open_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import sqlalchemy as sa
+
+
+def eventually(holds: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if holds():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+class Serving:
+    """Without workers. Killed and started again it keeps its folder, and so its database and its key."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.engine: sa.Engine = open_engine(f"sqlite:///{folder}/groundskeeper.db")
+        migrate.upgrade(self.engine)
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("GROUNDSKEEPER_")}
+        local = {"GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS": "127.0.0.1"}
+        self._environment = {**clean, **local, **{f"GROUNDSKEEPER_{name}": value for name, value in settings.items()}}
+        self._folder = folder
+        self.log = folder / "serve.log"
+        self.start()
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "service.cli", "serve", "--workers", "0", "--port", "0"],
+                cwd=self._folder,
+                env=self._environment,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        match = re.search(r"ready at (http://\S+)", self.process.stdout.readline())
+        assert match, self.log.read_text()
+        self.url = match.group(1)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def stop(self) -> int:
+        """Asks it to end; the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=30)
+        return self.process.returncode
+
+    def __enter__(self) -> Serving:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.kill()
+        self.engine.dispose()

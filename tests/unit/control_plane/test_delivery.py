@@ -1,0 +1,110 @@
+"""What becomes of a delivery and of its webhook after an answer."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.model.webhook import Answer, Webhook
+from service.policy.delivery import (
+    DeliveryTerms,
+    Done,
+    GiveUp,
+    TryAgain,
+    after_answer,
+    reason_to_disable,
+    retry_after,
+)
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+EXACT = DeliveryTerms(jitter=0.0)
+
+
+def after(
+    answer: Answer, tries: int = 1, first: datetime = NOW, terms: DeliveryTerms = EXACT
+) -> Done | TryAgain | GiveUp:
+    return after_answer(answer, tries=tries, first_tried_at=first, now=NOW, terms=terms, rng=Random(1))
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
+def test_what_was_taken_is_done(status: int) -> None:
+    assert after(Answer(0.1, status)) == Done()
+
+
+@pytest.mark.parametrize("status", [None, 100, 301, 302, 308, 400, 404, 410, 429, 500, 503])
+def test_anything_else_is_tried_again(status: int | None) -> None:
+    assert after(Answer(0.1, status)) == TryAgain(NOW + timedelta(seconds=5))
+
+
+def test_the_pauses_are_those_of_the_schedule_and_then_it_is_given_up() -> None:
+    outcomes = [after(Answer(0.1, 500), tries) for tries in range(1, 9)]
+    pauses = [(each.at - NOW).total_seconds() for each in outcomes if isinstance(each, TryAgain)]
+    assert pauses == [5, 300, 1800, 7200, 18_000, 36_000, 36_000]
+    assert outcomes[-1] == GiveUp()
+
+
+@given(st.integers(1, 7), st.integers(0, 10_000))
+def test_jitter_makes_a_pause_longer_and_never_shorter(tries: int, seed: int) -> None:
+    terms = DeliveryTerms(jitter=0.1)
+    outcome = after_answer(Answer(0.1), tries=tries, first_tried_at=NOW, now=NOW, terms=terms, rng=Random(seed))
+    assert isinstance(outcome, TryAgain)
+    pause = terms.schedule[tries - 1]
+    assert pause <= (outcome.at - NOW).total_seconds() <= 1.1 * pause
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("120", 120),
+        ("0", 5),  # Never hastier than the schedule.
+        ("nonsense", 5),
+        ("-3", 5),
+        (format_datetime(NOW + timedelta(seconds=90), usegmt=True), 90),
+        (format_datetime(NOW - timedelta(days=1), usegmt=True), 5),
+        ("9" * 50, 12 * 3600),  # Never longer than the terms say.
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 12 * 3600),
+    ],
+)
+def test_the_receiver_may_ask_for_a_longer_pause(header: str, seconds: int) -> None:
+    assert after(Answer(0.1, 429, retry_after=header)) == TryAgain(NOW + timedelta(seconds=seconds))
+
+
+@given(st.text(max_size=60))
+def test_no_header_breaks_the_reading_of_it(text: str) -> None:
+    assert retry_after(text, NOW) >= timedelta(0)
+
+
+def test_nothing_is_held_up_for_longer_than_the_terms_say() -> None:
+    terms = DeliveryTerms(jitter=0.0, most_hold=timedelta(hours=1))
+    assert after(Answer(0.1), 2, NOW - timedelta(minutes=55), terms) == TryAgain(NOW + timedelta(minutes=5))
+    assert after(Answer(0.1), 2, NOW - timedelta(minutes=56), terms) == GiveUp()
+
+
+def a_webhook(failing_since: datetime | None = None) -> Webhook:
+    return Webhook("wh_1", "https://a.example", NOW, NOW, "", "", failing_since=failing_since)
+
+
+def test_a_webhook_is_disabled_when_it_is_gone_or_fails_for_days() -> None:
+    def reason(webhook: Webhook, status: int | None) -> str | None:
+        return reason_to_disable(webhook, Answer(0.1, status, None if status else "timeout"), now=NOW, terms=EXACT)
+
+    assert reason(a_webhook(), 410) == "The receiver answered 410 Gone."
+    assert reason(a_webhook(), 500) is None
+    assert reason(a_webhook(NOW - timedelta(days=4.9)), 500) is None
+    assert reason(a_webhook(NOW - timedelta(days=5)), None) == (
+        "Every attempt failed for more than 5 days; the last one: timeout."
+    )
+    assert reason(a_webhook(NOW - timedelta(days=9)), 200) is None
+
+
+def test_a_success_ends_what_failed_before() -> None:
+    later = NOW + timedelta(hours=1)
+    failing = a_webhook().heard(NOW, is_accepted=False).heard(later, is_accepted=False)
+    assert failing.failing_since == NOW
+    well = failing.heard(later, is_accepted=True)
+    assert (well.failing_since, well.last_success_at) == (None, later)
