@@ -52,6 +52,10 @@ def commits(table: Registration, numbers: range, seen_at: datetime) -> list[Comm
     ]
 
 
+def ids(published: list[Published]) -> list[str]:
+    return [each.event.id for each in published]
+
+
 def publish(engine: sa.Engine, first: int, count: int, tables: int = 5) -> list[str]:
     """The ids of new commits at this moment, of so many tables by turns; written as every service writes them."""
     now = utc_now()

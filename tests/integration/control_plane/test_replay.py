@@ -1,0 +1,100 @@
+"""What is asked for again: tests, dead letters, and what a webhook has missed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from service.flows import webhooks as flows
+from service.flows.deliver import DispatchTerms
+from service.model.errors import WebhookDisabledError
+from service.policy.delivery import DeliveryTerms
+from tests.integration.control_plane.posting import Post, ids
+from tests.integration.receiver import Receiver, Reply
+
+
+def test_a_test_is_sent_once_and_past_what_is_held_up(post: Post) -> None:
+    with Receiver(Reply(500)) as receiver:
+        webhook = post.webhook(receiver.url, types=("job.*",)).webhook
+        delivery = flows.test(post.engine, post.bell, post.clock, webhook.id)
+        post.deliver()
+        [attempt] = post.attempts(delivery.id)
+        assert (attempt.answer.status, attempt.retry_at) == (500, None)
+        receiver.answer = Reply()
+        flows.test(post.engine, post.bell, post.clock, webhook.id)
+        post.deliver()
+        assert post.states(webhook.id) == ["dead", "delivered"]
+        assert {got.event["type"] for got in receiver.received} == {"webhook.test"}
+
+
+def test_a_dead_letter_is_sent_when_it_is_replayed(post: Post) -> None:
+    post.terms = DispatchTerms(DeliveryTerms(schedule=(1,), jitter=0.0))
+    with Receiver(Reply(500)) as receiver:
+        webhook = post.webhook(receiver.url).webhook
+        [published] = post.publish()
+        post.deliver()
+        post.clock.advance(1)
+        post.deliver()
+        assert post.states(webhook.id) == ["dead"]
+        receiver.answer = Reply()
+        [delivery] = post.deliveries(webhook.id)
+        again = flows.replay_one(post.engine, post.bell, post.clock, delivery.id)
+        assert (again.state, again.tries) == ("pending", 0)
+        post.deliver()
+        assert post.states(webhook.id) == ["delivered"]
+        assert receiver.ids == [published.event.id] * 3
+        assert len(post.attempts(delivery.id)) == 3
+
+
+def test_a_replay_of_a_time_sends_what_is_missing_in_order_and_repeats_nothing(post: Post, receiver: Receiver) -> None:
+    early = post.publish(2)
+    post.clock.advance(60)
+    since = post.clock()
+    missed = post.publish(3)
+    webhook = post.webhook(receiver.url).webhook
+
+    def replay(**more: Any) -> flows.Replayed:
+        wanted = {"since": since, "until": None, "with_delivered": False, **more}
+        return flows.replay(post.engine, post.bell, post.clock, webhook.id, **wanted)
+
+    post.clock.advance(60)
+    assert replay() == flows.Replayed(3, is_complete=True)
+    assert replay() == flows.Replayed(0, is_complete=True)
+    post.deliver()
+    assert receiver.ids == ids(missed)
+    assert replay() == flows.Replayed(0, is_complete=True)
+    assert replay(with_delivered=True).count == 3
+    post.deliver()
+    assert receiver.ids == ids(missed) * 2
+    assert replay(since=early[0].event.at, until=since).count == 2
+    post.deliver()
+    assert receiver.ids[-2:] == ids(early)
+    flows.disable(post.engine, post.bell, webhook.id, because="a test", now=post.clock())
+    with pytest.raises(WebhookDisabledError):
+        replay()
+
+
+def test_a_replay_is_bounded_and_goes_on_when_it_is_repeated(
+    post: Post, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flows, "MOST_REPLAYED", 10)
+    monkeypatch.setattr(flows, "_LOOKED_AT_ONCE", 5)
+    published = post.publish(23)
+    webhook = post.webhook(receiver.url).webhook
+    post.clock.advance(1)
+    counts = []
+    for _ in range(3):
+        replayed = flows.replay(
+            post.engine,
+            post.bell,
+            post.clock,
+            webhook.id,
+            since=published[0].event.at,
+            until=None,
+            with_delivered=False,
+        )
+        counts.append((replayed.count, replayed.is_complete))
+    assert counts == [(10, False), (10, False), (3, True)]
+    post.deliver()
+    assert receiver.ids == ids(published)
