@@ -33,6 +33,8 @@ def service(folder: Path, port: int) -> Iterator[httpx.Client]:
         "GROUNDSKEEPER_DATABASE": f"sqlite:///{folder / 'groundskeeper.db'}",
         # The story asks for each job itself, when its time has come.
         "GROUNDSKEEPER_AUTOMATIC": "false",
+        # The receiver of its webhooks is on this machine.
+        "GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS": "127.0.0.1",
     }
     with (
         _running(command, folder / "service.log", environment) as process,
@@ -43,10 +45,13 @@ def service(folder: Path, port: int) -> Iterator[httpx.Client]:
 
 
 @contextmanager
-def writer(folder: Path, base_path: Path, rows: int) -> Iterator[Path]:
-    """Runs the writer and waits for its first commit; gives its ledger. In the end it finishes its batch."""
+def writer(folder: Path, base_path: Path, rows: int, callback: str) -> Iterator[Path]:
+    """Runs the writer and waits for its first commit; gives its ledger. In the end it finishes its batch.
+
+    `callback` is the URL that Hudi tells of each commit.
+    """
     ledger_path, stop, log = folder / "ledger.jsonl", folder / "stop", folder / "writer.log"
-    arguments = ["--base", base_path, "--ledger", ledger_path, "--stop", stop, "--rows", rows]
+    arguments = ["--base", base_path, "--ledger", ledger_path, "--stop", stop, "--rows", rows, "--callback", callback]
     command = [sys.executable, "-m", "service.demo.writer", *map(str, arguments)]
     with _running(command, log, dict(os.environ)) as process:
         _wait_for("the writer", process, log, lambda: bool(ledger.read(ledger_path)))

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from service.demo import ledger, processes
+from service.demo import ledger, processes, receiver
 from service.demo.processes import DemoFailedError
+from service.demo.receiver import Inbox
 from service.demo.writer import NUM_BUCKETS
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 DELTA_COMMITS = 3
 COMMITS_AFTERWARDS = 2
 EXPANDED = 8
+MESSAGE_SECONDS = 90.0
 ENDED = {"succeeded", "failed", "cancelled"}
 
 
@@ -41,13 +43,17 @@ class Findings:
     written_again: int = 0
     buckets: list[int] = field(default_factory=list)
     jobs: dict[str, float] = field(default_factory=dict)
+    received: int = 0
+    verified: int = 0
+    missing: int = 0
     is_clean: bool = False
     seconds: float = 0.0
 
     @property
     def ok(self) -> bool:
         wrong = self.lost + self.duplicates + self.misplaced
-        return self.is_clean and not wrong and self.buckets == [NUM_BUCKETS, EXPANDED]
+        is_told = self.received == self.verified > 0 and not self.missing
+        return self.is_clean and not wrong and is_told and self.buckets == [NUM_BUCKETS, EXPANDED]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -59,6 +65,7 @@ class Findings:
                 "misplaced": self.misplaced,
                 "buckets": self.buckets,
             },
+            "webhooks": {"received": self.received, "verified": self.verified, "missing": self.missing},
             "writer": {"batches": self.batches, "written_again": self.written_again},
             "jobs": self.jobs,
             "seconds": round(self.seconds, 1),
@@ -89,6 +96,7 @@ class _Demo:
         self._keep = keep
         self._base_path = folder / "trips"
         self._findings = Findings()
+        self._inbox = Inbox()
 
     def play(self) -> Findings:
         started = time.monotonic()
@@ -97,9 +105,12 @@ class _Demo:
             self._say(f"Starting the service and a Spark worker; logs and table are in {self._folder}")
             api = stack.enter_context(processes.service(self._folder, port))
             self._say(f"Dashboard: [link]http://127.0.0.1:{port}/[/link]   API: http://127.0.0.1:{port}/docs")
+            self._subscribe(api, stack.enter_context(receiver.running(self._inbox)))
             self._say(f"Starting a writer: {self._rows:,} rows, merge-on-read, {NUM_BUCKETS} buckets, then upserts")
-            with processes.writer(self._folder, self._base_path, self._rows) as ledger_path:
+            callback = f"http://127.0.0.1:{port}/v1/callbacks/hudi"
+            with processes.writer(self._folder, self._base_path, self._rows, callback) as ledger_path:
                 table_id = self._register(api)
+                before = self._completed()
                 self._wait_for_commits(ledger_path, DELTA_COMMITS)
                 self._job(api, table_id, "compaction", {})
                 self._job(api, table_id, "clustering", {"sort_by": ["city"], "lock_seconds": 60})
@@ -110,11 +121,37 @@ class _Demo:
             self._job(api, table_id, "cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1})
             audit = self._job(api, table_id, "audit", {})
             self._judge(ledger.read(ledger_path), audit)
+            self._count_messages(self._completed() - before)
             self._findings.seconds = time.monotonic() - started
             if self._keep:
                 self._say("Press Ctrl-C to end the service.")
                 _sleep_until_interrupted()
         return self._findings
+
+    def _subscribe(self, api: httpx.Client, url: str) -> None:
+        answer = api.post("/v1/webhooks", json={"url": url, "types": ["commit.published"], "description": "demo"})
+        if not answer.is_success:
+            raise DemoFailedError(f"the webhook was not accepted: {answer.text}")
+        self._inbox.secret = answer.json()["secret"]
+        self._say(f"A receiver of webhooks listens at {url}; it counts only what is signed")
+
+    def _completed(self) -> set[str]:
+        """The instants that the table's own timeline says are completed; Hudi names such a file by both its times."""
+        timeline = self._base_path / ".hoodie" / "timeline"
+        return {path.name.partition("_")[0] for path in timeline.glob("[0-9]*_*")}
+
+    def _count_messages(self, expected: set[str]) -> None:
+        """Whether each instant that was completed since the registration has arrived, whoever made it."""
+        deadline = time.monotonic() + MESSAGE_SECONDS
+        while (missing := expected - self._inbox.instants()) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        self._findings.received = self._inbox.received
+        self._findings.verified = self._inbox.verified
+        self._findings.missing = len(missing)
+        self._say(
+            f"[green]webhooks[/green]: {self._inbox.verified} of {self._inbox.received} messages verified, "
+            f"{len(missing)} of {len(expected)} instants missing"
+        )
 
     def _register(self, api: httpx.Client) -> str:
         index = {"type": "bucket", "num_buckets": NUM_BUCKETS, "hash_fields": ["id"]}
@@ -196,7 +233,8 @@ def _summarise(console: Console, findings: Findings) -> None:
     console.print(
         f"\n{verdict}: {findings.rows:,} rows, {findings.lost} lost, {findings.duplicates} duplicates, "
         f"{findings.misplaced} misplaced; {findings.batches} batches of the writer, {findings.written_again} had to be "
-        f"written again; "
+        f"written again; {findings.verified} of {findings.received} webhook messages verified, {findings.missing} "
+        f"missing; "
         f"{findings.seconds:.0f} s.",
         highlight=False,
     )

@@ -64,17 +64,19 @@ def rows(spark: SparkSession, batch: Batch) -> DataFrame:
     )
 
 
-def write_until(stop: Path, base_path: Path, ledger_path: Path, count: int) -> None:
+def write_until(stop: Path, base_path: Path, ledger_path: Path, count: int, callback: str) -> None:
     spark = start_session(
         master="local[1,4]",
         app_name="a writer",
         driver_memory="1g",
         conf={"spark.sql.shuffle.partitions": "2"},
     )
+    told = {"hoodie.write.commit.callback.on": "true", "hoodie.write.commit.callback.http.url": callback}
+    options = OPTIONS | told
     batch = Batch(number=0, below=count)
     while not stop.exists():
         try:
-            rows(spark, batch).write.format("hudi").options(**OPTIONS).mode("append").save(str(base_path))
+            rows(spark, batch).write.format("hudi").options(**options).mode("append").save(str(base_path))
             ledger.append(ledger_path, batch)
             batch = batch.next()
         except Exception as error:
@@ -90,5 +92,6 @@ if __name__ == "__main__":
     for name in ("--base", "--ledger", "--stop"):
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--rows", type=int, required=True)
+    parser.add_argument("--callback", required=True)
     given = parser.parse_args()
-    write_until(given.stop, given.base, given.ledger, given.rows)
+    write_until(given.stop, given.base, given.ledger, given.rows, given.callback)

@@ -22,7 +22,7 @@ NO_POLLING = "86400"
 PLANS_BY_THE_WRITER = {"hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
 POLICY = {
     "compaction": {"commits": 3, "min_interval_seconds": 0},
-    "cleaning": {"commits": 4, "retain": 1, "min_interval_seconds": 0},
+    "cleaning": {"commits": 6, "retain": 1, "min_interval_seconds": 0},
 }
 
 

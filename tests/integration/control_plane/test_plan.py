@@ -234,7 +234,7 @@ def test_a_pause_takes_back_what_waits_and_lets_go_on_what_has_begun(service: Se
     service.plan()
     begun = service.lease()
     assert begun is not None
-    policies.pause(service.engine, clock, by="anna", reason="the storage is being moved")
+    policies.pause(service.engine, service.bell, clock, by="anna", reason="the storage is being moved")
     assert service.lease() is None
     assert service.job(begun.id).state is JobState.LEASED
     service.look("tbl_2", commits=6)
