@@ -45,7 +45,7 @@ REWRITES: dict[str, Callable[[SparkSession, Path, Shape, int, str], dict[str, fl
     HUDI: variants.hudi_rescale,
     OVERWRITE: variants.overwrite,
 }
-WARM_UP_ROWS = 40_000
+WARM_UP_ROWS, WARM_UPS = 40_000, 4  # a worker is a long-lived process
 
 
 @dataclass
@@ -172,7 +172,8 @@ def _warm_up(spark: SparkSession, folder: Path, shape: Shape, options: argparse.
     """Loads classes and lets the JVM compile, for all variants alike."""
     small = Bench(spark, folder, replace(shape, rows=WARM_UP_ROWS), options.factor)
     for variant in dict.fromkeys(variant for variant, _ in _wanted(options) if variant in REWRITES):
-        small.rewrite(variant, options.codec)
+        for _ in range(WARM_UPS):
+            small.rewrite(variant, options.codec)
 
 
 def _tell(found: Measured, input_bytes: int, load: float) -> None:

@@ -42,16 +42,22 @@ def measured() -> Iterator[Cost]:
         _forget_peak(pid)
     ended = threading.Event()
     sampling: list[float] = []
-    sampler = threading.Thread(target=_sample, args=(cost, ended, sampling), daemon=True)
-    before, started = _cpu_seconds(), time.monotonic()
+    # What each process had used at the beginning, and when it was last seen: it may end any time, and then nobody
+    # tells any more (Spark's Python workers are not waited for).
+    before = _cpu_seconds()
+    latest = dict(before)
+    sampler = threading.Thread(target=_sample, args=(cost, latest, ended, sampling), daemon=True)
+    started = time.monotonic()
     sampler.start()
     try:
         yield cost
     finally:
         cost.seconds = time.monotonic() - started
-        cost.cpu = {role: seconds - before.get(role, 0.0) for role, seconds in _cpu_seconds().items()}
+        latest |= _cpu_seconds()
         ended.set()
         sampler.join()
+        for (pid, role), seconds in latest.items():
+            cost.cpu[role] = cost.cpu.get(role, 0.0) + seconds - before.get((pid, role), 0.0)
         cost.cpu["driver"] -= sum(sampling)
 
 
@@ -69,20 +75,11 @@ def tree(root: int | None = None) -> list[int]:
     return found
 
 
-def _cpu_seconds() -> dict[str, float]:
-    """Of the whole tree by role.
-
-    A process that has ended counts in its parent's sum of reaped children, so those of the JVM are workers.
-    """
-    found: dict[str, float] = {}
-    for pid in tree():
-        if stat := _stat(pid):
-            role = _role(pid)
-            own, reaped = (sum(int(ticks) for ticks in part) / _TICKS for part in (stat[11:13], stat[13:15]))
-            found[role] = found.get(role, 0.0) + own
-            reaped_role = "worker" if role == "jvm" else role
-            found[reaped_role] = found.get(reaped_role, 0.0) + reaped
-    return found
+def _cpu_seconds() -> dict[tuple[int, str], float]:
+    """Of each living process of the tree and its role."""
+    return {
+        (pid, _role(pid)): sum(int(ticks) for ticks in stat[11:13]) / _TICKS for pid in tree() if (stat := _stat(pid))
+    }
 
 
 def _stat(pid: int) -> list[str] | None:
@@ -92,7 +89,7 @@ def _stat(pid: int) -> list[str] | None:
     return None
 
 
-def _sample(cost: Cost, ended: threading.Event, sampling: list[float]) -> None:
+def _sample(cost: Cost, latest: dict[tuple[int, str], float], ended: threading.Event, sampling: list[float]) -> None:
     """Peaks are kept by the kernel (VmHWM); they are looked at now and then only because processes may end.
 
     `sampling` gets the CPU seconds that this takes, which are not the cost of what is measured.
@@ -104,6 +101,7 @@ def _sample(cost: Cost, ended: threading.Event, sampling: list[float]) -> None:
             cost.peak_bytes[role] = max(cost.peak_bytes.get(role, 0), peak)
         if is_last:
             return
+        latest.update(_cpu_seconds())
         sampling[:] = [time.thread_time()]
 
 

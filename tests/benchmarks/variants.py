@@ -34,7 +34,7 @@ class Steps(Silent):
     began: list[tuple[str, float]] = field(default_factory=list)
 
     def step(self, name: str, *, bytes_total: int = 0) -> None:
-        self.began.append((name, time.monotonic()))
+        self.began.append((str(name), time.monotonic()))
 
     def instant(self, instant: str) -> None:
         pass
