@@ -69,5 +69,11 @@ class Bearer:
         return cls(id=secrets.token_hex(6), secret=secrets.token_hex(32))
 
 
+def issued(name: str, role: Role, at: datetime) -> tuple[Bearer, Token]:
+    """A new token: what its holder sends, and what is stored of it."""
+    bearer = Bearer.new()
+    return bearer, Token(bearer.id, name, role, digest(bearer.secret), created_at=at)
+
+
 def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
