@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import logging
 import os
 import signal
@@ -15,6 +16,7 @@ import socket
 import threading
 import time
 import uuid
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -37,7 +39,16 @@ logger = logging.getLogger(__name__)
 DEFAULT_MASTER = "local[2,4]"
 LEASE_WAIT_SECONDS = 15
 RETRY_SECONDS = 2.0
-GRACE_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """When a worker ends by itself, to be started afresh (one session for thousands of tables grows, Hudi #1481), and
+    how many seconds running jobs have when it is told to end. One that ends by itself waits for them."""
+
+    jobs: int = 200
+    hours: float = 24.0
+    drain_seconds: float = 10.0
 
 
 class ServiceUnreachableError(ConnectionError):
@@ -94,24 +105,34 @@ class Service:
 class Worker:
     """Runs up to `slots` jobs at once in one Spark session, each in a thread of its own."""
 
-    def __init__(self, service: Service, spark: SparkSession, slots: int) -> None:
+    def __init__(self, service: Service, spark: SparkSession, slots: int, lifetime: Lifetime) -> None:
         self._service = service
         self._spark = spark
+        self._lifetime = lifetime
+        self._ends_at = time.monotonic() + 3600 * lifetime.hours
+        self._jobs = itertools.count(1)
+        self._is_old = threading.Event()
         self.id = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
         self._stopping = threading.Event()
         self._slots = [threading.Thread(target=self._serve, name=f"slot {n}", daemon=True) for n in range(slots)]
 
     def run(self) -> None:
-        """Serves until `stop`; then no job is taken any more, and those that run get a little time to end."""
+        """Serves until `stop` or the end of its lifetime; then no job is taken any more, and those that run may end."""
         for slot in self._slots:
             slot.start()
-        while not self._stopping.wait(1.0):
-            if not all(slot.is_alive() for slot in self._slots):
+        while not self._stopping.wait(1.0) and not self._is_old.is_set():
+            if time.monotonic() > self._ends_at:
+                self._is_old.set()
+            elif not all(slot.is_alive() for slot in self._slots):
                 raise RuntimeError("a slot of the worker has died, see the log")
             if self._jvm_has_died():
                 # Before it takes another job, which it could only lose.
                 raise RuntimeError("the worker's JVM has died")
-        deadline = time.monotonic() + GRACE_SECONDS
+        if self._is_old.is_set():
+            logger.info("%s has lived long enough; it ends with the jobs that run", self.id)
+        while any(slot.is_alive() for slot in self._slots) and not self._stopping.wait(1.0):
+            pass
+        deadline = time.monotonic() + self._lifetime.drain_seconds
         for slot in self._slots:
             slot.join(max(0.0, deadline - time.monotonic()))
 
@@ -124,7 +145,7 @@ class Worker:
         return process is not None and process.poll() is not None
 
     def _serve(self) -> None:
-        while not self._stopping.is_set():
+        while not self._stopping.is_set() and not self._is_old.is_set():
             try:
                 self.run_once()
             except ServiceUnreachableError as error:
@@ -138,6 +159,8 @@ class Worker:
         if leased is None:
             return "no job"
         plan, lease_seconds = leased
+        if next(self._jobs) >= self._lifetime.jobs:
+            self._is_old.set()
         what = f"{plan.kind} of {plan.table.name} ({plan.job_id}, attempt {plan.attempt})"
         logger.info("running %s", what)
         attempt = Attempt(self._spark, plan, lease_seconds, lambda beat: self._service.heartbeat(plan.job_id, beat))
@@ -171,6 +194,7 @@ def main(
     driver_memory: str = "2g",
     packages: Sequence[str] = (),
     storage_options: Mapping[str, str] | None = None,
+    lifetime: Lifetime | None = None,
 ) -> int:
     """Runs a worker until it is told to stop (SIGTERM, SIGINT). Returns the exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -185,7 +209,7 @@ def main(
         storage_options=storage_options,
     )
     _warm_up(spark)
-    worker = Worker(Service(service_url, token, _info(spark, slots)), spark, slots)
+    worker = Worker(Service(service_url, token, _info(spark, slots)), spark, slots, lifetime or Lifetime())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: worker.stop())
     logger.info("%s is ready: %d slots on %s, service %s", worker.id, slots, master, service_url)

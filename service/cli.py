@@ -116,6 +116,7 @@ def worker(
         driver_memory=chosen.driver_memory,
         packages=chosen.packages,
         storage_options=chosen.storage_options,
+        lifetime=spark_worker.Lifetime(chosen.recycle_jobs, chosen.recycle_hours, chosen.drain_seconds),
     )
     raise typer.Exit(code)
 

@@ -99,6 +99,7 @@ class Composition:
                 # Always, not only when tokens exist: the first one may be made while we run.
                 environment={"GROUNDSKEEPER_WORKER_TOKEN": str(secret)},
                 rng=self.rng,
+                drain_seconds=chosen.drain_seconds,
             ),
             dispatch=DispatchThread(self.bell, self._dispatcher, poll_seconds=chosen.webhook_poll_seconds),
             on_ready=on_ready,

@@ -59,6 +59,9 @@ class Settings(BaseSettings):
     # [N,F]: N tasks at once, and F - 1 failures of a task are forgiven; plain local[N] forgives none.
     master: str = Field("local[2,4]", description="Spark master of a worker")
     slots: int = Field(1, ge=1, le=64, description="Jobs that a worker runs at once")
+    recycle_jobs: int = Field(200, ge=1, description="A worker is started afresh after so many jobs")
+    recycle_hours: float = Field(24.0, gt=0, description="... or so many hours")
+    drain_seconds: float = Field(10.0, ge=0, description="How long running jobs may go on when a worker is told to end")
     driver_memory: str = Field("2g", pattern=r"^\d+[kmgtKMGT]?$")
     packages: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="More Maven packages of a worker, separated by commas; `s3a` is what S3 needs"

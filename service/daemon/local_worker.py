@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_STOP_SECONDS = 15.0
+# What a worker takes to end when nothing runs any more.
+_END_SECONDS = 5.0
 # A worker that lived so long was healthy: its end is not counted with the ones before.
 _HEALTHY_SECONDS = 60.0
 
@@ -34,12 +35,14 @@ class LocalWorkers:
         environment: Mapping[str, str],
         rng: Random,
         backoff: BackOff | None = None,
+        drain_seconds: float = 10.0,
     ) -> None:
         self._command = command
         self._environment = dict(environment)
         self._count = count
         self._rng = rng
         self._backoff = backoff or BackOff(first=1.0, most=60.0)
+        self._drain_seconds = drain_seconds
         self._stopping = threading.Event()
         self._guard = threading.Lock()
         self._running: dict[int, subprocess.Popen[bytes]] = {}
@@ -61,7 +64,7 @@ class LocalWorkers:
             running = list(self._running.values())
         for process in running:
             process.terminate()
-        end = time.monotonic() + _STOP_SECONDS
+        end = time.monotonic() + self._drain_seconds + _END_SECONDS
         for process in running:
             try:
                 process.wait(max(0.0, end - time.monotonic()))
@@ -95,6 +98,10 @@ class LocalWorkers:
                 self._running.pop(number, None)
                 if self._stopping.is_set():
                     return
+            if code == 0:
+                log.info("Local worker %d ended by itself, to be started afresh", number)
+                deaths = 0
+                continue
             deaths = 1 if time.monotonic() - started > _HEALTHY_SECONDS else deaths + 1
             pause = self._backoff.delay(deaths, self._rng).total_seconds()
             log.warning("Local worker %d ended with code %d; starting it again in %.1f s", number, code, pause)
