@@ -26,7 +26,9 @@ from service.policy.backoff import BackOff
 from service.policy.delivery import DeliveryTerms
 from service.policy.planner import Limits
 from service.webhook.box import SecretBox, key_from
+from service.webhook.carrier import Carrier
 from service.webhook.guard import Guard
+from service.webhook.kafka import KafkaSender
 from service.webhook.sender import Sender, SendLimits, trusted
 
 if TYPE_CHECKING:
@@ -162,14 +164,17 @@ class Composition:
             most_hold=timedelta(seconds=chosen.webhook_hold_seconds),
             disable_after=timedelta(days=chosen.webhook_disable_days),
         )
-        agent = f"groundskeeper/{version('groundskeeper')}"
+        agent, tls = f"groundskeeper/{version('groundskeeper')}", trusted(chosen.webhook_ca_file)
         return Dispatcher(
             self.engine,
             utc_now,
             self.rng,
             self.bell,
             self._box,
-            Sender(self._guard, limits, user_agent=agent, tls=trusted(chosen.webhook_ca_file)),
+            Carrier(
+                Sender(self._guard, limits, user_agent=agent, tls=tls),
+                KafkaSender(self._guard, limits, client_id=agent, tls=tls),
+            ),
             DispatchTerms(delivery, chosen.event_source),
             wake=wake,
         )

@@ -49,7 +49,7 @@ class WebhookIn(Request):
         },
     )
 
-    url: _Url
+    url: _Url = Field(description="https, or a Kafka topic: `kafka+ssl://broker-1:9093,broker-2:9093/topic`")
     types: _Types = Field(
         default_factory=lambda: ["*"], description="Types of events; `*` stands for anything: `job.*`"
     )
@@ -57,7 +57,10 @@ class WebhookIn(Request):
         default_factory=list,
         description="Ids of tables, or patterns of their names. Default: all, and what belongs to no table",
     )
-    headers: _Headers = Field(default_factory=dict, description="Sent with every message, never shown again")
+    headers: _Headers = Field(
+        default_factory=dict,
+        description="Sent with every message, never shown again. To Kafka, `Authorization: Basic ...` logs in (SASL)",
+    )
     description: _Description = ""
 
 
@@ -130,9 +133,9 @@ class WebhookPage(BaseModel):
 class DeliveryAttemptOut(BaseModel):
     at: datetime
     milliseconds: int = Field(description="Until the status came, or the attempt was given up")
-    status: int | None = Field(description="HTTP status; null without an answer")
+    status: int | None = Field(description="HTTP status; null without an answer, and from Kafka")
     error: str | None
-    response: str = Field(description="The beginning of the answer's body")
+    response: str = Field(description="The beginning of the answer's body; from Kafka partition and offset")
     retry_at: datetime | None
 
     @classmethod

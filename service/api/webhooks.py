@@ -37,6 +37,7 @@ _FORM_ERRORS = (
     errors.ParamsInvalidError,
     errors.UrlNotAllowedError,
     errors.HeaderNotAllowedError,
+    errors.KafkaMissingError,
     errors.SecretKeyMissingError,
 )
 
@@ -44,7 +45,7 @@ _FORM_ERRORS = (
 @router.post(
     "/webhooks",
     operation_id="createWebhook",
-    summary="Have events sent to a URL",
+    summary="Have events sent to a URL, or written to a Kafka topic",
     status_code=CREATED,
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(*_FORM_ERRORS),

@@ -126,7 +126,7 @@ function health(hook) {
 }
 
 function answer(attempt) {
-  const words = attempt.status === null ? attempt.error : `HTTP ${attempt.status}`;
+  const words = attempt.status === null ? attempt.error ?? "acknowledged" : `HTTP ${attempt.status}`;
   return h(
     "details",
     {},

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from service.model.event import Published
     from service.model.webhook import Delivery, Lane, Webhook
     from service.webhook.box import SecretBox
-    from service.webhook.sender import Sender
+    from service.webhook.carrier import Carrier
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class Dispatcher:
         rng: Random,
         bell: Bell,
         box: SecretBox,
-        sender: Sender,
+        carrier: Carrier,
         terms: DispatchTerms,
         *,
         wake: Callable[[], None] = lambda: None,
@@ -98,12 +98,12 @@ class Dispatcher:
         self._rng = rng
         self._bell = bell
         self._box = box
-        self._sender = sender
+        self._carrier = carrier
         self._terms = terms
         self._wake = wake
         self._name = uuid4().hex
         # Half of a claim is for sending: what was begun by then ends before the claim does.
-        self._half_claim = timedelta(seconds=sender.limits.longest)
+        self._half_claim = timedelta(seconds=carrier.limits.longest)
         self._news = _News()
         self._busy: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -153,7 +153,7 @@ class Dispatcher:
         try:
             await self.run_once()
         finally:
-            await self._sender.close()
+            await self._carrier.close()
             self._thread.shutdown()
 
     # -- in the event loop
@@ -191,7 +191,7 @@ class Dispatcher:
             "Content-Type": f"{cloud_event.MEDIA_TYPE}; charset=utf-8",
             **signing.signed_headers(signers, published.event.id, int(at.timestamp()), body),
         }
-        return await self._sender.post(webhook.url, body, headers, own)
+        return await self._carrier.send(webhook.url, published.event.table_id or "", body, headers, own)
 
     def _judged(self, delivery: Delivery, answer: Answer, at: datetime) -> Tried:
         now = self._clock()

@@ -15,8 +15,8 @@ from service.model.secret import MASK, unmasked
 from service.model.webhook import Delivery, DeliveryState, Webhook
 from service.store import deliveries, outbox, webhooks
 from service.store.engine import writing
+from service.webhook import carrier, signing
 from service.webhook import headers as header_rules
-from service.webhook import signing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,12 +65,12 @@ def create(
     headers: Mapping[str, str],
     description: str,
 ) -> Created:
-    """Raises UrlNotAllowedError, HeaderNotAllowedError or SecretKeyMissingError."""
+    """Raises UrlNotAllowedError, KafkaMissingError, HeaderNotAllowedError or SecretKeyMissingError."""
     now = clock()
     secret = signing.new_secret()
     webhook = Webhook(
         id=f"wh_{secrets.token_hex(8)}",
-        url=guard.checked(url),
+        url=carrier.checked(url, guard),
         created_at=now,
         updated_at=now,
         sealed_secret=box.seal(secret),
@@ -94,7 +94,7 @@ def change(
     """
     changes = dict(changes)
     if "url" in changes:
-        guard.checked(changes["url"])
+        carrier.checked(changes["url"], guard)
     with writing(engine) as connection:
         outbox.lock(connection)
         webhook = webhooks.get(connection, webhook_id, for_update=True)

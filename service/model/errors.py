@@ -220,6 +220,12 @@ class WebhookDisabledError(ConflictError):
     hint = "POST /v1/webhooks/{id}/enable enables it."
 
 
+class KafkaMissingError(ConflictError):
+    type = "kafka-not-installed"
+    title = "The service was installed without what it needs to write to Kafka"
+    hint = "An administrator has to run pip install 'groundskeeper[kafka]' and start the service again."
+
+
 class SecretKeyMissingError(ConflictError):
     type = "secret-key-missing"
     title = "The service has no key to keep secrets with"

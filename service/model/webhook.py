@@ -95,7 +95,8 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a receiver answered to one attempt. `status` is None when there was no answer: then `error` says why.
+    """What a receiver answered to one attempt. `error` says why there was no answer. `status` is that of HTTP; Kafka
+    has none.
 
     `retry_after` is the header as it came. `excerpt` is the beginning of the body.
     """
@@ -109,7 +110,7 @@ class Answer:
     @property
     def is_accepted(self) -> bool:
         """The status decides, also when the rest of the answer is broken off: the receiver has said that it took it."""
-        return self.status is not None and 200 <= self.status < 300
+        return self.error is None and (self.status is None or 200 <= self.status < 300)
 
 
 @dataclass(frozen=True)

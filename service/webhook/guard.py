@@ -77,14 +77,18 @@ class Guard:
             raise UrlNotAllowedError("It carries a user or a password.", hint="Send credentials in `headers`.")
         if url.fragment:
             raise UrlNotAllowedError("It has a fragment, which is never sent.")
-        literal = _literal(url.host)
+        if url.scheme not in ("http", "https"):
+            raise UrlNotAllowedError("It is neither https nor http, and no Kafka topic.")
+        self.check_host(url.host, is_encrypted=url.scheme == "https")
+        return text
+
+    def check_host(self, host: str, *, is_encrypted: bool) -> None:
+        """As far as it can be told without a look-up. Raises UrlNotAllowedError."""
+        literal = _literal(host)
         if literal is not None and self.refuses(literal):
             raise UrlNotAllowedError(f"{literal} is not a public address.")
-        if url.scheme == "http" and not self.trusts(url.host) and not self._trusts_address(literal):
-            raise UrlNotAllowedError("http is only for allowed hosts.")
-        if url.scheme not in ("http", "https"):
-            raise UrlNotAllowedError("It is neither https nor http.")
-        return text
+        if not is_encrypted and not self.trusts(host) and not self._trusts_address(literal):
+            raise UrlNotAllowedError(f"Without TLS only allowed hosts are written to, and {host} is none.")
 
     def _trusts_address(self, address: Address | None) -> bool:
         return address is not None and any(_unwrapped(address) in network for network in self.networks)

@@ -48,12 +48,13 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         try:
             async with asyncio.timeout(timeout):
-                addresses = await self._checked(host, port)
+                addresses = await self.checked(host, port)
                 return _Stream(await self._first(addresses, port, local_address, socket_options))
         except TimeoutError as error:
             raise httpcore.ConnectTimeout(f"no connection within {timeout:g} s") from error
 
-    async def _checked(self, host: str, port: int) -> list[str]:
+    async def checked(self, host: str, port: int) -> list[str]:
+        """The addresses of a host. Raises AddressRefusedError, and ConnectError where there is none."""
         try:
             found = list(await self._resolve(host, port))
         except OSError as error:

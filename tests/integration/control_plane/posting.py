@@ -19,7 +19,9 @@ from service.policy.delivery import DeliveryTerms
 from service.store import deliveries, outbox, webhooks
 from service.store.engine import reading, writing
 from service.webhook.box import SecretBox
+from service.webhook.carrier import Carrier
 from service.webhook.guard import Guard
+from service.webhook.kafka import KafkaSender
 from service.webhook.sender import Sender, SendLimits
 
 if TYPE_CHECKING:
@@ -86,9 +88,10 @@ class Post:
         """One more service on the same database."""
 
         async def make() -> Dispatcher:
-            sender = Sender(LOCAL, changes.get("limits", self.limits))
+            limits = changes.get("limits", self.limits)
+            carrier = Carrier(Sender(LOCAL, limits), KafkaSender(LOCAL, limits))
             terms = changes.get("terms", self.terms)
-            return Dispatcher(self.engine, self.clock, Random(1), self.bell, self.box, sender, terms)
+            return Dispatcher(self.engine, self.clock, Random(1), self.bell, self.box, carrier, terms)
 
         made = self.runner.run(make())
         self.made.append(made)

@@ -17,6 +17,8 @@ from service.flows.bell import Bell
 from service.flows.deliver import Dispatcher, DispatchTerms
 from service.model.clock import utc_now
 from service.model.errors import DatabaseUnavailableError
+from service.webhook.carrier import Carrier
+from service.webhook.kafka import KafkaSender
 from service.webhook.sender import Sender
 
 if TYPE_CHECKING:
@@ -48,7 +50,14 @@ def _run(
         dispatch=DispatchThread(
             bell,
             lambda wake: Dispatcher(
-                parts.engine, utc_now, Random(1), bell, parts.box, Sender(parts.guard), DispatchTerms(), wake=wake
+                parts.engine,
+                utc_now,
+                Random(1),
+                bell,
+                parts.box,
+                Carrier(Sender(parts.guard), KafkaSender(parts.guard)),
+                DispatchTerms(),
+                wake=wake,
             ),
             poll_seconds=1.0,
         ),

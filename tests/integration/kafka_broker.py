@@ -1,0 +1,146 @@
+"""A real Kafka broker of one node, from Maven's jars, that a test may stop and start again."""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+
+from jobs import session
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+VERSION = "3.9.1"
+USER, PASSWORD = "keeper", "a password"
+_HEAP = "-Xmx256m"
+_START_SECONDS = 60
+_CACHE = session.CACHE / "kafka"
+
+
+def class_path() -> str:
+    """The first call on a machine fetches the jars (50 MB) with the Ivy that PySpark brings."""
+    java, options = _java()
+    [ivy] = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
+    _CACHE.mkdir(parents=True, exist_ok=True)
+    found = _CACHE / f"{VERSION}.class-path"
+    with (_CACHE / "fetching.lock").open("w") as file:
+        # Ivy's cache does not stand two processes at once.
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if not found.exists() or not all(Path(jar).exists() for jar in found.read_text().strip().split(":")):
+            unfinished = found.with_suffix(".unfinished")
+            command = [java, *options, _HEAP, "-jar", ivy, "-cache", _CACHE / "ivy", "-cachepath", unfinished]
+            wanted = ["-confs", "default", "-dependency", "org.apache.kafka", "kafka_2.13", VERSION]
+            _run(*command, *wanted, timeout=600)
+            unfinished.replace(found)
+    return found.read_text().strip()
+
+
+class Broker:
+    """`advertised` is the address that it tells clients to go to. A second listener wants USER and PASSWORD."""
+
+    def __init__(self, folder: Path, *, advertised: str | None = None) -> None:
+        self._java = [_java()[0], _HEAP, "-cp", class_path()]
+        self._properties = folder / "server.properties"
+        self._data = folder / "data"
+        self.log = folder / "broker.log"
+        self._port, self._port_with_login, self._controller = _free_ports(3)
+        self.advertise(advertised or self.address)
+        cluster_id = "AAAAAAAAAAAAAAAAAAAAAQ"
+        _run(*self._java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", self._properties, timeout=60)
+        self.start()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def address_with_login(self) -> str:
+        return f"127.0.0.1:{self._port_with_login}"
+
+    def advertise(self, address: str) -> None:
+        """From its next start on."""
+        self._properties.write_text(
+            _PROPERTIES.format(
+                port=self._port,
+                port_with_login=self._port_with_login,
+                controller=self._controller,
+                advertised=address,
+                data=self._data,
+                user=USER,
+                password=PASSWORD,
+            )
+        )
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*self._java, "kafka.Kafka", self._properties], cwd=self.log.parent, stdout=log, stderr=log
+            )
+        end = time.monotonic() + _START_SECONDS
+        while not (_accepts(self._port) and _accepts(self._port_with_login)):
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < end, self.log.read_text()
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self) -> Broker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+
+def _java() -> tuple[Path, list[str]]:
+    """The one that jobs run with, and its options."""
+    home, options = session._java()
+    return home / "bin" / "java", options.split()
+
+
+def _run(*command: object, timeout: float) -> None:
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=timeout)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def _accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+_PROPERTIES = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{port_with_login},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://{advertised},SASL_PLAINTEXT://127.0.0.1:{port_with_login}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config=\
+org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{password}";
+log.dirs={data}
+num.partitions=3
+offsets.topic.replication.factor=1
+"""
