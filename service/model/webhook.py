@@ -95,8 +95,8 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a receiver answered to one attempt. `error` says why there was no answer. `status` is that of HTTP; Kafka
-    has none.
+    """What a receiver answered to one attempt. `status` is None when there was no answer: then `error` says why; or
+    when there are no statuses, as with Kafka: then it `is_acknowledged`.
 
     `retry_after` is the header as it came. `excerpt` is the beginning of the body.
     """
@@ -106,11 +106,12 @@ class Answer:
     error: str | None = None
     retry_after: str | None = None
     excerpt: str = ""
+    is_acknowledged: bool = False
 
     @property
     def is_accepted(self) -> bool:
         """The status decides, also when the rest of the answer is broken off: the receiver has said that it took it."""
-        return self.error is None and (self.status is None or 200 <= self.status < 300)
+        return self.is_acknowledged or (self.status is not None and 200 <= self.status < 300)
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,13 @@ def attempts(connection: Connection, delivery_ids: Iterable[str]) -> Mapping[str
     query = sa.select(_a).where(_a.c.delivery_id.in_(list(delivery_ids))).order_by(_a.c.id)
     found: dict[str, list[DeliveryAttempt]] = defaultdict(list)
     for row in connection.execute(query):
-        answer = Answer(row.milliseconds / 1000, row.status, row.error, excerpt=row.excerpt)
+        answer = Answer(
+            row.milliseconds / 1000,
+            row.status,
+            row.error,
+            excerpt=row.excerpt,
+            is_acknowledged=row.status is None and row.error is None,
+        )
         found[row.delivery_id].append(DeliveryAttempt(row.at, answer, row.retry_at))
     return found
 

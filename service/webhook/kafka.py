@@ -92,7 +92,7 @@ class KafkaSender:
         try:
             async with asyncio.timeout(self._limits.total):
                 excerpt = await self._acknowledged(url, key, body, headers, own)
-                return Answer(time.monotonic() - started, excerpt=excerpt)
+                return Answer(time.monotonic() - started, excerpt=excerpt, is_acknowledged=True)
         except TimeoutError:
             why = f"not acknowledged within {self._limits.total:g} s"
         except GroundskeeperError as error:

@@ -142,5 +142,7 @@ listener.name.sasl_plaintext.plain.sasl.jaas.config=\
 org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{password}";
 log.dirs={data}
 num.partitions=3
+broker.session.timeout.ms=1000
+broker.heartbeat.interval.ms=200
 offsets.topic.replication.factor=1
 """
