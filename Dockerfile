@@ -11,7 +11,7 @@ COPY pyproject.toml README.md ./
 COPY service service
 COPY jobs jobs
 COPY migrations migrations
-RUN pip install --no-cache-dir '.[postgresql]'
+RUN pip install --no-cache-dir '.[kafka,postgresql]'
 
 USER groundskeeper
 WORKDIR /home/groundskeeper

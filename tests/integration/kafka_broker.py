@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyspark
 
 from jobs import session
+from tests.integration.certificate import self_signed
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -42,13 +43,18 @@ def class_path() -> str:
 
 
 class Broker:
-    """`advertised` is the address that it tells clients to go to. A second listener wants USER and PASSWORD."""
+    """`advertised` is the address that it tells clients to go to. A second listener has TLS and wants USER and
+    PASSWORD; `authority` is the file that its clients have to trust."""
 
     def __init__(self, folder: Path, *, advertised: str | None = None) -> None:
         self._java = [_java()[0], _HEAP, "-cp", class_path()]
         self._properties = folder / "server.properties"
         self._data = folder / "data"
         self.log = folder / "broker.log"
+        certificate = self_signed("localhost", folder)
+        self.authority = certificate.public
+        self._keys = folder / "keys.pem"
+        self._keys.write_bytes(certificate.private.read_bytes() + certificate.public.read_bytes())
         self._port, self._port_with_login, self._controller = _free_ports(3)
         self.advertise(advertised or self.address)
         cluster_id = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -61,7 +67,7 @@ class Broker:
 
     @property
     def address_with_login(self) -> str:
-        return f"127.0.0.1:{self._port_with_login}"
+        return f"localhost:{self._port_with_login}"
 
     def advertise(self, address: str) -> None:
         """From its next start on."""
@@ -72,6 +78,7 @@ class Broker:
                 controller=self._controller,
                 advertised=address,
                 data=self._data,
+                keys=self._keys,
                 user=USER,
                 password=PASSWORD,
             )
@@ -134,12 +141,14 @@ process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{port_with_login},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://{advertised},SASL_PLAINTEXT://127.0.0.1:{port_with_login}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=PLAINTEXT://127.0.0.1:{port},SASL_SSL://localhost:{port_with_login},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://{advertised},SASL_SSL://localhost:{port_with_login}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT
 sasl.enabled.mechanisms=PLAIN
-listener.name.sasl_plaintext.plain.sasl.jaas.config=\
+listener.name.sasl_ssl.plain.sasl.jaas.config=\
 org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{password}";
+ssl.keystore.type=PEM
+ssl.keystore.location={keys}
 log.dirs={data}
 num.partitions=3
 broker.session.timeout.ms=1000

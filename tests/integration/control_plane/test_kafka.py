@@ -19,7 +19,7 @@ from standardwebhooks import Webhook as Verifier
 from service.model.clock import utc_now
 from service.webhook.guard import Guard
 from service.webhook.kafka import KafkaSender
-from service.webhook.sender import SendLimits
+from service.webhook.sender import SendLimits, trusted
 from tests.integration.control_plane.posting import LOCAL, PATIENT, Post, ids
 from tests.integration.kafka_broker import PASSWORD, USER, Broker
 from tests.integration.receiver import Receiver
@@ -190,19 +190,22 @@ def test_a_broker_that_does_not_answer_holds_up_no_other_webhook(post: Post, rec
         assert attempt.retry_at is not None
 
 
-def test_a_login_is_not_written_into_the_topic(broker: Broker, topic: str) -> None:
-    url = f"kafka://{broker.address_with_login}/{topic}"
+def test_tls_and_a_login_that_is_not_written_into_the_topic(broker: Broker, topic: str) -> None:
+    url = f"kafka+ssl://{broker.address_with_login}/{topic}"
+    local = {"guard": Guard.of(["localhost", "127.0.0.1"]), "tls": trusted(str(broker.authority))}
     basic = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
-    answer = produce(url, {"authorization": f"Basic {basic}", "X-Lake": "eu"})
+    answer = produce(url, {"authorization": f"Basic {basic}", "X-Lake": "eu"}, **local)
     assert answer.is_accepted, answer
     [record] = records(broker, topic)
     assert headers(record) == {"X-Lake": "eu", "webhook-id": "evt_1"}
     wrong = base64.b64encode(f"{USER}:wrong".encode()).decode()
     for own in ({"Authorization": f"Basic {wrong}"}, {"Authorization": "Bearer s3cret"}, {}):
-        answer = produce(url, own, limits=SendLimits(connect=2, read=3, total=3))
+        answer = produce(url, own, limits=SendLimits(connect=2, read=3, total=3), **local)
         assert not answer.is_accepted
         assert answer.error
         assert not any(secret in answer.error for secret in ("s3cret", wrong))
+    untrusted = produce(url, {"Authorization": f"Basic {basic}"}, guard=local["guard"])
+    assert not untrusted.is_accepted
     assert len(records(broker, topic)) == 1
 
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import ssl
 from typing import TYPE_CHECKING
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from service.webhook.guard import Guard
 from service.webhook.sender import Sender, SendLimits, trusted
+from tests.integration.certificate import self_signed
 from tests.integration.receiver import Receiver, Reply
 
 if TYPE_CHECKING:
@@ -132,43 +128,18 @@ def test_a_cookie_that_a_receiver_sets_is_not_sent_back() -> None:
 
 
 def test_the_certificate_is_that_of_the_name_although_the_address_is_connected_to(tmp_path: Path) -> None:
-    server, authority = _certificate("hooks.example", tmp_path)
+    certificate = self_signed("hooks.example", tmp_path)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(certificate.public, certificate.private)
     with Receiver(tls=server) as receiver:
         guard = Guard.of(["127.0.0.1"])
         here = ["127.0.0.1"]
-        good = send(f"https://hooks.example:{receiver.port}/", guard, lambda _: here, trusted(authority))
+        good = send(f"https://hooks.example:{receiver.port}/", guard, lambda _: here, trusted(str(certificate.public)))
         assert good.status == 200
         assert receiver.received[0].headers["host"] == f"hooks.example:{receiver.port}"
-        other = send(f"https://other.example:{receiver.port}/", guard, lambda _: here, trusted(authority))
+        other = send(f"https://other.example:{receiver.port}/", guard, lambda _: here, trusted(str(certificate.public)))
         unknown = send(f"https://hooks.example:{receiver.port}/", guard, lambda _: here)
         for answer in (other, unknown):
             assert answer.status is None
             assert "CERTIFICATE_VERIFY_FAILED" in (answer.error or "")
         assert len(receiver.received) == 1
-
-
-def _certificate(name: str, folder: Path) -> tuple[ssl.SSLContext, str]:
-    """A server's side with a certificate that signed itself, and the file that a client has to trust."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    public, private = folder / "server.pem", folder / "server.key"
-    public.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    private.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(public, private)
-    return context, str(public)
