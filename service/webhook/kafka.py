@@ -6,7 +6,6 @@ The client library is optional (the extra `kafka`), and imported when the first 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
     from service.webhook.guard import Guard
     from service.webhook.network import Resolve
 
-# To how many topics connections are kept.
-_MOST_TOPICS = 256
+# Longer than any message takes.
+_IDLE_SECONDS = 600.0
 _CLOSE_SECONDS = 2.0
 
 
@@ -40,19 +39,29 @@ def library() -> ModuleType:
         import aiokafka
     except ImportError as error:
         raise KafkaMissingError from error
-    # What goes wrong is recorded with the attempt; it would otherwise be in the log again and again.
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     module: ModuleType = aiokafka
     return module
 
 
 @dataclass
 class _Line:
-    """The way to a topic. A producer with which anything went wrong is not used again, but `ending`."""
+    """The way to a topic. A producer with which anything went wrong is `ending`, and none is used until it has ended.
+
+    `idle` ends one that nobody has used for long, as when its webhook was removed: it would ask its brokers for news
+    for ever.
+    """
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     producer: Any = None
     ending: asyncio.Task[None] | None = None
+    idle: asyncio.TimerHandle | None = None
+
+    def keep(self) -> None:
+        if self.idle is not None:
+            self.idle.cancel()
+        self.idle = asyncio.get_running_loop().call_later(
+            _IDLE_SECONDS, lambda: self.end(self.producer, _CLOSE_SECONDS)
+        )
 
     def end(self, producer: Any, patience: float) -> None:
         if producer is not None and self.producer is producer:
@@ -112,7 +121,8 @@ class KafkaSender:
         self, url: str, key: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]
     ) -> str:
         target, credentials = parsed(url), login(own)
-        line = self._line(url, frozenset(credentials.items()))
+        line = self._lines.setdefault((url, frozenset(credentials.items())), _Line())
+        line.keep()
         producer = await self._producer(line, target, credentials)
         try:
             record = await producer.send_and_wait(
@@ -129,15 +139,6 @@ class KafkaSender:
             line.end(producer, 2 * self._step_seconds)
             raise
         return f"partition {record.partition}, offset {record.offset}"
-
-    def _line(self, url: str, credentials: frozenset[tuple[str, str]]) -> _Line:
-        # The one used last comes last.
-        key = (url, credentials)
-        line = self._lines[key] = self._lines.pop(key) if key in self._lines else _Line()
-        if len(self._lines) > _MOST_TOPICS:
-            oldest = self._lines.pop(next(iter(self._lines)))
-            oldest.end(oldest.producer, _CLOSE_SECONDS)
-        return line
 
     async def _producer(self, line: _Line, target: KafkaUrl, credentials: Mapping[str, str]) -> Any:
         async with line.lock:
@@ -172,15 +173,17 @@ class KafkaSender:
         return producer
 
     def _keep_guarded(self, client: Any, target: KafkaUrl) -> None:
-        """Brokers say where the others are, at any time anew, so each connection is checked. The library has no public
-        place for that; its version is pinned, and a test holds this to it."""
+        """Brokers say where the others are, at any time anew, so each is checked before the first connection to it.
+        The library has no public place for that; its version is pinned, and a test holds this to it."""
         connection = client._get_conn
+        allowed: set[tuple[str, int]] = set()
 
         async def checked(node_id: Any, **options: Any) -> Any:
             broker = client.cluster.broker_metadata(node_id)
             try:
-                if broker is not None:
+                if broker is not None and (broker.host, broker.port) not in allowed:
                     await self._check(broker.host, broker.port, target)
+                    allowed.add((broker.host, broker.port))
             except UrlNotAllowedError:
                 return None  # As for a broker that is away.
             return await connection(node_id, **options)
@@ -206,8 +209,10 @@ async def _bootstrapped(producer: Any) -> None:
     try:
         await producer.start()
     except library().errors.KafkaConnectionError as error:
-        # Its words repeat the addresses only.
-        raise ConnectionError("none of the brokers can be reached, or lets us in") from error
+        # The library does not hand on why, it only logs it.
+        raise ConnectionError(
+            "none of the brokers can be reached, or lets us in; the service's log says why"
+        ) from error
 
 
 async def _end(producer: Any, patience: float) -> None:

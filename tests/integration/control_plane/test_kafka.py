@@ -17,6 +17,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from standardwebhooks import Webhook as Verifier
 
 from service.model.clock import utc_now
+from service.webhook import kafka
 from service.webhook.guard import Guard
 from service.webhook.kafka import KafkaSender
 from service.webhook.sender import SendLimits, trusted
@@ -205,8 +206,30 @@ def test_tls_and_a_login_that_is_not_written_into_the_topic(broker: Broker, topi
         assert answer.error
         assert not any(secret in answer.error for secret in ("s3cret", wrong))
     untrusted = produce(url, {"Authorization": f"Basic {basic}"}, guard=local["guard"])
+    misnamed = produce(url.replace("localhost", "127.0.0.1"), {"Authorization": f"Basic {basic}"}, **local)
     assert not untrusted.is_accepted
+    assert not misnamed.is_accepted
     assert len(records(broker, topic)) == 1
+
+
+def test_connections_that_nobody_uses_are_closed_and_opened_again(
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka, "_IDLE_SECONDS", 0.5)
+
+    async def work() -> None:
+        sender = KafkaSender(LOCAL, PATIENT)
+        for number in range(3):
+            answer = await sender.produce(f"kafka://{broker.address}/{topic}", "tbl_1", b"{}", {}, {})
+            assert answer.excerpt.endswith(f"offset {number}")
+            [line] = sender._lines.values()
+            assert line.producer is not None
+            async with asyncio.timeout(10):
+                while line.producer is not None:
+                    await asyncio.sleep(0.05)
+        await sender.close()
+
+    asyncio.run(work())
 
 
 def test_a_name_that_leads_inside_is_refused_before_anything_is_sent() -> None:
