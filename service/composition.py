@@ -130,7 +130,7 @@ class Composition:
                 Tick(
                     "plan",
                     chosen.plan_seconds,
-                    lambda: plan.run_once(engine, bell, utc_now, snapshot_of=parts.snapshot_of, terms=parts.planning),
+                    lambda: plan.run_once(engine, bell, utc_now, terms=parts.planning),
                 )
             )
         return ticks

@@ -54,5 +54,5 @@ def list_decisions(
 )
 def evaluate(table_id: TableId, parts: PartsDep) -> EvaluationOut:
     """Nothing is started or written down."""
-    found = plan.evaluate(parts.engine, parts.clock, table_id, snapshot_of=parts.snapshot_of, terms=parts.planning)
+    found = plan.evaluate(parts.engine, parts.clock, table_id, terms=parts.planning)
     return EvaluationOut(looked_at=found.looked_at, decisions=[DecisionOut.of(each) for each in found.decisions])

@@ -19,12 +19,11 @@ from service.flows.bell import Bell
 from service.flows.hurry import Hurry
 from service.flows.lease import LeaseTerms
 from service.flows.registry import Examine
-from service.flows.view import SnapshotOf
 from service.model.clock import Clock, utc_now
 from service.model.errors import ForbiddenError, UnauthenticatedError
 from service.model.token import Bearer, Role, Token
 from service.policy.backoff import BackOff
-from service.store import snapshots, tokens
+from service.store import tokens
 from service.store.engine import reading
 from service.webhook.box import SecretBox
 from service.webhook.guard import Guard
@@ -33,8 +32,8 @@ from service.webhook.guard import Guard
 @dataclass(frozen=True)
 class Parts:
     """Everything the API is made of. `allowed_roots` of None: not set. `local_worker` is the token of the worker that
-    this very process starts; it is in no database, so it ends with the process. `snapshot_of` tells how a table stood
-    when it was last looked at. `event_source` is that of the CloudEvents."""
+    this very process starts; it is in no database, so it ends with the process. `event_source` is that of the
+    CloudEvents."""
 
     engine: Engine
     examine: Examine
@@ -45,7 +44,6 @@ class Parts:
     rng: random.Random = field(default_factory=random.Random)
     terms: LeaseTerms = field(default_factory=lambda: LeaseTerms(timedelta(seconds=30), 3600.0, BackOff()))
     max_attempts: int = 3
-    snapshot_of: SnapshotOf = snapshots.get
     planning: plan.Terms = field(default_factory=plan.Terms)
     max_request_bytes: int = 8 * 1024 * 1024
     is_loopback: bool = True

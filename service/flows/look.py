@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from service.flows import told
+from service.flows import telling
 from service.flows.news import commits_of, in_order_of_completion, missed, read_instant, what_was_known
 from service.flows.refresh import Files, refresh
 from service.lake.pending import read_pending, with_heartbeats
@@ -17,7 +17,7 @@ from service.lake.table_config import read_table_config
 from service.lake.timeline import timeline_of
 from service.model.commit import CLEAN, CLUSTERING, COMPACTION, Commit
 from service.model.snapshot import Pending, Since, TableSnapshot
-from service.store import commits, planning, snapshots, tables, watches
+from service.store import commits, outbox, planning, snapshots, tables, watches
 from service.store.engine import reading, writing
 from service.store.snapshots import Stored
 
@@ -128,7 +128,7 @@ def _record(engine: Engine, sight: _Sight, small_file_bytes: int) -> Looked:
         snapshots.save_partitions(connection, watch.table_id, files.listed, files.partitions)
         watches.seen(connection, watch)
         planning.wake(connection, watch.table_id, watch.looked_at)
-        told.of_look(connection, watch, added, watch.looked_at)
+        outbox.publish(connection, telling.of_look(connection, watch, added, watch.looked_at), now=watch.looked_at)
     return Looked(watch.table_id, changed=True, commits=tuple(added))
 
 
@@ -149,7 +149,7 @@ def _nothing_new(engine: Engine, storage: Storage, watch: Watch, now: datetime) 
     if watch.failures:
         with writing(engine) as connection:
             watches.recovered(connection, watch.table_id)
-            told.of_look(connection, watch, (), now)
+            outbox.publish(connection, telling.of_look(connection, watch, (), now), now=now)
 
 
 def _save_pending(engine: Engine, watch: Watch, pending: tuple[Pending, ...], now: datetime) -> None:

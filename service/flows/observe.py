@@ -10,7 +10,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from service.flows import told
+from service.flows import telling
 from service.flows.crew import Crew
 from service.flows.look import Looked, look
 from service.model.errors import (
@@ -21,7 +21,7 @@ from service.model.errors import (
     TableNotFoundError,
 )
 from service.policy.backoff import BackOff
-from service.store import watches
+from service.store import outbox, watches
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
@@ -187,7 +187,8 @@ class Observer:
         try:
             with writing(self._engine) as connection:
                 failures = watches.failed(connection, watch.table_id, error=problem, next_poll_at=now + delay)
-                told.of_failure(connection, watch.table_id, failures, problem, now)
+                events = telling.of_failed_look(connection, watch.table_id, failures, problem, now)
+                outbox.publish(connection, events, now=now)
             self._on_change(Looked(watch.table_id))
         except DatabaseUnavailableError as unavailable:
             log.warning("Table %s: %s", watch.table_id, unavailable)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import JobKind
     from service.flows.bell import Bell
-    from service.flows.view import SnapshotOf, View
+    from service.flows.view import View
     from service.model.clock import Clock
     from service.model.decision import Ruling
 
@@ -70,7 +70,7 @@ class Evaluation:
     looked_at: datetime | None = None
 
 
-def run_once(engine: Engine, bell: Bell, clock: Clock, *, snapshot_of: SnapshotOf, terms: Terms) -> Planned:
+def run_once(engine: Engine, bell: Bell, clock: Clock, *, terms: Terms) -> Planned:
     """Decides about the tables that are due, each in a transaction of its own. Every replica may do this any time."""
     now = clock()
     _let_deferred_try(engine, now, terms.limits)
@@ -83,7 +83,7 @@ def run_once(engine: Engine, bell: Bell, clock: Clock, *, snapshot_of: SnapshotO
             with writing(engine) as connection:
                 if not planning.claim(connection, table_id, now):
                     continue
-                if job := _decide(connection, table_id, now, snapshot_of, terms, len(started)):
+                if job := _decide(connection, table_id, now, terms, len(started)):
                     started.append(job.id)
         except DatabaseUnavailableError:
             raise
@@ -100,10 +100,10 @@ def run_once(engine: Engine, bell: Bell, clock: Clock, *, snapshot_of: SnapshotO
     return Planned(decided, tuple(started))
 
 
-def evaluate(engine: Engine, clock: Clock, table_id: str, *, snapshot_of: SnapshotOf, terms: Terms) -> Evaluation:
+def evaluate(engine: Engine, clock: Clock, table_id: str, *, terms: Terms) -> Evaluation:
     """What would be decided about a table now; nothing is written. Raises TableNotFoundError."""
     with reading(engine) as connection:
-        view = view_of(connection, table_id, clock(), snapshot_of)
+        view = view_of(connection, table_id, clock())
         if view is None:
             return Evaluation()
         rulings = rule(view.answers, view.situation, terms.limits, Load(jobs.active_by_kind(connection)))
@@ -127,16 +127,15 @@ def _decide(
     connection: Connection,
     table_id: str,
     now: datetime,
-    snapshot_of: SnapshotOf,
     terms: Terms,
     started: int,
 ) -> Job | None:
     """Decides about a claimed table, and answers the job that was started. `started` counts those of this round."""
-    view = view_of(connection, table_id, now, snapshot_of)
+    view = view_of(connection, table_id, now)
     withdrawn: list[str] = []
     if view and view.withdrawal and view.withdrawable:
         withdrawn = jobs.withdraw(connection, error=view.withdrawal, now=now, table_id=table_id)
-        view = view_of(connection, table_id, now, snapshot_of)
+        view = view_of(connection, table_id, now)
     if view is None:
         planning.settle(connection, table_id, next_decision_at=now + _AT_LEAST_EVERY)
         return None

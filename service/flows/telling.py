@@ -1,6 +1,6 @@
-"""What there is to tell of a job after a heartbeat or a report: it started, it ended, its expansion has come so far.
+"""What there is to tell of what has just been written, of a job or of a look at a table.
 
-`before` is the job as it was held, `after` as it is now.
+The events are published last in the same transaction; afterwards the bell is rung.
 """
 
 from __future__ import annotations
@@ -13,13 +13,19 @@ from service.model.job import AttemptOutcome, Job, JobState
 from service.store import jobs, outbox, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
 
+    from jobs.contract import Problem
+    from service.model.commit import Commit
     from service.model.event import Event
     from service.model.registration import Registration
+    from service.model.watch import Watch
+
+UNHEALTHY_AFTER = 3
+"""So many looks in a row have to fail until others are told: storages have their moments."""
 
 # A worker that tells one of these has undone what it began; of a lost one nobody knows.
 _UNDONE = (AttemptOutcome.FAILED, AttemptOutcome.CANCELLED)
@@ -33,7 +39,29 @@ def of_job(
     return announce(job, tables.get(connection, job.table_id), at)
 
 
+def of_look(connection: Connection, watch: Watch, commits: Sequence[Commit], now: datetime) -> list[Event]:
+    """The commits that are news, and that the table can be looked at again. `watch` still counts the looks that failed
+    before this one."""
+    news = [commit for commit in commits if commit.is_news]
+    is_back = watch.failures >= UNHEALTHY_AFTER
+    if not news and not is_back:
+        return []
+    table = tables.get(connection, watch.table_id)
+    events = [announcement.table_recovered(table, now)] if is_back else []
+    return [*events, *(announcement.commit_published(commit, table) for commit in news)]
+
+
+def of_failed_look(
+    connection: Connection, table_id: str, failures: int, problem: Problem, now: datetime
+) -> list[Event]:
+    """`failures` looks in a row have failed, this one among them."""
+    if failures != UNHEALTHY_AFTER:
+        return []
+    return [announcement.table_unhealthy(tables.get(connection, table_id), problem, now)]
+
+
 def of_heartbeat(connection: Connection, before: Job, after: Job, now: datetime) -> list[Event]:
+    """`before` is the job as it was held, `after` as it is now."""
     has_started = before.state is JobState.LEASED
     step = _step(after)
     if not has_started and step == _step(before):
@@ -50,6 +78,7 @@ def of_heartbeat(connection: Connection, before: Job, after: Job, now: datetime)
 
 
 def of_report(connection: Connection, before: Job, after: Job, outcome: AttemptOutcome, now: datetime) -> list[Event]:
+    """Of the job that it started, as far as it did; and that it ended, and what became of an expansion."""
     table = tables.get(connection, after.table_id)
     # A short attempt may end before its first heartbeat; it started all the same.
     events = [announcement.job_started(before, table, now)] if before.state is JobState.LEASED else []

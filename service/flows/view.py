@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from sqlalchemy import Connection
 
 from jobs.contract import JobKind
 from service.flows.cron import next_after
 from service.flows.policies import effective_of
 from service.model.decision import DECIDED, Verdict
-from service.model.snapshot import TableSnapshot
 from service.policy import bucket_expansion, cleaning, clustering, compaction, windows
 from service.policy.occasion import Calendar, Occasion
 from service.policy.past import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW, Past, past_of
 from service.policy.planner import Situation
-from service.store import automation, decisions, jobs, tables
+from service.store import automation, decisions, jobs, snapshots, tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from sqlalchemy import Connection
+
     from jobs.contract import Problem
     from service.model.decision import Answer, Decision
     from service.model.job import Job
     from service.model.policy import Pause, Policy
-
-SnapshotOf = Callable[[Connection, str], TableSnapshot | None]
-"""How a table stood when it was last looked at; None before the first look."""
+    from service.model.snapshot import TableSnapshot
 
 _REMEMBERED = 60
 """Jobs of a table that are looked back on."""
@@ -54,10 +50,10 @@ class View:
         return [job for job in self.situation.active if job.reason is not None and job.attempt == 0]
 
 
-def view_of(connection: Connection, table_id: str, now: datetime, snapshot_of: SnapshotOf) -> View | None:
+def view_of(connection: Connection, table_id: str, now: datetime) -> View | None:
     """None before the table was looked at for the first time. Raises TableNotFoundError."""
     table = tables.get(connection, table_id)
-    snapshot = snapshot_of(connection, table_id)
+    snapshot = snapshots.get(connection, table_id)
     if snapshot is None:
         return None
     effective = effective_of(connection, table)

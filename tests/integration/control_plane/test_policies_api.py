@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -14,19 +13,14 @@ from service.model.policy import Policy
 from service.model.snapshot import PartitionState, Since, TableSnapshot
 from service.model.table import TableType
 from service.model.token import Role
-from service.store import planning
 from service.store.engine import writing
+from tests.integration.control_plane.planning import save_look
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from datetime import datetime
 
     from service.api.deps import Parts
-
-
-class Clock(Protocol):
-    def __call__(self) -> datetime: ...
-    def advance(self, seconds: float) -> None: ...
+    from tests.integration.control_plane.conftest import FakeClock
 
 
 def refused(client: TestClient, path: str, body: object) -> list[dict[str, str]]:
@@ -37,7 +31,7 @@ def refused(client: TestClient, path: str, body: object) -> list[dict[str, str]]
     return errors
 
 
-def test_the_policy_of_a_pattern_is_set_shown_replaced_and_deleted(client: TestClient, clock: Clock) -> None:
+def test_the_policy_of_a_pattern_is_set_shown_replaced_and_deleted(client: TestClient, clock: FakeClock) -> None:
     body = {"precedence": 2, "priority": 5, "compaction": {"commits": 9, "log_ratio": None}}
     answer = client.put("/v1/policies/orders_*", json=body)
     assert answer.status_code == 201
@@ -128,7 +122,7 @@ def test_what_does_not_fit_is_refused_with_the_field(
     assert message in first["message"]
 
 
-def test_all_upkeep_is_paused_and_resumed(client: TestClient, clock: Clock) -> None:
+def test_all_upkeep_is_paused_and_resumed(client: TestClient, clock: FakeClock) -> None:
     assert client.get("/v1/pause").json()["paused"] is False
     first = client.put("/v1/pause", json={"reason": "the storage is being moved"}).json()
     assert first == {
@@ -172,38 +166,16 @@ def test_each_call_needs_its_role(
     assert client.request(method, path).status_code == 401
 
 
-class Lake:
-    """The last look at each table."""
-
-    def __init__(self) -> None:
-        self.looks: dict[str, TableSnapshot] = {}
-
-    def __call__(self, _connection: object, table_id: str) -> TableSnapshot | None:
-        return self.looks.get(table_id)
-
-
 @pytest.fixture
-def lake() -> Lake:
-    return Lake()
-
-
-@pytest.fixture
-def parts(parts: Parts, lake: Lake) -> Parts:
-    return replace(parts, snapshot_of=lake)
-
-
-@pytest.fixture
-def look(parts: Parts, lake: Lake, table_id: str, clock: Clock) -> Callable[[int], None]:
+def look(parts: Parts, table_id: str, clock: FakeClock) -> Callable[[int], None]:
     """Looks at the table after so many commits, and decides about it."""
 
     def decide(commits: int) -> None:
         state = PartitionState("", base_bytes=1000, log_bytes=100)
-        lake.looks[table_id] = TableSnapshot(
-            table_id, clock(), TableType.MERGE_ON_READ, (state,), since_compaction=Since(commits)
-        )
+        seen = TableSnapshot(table_id, clock(), TableType.MERGE_ON_READ, (state,), since_compaction=Since(commits))
         with writing(parts.engine) as connection:
-            planning.wake(connection, table_id, clock())
-        plan.run_once(parts.engine, parts.bell, clock, snapshot_of=lake, terms=parts.planning)
+            save_look(connection, seen)
+        plan.run_once(parts.engine, parts.bell, clock, terms=parts.planning)
 
     return decide
 
@@ -223,7 +195,7 @@ def test_before_the_first_look_nothing_is_decided(client: TestClient, table_id: 
 
 
 def test_decisions_are_listed_with_their_job_and_collapsed(
-    client: TestClient, table_id: str, look: Callable[[int], None], clock: Clock
+    client: TestClient, table_id: str, look: Callable[[int], None], clock: FakeClock
 ) -> None:
     for commits in (1, 2, 5):
         look(commits)
@@ -255,7 +227,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
 
 
 def test_an_evaluation_shows_what_another_policy_would_do(
-    client: TestClient, table_id: str, look: Callable[[int], None], clock: Clock
+    client: TestClient, table_id: str, look: Callable[[int], None], clock: FakeClock
 ) -> None:
     look(2)
     path = f"/v1/tables/{table_id}/evaluate"

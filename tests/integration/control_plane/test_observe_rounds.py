@@ -1,0 +1,295 @@
+"""Whose turn it is to be looked at, and by whom; and tables that cannot be looked at."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+import sqlalchemy as sa
+
+from jobs.contract import BucketIndex
+from service.flows import registry
+from service.flows.look import look
+from service.model.clock import utc_now
+from service.store import snapshots, tables, watches
+from service.store.engine import open_engine, reading, writing
+from tests.integration.control_plane.conftest import FakeExamination
+from tests.integration.control_plane.watching import A, Watched
+from tests.small_table import SmallTable, base_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.integration.control_plane.conftest import FakeClock
+
+
+@pytest.fixture
+def watched(engine: sa.Engine, clock: FakeClock) -> Watched:
+    return Watched(engine, clock)
+
+
+@pytest.fixture(params=[9, 6], ids=["v9", "v6"])
+def version(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+def test_a_table_that_cannot_be_looked_at_is_told_once_until_it_can(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t", version=9)
+    table.commit("001", {"p": {base_file(A, "001"): 10}}, modified=watched.clock().timestamp() - 5)
+    watched.register(table)
+    away = tmp_path / "away"
+    for is_away in (False, True, True, False, True, True, True, True, False, False):
+        if is_away and table.base.exists():
+            table.base.rename(away)
+        elif not is_away and away.exists():
+            away.rename(table.base)
+        watched.poll(7200)
+    assert [event.type for event in watched.told()] == ["table.unhealthy", "table.recovered"]
+    assert watched.told()[0].data["problem"]["type"] == "path-not-found"
+
+
+def test_an_unchanged_table_costs_no_write_beyond_the_claim(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t")
+    table.commit("001")
+    watched.register(table)
+    watched.poll()
+    writes: list[str] = []
+
+    @sa.event.listens_for(watched.engine, "before_cursor_execute")
+    def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        if statement.split()[0] in ("INSERT", "UPDATE", "DELETE"):
+            writes.append(statement)
+
+    watched.poll()
+    assert len(writes) == 1
+    assert writes[0].startswith("UPDATE watches SET next_poll_at")
+
+
+def test_a_table_is_polled_no_more_often_than_it_is_due(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t")
+    table_id = watched.register(table)
+    watched.poll(0)
+    table.commit("001")
+    watched.poll(30)
+    assert watched.instants(table_id) == []
+    watched.poll(35)
+    assert watched.instants(table_id) == ["001"]
+
+
+def test_a_hurried_table_is_looked_at_now(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t")
+    table_id = watched.register(table)
+    watched.poll(0)
+    table.commit("001")
+    assert watched.hurry.ask(table_id)
+    assert not watched.hurry.ask(table_id)
+    watched.poll(0)
+    assert watched.instants(table_id) == ["001"]
+
+
+def test_two_services_share_the_tables(engine: sa.Engine, clock: FakeClock, tmp_path: Path) -> None:
+    watched = Watched(engine, clock)
+    for number in range(20):
+        watched.register(SmallTable(tmp_path / f"t{number}"))
+    clock.advance(1)
+    claimed: list[list[str]] = []
+    together = threading.Barrier(2)
+
+    def claim() -> None:
+        together.wait()
+        for _ in range(4):
+            with writing(engine) as connection:
+                got = watches.claim(connection, now=clock(), next_poll_at=clock() + timedelta(60), limit=5)
+            claimed.append([watch.table_id for watch in got])
+
+    threads = [threading.Thread(target=claim) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ids = [table_id for batch in claimed for table_id in batch]
+    assert len(ids) == len(set(ids))
+    with writing(engine) as connection:
+        rest = watches.claim(connection, now=clock(), next_poll_at=clock() + timedelta(60), limit=50)
+    assert len(ids) + len(rest) == 20
+
+
+def test_what_another_service_has_locked_is_passed_over_and_not_waited_for(
+    engine: sa.Engine, clock: FakeClock, tmp_path: Path
+) -> None:
+    if engine.dialect.name == "sqlite":
+        pytest.skip("SQLite lets one writer in after the other")
+    watched = Watched(engine, clock)
+    ids = [watched.register(SmallTable(tmp_path / name)) for name in ("a", "b")]
+    clock.advance(1)
+    later = clock() + timedelta(60)
+    with writing(engine) as one:
+        (first,) = watches.claim(one, now=clock(), next_poll_at=later, limit=1)
+        with writing(engine) as other:
+            (second,) = watches.claim(other, now=clock(), next_poll_at=later, limit=5)
+    assert {first.table_id, second.table_id} == set(ids)
+
+
+def test_two_looks_at_once_record_each_commit_once(
+    database: str, engine: sa.Engine, clock: FakeClock, tmp_path: Path
+) -> None:
+    table = SmallTable(tmp_path / "t")
+    watched = Watched(engine, clock)
+    table_id = watched.register(table)
+    watched.poll()
+    other = open_engine(database)
+    for number in range(5):
+        for instant in range(10):
+            table.commit(f"{number}{instant:02d}0", {"p": {base_file(A, f"{number}{instant:02d}0"): 10}})
+        together = threading.Barrier(2)
+        added: list[str] = []
+
+        def run(engine: sa.Engine, together: threading.Barrier = together, added: list[str] = added) -> None:
+            watch = watched.watch(table_id)
+            together.wait()
+            found = look(engine, utc_now, watch, storage_options={}, small_file_bytes=100)
+            added.extend(commit.requested_time for commit in found.commits)
+
+        threads = [threading.Thread(target=run, args=(each,)) for each in (engine, other)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(added) == [f"{number}{instant:02d}0" for instant in range(10)]
+    other.dispose()
+    assert watched.instants(table_id) == sorted(watched.instants(table_id))
+    assert watched.snapshot(table_id).since_compaction.commits == 50
+
+
+def test_a_table_that_is_gone_is_tried_less_and_less_often_and_heals(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t")
+    table.commit("001")
+    table_id = watched.register(table)
+    watched.poll()
+    table.base.rename(tmp_path / "away")
+    delays = []
+    for _ in range(4):
+        watched.poll(4000)
+        watch = watched.watch(table_id)
+        assert watch.error is not None
+        delays.append((watch.next_poll_at - watched.clock()).total_seconds())
+    assert watched.watch(table_id).failures == 4
+    assert 5 <= delays[0] <= 10
+    assert 40 <= delays[3] <= 80
+    (tmp_path / "away").rename(table.base)
+    watched.poll(4000)
+    watch = watched.watch(table_id)
+    assert (watch.failures, watch.error) == (0, None)
+    assert watched.instants(table_id) == ["001"]
+
+
+def test_damaged_metadata_is_told_and_later_looks_go_on(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t")
+    table_id = watched.register(table)
+    table.complete("001", "deltacommit", b"Obj\x01half")
+    watched.poll()
+    error = watched.watch(table_id).error
+    assert error is not None
+    assert "001_002.deltacommit is damaged" in error.detail
+    table.commit("001")
+    watched.poll()
+    assert watched.instants(table_id) == ["001"]
+
+
+def test_a_table_whose_storage_hangs_keeps_no_other_waiting(
+    engine: sa.Engine, clock: FakeClock, tmp_path: Path
+) -> None:
+    """More of them than there are threads. Reading a pipe without a writer hangs, as a dead file server does."""
+    watched = Watched(engine, clock, threads=2, look_seconds=0.2)
+    pipes = []
+    for number in range(4):
+        hanging = SmallTable(tmp_path / f"hanging{number}")
+        pipes.append(hanging.timeline / "001_002.deltacommit")
+        os.mkfifo(pipes[-1])
+        watched.register(hanging)
+    clock.advance(1)
+    healthy = SmallTable(tmp_path / "healthy")
+    healthy.commit("001")
+    table_id = watched.register(healthy)
+    clock.advance(1)
+    deadline = time.monotonic() + 20
+    while not watched.instants(table_id):
+        watched.observer.run_once()
+        time.sleep(0.05)
+        assert time.monotonic() < deadline
+    while watched.watch("tbl_hanging3").error is None:
+        watched.observer.run_once()
+        time.sleep(0.05)
+        assert time.monotonic() < deadline
+    error = watched.watch("tbl_hanging0").error
+    assert error is not None
+    assert error.type == "look-too-slow"
+    assert "tbl_hanging0" in watched.observer.crew.busy
+    for pipe in pipes:
+        os.close(os.open(pipe, os.O_WRONLY))
+    while watched.observer.crew.busy:
+        time.sleep(0.05)
+        assert time.monotonic() < deadline
+
+
+def test_an_unregistered_table_is_forgotten_with_all_that_was_seen(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t")
+    table.commit("001", {"p": {base_file(A, "001"): 10}})
+    table_id = watched.register(table)
+    watched.poll()
+    with writing(watched.engine) as connection:
+        tables.unregister(connection, table_id)
+    watched.poll()
+    assert watched.instants(table_id) == []
+    with reading(watched.engine) as connection:
+        assert snapshots.details(connection, table_id) == {}
+
+
+def test_hurried_tables_go_first_and_unknown_ones_are_forgotten(watched: Watched, tmp_path: Path) -> None:
+    ids = [watched.register(SmallTable(tmp_path / f"t{number}")) for number in range(3)]
+    watched.clock.advance(1)
+    now = watched.clock()
+    with writing(watched.engine) as connection:
+        hurried = [ids[2], "tbl_unknown"]
+        claimed = watches.claim(connection, now=now, next_poll_at=now + timedelta(60), limit=1, hurried=hurried)
+    assert [watch.table_id for watch in claimed] == [ids[2]]
+    watched.hurry.ask("tbl_unknown")
+    watched.poll(0)
+    assert watched.hurry.wanted() == set()
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_table_that_is_changed_while_it_is_looked_at_is_looked_at_again(
+    watched: Watched, tmp_path: Path, is_first: bool
+) -> None:
+    """The clock is asked last when all has been read and nothing is recorded yet."""
+    table = SmallTable(tmp_path / "t")
+    table.commit("001", {"a": {base_file(A, "001"): 10}, "b": {base_file(A, "001"): 10}})
+    table_id = watched.register(table, buckets=4)
+    if not is_first:
+        watched.poll()
+        table.commit("003", {"a": {base_file(A, "003"): 20}})
+    asked = 0
+
+    def clock() -> datetime:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            registry.change(watched.engine, table_id, {"index": BucketIndex(8, ("id",))}, **examining)
+        return watched.clock()
+
+    examining = {"examine": examine_nothing, "allowed_roots": None, "storage_options": {}, "clock": watched.clock}
+    found = look(watched.engine, clock, watched.watch(table_id), storage_options={}, small_file_bytes=100)
+    assert asked == 3
+    assert found.commits == ()
+    watched.poll(0)
+    assert [(p.path, p.num_buckets) for p in watched.snapshot(table_id).partitions] == [("a", 8), ("b", 8)]
+    assert watched.instants(table_id) == (["001"] if is_first else ["001", "003"])
+
+
+def examine_nothing(location: str, *, claimed: BucketIndex | None, **_rest: object) -> FakeExamination:
+    return FakeExamination(location, index=claimed)

@@ -1,0 +1,114 @@
+"""How tables stand, kept up to date at the cost of what changed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.control_plane.watching import A, B, C, Watched
+from tests.small_table import SmallTable, base_file, log_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import sqlalchemy as sa
+
+    from tests.integration.control_plane.conftest import FakeClock
+
+
+@pytest.fixture
+def watched(engine: sa.Engine, clock: FakeClock) -> Watched:
+    return Watched(engine, clock)
+
+
+def test_the_snapshot_shows_how_the_table_stands(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t")
+    table_id = watched.register(table)
+    table.commit("001", {"p=1": {base_file(A, "001"): 100, base_file(B, "001"): 10}, "p=2": {base_file(A, "001"): 50}})
+    watched.poll()
+    table.commit("003", {"p=1": {log_file(A, "003"): 30}}, completed="008")
+    table.schedule("005", "compaction")
+    watched.poll()
+    found = watched.snapshot(table_id)
+    one, two = found.partitions
+    assert (one.base_bytes, one.log_bytes, one.buckets, one.largest_bucket_bytes, one.rows) == (110, 30, 2, 130, 20)
+    assert (two.base_bytes, two.log_bytes, two.num_buckets) == (50, 0, 4)
+    assert [(p.requested_time, p.action, p.is_plan) for p in found.pending] == [("005", "compaction", True)]
+    assert (found.last_commit, found.num_buckets) == ("003", 4)
+    assert (found.since_compaction.commits, found.since_compaction.bytes_written) == (2, 190)
+    # The delta commit that completed while the compaction ran is not in its base file, and still to be compacted.
+    table.commit("005", {"p=1": {base_file(A, "005"): 120}}, action="commit", operation="COMPACT", completed="009")
+    watched.poll()
+    found = watched.snapshot(table_id)
+    assert found.pending == ()
+    assert (found.since_compaction.commits, found.since_compaction.bytes_written) == (1, 30)
+    assert (found.partitions[0].log_bytes, found.partitions[0].freed_bytes) == (30, 100)
+    table.clean("011", ("p=1",))
+    (table.base / "p=1" / base_file(A, "001")).unlink()
+    watched.poll()
+    found = watched.snapshot(table_id)
+    assert found.partitions[0].freed_bytes == 0
+    assert found.since_cleaning.commits == 0
+    assert found.since_cleaning.at is not None
+
+
+def test_only_the_partitions_that_were_touched_are_listed_again(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t")
+    table.commit("001", {"a": {base_file(A, "001"): 10}, "b": {base_file(A, "001"): 10}})
+    table_id = watched.register(table)
+    watched.poll()
+    # A listing of `b` would see that its file has grown.
+    table.file("b", base_file(A, "001"), 99)
+    table.commit("003", {"a": {base_file(A, "003"): 20}})
+    watched.poll()
+    assert [p.base_bytes for p in watched.snapshot(table_id).partitions] == [20, 10]
+
+
+def test_replaced_file_groups_are_remembered_when_their_commit_is_archived(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t")
+    table.commit("001", {"p": {base_file(A, "001"): 10}})
+    table.commit(
+        "003", {"p": {base_file(B, "003"): 20}}, action="replacecommit", operation="CLUSTER", replaced={"p": [A]}
+    )
+    table.commit("005")
+    table_id = watched.register(table)
+    watched.poll()
+    table.archive("001", "003")
+    table.commit("007", {"p": {base_file(C, "007"): 5}})
+    watched.poll()
+    (found,) = watched.snapshot(table_id).partitions
+    assert (found.base_bytes, found.freed_bytes, found.file_groups) == (25, 10, 2)
+
+
+def test_a_partition_that_lost_all_its_files_is_forgotten(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t")
+    table.commit("001", {"a": {base_file(A, "001"): 10}, "b": {base_file(A, "001"): 10}})
+    table_id = watched.register(table)
+    watched.poll()
+    table.commit("003", action="replacecommit", operation="DELETE_PARTITION", replaced={"a": [A]})
+    watched.poll()
+    assert [(p.path, p.file_groups, p.freed_bytes) for p in watched.snapshot(table_id).partitions] == [
+        ("a", 0, 10),
+        ("b", 1, 0),
+    ]
+    (table.base / "a" / base_file(A, "001")).unlink()
+    table.clean("005", ("a",))
+    watched.poll()
+    assert [p.path for p in watched.snapshot(table_id).partitions] == ["b"]
+
+
+def test_heartbeats_of_writers_are_kept_up_to_date_while_nothing_is_committed(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t")
+    table.begin("20260101120000000", heartbeat=1000)
+    table_id = watched.register(table)
+    watched.poll()
+    (pending,) = watched.snapshot(table_id).pending
+    assert (pending.state, pending.is_plan) == ("inflight", False)
+    assert pending.requested_at == datetime(2026, 1, 1, 12, tzinfo=UTC)
+    assert pending.heartbeat_at == datetime.fromtimestamp(1000, UTC)
+    table.begin("20260101120000000", heartbeat=2000)
+    watched.poll()
+    (pending,) = watched.snapshot(table_id).pending
+    assert pending.heartbeat_at == datetime.fromtimestamp(2000, UTC)

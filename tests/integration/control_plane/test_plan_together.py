@@ -1,0 +1,181 @@
+"""Many tables and several planners at once: nothing starts twice, limits hold, and everybody gets a turn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Barrier
+from typing import TYPE_CHECKING
+
+import pytest
+
+from service.flows import policies
+from service.flows.plan import Planned, Terms
+from service.model.errors import JobConflictError
+from service.store import decisions, jobs
+from service.store import policies as store_policies
+from service.store.engine import reading
+from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, ask
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+    from tests.integration.control_plane.conftest import FakeClock
+
+
+@pytest.mark.parametrize("planners", [2, 4])
+def test_planners_that_decide_at_once_start_no_job_twice(engine: sa.Engine, clock: FakeClock, planners: int) -> None:
+    service = Service(engine, clock, active=9, at_once=100)
+    names = [f"tbl_{number}" for number in range(12)]
+    for name in names:
+        service.register(name)
+        service.look(name, commits=5, freed=1, since_cleaning=10)
+    together = Barrier(planners)
+
+    def run(_: int) -> Planned:
+        together.wait()
+        return service.plan()
+
+    with ThreadPoolExecutor(planners) as pool:
+        done = list(pool.map(run, range(planners)))
+    started = [job_id for planned in done for job_id in planned.jobs]
+    assert sum(planned.tables for planned in done) == len(names)
+    # Each table is decided about by one of them, and the limit of the service holds over all of them.
+    assert len(started) == len(set(started)) == 9
+    assert max(Counter(service.job(job_id).table_id for job_id in started).values()) == 1
+
+
+def test_a_planner_and_a_caller_at_once_start_no_job_twice(engine: sa.Engine, clock: FakeClock) -> None:
+    service = Service(engine, clock)
+    names = [f"tbl_{number}" for number in range(10)]
+    for name in names:
+        service.register(name)
+        service.look(name, commits=5)
+    together = Barrier(2)
+
+    def post() -> None:
+        together.wait()
+        for name in reversed(names):
+            with suppress(JobConflictError):
+                ask(service, COMPACTION, name)
+
+    def decide() -> None:
+        together.wait()
+        service.plan()
+
+    with ThreadPoolExecutor(2) as pool:
+        for future in [pool.submit(post), pool.submit(decide)]:
+            future.result()
+    with reading(engine) as connection:
+        assert [len(jobs.active(connection, name)) for name in names] == [1] * len(names)
+
+
+def test_after_a_downtime_jobs_start_a_few_at_a_time_and_every_table_is_served(
+    engine: sa.Engine, clock: FakeClock
+) -> None:
+    """Forty tables are due at once, one of which is due again at every moment."""
+    service = Service(engine, clock, active=6, at_once=4)
+    names = [f"tbl_{number}" for number in range(40)]
+    for name in names:
+        service.register(name)
+        policies.put_table(engine, clock, name, {"compaction": {"min_interval_seconds": 0}})
+        service.look(name, commits=5)
+    served: Counter[str] = Counter()
+    rounds = 0
+    while len(served) < len(names):
+        rounds += 1
+        assert rounds < 40, f"not served: {sorted(set(names) - set(served))}"
+        started = service.plan().jobs
+        assert len(started) <= 4
+        with reading(engine) as connection:
+            assert sum(jobs.active_by_kind(connection).values()) <= 6
+        clock.advance(1)
+        for _ in range(2):
+            job = service.run()
+            served[job.table_id] += 1
+            clock.advance(1)
+            service.look(job.table_id, commits=5 if job.table_id == "tbl_0" else 0)
+    assert served["tbl_0"] <= 4
+
+
+def test_tables_are_decided_about_in_the_order_in_which_they_became_due(engine: sa.Engine, clock: FakeClock) -> None:
+    """Three at a time, of which two are due again at every moment."""
+    service = Service(engine, clock)
+    service.terms = Terms(tables_at_once=3)
+    for name in ("a_hot", "z_hot"):
+        service.register(name)
+        service.look(name)
+    names = [f"t{number}" for number in range(9)]
+    for name in names:
+        service.register(name)
+        clock.advance(1)
+        service.look(name)
+    for _ in range(4):
+        assert service.plan().tables == 3
+        clock.advance(1)
+        for name in ("a_hot", "z_hot"):
+            service.look(name)
+    with reading(engine) as connection:
+        assert all(decisions.latest(connection, name) for name in names)
+
+
+def test_who_waits_for_room_keeps_its_place(engine: sa.Engine, clock: FakeClock) -> None:
+    service = Service(engine, clock, active=1)
+    for name in ("first", "second", "third"):
+        service.register(name)
+        service.look(name, commits=5)
+        clock.advance(1)
+    order = []
+    for number in range(3):
+        [job_id] = service.plan().jobs
+        order.append(service.job(job_id).table_id)
+        clock.advance(1)
+        # Those that come later do not go before it, nor does it matter that it is looked at again.
+        service.look("third", commits=6)
+        service.plan()
+        service.run()
+        clock.advance(1)
+        service.register(f"late_{number}")
+        service.look(f"late_{number}", commits=5)
+    assert order == ["first", "second", "third"]
+
+
+def test_who_waits_for_a_kind_does_not_keep_those_that_wait_for_any(engine: sa.Engine, clock: FakeClock) -> None:
+    """Two may be active, one of them a cleaning. The cleanings came first."""
+    service = Service(engine, clock, active=2, per_kind={CLEANING: 1})
+    for name, look in [
+        ("clean_1", {"freed": 1, "since_cleaning": 10}),
+        ("clean_2", {"freed": 1, "since_cleaning": 10}),
+        ("compact_1", {"commits": 5}),
+        ("compact_2", {"commits": 5}),
+    ]:
+        service.register(name)
+        service.look(name, **look)
+        clock.advance(1)
+
+    def started() -> list[str]:
+        return [service.job(job_id).table_id for job_id in service.plan().jobs]
+
+    assert started() == ["clean_1", "compact_1"]
+    leased = {job.kind: job for job in (service.lease(), service.lease()) if job}
+    clock.advance(1)
+    service.end(leased[COMPACTION])
+    assert started() == ["compact_2"]
+    clock.advance(1)
+    service.end(leased[CLEANING])
+    assert started() == ["clean_2"]
+
+
+def test_two_that_set_the_same_new_policy_at_once_follow_each_other(engine: sa.Engine, clock: FakeClock) -> None:
+    together = Barrier(4)
+
+    def put(priority: int) -> None:
+        together.wait()
+        for pattern in ("a*", "b*", "c*"):
+            policies.put_pattern(engine, clock, pattern, precedence=0, settings={"priority": priority})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(put, range(4)))
+    with reading(engine) as connection:
+        assert [each.pattern for each in store_policies.every(connection)] == ["a*", "b*", "c*"]
