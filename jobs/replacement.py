@@ -21,7 +21,7 @@ from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.rhythm import parsed, seconds_until_next_write
+from jobs.rhythm import parsed, quiet_seconds, seconds_until_next_write
 from jobs.writers import Writers
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ DEFAULT_WAIT_SECONDS = 300.0
 # What Hudi takes to complete a replacecommit, above all for the metadata table.
 COMMIT_SECONDS = 3.0
 DEFAULT_LOCK_SECONDS = 20.0
+# A writer that tries again on conflicts is waited for in the middle of a write, unless it has not written for so long.
+UNTIL_A_RETRYING_WRITER_RESTS = 30.0
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,9 @@ class Replacement:
                     locked_since = time.monotonic()
                     in_flight = self._table.pending(without=outcome.instant)
                     in_the_way = writers.in_the_way(in_flight, self._buckets())
-                    if not in_the_way and self._may_do_under_lock(self._changed()[0]):
+                    # Often it is the writer's own commit that the lock was waited for; then the moment has passed.
+                    is_good = not in_the_way and self._is_a_good_moment(in_flight)
+                    if is_good and self._may_do_under_lock(self._changed()[0]):
                         outcome.waited_seconds = locked_since - waiting_since
                         writers.fence_all(in_flight, self._buckets())
                         outcome.fenced = writers.fenced
@@ -287,8 +291,12 @@ class Replacement:
         if not self._terms.needs_pause or self._terms.on_active_writers is OnActiveWriters.FENCE or in_flight:
             return True
         writes = [(parsed(start), parsed(end)) for start, end in self._table.completed_writes()]
+        now = self._table.now()
+        if self._terms.writers_retry and quiet_seconds(writes, now) < UNTIL_A_RETRYING_WRITER_RESTS:
+            # Its next write is a moment that is sure; this pause is a guess, above all while a writer warms up.
+            return False
         needed = COMMIT_SECONDS + self._seconds_for(self._changed()[0])
-        return seconds_until_next_write(writes, self._table.now()) >= needed
+        return seconds_until_next_write(writes, now) >= needed
 
     def _affordable(self, changed: Sequence[FileSlice]) -> list[FileSlice]:
         """As many of them as can be rewritten while writers wait, the smallest first."""

@@ -14,6 +14,11 @@ GAPS = 5
 NEVER = float("inf")
 
 
+def quiet_seconds(writes: Sequence[tuple[datetime, datetime]], now: datetime) -> float:
+    """Seconds since a write completed, `NEVER` if none has."""
+    return max((now - max(end for _, end in writes)).total_seconds(), 0.0) if writes else NEVER
+
+
 def seconds_until_next_write(writes: Sequence[tuple[datetime, datetime]], now: datetime) -> float:
     """Seconds in which no write is expected to start, `NEVER` when none is expected at all.
 
@@ -25,7 +30,7 @@ def seconds_until_next_write(writes: Sequence[tuple[datetime, datetime]], now: d
     gaps = [(after[0] - before[1]).total_seconds() for before, after in pairwise(recent)][-GAPS:]
     if not gaps:
         return NEVER
-    quiet_for = max((now - max(completed for _, completed in recent)).total_seconds(), 0.0)
+    quiet_for = quiet_seconds(recent, now)
     if quiet_for < min(gaps):
         return min(gaps) - quiet_for
     return NEVER if quiet_for > 2 * max(*gaps, 0.5) else 0.0

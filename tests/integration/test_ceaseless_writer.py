@@ -40,8 +40,7 @@ def test_the_table_equals_what_the_writer_was_told_whatever_expansions_do_beside
             expand(on_active_writers="abort")
         # It is in the middle of a batch, finds the conflict, and writes that batch again by itself.
         doubled = [expand(writers_retry_conflicts=True) for _ in range(2)]
-        failed = [line for line in ceaseless_writer.read(ledger) if line.error]
-        assert failed == []
+        assert [line.error for line in ceaseless_writer.read(ledger) if line.error] == [], doubled
         fenced = expand(on_active_writers="fence", writers_retry_conflicts=True)
 
     assert [details["buckets"] for details in [*doubled, fenced]] == [[2, 4], [4, 8], [8, 16]]

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from jobs.rhythm import NEVER, parsed, seconds_until_next_write
+from jobs.rhythm import NEVER, parsed, quiet_seconds, seconds_until_next_write
 
 START = datetime(2026, 11, 21, 12, 0, 0)
 
@@ -32,6 +32,12 @@ def writes(*spans: tuple[float, float]) -> list[tuple[datetime, datetime]]:
 def test_seconds_until_the_next_write(history: list[tuple[float, float]], now: float, expected: float) -> None:
     found = seconds_until_next_write(writes(*history), START + timedelta(seconds=now))
     assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("now", "expected"), [(31, 11.0), (19, 0.0)], ids=["after it", "by a clock that lags"])
+def test_seconds_since_the_last_write(now: float, expected: float) -> None:
+    assert quiet_seconds(writes((15, 20), (0, 5)), START + timedelta(seconds=now)) == expected
+    assert quiet_seconds([], START) == NEVER
 
 
 def test_instants_are_parsed_with_and_without_milliseconds() -> None:
