@@ -10,10 +10,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs import bucket_hash
+from jobs.base_files import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.contract import Outcome, Result
 from jobs.hudi import hashing_config
 from jobs.hudi.jvm import translated
-from jobs.rewrite import FILE_NAME, PARTITION_PATH, RECORD_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs import recovery, refusals
+from jobs.base_files import Rewrite
 from jobs.bucket_rules import BucketChange, Selection
 from jobs.contract import Outcome, Problem, Result
 from jobs.errors import RefusedError
@@ -21,7 +22,6 @@ from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.replacement import Replacement, Terms
-from jobs.rewrite import Rewrite
 from jobs.rewrite_job import rewrite_slices
 from jobs.settling import Settling
 from jobs.writers import Writers
@@ -29,10 +29,10 @@ from jobs.writers import Writers
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from jobs.base_files import WrittenFile
     from jobs.contract import Plan
     from jobs.hudi.table import Buckets, FileSlice, HudiTable
     from jobs.report import Report
-    from jobs.rewrite import WrittenFile
 
 
 # Longer than a default writer sleeps between two tries to get the lock (5 s), with which its start may be delayed.

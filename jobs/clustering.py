@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from jobs import recovery, refusals
+from jobs.base_files import Rewrite
 from jobs.bucket_rules import BucketChange
 from jobs.contract import ClusteringLayout, Outcome, Problem, Result
 from jobs.errors import CommitLostError, HudiError, RefusedError
@@ -21,16 +22,15 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
 from jobs.hudi.table import CLUSTERING, REPLACE
 from jobs.replacement import Replacement, Terms
-from jobs.rewrite import Rewrite
 from jobs.rewrite_job import rewrite_slices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jobs.base_files import WrittenFile
     from jobs.contract import Plan
     from jobs.hudi.table import FileSlice, HudiTable
     from jobs.report import Report
-    from jobs.rewrite import WrittenFile
 
 _CURVES = {
     ClusteringLayout.LINEAR: "linear",

@@ -7,11 +7,11 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from jobs import parquet_layout
+from jobs.base_files import misplaced
 from jobs.bucket_rules import not_a_multiple
 from jobs.contract import Problem
 from jobs.errors import RefusedError
 from jobs.hudi.hadoop import storage_of
-from jobs.rewrite import misplaced
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

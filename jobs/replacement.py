@@ -25,10 +25,10 @@ from jobs.rhythm import parsed, quiet_seconds, seconds_until_next_write
 from jobs.writers import Writers
 
 if TYPE_CHECKING:
+    from jobs.base_files import WrittenFile
     from jobs.hudi.lock import TableLock
     from jobs.hudi.table import Buckets, FileSlice, HudiTable, Instant
     from jobs.report import Report
-    from jobs.rewrite import WrittenFile
 
 logger = logging.getLogger(__name__)
 

@@ -14,22 +14,12 @@ from pyspark import TaskContext
 from pyspark.sql.functions import col
 
 from jobs import batches, parquet_layout
+from jobs.base_files import PARTITION_PATH, Children, Rewrite, Source, WrittenFile, misplaced
 from jobs.contract import Problem
 from jobs.errors import RefusedError
 from jobs.hudi.jvm import translated
 from jobs.python_worker import keep_quick
-from jobs.rewrite import (
-    PARTITION_PATH,
-    Children,
-    Rewrite,
-    Routes,
-    Source,
-    WrittenFile,
-    followed,
-    misplaced,
-    rewrite_base_file,
-    rewrite_merged_rows,
-)
+from jobs.rewrite import Routes, followed, rewrite_base_file, rewrite_merged_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from types import TracebackType
 
+    from jobs.base_files import WrittenFile
     from jobs.hudi.table import FileSlice, HudiTable
-    from jobs.rewrite import WrittenFile
 
 
 @dataclass(frozen=True)

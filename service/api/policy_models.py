@@ -72,7 +72,7 @@ class WindowIn(TypedDict):
     """`days` are those on which it opens, every day if there are none. An `end` that is not after `start` is on the
     next day."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # pydantic's documented way
 
     start: Annotated[TimeOfDay, Field(examples=["22:00"])]
     end: Annotated[TimeOfDay, Field(examples=["04:30"])]

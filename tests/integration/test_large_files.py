@@ -26,7 +26,8 @@ ROOT = Path(__file__).parents[2]
 SPLIT = """
 import re, sys
 from pathlib import Path
-from jobs.rewrite import Rewrite, Source, rewrite_base_file
+from jobs.base_files import Rewrite, Source
+from jobs.rewrite import rewrite_base_file
 from jobs.storage import Storage
 
 base, file_name, factor = sys.argv[1], sys.argv[2], int(sys.argv[3])

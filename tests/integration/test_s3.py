@@ -14,9 +14,10 @@ import pytest
 from pyarrow import fs
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.base_files import Rewrite, Source
 from jobs.contract import BucketIndex, Outcome, TableLock
 from jobs.errors import CancelledError, RefusedError
-from jobs.rewrite import Rewrite, Source, rewrite_base_file
+from jobs.rewrite import rewrite_base_file
 from jobs.storage import of_hadoop
 from service.flows.register import examine
 from tests.integration import tables
