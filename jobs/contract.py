@@ -262,15 +262,20 @@ class Result:
         )
 
 
+DEFAULT_GROUP = "default"
+
+
 @dataclass(frozen=True)
 class WorkerInfo:
     """What a worker says of itself when it asks for a job: the version of its package, its Spark master, how many jobs
-    it runs at once, and the memory of its driver as Spark spells it. None is not known."""
+    it runs at once, the memory of its driver as Spark spells it, and its group: it gets the jobs of tables of that
+    group. None is not known."""
 
     version: str | None = None
     master: str | None = None
     slots: int | None = None
     driver_memory: str | None = None
+    group: str = DEFAULT_GROUP
 
     def to_json(self) -> Json:
         return dataclasses.asdict(self)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from jobs.attempt import Attempt
-from jobs.contract import VERSION, HeartbeatAnswer, Plan, WorkerInfo
+from jobs.contract import DEFAULT_GROUP, VERSION, HeartbeatAnswer, Plan, WorkerInfo
 from jobs.errors import LeaseLostError
 from jobs.session import start_session
 
@@ -191,6 +191,7 @@ def main(
     token: str | None = None,
     master: str = DEFAULT_MASTER,
     slots: int = 1,
+    group: str = DEFAULT_GROUP,
     driver_memory: str = "2g",
     packages: Sequence[str] = (),
     storage_options: Mapping[str, str] | None = None,
@@ -209,7 +210,7 @@ def main(
         storage_options=storage_options,
     )
     _warm_up(spark)
-    worker = Worker(Service(service_url, token, _info(spark, slots)), spark, slots, lifetime or Lifetime())
+    worker = Worker(Service(service_url, token, _info(spark, slots, group)), spark, slots, lifetime or Lifetime())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: worker.stop())
     logger.info("%s is ready: %d slots on %s, service %s", worker.id, slots, master, service_url)
@@ -219,10 +220,10 @@ def main(
     return 0
 
 
-def _info(spark: SparkSession, slots: int) -> WorkerInfo:
+def _info(spark: SparkSession, slots: int, group: str) -> WorkerInfo:
     """What Spark really runs with: under `spark-submit` that is not what this program was told."""
     context = spark.sparkContext
-    return WorkerInfo(_version(), context.master, slots, context.getConf().get("spark.driver.memory"))
+    return WorkerInfo(_version(), context.master, slots, context.getConf().get("spark.driver.memory"), group)
 
 
 def _version() -> str | None:
@@ -257,5 +258,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--service", required=True, help="URL of the service, such as http://127.0.0.1:8080")
     parser.add_argument("--slots", type=int, default=1, help="how many jobs may run at once")
+    parser.add_argument("--group", default=DEFAULT_GROUP, help="of the tables whose jobs it runs")
     arguments = parser.parse_args()
-    raise SystemExit(main(arguments.service, token=os.environ.get("GROUNDSKEEPER_WORKER_TOKEN"), slots=arguments.slots))
+    bearer = os.environ.get("GROUNDSKEEPER_WORKER_TOKEN")
+    raise SystemExit(main(arguments.service, token=bearer, slots=arguments.slots, group=arguments.group))

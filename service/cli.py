@@ -32,6 +32,7 @@ app.add_typer(token_app, name="token")
 Database = Annotated[str | None, typer.Option(help="SQLAlchemy URL. Default: sqlite:///groundskeeper.db")]
 Master = Annotated[str | None, typer.Option(help="Spark master. Default: local[2,4]")]
 Slots = Annotated[int | None, typer.Option(help="Jobs that a worker runs at once. Default: 1")]
+Group = Annotated[str | None, typer.Option(help="Runs the jobs of tables whose policy names it. Default: default")]
 Memory = Annotated[str | None, typer.Option(help="Memory of the Spark driver. Default: 2g")]
 
 
@@ -101,18 +102,20 @@ def worker(
     service: Annotated[str, typer.Option(help="URL of the service, such as http://127.0.0.1:8080")],
     master: Master = None,
     slots: Slots = None,
+    group: Group = None,
     driver_memory: Memory = None,
 ) -> None:
     """Run a Spark worker that pulls jobs from a service. Its token comes from GROUNDSKEEPER_WORKER_TOKEN."""
     # Only here: whoever runs the service needs no Spark.
     from jobs import worker as spark_worker
 
-    chosen = settings.load(master=master, slots=slots, driver_memory=driver_memory)
+    chosen = settings.load(master=master, slots=slots, worker_group=group, driver_memory=driver_memory)
     code = spark_worker.main(
         service,
         token=chosen.worker_token.get_secret_value() if chosen.worker_token else None,
         master=chosen.master,
         slots=chosen.slots,
+        group=chosen.worker_group,
         driver_memory=chosen.driver_memory,
         packages=chosen.packages,
         storage_options=chosen.storage_options,

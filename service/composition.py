@@ -74,7 +74,12 @@ class Composition:
             ),
             max_attempts=chosen.max_attempts,
             planning=plan.Terms(
-                limits=Limits(chosen.max_active_jobs, chosen.max_active_by_kind, chosen.max_new_jobs),
+                limits=Limits(
+                    chosen.max_active_jobs,
+                    chosen.max_active_by_group,
+                    chosen.max_active_by_kind,
+                    at_once=chosen.max_new_jobs,
+                ),
                 max_attempts=chosen.max_attempts,
             ),
             max_request_bytes=chosen.max_request_bytes,
@@ -95,7 +100,11 @@ class Composition:
             ticks=self._ticks(parts),
             workers=LocalWorkers(
                 command(
-                    url_of(listening), master=chosen.master, slots=chosen.slots, driver_memory=chosen.driver_memory
+                    url_of(listening),
+                    master=chosen.master,
+                    slots=chosen.slots,
+                    group=chosen.worker_group,
+                    driver_memory=chosen.driver_memory,
                 ),
                 count=chosen.workers,
                 # Always, not only when tokens exist: the first one may be made while we run.

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from jobs.contract import JobKind
+from jobs.contract import DEFAULT_GROUP, JobKind
 from service.model.errors import SettingsError
+from service.model.policy import GROUP_PATTERN
 
 
 class Settings(BaseSettings):
@@ -50,8 +51,12 @@ class Settings(BaseSettings):
     automatic: bool = Field(True, description="Whether this process starts jobs by policies")
     plan_seconds: float = Field(2.0, gt=0, le=3600, description="How often tables that are due are decided about")
     max_active_jobs: int = Field(100, ge=1, description="With so many active, none is started by policies")
+    max_active_by_group: dict[str, Annotated[int, Field(ge=0)]] = Field(
+        default_factory=dict, description="JSON object: the same for the tables of single worker groups"
+    )
     max_active_by_kind: dict[JobKind, Annotated[int, Field(ge=0)]] = Field(
-        default_factory=lambda: {JobKind.BUCKET_EXPANSION: 1}, description="JSON object: the same for single kinds"
+        default_factory=lambda: {JobKind.BUCKET_EXPANSION: 1},
+        description="JSON object: the same for single kinds, in each worker group",
     )
     max_new_jobs: int = Field(20, ge=1, description="Jobs that policies start in one round, such as after a pause")
     history_days: float = Field(30.0, gt=0, description="How long ended jobs and decisions are kept")
@@ -59,6 +64,9 @@ class Settings(BaseSettings):
     # [N,F]: N tasks at once, and F - 1 failures of a task are forgiven; plain local[N] forgives none.
     master: str = Field("local[2,4]", description="Spark master of a worker")
     slots: int = Field(1, ge=1, le=64, description="Jobs that a worker runs at once")
+    worker_group: str = Field(
+        DEFAULT_GROUP, pattern=GROUP_PATTERN, description="A worker gets the jobs of tables whose policy names it"
+    )
     recycle_jobs: int = Field(200, ge=1, description="A worker is started afresh after so many jobs")
     recycle_hours: float = Field(24.0, gt=0, description="... or so many hours")
     drain_seconds: float = Field(10.0, ge=0, description="How long running jobs may go on when a worker is told to end")

@@ -17,7 +17,7 @@ from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWri
 from service.api.requests import Names, Request, Word
 from service.flows.cron import next_after
 from service.model.decision import Decision, Verdict
-from service.model.policy import GIB, ExpansionMode, PatternPolicy, Pause, Trigger
+from service.model.policy import GIB, GROUP_PATTERN, ExpansionMode, PatternPolicy, Pause, Trigger
 from service.policy.levels import Effective
 
 
@@ -140,6 +140,11 @@ class PolicyIn(_Section, total=False):
 
     paused: Annotated[bool, Field(description="Nothing is started by itself; what has begun goes on")]
     priority: Annotated[int, Field(ge=-100, le=100, description="Jobs of a higher one are handed out first")]
+    worker_group: Annotated[
+        str,
+        StringConstraints(pattern=GROUP_PATTERN),
+        Field(description="Only workers of this group get the table's jobs, those that are asked for as well"),
+    ]
     time_zone: Annotated[TimeZone, Field(description="Of the windows and of the cron expressions")]
     windows: Annotated[list[WindowIn], Field(max_length=50, description="When jobs may start; empty: at any time")]
     compaction: CompactionPolicyIn

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from jobs.contract import BucketIndex, TableLock
+from jobs.contract import DEFAULT_GROUP, BucketIndex, TableLock
+from service.model.policy import GROUP_PATTERN
 from service.model.registration import Writers
 
 # No database and no file system takes the NUL character.
@@ -113,12 +114,13 @@ class TableChange(Request):
 
 
 class WorkerInfoIn(BaseModel):
-    """For people to see, in GET /v1/workers."""
+    """For people to see, in GET /v1/workers; `group` also says which jobs it gets."""
 
     version: Word | None = None
     master: Word | None = None
     slots: int | None = Field(None, ge=1, le=1_000_000)
     driver_memory: Word | None = None
+    group: Annotated[str, StringConstraints(pattern=GROUP_PATTERN)] = DEFAULT_GROUP
 
 
 class LeaseRequest(BaseModel):

@@ -141,6 +141,7 @@ class JobOut(BaseModel):
     max_attempts: int
     cancel_requested: bool
     priority: int
+    worker_group: str = Field(description="Only workers of this group get it")
     requested_by: str | None = Field(description="Who asked for it: a caller, or `policy`")
     reason: str | None = Field(description="Why the service asked for it by itself")
     worker_id: str | None
@@ -204,6 +205,7 @@ def _fields(job: Job) -> dict[str, Any]:
         "max_attempts": job.max_attempts,
         "cancel_requested": job.cancel_requested,
         "priority": job.priority,
+        "worker_group": job.worker_group,
         "requested_by": job.requested_by,
         "reason": job.reason,
         "worker_id": job.worker_id,

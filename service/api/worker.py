@@ -35,13 +35,13 @@ async def lease(wanted: LeaseRequest, parts: PartsDep, request: Request) -> Leas
     """Waits up to `wait_seconds` for one, and answers the moment it is submitted."""
     info = WorkerInfo.from_json(wanted.worker.model_dump() if wanted.worker else {})
     await run_in_threadpool(leasing.announce, parts.engine, parts.clock, wanted.worker_id, info)
-    plan = await _next_plan(wanted, parts, request)
+    plan = await _next_plan(wanted, info.group, parts, request)
     if plan is None:
         return Response(status_code=NOTHING)
     return LeaseOut(plan=plan.to_json(), lease_seconds=parts.terms.lease.total_seconds())
 
 
-async def _next_plan(wanted: LeaseRequest, parts: Parts, request: Request) -> Plan | None:
+async def _next_plan(wanted: LeaseRequest, group: str, parts: Parts, request: Request) -> Plan | None:
     loop = asyncio.get_running_loop()
     end = loop.time() + wanted.wait_seconds
     with parts.bell.listener() as listener:
@@ -50,7 +50,9 @@ async def _next_plan(wanted: LeaseRequest, parts: Parts, request: Request) -> Pl
             # A worker that died while it waited must not get a job.
             if await request.is_disconnected():
                 return None
-            plan = await run_in_threadpool(leasing.lease, parts.engine, parts.clock, parts.terms, wanted.worker_id)
+            plan = await run_in_threadpool(
+                leasing.lease, parts.engine, parts.clock, parts.terms, wanted.worker_id, group
+            )
             left = end - loop.time()
             if plan is not None or left <= 0:
                 return plan

@@ -24,6 +24,7 @@ class WorkerOut(BaseModel):
     master: str | None
     slots: int | None = Field(description="Jobs that it runs at once")
     driver_memory: str | None
+    group: str = Field(description="It gets the jobs of tables whose policy names this group")
     first_seen: datetime
     last_seen: datetime = Field(description="Exact to a few seconds")
     job_ids: list[str] = Field(description="Of the jobs in its hands")

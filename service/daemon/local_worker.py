@@ -109,10 +109,10 @@ class LocalWorkers:
                 return
 
 
-def command(service_url: str, *, master: str, slots: int, driver_memory: str) -> list[str]:
+def command(service_url: str, *, master: str, slots: int, group: str, driver_memory: str) -> list[str]:
     """This very installation's `groundskeeper worker`."""
     return [
         *(sys.executable, "-m", "service.cli", "worker"),
         *("--service", service_url, "--master", master),
-        *("--slots", str(slots), "--driver-memory", driver_memory),
+        *("--slots", str(slots), "--group", group, "--driver-memory", driver_memory),
     ]

@@ -63,6 +63,7 @@ export function jobPage(id, changed) {
         ["Asked for by", job.requested_by],
         ["Because", job.reason && `${sentence(job.reason)}.`],
         ["Priority", job.priority !== 0 && String(job.priority)],
+        ["Worker group", job.worker_group !== "default" && job.worker_group],
         ["Dry run", job.dry_run ? "yes" : "no"],
         ["Attempts", `${job.attempt} of at most ${job.max_attempts}`],
         ["Worker", job.worker_id && h("code", {}, job.worker_id)],

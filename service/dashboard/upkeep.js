@@ -71,6 +71,7 @@ function policy({ policy, sources }) {
       ["Paused", policy.paused && "yes"],
       ["Windows", policy.windows.length > 0 && `${policy.windows.map(window).join("; ")} (${policy.time_zone})`],
       ["Priority", policy.priority !== 0 && String(policy.priority)],
+      ["Worker group", policy.worker_group !== "default" && policy.worker_group],
       ["Compaction", compaction(policy)],
       ["Cleaning", cleaning(policy)],
       ["Clustering", clustering(policy)],

@@ -44,14 +44,14 @@ def announce(engine: Engine, clock: Clock, worker_id: str, info: WorkerInfo) -> 
         workers.announce(connection, worker_id, info, now)
 
 
-def lease(engine: Engine, clock: Clock, terms: LeaseTerms, worker_id: str) -> Plan | None:
+def lease(engine: Engine, clock: Clock, terms: LeaseTerms, worker_id: str, group: str) -> Plan | None:
     """The next job for this worker, or nothing when none is due."""
     now = clock()
     with reading(engine) as connection:
-        if not leases.is_any_due(connection, now):
+        if not leases.is_any_due(connection, now, group):
             return None
     with writing(engine) as connection:
-        job = leases.take(connection, worker_id=worker_id, now=now, deadline=now + terms.lease)
+        job = leases.take(connection, worker_id=worker_id, group=group, now=now, deadline=now + terms.lease)
         if job is None:
             return None
         return job.plan(tables.get(connection, job.table_id).to_contract(), terms.timeout_seconds)

@@ -14,7 +14,7 @@ from service.model.announcement import job_ended, job_queued
 from service.model.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
 from service.model.errors import DatabaseUnavailableError, JobConflictError
 from service.model.job import Job
-from service.policy.planner import KIND_LIMITED, LIMITED, Limits, Load, rule
+from service.policy.planner import ANY_ROOM, Limits, Load, room_wanted, rule
 from service.store import automation, decisions, jobs, outbox, planning
 from service.store.engine import reading, writing
 
@@ -106,7 +106,7 @@ def evaluate(engine: Engine, clock: Clock, table_id: str, *, terms: Terms) -> Ev
         view = view_of(connection, table_id, clock())
         if view is None:
             return Evaluation()
-        rulings = rule(view.answers, view.situation, terms.limits, Load(jobs.active_by_kind(connection)))
+        rulings = rule(view.answers, view.situation, terms.limits, Load(jobs.count_active(connection)))
     found = tuple(_decision(kind, rulings[kind], view) for kind in DECIDED)
     return Evaluation(found, view.situation.looked_at)
 
@@ -116,11 +116,11 @@ def _let_deferred_try(engine: Engine, now: datetime, limits: Limits) -> None:
     with reading(engine) as connection:
         if not planning.is_any_deferred(connection, now):
             return
-        active = jobs.active_by_kind(connection)
-    room = limits.active - sum(active.values())
+        load = Load(jobs.count_active(connection))
+    room = limits.active - load.total
     if room > 0:
         with writing(engine) as connection:
-            planning.wake_deferred(connection, now, min(room, limits.at_once), full=limits.full(active))
+            planning.wake_deferred(connection, now, min(room, limits.at_once), full=limits.full(load))
 
 
 def _decide(
@@ -149,7 +149,7 @@ def _decide(
         if decision.warning and not (before and before.warning):
             log.warning("Table %s: %s", table_id, decision.warning)
         decisions.record(connection, table_id, decision, before)
-    _settle(connection, table_id, rulings, _next_decision_at(view, rulings, job))
+    _settle(connection, table_id, view.policy.worker_group, rulings, _next_decision_at(view, rulings, job))
     events = [telling.of_job(connection, job_id, now, job_ended) for job_id in withdrawn]
     events += [telling.of_job(connection, job.id, now, job_queued)] if job else []
     outbox.publish(connection, events, now=now)
@@ -157,14 +157,14 @@ def _decide(
 
 
 def _settle(
-    connection: Connection, table_id: str, rulings: Mapping[JobKind, Ruling], next_decision_at: datetime
+    connection: Connection, table_id: str, group: str, rulings: Mapping[JobKind, Ruling], next_decision_at: datetime
 ) -> None:
     codes = {kind: ruling.code for kind, ruling in rulings.items() if isinstance(ruling, Wait)}
-    full = [kind for kind, code in codes.items() if code == KIND_LIMITED]
-    if LIMITED in codes.values() or full:
-        # Of several kinds any will do.
-        kind = full[0] if len(full) == 1 and LIMITED not in codes.values() else None
-        planning.defer(connection, table_id, next_decision_at=next_decision_at, kind=kind)
+    waits_for = {wanted for kind, code in codes.items() if (wanted := room_wanted(code, kind, group))}
+    if waits_for:
+        # Of several things any will do.
+        wanted = waits_for.pop() if len(waits_for) == 1 else ANY_ROOM
+        planning.defer(connection, table_id, next_decision_at=next_decision_at, wanted=wanted)
     else:
         planning.settle(connection, table_id, next_decision_at=next_decision_at)
 
@@ -175,7 +175,7 @@ def _rule(connection: Connection, view: View, limits: Limits, started: int) -> d
     # From here to the end of the transaction nobody else starts jobs by policy or pauses it, so what is read now holds.
     pause = automation.pause_of(connection, for_update=True)
     situation = replace(view.situation, paused=paused(pause, view.policy))
-    return rule(view.answers, situation, limits, Load(jobs.active_by_kind(connection), started))
+    return rule(view.answers, situation, limits, Load(jobs.count_active(connection), started))
 
 
 def _start(
@@ -195,6 +195,7 @@ def _start(
         created_at=now,
         not_before=now,
         priority=view.policy.priority,
+        worker_group=view.policy.worker_group,
         requested_by=BY_POLICY,
         reason=run.because,
     )

@@ -6,6 +6,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from service.flows.policies import effective_of
 from service.model.announcement import job_ended, job_queued
 from service.model.errors import IdempotencyKeyReusedError, JobNotCancellableError
 from service.model.job import Job, JobState
@@ -47,21 +48,22 @@ def submit(
 ) -> Submission:
     """`params` are checked already. Raises TableNotFoundError, JobConflictError or IdempotencyKeyReusedError."""
     now = clock()
-    wanted = Job(
-        id=f"job_{secrets.token_hex(8)}",
-        table_id=table_id,
-        kind=kind,
-        params=params,
-        dry_run=dry_run,
-        max_attempts=max_attempts,
-        created_at=now,
-        not_before=now,
-        idempotency_key=idempotency_key,
-        priority=priority,
-        requested_by=requested_by,
-    )
     with writing(engine) as connection:
         table = tables.get(connection, table_id)
+        wanted = Job(
+            id=f"job_{secrets.token_hex(8)}",
+            table_id=table_id,
+            kind=kind,
+            params=params,
+            dry_run=dry_run,
+            max_attempts=max_attempts,
+            created_at=now,
+            not_before=now,
+            idempotency_key=idempotency_key,
+            priority=priority,
+            worker_group=effective_of(connection, table).policy.worker_group,
+            requested_by=requested_by,
+        )
         job = jobs.submit(connection, wanted)
         if job.id == wanted.id:
             outbox.publish(connection, [job_queued(job, table, now)], now=now)

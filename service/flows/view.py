@@ -70,6 +70,7 @@ def view_of(connection: Connection, table_id: str, now: datetime) -> View | None
         looked_at=snapshot.taken_at,
         ran_at=_ran_at(snapshot),
         active=[job for job in recent if job.state.is_active],
+        group=policy.worker_group,
         paused=pause,
         closed_until=windows.opens_at(policy.windows, policy.time_zone, now) if is_closed else None,
         past=past,

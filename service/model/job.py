@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import JobKind, Plan
+from jobs.contract import DEFAULT_GROUP, JobKind, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -74,8 +74,8 @@ class Job:
     """`attempt` counts leases, 0 before the first. `instants` are those of all attempts, in the order they came.
 
     `error` is that of the last attempt; it stays while the job waits for the next one and goes when it succeeds. Of
-    queued jobs those of a higher `priority` are handed out first. `reason` is why the service asked for the job by
-    itself; None when somebody asked for it, who is `requested_by`.
+    queued jobs those of a higher `priority` are handed out first, and to workers of `worker_group` only. `reason` is
+    why the service asked for the job by itself; None when somebody asked for it, who is `requested_by`.
     """
 
     id: str
@@ -97,6 +97,7 @@ class Job:
     cancel_requested: bool = False
     idempotency_key: str | None = None
     priority: int = 0
+    worker_group: str = DEFAULT_GROUP
     requested_by: str | None = None
     reason: str | None = None
     leased_at: datetime | None = None

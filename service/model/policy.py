@@ -8,7 +8,7 @@ from datetime import time
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import CleaningPolicy, ClusteringLayout, OnActiveWriters
+from jobs.contract import DEFAULT_GROUP, CleaningPolicy, ClusteringLayout, OnActiveWriters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 GIB = 1024**3
+
+GROUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,23}$"
+"""What a group of workers may be called."""
 
 
 class Trigger(StrEnum):
@@ -119,10 +122,12 @@ class ExpansionSettings:
 
 @dataclass(frozen=True)
 class Policy:
-    """`priority`: queued jobs of a higher one are handed out first. Without `windows` jobs may start at any time."""
+    """`priority`: queued jobs of a higher one are handed out first. Without `windows` jobs may start at any time.
+    Only workers of `worker_group` get the table's jobs."""
 
     paused: bool = False
     priority: int = 0
+    worker_group: str = DEFAULT_GROUP
     time_zone: str = "UTC"
     windows: tuple[Window, ...] = ()
     compaction: CompactionSettings = field(default_factory=CompactionSettings)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from jobs.contract import DEFAULT_GROUP
 from service.model.decision import DECIDED, Run, Wait
 from service.model.job import mutates
 from service.policy.past import Past
@@ -33,28 +34,78 @@ _NEVER = Past()
 
 @dataclass(frozen=True)
 class Limits:
-    """Of the whole service: jobs active at once, of all kinds and of single ones, and jobs started in one round."""
+    """Jobs active at once: on all tables, for single worker groups, and in each group of single kinds; and jobs started
+    in one round.
+
+    Each limit lies within the one before, and so room for whoever has waited longest is room everywhere: limits that
+    cross could each have room at another moment, for ever.
+    """
 
     active: int = 100
+    per_group: Mapping[str, int] = field(default_factory=dict)
     per_kind: Mapping[JobKind, int] = field(default_factory=dict)
     at_once: int = 20
 
-    def full(self, active: Mapping[JobKind, int]) -> frozenset[JobKind]:
-        """The kinds of which no more may be active."""
-        return frozenset(kind for kind, most in self.per_kind.items() if active.get(kind, 0) >= most)
+    def full(self, load: Load) -> frozenset[str]:
+        """What there is no room for, as `room_wanted` calls it."""
+        groups = [group for group, most in self.per_group.items() if load.of_group(group) >= most]
+        used = {group for _, group in load.active}
+        rooms = [(group, kind) for group in used for kind in self.per_kind]
+        kinds = [_kind_room(*room) for room in rooms if self._is_full(*room, load)]
+        return frozenset([*groups, *kinds])
+
+    def over(self, kind: JobKind, group: str, load: Load) -> Wait | None:
+        """Why no more job of this kind may be started for this group."""
+        if load.started >= self.at_once:
+            return Wait(LIMITED, f"{count(load.started, 'job')} started a moment ago, no more at once")
+        if load.total >= self.active:
+            return Wait(LIMITED, f"{count(load.total, 'job')} active on all tables, {self.active} allowed")
+        of_group = load.of_group(group)
+        if of_group >= self.per_group.get(group, self.active):
+            told = f"{count(of_group, 'job')} active in worker group '{group}', {self.per_group[group]} allowed"
+            return Wait(GROUP_LIMITED, told)
+        if self._is_full(group, kind, load):
+            of_kind = count(load.of_kind(group, kind), f"{_name(kind)} job")
+            return Wait(KIND_LIMITED, f"{of_kind} active in worker group '{group}', {self.per_kind[kind]} allowed")
+        return None
+
+    def _is_full(self, group: str, kind: JobKind, load: Load) -> bool:
+        return kind in self.per_kind and load.of_kind(group, kind) >= self.per_kind[kind]
 
 
 @dataclass(frozen=True)
 class Load:
-    """What there is of that: active jobs by kind, and those started in this round."""
+    """What there is of that: active jobs by kind and worker group, and those started in this round."""
 
-    active: Mapping[JobKind, int] = field(default_factory=dict)
+    active: Mapping[tuple[JobKind, str], int] = field(default_factory=dict)
     started: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.active.values())
+
+    def of_group(self, group: str) -> int:
+        return sum(number for (_, each), number in self.active.items() if each == group)
+
+    def of_kind(self, group: str, kind: JobKind) -> int:
+        return self.active.get((kind, group), 0)
 
 
 LIMITED = "limit-reached"
+GROUP_LIMITED = "group-limit-reached"
 KIND_LIMITED = "kind-limit-reached"
-"""The codes of waits for other tables' jobs: of any kind, and of the same kind."""
+"""The codes of waits for other tables' jobs: for any, for those of the worker group, for those of the kind in it."""
+
+ANY_ROOM = "*"
+
+
+def room_wanted(code: str, kind: JobKind, group: str) -> str | None:
+    """What a job that waits with this code waits for, to be kept and compared; None if not for other tables' jobs."""
+    return {LIMITED: ANY_ROOM, GROUP_LIMITED: group, KIND_LIMITED: _kind_room(group, kind)}.get(code)
+
+
+def _kind_room(group: str, kind: JobKind) -> str:
+    return f"{group}/{kind.value}"
 
 
 @dataclass(frozen=True)
@@ -62,14 +113,16 @@ class Situation:
     """One table, beside its answers. Where a mapping has no entry for a kind, there is nothing to tell of it.
 
     `looked_at` is when the table was last looked at, `ran_at` when each service last ran on it, as far as that look
-    could tell. `active` are its active jobs, dry runs left out. `paused` is why nothing may start. `closed_until` is
-    when the next maintenance window opens, None while one is open. `rest` are seconds between two jobs of a kind.
+    could tell. `active` are its active jobs, dry runs left out. `group` is the worker group that runs them. `paused` is
+    why nothing may start. `closed_until` is when the next maintenance window opens, None while one is open. `rest` are
+    seconds between two jobs of a kind.
     """
 
     now: datetime
     looked_at: datetime
     ran_at: Mapping[JobKind, datetime] = field(default_factory=dict)
     active: Sequence[Job] = ()
+    group: str = DEFAULT_GROUP
     paused: str | None = None
     closed_until: datetime | None = None
     past: Mapping[JobKind, Past] = field(default_factory=dict)
@@ -91,7 +144,7 @@ def rule(answers: Mapping[JobKind, Answer], situation: Situation, limits: Limits
     for kind in sorted(free, key=lambda kind: _turn(kind, free, situation)):
         if chosen:
             rulings[kind] = _waiting(Wait("not-its-turn", f"{_name(chosen)} goes first"), due[kind])
-        elif full := _over_limit(kind, limits, load):
+        elif full := limits.over(kind, situation.group, load):
             rulings[kind] = _waiting(full, due[kind])
         else:
             chosen = kind
@@ -138,18 +191,6 @@ def _turn(kind: JobKind, due: Sequence[JobKind], situation: Situation) -> tuple[
     others = [situation.wanted_since[other] for other in due if other is not kind and other in situation.wanted_since]
     had_its_turn = asked_at is not None and any(asked_at >= since for since in others)
     return had_its_turn, DECIDED.index(kind)
-
-
-def _over_limit(kind: JobKind, limits: Limits, load: Load) -> Wait | None:
-    if load.started >= limits.at_once:
-        return Wait(LIMITED, f"{count(load.started, 'job')} started a moment ago, no more at once")
-    active = sum(load.active.values())
-    if active >= limits.active:
-        return Wait(LIMITED, f"{count(active, 'job')} active on all tables, {limits.active} allowed")
-    if kind in limits.full(load.active):
-        of_kind = count(load.active.get(kind, 0), f"{_name(kind)} job")
-        return Wait(KIND_LIMITED, f"{of_kind} active on all tables, {limits.per_kind[kind]} allowed")
-    return None
 
 
 def _waiting(wait: Wait, run: Run) -> Wait:

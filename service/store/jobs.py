@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -118,10 +119,11 @@ def recent(connection: Connection, table_id: str, limit: int) -> list[Job]:
     return [job_of(row) for row in connection.execute(query)]
 
 
-def active_by_kind(connection: Connection) -> dict[JobKind, int]:
-    """How many jobs are active on all tables together, dry runs left out."""
-    query = sa.select(_j.c.kind, sa.func.count()).where(is_active(), sa.not_(_j.c.dry_run)).group_by(_j.c.kind)
-    return {JobKind(kind): number for kind, number in connection.execute(query)}
+def count_active(connection: Connection) -> Counter[tuple[JobKind, str]]:
+    """How many jobs are active on all tables together, by kind and worker group; dry runs left out."""
+    what = (_j.c.kind, _j.c.worker_group)
+    query = sa.select(*what, sa.func.count()).where(is_active(), sa.not_(_j.c.dry_run)).group_by(*what)
+    return Counter({(JobKind(kind), group): number for kind, group, number in connection.execute(query)})
 
 
 def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id: str | None = None) -> list[str]:
@@ -188,6 +190,7 @@ def job_of(row: sa.Row[Any]) -> Job:
         cancel_requested=row.cancel_requested,
         idempotency_key=row.idempotency_key,
         priority=row.priority,
+        worker_group=row.worker_group,
         requested_by=row.requested_by,
         reason=row.reason,
         leased_at=row.leased_at,
@@ -214,6 +217,7 @@ def _new_values(job: Job) -> dict[str, Any]:
         "cancel_requested": job.cancel_requested,
         "idempotency_key": job.idempotency_key,
         "priority": job.priority,
+        "worker_group": job.worker_group,
         "requested_by": job.requested_by,
         "reason": job.reason,
         "created_at": job.created_at,

@@ -26,13 +26,13 @@ _j = schema.jobs
 _a = schema.job_attempts
 
 
-def is_any_due(connection: Connection, now: datetime) -> bool:
+def is_any_due(connection: Connection, now: datetime, group: str) -> bool:
     """Whether a lease would find a job. A glance that takes no write lock, for those who ask every second."""
-    return connection.execute(_due(now).limit(1)).first() is not None
+    return connection.execute(_due(now, group).limit(1)).first() is not None
 
 
-def take(connection: Connection, *, worker_id: str, now: datetime, deadline: datetime) -> Job | None:
-    """Leases the next job that is due to `worker_id`, or nothing.
+def take(connection: Connection, *, worker_id: str, group: str, now: datetime, deadline: datetime) -> Job | None:
+    """Leases the next job of this worker group that is due to `worker_id`, or nothing.
 
     Jobs of a higher priority go first; among equal ones it is the turn of the table whose last lease is the longest
     ago, so that a table with many jobs does not keep others waiting; and then of the oldest job.
@@ -43,7 +43,7 @@ def take(connection: Connection, *, worker_id: str, now: datetime, deadline: dat
     """
     passed_over: list[str] = []
     while True:
-        query = _due(now).where(_j.c.id.not_in(passed_over)).limit(1).with_for_update(skip_locked=True, of=_j)
+        query = _due(now, group).where(_j.c.id.not_in(passed_over)).limit(1).with_for_update(skip_locked=True, of=_j)
         row = connection.execute(query).one_or_none()
         if row is None:
             return None
@@ -168,7 +168,7 @@ def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
     return [job_of(row) for row in connection.execute(query)]
 
 
-def _due(now: datetime) -> sa.Select[Any]:
+def _due(now: datetime, group: str) -> sa.Select[Any]:
     other = schema.jobs.alias("other")
     # Written out, not as parameters: only then SQLite sees that the small index of held jobs answers this.
     states: sa.BindParameter[str] = sa.bindparam(
@@ -182,7 +182,12 @@ def _due(now: datetime) -> sa.Select[Any]:
     )
     return (
         sa.select(_j)
-        .where(_j.c.state == JobState.QUEUED.value, _j.c.not_before <= now, sa.not_(is_blocked))
+        .where(
+            _j.c.state == JobState.QUEUED.value,
+            _j.c.not_before <= now,
+            _j.c.worker_group == group,
+            sa.not_(is_blocked),
+        )
         .order_by(_j.c.priority.desc(), last_lease.asc().nulls_first(), _j.c.created_at, _j.c.id)
     )
 

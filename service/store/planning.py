@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from jobs.contract import JobKind
-
 _p = schema.planning
-
-_ANY = "any"
 
 
 def wake(connection: Connection, table_id: str, now: datetime) -> None:
@@ -45,14 +41,14 @@ def wake_all(connection: Connection, now: datetime) -> None:
     )
 
 
-def wake_deferred(connection: Connection, now: datetime, limit: int, *, full: Collection[JobKind]) -> None:
+def wake_deferred(connection: Connection, now: datetime, limit: int, *, full: Collection[str]) -> None:
     """Lets `limit` tables try again that wait for other tables' jobs, those that have for longest; not those that wait
-    for a kind of which there is no room."""
+    for room that is still `full`."""
     first = (
         sa.select(_p.c.table_id)
         .where(
             _p.c.deferred_for.is_not(None),
-            _p.c.deferred_for.not_in([kind.value for kind in full]),
+            _p.c.deferred_for.not_in(full),
             _p.c.next_decision_at > now,
         )
         .order_by(_p.c.due_since)
@@ -89,9 +85,10 @@ def settle(connection: Connection, table_id: str, *, next_decision_at: datetime)
     connection.execute(_p.update().where(_p.c.table_id == table_id).values(**values))
 
 
-def defer(connection: Connection, table_id: str, *, next_decision_at: datetime, kind: JobKind | None) -> None:
-    """The table has been decided about, and keeps its place: it waits for other tables' jobs, of `kind` or of any."""
-    values = {"next_decision_at": next_decision_at, "deferred_for": kind.value if kind else _ANY}
+def defer(connection: Connection, table_id: str, *, next_decision_at: datetime, wanted: str) -> None:
+    """The table has been decided about, and keeps its place: it waits until other tables' jobs leave the room that is
+    `wanted` (`service.policy.planner.room_wanted`)."""
+    values = {"next_decision_at": next_decision_at, "deferred_for": wanted}
     connection.execute(_p.update().where(_p.c.table_id == table_id).values(**values))
 
 

@@ -83,6 +83,7 @@ jobs = sa.Table(
     sa.Column("mutating", sa.Boolean, nullable=False),
     sa.Column("rewriting", sa.Boolean),
     sa.Column("priority", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("worker_group", sa.String(24), nullable=False, server_default="default"),
     sa.Column("requested_by", sa.Text),
     # Why the service asked for it by itself; empty for a job that somebody asked for.
     sa.Column("reason", sa.Text),
@@ -251,8 +252,8 @@ planning = sa.Table(
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("next_decision_at", UtcDateTime, nullable=False),
     sa.Column("due_since", UtcDateTime, nullable=False),
-    # It waits for other tables' jobs: for any to end, or for one of a kind. Empty if it does not.
-    sa.Column("deferred_for", sa.String(32)),
+    # It waits for other tables' jobs: for any to end, or for one of a kind or worker group. Empty if it does not.
+    sa.Column("deferred_for", sa.String(64)),
     sa.Index("ix_planning_next_decision_at", "next_decision_at"),
 )
 
@@ -295,6 +296,7 @@ workers = sa.Table(
     sa.Column("master", sa.Text),
     sa.Column("slots", sa.Integer),
     sa.Column("driver_memory", sa.Text),
+    sa.Column("group", sa.String(24), nullable=False, server_default="default"),
     sa.Column("first_seen", UtcDateTime, nullable=False),
     sa.Column("last_seen", UtcDateTime, nullable=False),
 )

@@ -55,7 +55,7 @@ def every(connection: Connection) -> list[Worker]:
     return [
         Worker(
             id=row.id,
-            info=WorkerInfo(row.version, row.master, row.slots, row.driver_memory),
+            info=WorkerInfo(row.version, row.master, row.slots, row.driver_memory, row.group),
             first_seen=row.first_seen,
             last_seen=row.last_seen,
             job_ids=tuple(held[row.id]),

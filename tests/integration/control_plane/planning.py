@@ -6,7 +6,7 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import JobKind, Outcome, Problem, Result
+from jobs.contract import DEFAULT_GROUP, JobKind, Outcome, Problem, Result
 from service.flows import lease, plan, submit
 from service.flows.bell import Bell
 from service.flows.lease import LeaseTerms
@@ -73,8 +73,8 @@ class Service:
     def plan(self) -> Planned:
         return plan.run_once(self.engine, self.bell, self.clock, terms=self.terms)
 
-    def lease(self) -> Job | None:
-        leased = lease.lease(self.engine, self.clock, self._lease_terms, "w1")
+    def lease(self, group: str = DEFAULT_GROUP) -> Job | None:
+        leased = lease.lease(self.engine, self.clock, self._lease_terms, "w1", group)
         return self.job(leased.job_id) if leased else None
 
     def end(self, job: Job, outcome: Outcome = Outcome.SUCCEEDED) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jobs.contract import JobKind, WorkerInfo
+from jobs.contract import DEFAULT_GROUP, JobKind, WorkerInfo
 from service.flows import prune
 from service.model.decision import Decision, Verdict
 from service.model.job import AttemptOutcome, Job, JobState
@@ -34,7 +34,7 @@ def a_job(engine: sa.Engine, clock: Clock, job_id: str, **changes: Any) -> Job:
 
 def run(engine: sa.Engine, clock: Clock) -> None:
     with writing(engine) as connection:
-        job = leases.take(connection, worker_id="w1", now=clock(), deadline=clock())
+        job = leases.take(connection, worker_id="w1", group=DEFAULT_GROUP, now=clock(), deadline=clock())
         assert job is not None
         leases.end(
             connection,

@@ -89,7 +89,7 @@ def test_after_a_downtime_jobs_start_a_few_at_a_time_and_every_table_is_served(
         started = service.plan().jobs
         assert len(started) <= 4
         with reading(engine) as connection:
-            assert sum(jobs.active_by_kind(connection).values()) <= 6
+            assert jobs.count_active(connection).total() <= 6
         clock.advance(1)
         for _ in range(2):
             job = service.run()
@@ -118,6 +118,28 @@ def test_tables_are_decided_about_in_the_order_in_which_they_became_due(engine: 
             service.look(name)
     with reading(engine) as connection:
         assert all(decisions.latest(connection, name) for name in names)
+
+
+def test_tables_of_a_full_worker_group_wait_and_the_others_do_not(engine: sa.Engine, clock: FakeClock) -> None:
+    service = Service(engine, clock, per_group={"large": 1})
+    for name in ("big_1", "big_2", "small"):
+        service.register(name)
+        service.look(name, commits=5)
+        clock.advance(1)
+    policies.put_pattern(engine, clock, "big_*", precedence=0, settings={"worker_group": "large"})
+    assert len(service.plan().jobs) == 2
+    waiting = service.decision(table_id="big_2")
+    assert waiting.code == "group-limit-reached"
+    assert waiting.because.endswith("but 1 job active in worker group 'large', 1 allowed")
+    assert service.run().table_id == "small"
+    # That was no job of the group: nothing to try again for.
+    assert service.plan().jobs == ()
+    assert service.decision(table_id="big_2").count == waiting.count
+    large = service.lease("large")
+    assert large is not None
+    service.end(large)
+    [next_one] = service.plan().jobs
+    assert (service.job(next_one).table_id, service.job(next_one).worker_group) == ("big_2", "large")
 
 
 def test_who_waits_for_room_keeps_its_place(engine: sa.Engine, clock: FakeClock) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from jobs.contract import Heartbeat, JobKind, Outcome, Problem, Progress
+from jobs.contract import DEFAULT_GROUP, Heartbeat, JobKind, Outcome, Problem, Progress
 from service.model.errors import (
     JobConflictError,
     JobNotFoundError,
@@ -53,7 +53,9 @@ def submit(engine: sa.Engine, job: Job) -> Job:
 
 def take(engine: sa.Engine, now: datetime, worker: str = "w1") -> Job | None:
     with writing(engine) as connection:
-        return leases.take(connection, worker_id=worker, now=now, deadline=now + timedelta(seconds=30))
+        return leases.take(
+            connection, worker_id=worker, group=DEFAULT_GROUP, now=now, deadline=now + timedelta(seconds=30)
+        )
 
 
 def finish(engine: sa.Engine, job: Job, now: datetime, state: JobState = JobState.SUCCEEDED) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from jobs.contract import JobKind
+from jobs.contract import DEFAULT_GROUP, JobKind
 from service.model.job import AttemptOutcome, Job, JobState
 from service.model.registration import Registration
 from service.store import jobs, leases, tables
@@ -36,22 +36,21 @@ class Queue:
                 now = self.clock()
                 tables.register(connection, Registration(name, f"/lake/{name}", name, now, now))
 
-    def add(self, table_id: str, *, priority: int = 0, number: int = 1) -> None:
+    def add(self, table_id: str, *, priority: int = 0, number: int = 1, group: str = DEFAULT_GROUP) -> None:
         """Dry runs, of which a table may have many at once."""
         with writing(self.engine) as connection:
             for _ in range(number):
                 self._made += 1
                 self.clock.advance(0.001)
                 now = self.clock()
-                job = Job(
-                    f"job_{self._made:05}", table_id, JobKind.COMPACTION, now, now, dry_run=True, priority=priority
-                )
-                jobs.submit(connection, job)
+                job = Job(f"job_{self._made:05}", table_id, JobKind.COMPACTION, now, now, dry_run=True)
+                jobs.submit(connection, job.evolve(priority=priority, worker_group=group))
 
-    def take(self, worker: str = "w1") -> Job | None:
+    def take(self, worker: str = "w1", group: str = DEFAULT_GROUP) -> Job | None:
         now = self.clock()
+        deadline = now + timedelta(seconds=30)
         with writing(self.engine) as connection:
-            return leases.take(connection, worker_id=worker, now=now, deadline=now + timedelta(seconds=30))
+            return leases.take(connection, worker_id=worker, group=group, now=now, deadline=deadline)
 
     def finish(self, job: Job) -> None:
         with writing(self.engine) as connection:
@@ -106,6 +105,15 @@ def test_a_higher_priority_goes_first_and_equal_ones_take_turns(queue: Queue) ->
     queue.add("c", priority=5, number=1)
     queue.add("a", priority=-5)
     assert queue.order(6) == ["b", "c", "b", "a", "a", "a"]
+
+
+def test_workers_get_the_jobs_of_their_group_only(queue: Queue) -> None:
+    queue.add("a", priority=9, group="large")
+    queue.add("b")
+    assert queue.order(2) == ["b"]
+    taken = queue.take("w2", "large")
+    assert taken is not None
+    assert taken.table_id == "a"
 
 
 def test_under_load_every_table_gets_its_share(queue: Queue) -> None:

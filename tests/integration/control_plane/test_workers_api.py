@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from fastapi.testclient import TestClient
 
-INFO = {"version": "0.1.0", "master": "local[2,4]", "slots": 2, "driver_memory": "2g"}
+INFO = {"version": "0.1.0", "master": "local[2,4]", "slots": 2, "driver_memory": "2g", "group": "large"}
 
 
 class Clock(Protocol):
@@ -31,10 +31,27 @@ def test_a_worker_is_listed_from_its_first_call_with_what_it_says(client: TestCl
 def test_a_worker_of_an_older_version_says_nothing_of_itself(client: TestClient) -> None:
     client.post("/v1/worker/leases", json={"worker_id": "w1"})
     [worker] = client.get("/v1/workers").json()["items"]
-    assert {worker[name] for name in INFO} == {None}
+    assert {name: worker[name] for name in INFO} == {**dict.fromkeys(INFO), "group": "default"}
+
+
+def test_a_worker_gets_the_jobs_of_the_tables_whose_policy_names_its_group(client: TestClient, table_id: str) -> None:
+    client.put(f"/v1/tables/{table_id}/policy", json={"worker_group": "large"})
+    job = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"}).json()
+    assert job["worker_group"] == "large"
+    assert client.post("/v1/worker/leases", json={"worker_id": "w1"}).status_code == 204
+    leased = client.post("/v1/worker/leases", json={"worker_id": "w2", "worker": INFO})
+    assert leased.json()["plan"]["job_id"] == job["id"]
+
+
+def test_a_group_has_a_name_that_fits(client: TestClient, table_id: str) -> None:
+    refused = client.put(f"/v1/tables/{table_id}/policy", json={"worker_group": "a b"})
+    assert refused.status_code == 422
+    assert "worker_group" in refused.text
 
 
 def test_calls_for_jobs_and_heartbeats_are_signs_of_life(client: TestClient, table_id: str, clock: Clock) -> None:
+    client.put(f"/v1/tables/{table_id}/policy", json={"worker_group": INFO["group"]})
+
     def last_seen() -> str:
         return str(client.get("/v1/workers").json()["items"][0]["last_seen"])
 

@@ -16,7 +16,16 @@ from jobs.contract import JobKind
 from service.model.decision import DECIDED, Answer, Ruling, Run, Skip, Suggest, Wait
 from service.model.job import Job, JobState
 from service.policy.past import Past
-from service.policy.planner import KIND_LIMITED, LIMITED, Limits, Load, Situation, rule
+from service.policy.planner import (
+    GROUP_LIMITED,
+    KIND_LIMITED,
+    LIMITED,
+    Limits,
+    Load,
+    Situation,
+    room_wanted,
+    rule,
+)
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 COMPACTION, EXPANSION, CLUSTERING, CLEANING = DECIDED
@@ -148,12 +157,23 @@ def test_what_was_seen_before_the_last_job_of_a_kind_counts_no_more_for_it() -> 
 @pytest.mark.parametrize(
     ("limits", "load", "code", "because"),
     [
-        (Limits(active=3), Load({CLEANING: 2, COMPACTION: 1}), LIMITED, "3 jobs active on all tables, 3 allowed"),
+        (
+            Limits(active=3),
+            Load({(CLEANING, "default"): 2, (COMPACTION, "large"): 1}),
+            LIMITED,
+            "3 jobs active on all tables, 3 allowed",
+        ),
+        (
+            Limits(per_group={"default": 3, "large": 1}),
+            Load({(CLEANING, "default"): 2, (COMPACTION, "default"): 1}),
+            GROUP_LIMITED,
+            "3 jobs active in worker group 'default', 3 allowed",
+        ),
         (
             Limits(per_kind={COMPACTION: 1}),
-            Load({COMPACTION: 1}),
+            Load({(COMPACTION, "default"): 1}),
             KIND_LIMITED,
-            "1 compaction job active on all tables, 1 allowed",
+            "1 compaction job active in worker group 'default', 1 allowed",
         ),
         (Limits(at_once=2), Load(started=2), LIMITED, "2 jobs started a moment ago, no more at once"),
     ],
@@ -164,9 +184,27 @@ def test_limits_hold(limits: Limits, load: Load, code: str, because: str) -> Non
 
 
 def test_a_kind_over_its_limit_does_not_keep_the_others_of_its_table() -> None:
-    rulings = ruled(EXPANSION, CLEANING, limits=Limits(per_kind={EXPANSION: 1}), load=Load({EXPANSION: 1}))
+    rulings = ruled(EXPANSION, CLEANING, limits=Limits(per_kind={EXPANSION: 1}), load=Load({(EXPANSION, "default"): 1}))
     assert started(rulings) == [CLEANING]
     assert waits(rulings) == {EXPANSION: KIND_LIMITED}
+
+
+def test_what_is_full_is_called_as_what_is_waited_for() -> None:
+    """So a table that waits is left alone until there is room for it."""
+    limits = Limits(per_group={"large": 2, "small": 2}, per_kind={EXPANSION: 1})
+    load = Load({(EXPANSION, "default"): 1, (COMPACTION, "large"): 2, (COMPACTION, "small"): 1})
+    assert limits.full(load) == {"large", "default/bucket_expansion"}
+    assert room_wanted(GROUP_LIMITED, COMPACTION, "large") == "large"
+    assert room_wanted(KIND_LIMITED, EXPANSION, "default") == "default/bucket_expansion"
+    assert room_wanted(LIMITED, EXPANSION, "default") not in limits.full(load)
+    assert room_wanted("paused", EXPANSION, "default") is None
+
+
+def test_what_one_group_has_too_much_of_does_not_keep_another() -> None:
+    limits = Limits(per_group={"large": 1}, per_kind={COMPACTION: 1})
+    load = Load({(COMPACTION, "large"): 1})
+    assert started(ruled(COMPACTION, limits=limits, load=load, group="large")) == []
+    assert started(ruled(COMPACTION, limits=limits, load=load, group="default")) == [COMPACTION]
 
 
 def test_suggestions_and_skips_pass_through() -> None:
@@ -182,6 +220,7 @@ class Table:
     """`wants` is always due, whatever has run: no load could be worse."""
 
     wants: frozenset[JobKind]
+    group: str = "default"
     job: Job | None = None
     job_ends: int = 0
     asked_at: dict[JobKind, datetime] = field(default_factory=dict)
@@ -215,6 +254,7 @@ class Service:
             now=now,
             looked_at=now,
             active=[table.job] if table.job else [],
+            group=table.group,
             past={kind: Past(asked_at=at) for kind, at in table.asked_at.items()},
             wanted_since=table.wanted_since,
         )
@@ -234,17 +274,23 @@ class Service:
             table.starts.append((number, kind))
         return bool(chosen)
 
-    def _active(self) -> Counter[JobKind]:
-        return Counter(table.job.kind for table in self.tables if table.job)
+    def _active(self) -> Counter[tuple[JobKind, str]]:
+        return Counter((table.job.kind, table.group) for table in self.tables if table.job)
 
     def _check(self) -> None:
         active = self._active()
         assert active.total() <= self.limits.active
-        for kind, most in self.limits.per_kind.items():
-            assert active[kind] <= most
+        for group, most in self.limits.per_group.items():
+            assert sum(number for (_, each), number in active.items() if each == group) <= most
+        for (kind, _), number in active.items():
+            assert number <= self.limits.per_kind.get(kind, number)
 
 
-WISHES = st.lists(st.frozensets(st.sampled_from(DECIDED), min_size=1), min_size=1, max_size=6)
+GROUPS = ("default", "large", "small")
+WISHES = st.lists(
+    st.tuples(st.frozensets(st.sampled_from(DECIDED), min_size=1), st.sampled_from(GROUPS)), min_size=1, max_size=6
+)
+PER_GROUP = st.dictionaries(st.sampled_from(GROUPS), st.integers(1, 3))
 PER_KIND = st.dictionaries(st.sampled_from(DECIDED), st.integers(1, 3))
 
 
@@ -254,14 +300,19 @@ def longest_wait(starts: list[int], rounds: int) -> int:
 
 
 @settings(max_examples=25, deadline=None)
-@given(WISHES, st.integers(1, 5), st.integers(1, 4), st.integers(1, 4), PER_KIND)
+@given(WISHES, st.integers(1, 5), st.integers(1, 4), st.integers(1, 4), PER_GROUP, PER_KIND)
 def test_limits_hold_and_every_due_table_is_served_in_bounded_rounds(
-    wishes: list[frozenset[JobKind]], active: int, at_once: int, seconds: int, per_kind: dict[JobKind, int]
+    wishes: list[tuple[frozenset[JobKind], str]],
+    active: int,
+    at_once: int,
+    seconds: int,
+    per_group: dict[str, int],
+    per_kind: dict[JobKind, int],
 ) -> None:
-    tables = [Table(wish) for wish in wishes]
+    tables = [Table(*wish) for wish in wishes]
     # Each of those before it in the queue may take one job that it has to wait for, once.
     bound = (len(tables) + 1) * (seconds + 1)
-    Service(tables, Limits(active, per_kind, at_once), seconds).play(4 * bound)
+    Service(tables, Limits(active, per_group, per_kind, at_once), seconds).play(4 * bound)
     for table in tables:
         assert longest_wait([number for number, _ in table.starts], 4 * bound) <= bound
 
@@ -269,11 +320,11 @@ def test_limits_hold_and_every_due_table_is_served_in_bounded_rounds(
 @settings(max_examples=25, deadline=None)
 @given(WISHES, st.integers(1, 5), st.integers(1, 4), st.integers(1, 4))
 def test_every_kind_of_a_table_gets_its_turn_however_often_the_others_are_due(
-    wishes: list[frozenset[JobKind]], active: int, at_once: int, seconds: int
+    wishes: list[tuple[frozenset[JobKind], str]], active: int, at_once: int, seconds: int
 ) -> None:
-    tables = [Table(wish) for wish in wishes]
+    tables = [Table(*wish) for wish in wishes]
     bound = (len(tables) + 1) * (seconds + 1) * (len(DECIDED) + 1)
-    Service(tables, Limits(active, {}, at_once), seconds).play(3 * bound)
+    Service(tables, Limits(active, at_once=at_once), seconds).play(3 * bound)
     for table in tables:
         for kind in table.wants:
             assert longest_wait([number for number, each in table.starts if each is kind], 3 * bound) <= bound

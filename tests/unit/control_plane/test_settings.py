@@ -70,6 +70,8 @@ def test_limits_of_single_kinds_are_an_object_in_json(monkeypatch: pytest.Monkey
     assert settings.load().max_active_by_kind == {"bucket_expansion": 1}
     monkeypatch.setenv("GROUNDSKEEPER_MAX_ACTIVE_BY_KIND", '{"clustering": 3}')
     assert settings.load().max_active_by_kind == {"clustering": 3}
+    monkeypatch.setenv("GROUNDSKEEPER_MAX_ACTIVE_BY_GROUP", '{"large": 2}')
+    assert settings.load().max_active_by_group == {"large": 2}
     monkeypatch.setenv("GROUNDSKEEPER_MAX_ACTIVE_BY_KIND", '{"vacuum": 3}')
     with pytest.raises(SettingsError, match="compaction"):
         settings.load()
