@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.session import S3A, start_session
+from tests import postgresql as postgresql_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+
+    from tests.postgresql import Server
 
 # For every JVM that a test starts, ours and those of services and writers: they live for minutes, and the optimizing
 # compiler would take a third of their CPU time.
@@ -24,3 +27,12 @@ def spark() -> Iterator[SparkSession]:
     session = start_session(driver_memory="3g", packages=[S3A], conf={"spark.sql.shuffle.partitions": "2"})
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Server]:
+    """A throw-away PostgreSQL server."""
+    if not (postgresql_server.PROGRAMS / "initdb").exists():
+        pytest.skip(f"PostgreSQL 15 is not installed: there is no {postgresql_server.PROGRAMS}/initdb")
+    with postgresql_server.running() as server:
+        yield server

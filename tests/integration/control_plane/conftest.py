@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
-import subprocess
-import tempfile
-import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
 from jobs.contract import BucketIndex
@@ -31,8 +24,11 @@ from tests.integration.receiver import Receiver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
-POSTGRESQL = Path("/usr/lib/postgresql/15/bin")
+    import sqlalchemy as sa
+
+    from tests.postgresql import Server
 
 
 @dataclass
@@ -51,45 +47,13 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture(scope="session")
-def postgresql() -> Iterator[str]:
-    """The URL of a throw-away server, without a database name."""
-    if not (POSTGRESQL / "initdb").exists():
-        pytest.skip(f"PostgreSQL 15 is not installed: there is no {POSTGRESQL}/initdb")
-    # The server refuses to run as root.
-    user = "postgres" if os.geteuid() == 0 else None
-    folder = Path(tempfile.mkdtemp(prefix="gk-pg-", dir="/tmp"))
-    if user:
-        shutil.chown(folder, user, user)
-    data = folder / "data"
-
-    def run(*command: str) -> None:
-        subprocess.run(command, check=True, user=user, cwd=folder, stdout=subprocess.DEVNULL, env={"LC_ALL": "C"})
-
-    run(str(POSTGRESQL / "initdb"), "-D", str(data), "-U", "gk", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-    options = f"-k {folder} -c listen_addresses='' -c fsync=off -c max_connections=200"
-    run(str(POSTGRESQL / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log"), "-o", options, "start")
-    try:
-        yield f"postgresql://gk@/{{name}}?host={folder}"
-    finally:
-        run(str(POSTGRESQL / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of an empty database of each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/gk.db"
-    server: str = request.getfixturevalue("postgresql")
-    name = f"gk_{uuid.uuid4().hex}"
-    admin = sa.create_engine(
-        server.format(name="postgres").replace("postgresql://", "postgresql+psycopg://"), isolation_level="AUTOCOMMIT"
-    )
-    with admin.connect() as connection:
-        connection.execute(sa.text(f"CREATE DATABASE {name}"))
-    admin.dispose()
-    return server.format(name=name)
+    server: Server = request.getfixturevalue("postgresql")
+    return server.new_database()
 
 
 @pytest.fixture
