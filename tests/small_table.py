@@ -82,6 +82,13 @@ class SmallTable:
             f"hoodie.table.timeline.timezone={zone}\n"
         )
 
+    @classmethod
+    def standing(cls, base: Path) -> SmallTable:
+        """One of version 9 that has been made already."""
+        table = cls.__new__(cls)
+        table.base, table.version, table.timeline = base, 9, base / ".hoodie" / "timeline"
+        return table
+
     def begin(self, instant: str, action: str = "deltacommit", *, heartbeat: float | None = None) -> None:
         """`heartbeat` is the time of the writer's last one, in seconds since the epoch."""
         (self.timeline / f"{instant}.{action}.requested").touch()

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _COMMITS_BEFORE = 20
-_PARTITIONS = ("dt=2026-01-01", "dt=2026-01-02")
-_BUCKETS = 4
+PARTITIONS = ("dt=2026-01-01", "dt=2026-01-02")
+BUCKETS = 4
 
 
 @dataclass
@@ -86,7 +86,7 @@ def lay(root: Path, count: int) -> list[Path]:
     for number in range(_COMMITS_BEFORE):
         instant = instant_at(now + timedelta(seconds=2 * number))
         name = base_file if number == 0 else log_file
-        files = {path: {name(bucket_id(b), instant): 1000 * (b + 1) for b in range(_BUCKETS)} for path in _PARTITIONS}
+        files = {path: {name(bucket_id(b), instant): 1000 * (b + 1) for b in range(BUCKETS)} for path in PARTITIONS}
         model.begin(instant)
         model.commit(instant, files, completed=later(instant, 500))
     shutil.rmtree(root / "model" / ".hoodie" / ".heartbeat", ignore_errors=True)
@@ -104,7 +104,7 @@ def register(engine: Engine, bases: list[Path]) -> dict[str, Path]:
         for table_id, base in ids.items():
             tables.register(
                 connection,
-                Registration(table_id, str(base), base.name, now, now, index=BucketIndex(_BUCKETS, ("id",))),
+                Registration(table_id, str(base), base.name, now, now, index=BucketIndex(BUCKETS, ("id",))),
             )
     return ids
 
@@ -136,11 +136,10 @@ class Writers:
             self._commit(table_id, base)
 
     def _commit(self, table_id: str, base: Path) -> None:
-        table = SmallTable.__new__(SmallTable)
-        table.base, table.version, table.timeline = base, 9, base / ".hoodie" / "timeline"
+        table = SmallTable.standing(base)
         instant = instant_at(datetime.now(UTC))
         table.begin(instant)
-        files = {_PARTITIONS[0]: {log_file(bucket_id(bucket), instant): 500 for bucket in range(_BUCKETS)}}
+        files = {PARTITIONS[0]: {log_file(bucket_id(bucket), instant): 500 for bucket in range(BUCKETS)}}
         table.commit(instant, files, completed=instant_at(datetime.now(UTC)))
         self.committed[table_id, instant] = datetime.now(UTC)
         message = {"commitTime": instant, "tableName": base.name, "basePath": str(base), "hoodieWriteStat": []}
@@ -227,7 +226,7 @@ def measure(folder: Path, count: int, minutes: float, database: str) -> Figures:
         lag=Times.of(lags),
         rest={name: Times.of(seconds) for name, seconds in clients.seconds.items()},
         peak_memory=peak,
-        database=_database_bytes(engine),
+        database=database_bytes(engine),
     )
 
 
@@ -263,7 +262,7 @@ def _peak_memory(pid: int) -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
-def _database_bytes(engine: Engine) -> int:
+def database_bytes(engine: Engine) -> int:
     if engine.dialect.name == "sqlite":
         return sum(path.stat().st_size for path in Path(str(engine.url.database)).parent.glob("*.db*"))
     with reading(engine) as connection:

@@ -1,0 +1,192 @@
+"""How large the database gets: a day of many tables, minute by minute, by a clock that need not wait.
+
+    python tests/benchmarks/a_day.py --tables 1000 --json
+
+As in `control_plane.py` 1 % of the tables commit each minute. The service's own flows look at them, decide, hand out
+jobs and prune; only the worker is played: it does to the timeline what a compaction or a cleaning does. Rows are not
+forgotten before the days that the settings give them, so the size that it settles at is told from a day's growth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import sqlalchemy as sa
+
+from jobs.contract import DEFAULT_GROUP, Heartbeat, JobKind, Outcome, Progress, Result
+from service.flows import lease, plan, prune
+from service.flows.bell import Bell
+from service.flows.lease import LeaseTerms
+from service.flows.look import look
+from service.model.clock import utc_now
+from service.policy.backoff import BackOff
+from service.settings import Settings
+from service.store import schema, watches
+from service.store.engine import open_engine, reading
+from tests.benchmarks.control_plane import BUCKETS, PARTITIONS, database_bytes, lay, register, say
+from tests.small_table import SmallTable, base_file, bucket_id, instant_at, log_file
+
+if TYPE_CHECKING:
+    from jobs.contract import Plan
+
+TERMS = LeaseTerms(timedelta(seconds=30), 3600.0, BackOff())
+PRUNE_EVERY_MINUTES = 10
+
+
+@dataclass
+class Figures:
+    """Sizes are in bytes; `settled` is what it comes to when each row stays as long as the settings say."""
+
+    tables: int
+    hours: float
+    commits: int
+    jobs: int
+    database_before: int
+    database: int
+    bytes_per_commit: float
+    rows: dict[str, int]
+    settled_bytes: int
+
+
+class Day:
+    def __init__(self, folder: Path, count: int, database: str) -> None:
+        self.engine = open_engine(database)
+        self.bell = Bell()
+        self.now = utc_now()
+        self.rng = random.Random(1)
+        self.plans = plan.Terms()
+        self.ids = register(self.engine, lay(folder / "lake", count))
+        self.order = list(self.ids)
+        self.id_of = {str(base): table_id for table_id, base in self.ids.items()}
+        self.counts: Counter[str] = Counter()
+
+    def clock(self) -> datetime:
+        return self.now
+
+    def look(self, table_id: str) -> None:
+        with reading(self.engine) as connection:
+            watch = watches.get(connection, table_id)
+        look(self.engine, self.clock, watch, storage_options={}, small_file_bytes=100 * 1024 * 1024)
+
+    def minute(self, number: int) -> None:
+        """One commit in a hundred tables, spread over the minute; then whatever is due."""
+        for each in range(max(1, len(self.order) // 100)):
+            self.now += timedelta(seconds=60 / max(1, len(self.order) // 100))
+            table_id = self.order[(number * len(self.order) // 100 + each) * 7919 % len(self.order)]
+            self.write(table_id)
+            self.look(table_id)
+        self.serve()
+        if number % PRUNE_EVERY_MINUTES == 0:
+            chosen = Settings()
+            keep = [timedelta(days=days) for days in (chosen.history_days, chosen.commit_days, chosen.events_days)]
+            prune.run_once(self.engine, self.clock, prune.Keep(*keep))
+
+    def serve(self) -> None:
+        """Decides and works until nothing is left to do."""
+        while True:
+            plan.run_once(self.engine, self.bell, self.clock, terms=self.plans)
+            taken = lease.lease(self.engine, self.clock, TERMS, "w1", DEFAULT_GROUP)
+            if taken is None:
+                return
+            while taken:
+                self.work(taken)
+                taken = lease.lease(self.engine, self.clock, TERMS, "w1", DEFAULT_GROUP)
+
+    def write(self, table_id: str) -> None:
+        table, instant = self.table(table_id), instant_at(self.now)
+        table.begin(instant)
+        files = {PARTITIONS[0]: {log_file(bucket_id(bucket), instant): 500 for bucket in range(BUCKETS)}}
+        table.commit(instant, files, completed=instant_at(self.now + timedelta(milliseconds=500)))
+        self.counts["commits"] += 1
+
+    def work(self, taken: Plan) -> None:
+        """What a worker would tell, and what it would leave on the timeline."""
+        instant = instant_at(self.now)
+        progress = Progress("working", 1, 8, 10_000, 80_000)
+        beat = Heartbeat(taken.attempt, progress, (instant,))
+        lease.heartbeat(self.engine, self.bell, self.clock, TERMS, taken.job_id, beat)
+        self.now += timedelta(milliseconds=700)
+        table_id = self.id_of[taken.table.base_path]
+        table = self.table(table_id)
+        if taken.kind is JobKind.COMPACTION:
+            files = {PARTITIONS[0]: {base_file(bucket_id(bucket), instant): 4000 for bucket in range(BUCKETS)}}
+            table.begin(instant, "compaction")
+            completed = instant_at(self.now)
+            table.commit(instant, files, action="commit", operation="COMPACT", completed=completed)
+        else:
+            table.clean(instant, PARTITIONS)
+        details = {"files_read": 40, "files_written": 4, "bytes_read": 80_000, "bytes_written": 16_000, "seconds": 0.7}
+        result = Result(Outcome.SUCCEEDED, details=details, instants=(instant,))
+        lease.report(self.engine, self.bell, self.clock, self.rng, TERMS, taken.job_id, taken.attempt, result)
+        self.look(table_id)
+        self.counts["jobs"] += 1
+
+    def table(self, table_id: str) -> SmallTable:
+        return SmallTable.standing(self.ids[table_id])
+
+
+def measure(folder: Path, count: int, hours: float, database: str) -> Figures:
+    day = Day(folder, count, database)
+    for table_id in day.order:
+        day.look(table_id)
+    day.serve()
+    day.counts.clear()
+    before = database_bytes(day.engine)
+    minutes = round(hours * 60)
+    for number in range(minutes):
+        if number % 60 == 0:
+            say(f"{number // 60} hours: {dict(day.counts)}")
+        day.minute(number)
+    after = database_bytes(day.engine)
+    growth = (after - before) / (hours / 24)
+    names = ("commits", "jobs", "job_attempts", "decisions", "events")
+    return Figures(
+        tables=count,
+        hours=hours,
+        commits=day.counts["commits"],
+        jobs=day.counts["jobs"],
+        database_before=before,
+        database=after,
+        bytes_per_commit=round((after - before) / day.counts["commits"], 1),
+        rows={name: _rows(day, name) for name in names},
+        # At most: commits stay longest.
+        settled_bytes=round(before + growth * Settings().commit_days),
+    )
+
+
+def _rows(day: Day, name: str) -> int:
+    with reading(day.engine) as connection:
+        return int(
+            connection.execute(sa.select(sa.func.count()).select_from(schema.metadata.tables[name])).scalar_one()
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", type=int, default=1000)
+    parser.add_argument("--hours", type=float, default=24.0)
+    parser.add_argument("--database", help="SQLAlchemy URL of an empty database. Default: SQLite")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    chosen = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="gk-a-day-"))
+    try:
+        found = measure(folder, chosen.tables, chosen.hours, chosen.database or f"sqlite:///{folder}/gk.db")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(json.dumps(asdict(found), indent=None if chosen.json else 2), flush=True)
+
+
+if __name__ == "__main__":
+    main()
