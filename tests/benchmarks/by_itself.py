@@ -44,7 +44,7 @@ POLICY = {
     },
     "bucket_expansion": {
         "mode": "auto",
-        "max_bucket_bytes": 40_000,
+        "max_bucket_bytes": 1024 * 1024,
         "min_interval_seconds": 60,
         "settle_seconds": 5,
         "wait_seconds": 60,
@@ -60,6 +60,8 @@ SETTINGS = {
     "max_attempts": "30",
 }
 SETTLING_SECONDS = 300.0
+# So that buckets reach the least size that a policy may name.
+PAYLOAD_BYTES = 8000
 
 
 def run(minutes: float, kills: int, table_type: str) -> dict[str, Any]:
@@ -70,14 +72,15 @@ def run(minutes: float, kills: int, table_type: str) -> dict[str, Any]:
         options = tables.writer_options(base, table_type=table_type, num_buckets=INDEX.num_buckets)
         options |= {
             "hoodie.write.num.retries.on.conflict.failures": "5",
-            # Else every small file has 430 KB of it, and no bucket could ever get smaller.
+            # Else every small file has 430 KB of it, and buckets hardly get smaller.
             "hoodie.parquet.bloom.filter.enabled": "false",
         }
-        with ceaseless_writer.running(folder, base, options) as ledger:
+        with ceaseless_writer.running(folder, base, options, PAYLOAD_BYTES) as ledger:
             daemon = Daemon(folder / "service", **SETTINGS)
             writers = {"hudi_version": "1.2.0", "retry_conflicts": True}
             table = daemon.register(base, INDEX.num_buckets, writers=writers)
-            assert daemon.call("PUT", f"/v1/tables/{table}/policy", POLICY).status_code == 200
+            answer = daemon.call("PUT", f"/v1/tables/{table}/policy", POLICY)
+            assert answer.is_success, answer.text
             for victim in _moments(minutes * 60, kills, rng):
                 daemon = _killed(daemon, victim, folder)
         with daemon:

@@ -56,11 +56,12 @@ def expected(lines: list[Line]) -> dict[int, int]:
 
 def found(spark: SparkSession, base: Path) -> dict[int, int]:
     """The same as the table has it; a row that is there twice, or is a mixture of two versions, fails."""
-    rows = spark.read.format("hudi").load(str(base)).select("id", "ts", "fare", "dt").collect()
+    rows = spark.read.format("hudi").load(str(base)).select("id", "ts", "fare", "dt", "payload").collect()
     ids = [int(row.id[1:]) for row in rows]
     assert len(set(ids)) == len(ids), "duplicates"
     for number, row in zip(ids, rows, strict=True):
         assert (row.fare, row.dt) == (number * 2.5 + row.ts, partition(number))
+        assert row.payload == payload(number, row.ts, len(row.payload))
     return {number: row.ts for number, row in zip(ids, rows, strict=True)}
 
 
@@ -68,7 +69,12 @@ def partition(number: int) -> str:
     return f"p{number // ROWS_OF_A_PARTITION}"
 
 
-def write(base: Path, ledger: Path, stop: Path, options: dict[str, str]) -> None:
+def payload(number: int, batch: int, size: int) -> str:
+    """So many characters that hardly compress, a function of the id and of the batch that wrote it."""
+    return random.Random(number * 100_003 + batch).randbytes(size // 2).hex()
+
+
+def write(base: Path, ledger: Path, stop: Path, options: dict[str, str], payload_bytes: int) -> None:
     from jobs.session import start_session
 
     spark = start_session(master="local[1,4]", app_name="a ceaseless writer", driver_memory="1g")
@@ -76,8 +82,11 @@ def write(base: Path, ledger: Path, stop: Path, options: dict[str, str]) -> None
     number = 0
     while not stop.exists():
         line = batch(number, below)
-        rows = [(f"k{item}", number, partition(item), item * 2.5 + number) for item in line.ids]
-        frame = spark.createDataFrame(rows, "id string, ts long, dt string, fare double").coalesce(1)
+        rows = [
+            (f"k{item}", number, partition(item), item * 2.5 + number, payload(item, number, payload_bytes))
+            for item in line.ids
+        ]
+        frame = spark.createDataFrame(rows, "id string, ts long, dt string, fare double, payload string").coalesce(1)
         try:
             frame.write.format("hudi").options(**options).mode("append").save(str(base))
         except Exception as error:
@@ -90,13 +99,14 @@ def write(base: Path, ledger: Path, stop: Path, options: dict[str, str]) -> None
 
 
 @contextmanager
-def running(folder: Path, base: Path, options: dict[str, str]) -> Iterator[Path]:
+def running(folder: Path, base: Path, options: dict[str, str], payload_bytes: int = 20) -> Iterator[Path]:
     """Runs the writer from its first acknowledged batch on, and lets it finish its last; gives its ledger."""
     ledger, stop, log = folder / "ledger.jsonl", folder / "stop", folder / "writer.log"
     command = [sys.executable, "-m", "tests.integration.ceaseless_writer", str(base), str(ledger), str(stop)]
     with log.open("wb") as output:
         root = Path(__file__).parents[2]
-        process = subprocess.Popen([*command, json.dumps(options)], cwd=root, stdout=output, stderr=output)
+        command += [json.dumps(options), str(payload_bytes)]
+        process = subprocess.Popen(command, cwd=root, stdout=output, stderr=output)
     try:
         deadline = time.monotonic() + START_SECONDS
         while not read(ledger):
@@ -116,5 +126,6 @@ if __name__ == "__main__":
     for name in ("base", "ledger", "stop"):
         parser.add_argument(name, type=Path)
     parser.add_argument("options", type=json.loads)
+    parser.add_argument("payload_bytes", type=int)
     given = parser.parse_args()
-    write(given.base, given.ledger, given.stop, given.options)
+    write(given.base, given.ledger, given.stop, given.options, given.payload_bytes)

@@ -153,4 +153,4 @@ def test_calls_over_one_connection_do_not_wait_for_each_other(client: TestClient
         threading.Thread(target=call).start()
 
     assert _run(client, lambda: None, start, seconds=60) == 0
-    assert sorted(took)[10] < 0.03
+    assert sorted(took)[5] < 0.03
