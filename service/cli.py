@@ -180,8 +180,10 @@ def _log_to_stderr(level: str) -> None:
         level=level, stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", force=True
     )
     # They say once per start or tick what nobody needs to know.
-    for talkative in ("alembic", "apscheduler", "httpcore", "uvicorn.error"):
+    for talkative in ("alembic", "httpcore", "uvicorn.error"):
         logging.getLogger(talkative).setLevel(max(logging.getLevelName(level), logging.WARNING))
+    # A tick that takes longer than the pause between two is no reason to warn: the next one does its work.
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 
 def main() -> NoReturn:

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import ExitStack
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ PAYLOAD_BYTES = 8000
 
 def run(minutes: float, kills: int, table_type: str) -> dict[str, Any]:
     rng = random.Random()
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, ExitStack() as services:
         folder = Path(name)
         base = folder / "trips"
         options = tables.writer_options(base, table_type=table_type, num_buckets=INDEX.num_buckets)
@@ -76,16 +77,17 @@ def run(minutes: float, kills: int, table_type: str) -> dict[str, Any]:
             "hoodie.parquet.bloom.filter.enabled": "false",
         }
         with ceaseless_writer.running(folder, base, options, PAYLOAD_BYTES) as ledger:
-            daemon = Daemon(folder / "service", **SETTINGS)
+            daemon = services.enter_context(Daemon(folder / "service", **SETTINGS))
             writers = {"hudi_version": "1.2.0", "retry_conflicts": True}
             table = daemon.register(base, INDEX.num_buckets, writers=writers)
             answer = daemon.call("PUT", f"/v1/tables/{table}/policy", POLICY)
             assert answer.is_success, answer.text
             for victim in _moments(minutes * 60, kills, rng):
-                daemon = _killed(daemon, victim, folder)
-        with daemon:
-            left = _settled(daemon, table)
-            jobs = _jobs(daemon, table)
+                if _kill(daemon, victim):
+                    daemon = services.enter_context(Daemon(folder / "service", **SETTINGS))
+        left = _settled(daemon, table)
+        jobs = _jobs(daemon, table)
+        services.close()
         lines = ceaseless_writer.read(ledger)
         spark = start_session(master="local[2,4]", app_name="by itself", conf={"spark.sql.shuffle.partitions": "2"})
         found, expected = ceaseless_writer.found(spark, base), ceaseless_writer.expected(lines)
@@ -119,15 +121,15 @@ def _moments(seconds: float, kills: int, rng: random.Random) -> Any:
     time.sleep(max(0.0, ends - time.monotonic()))
 
 
-def _killed(daemon: Daemon, victim: str, folder: Path) -> Daemon:
+def _kill(daemon: Daemon, victim: str) -> bool:
+    """Whether the service is gone. A worker may be between two lives, and is left alone then."""
     process = {"worker": daemon.worker(), "jvm": daemon.jvm(), "service": daemon.process.pid}[victim]
     if process is None:
-        return daemon
+        return False
     os.kill(process, signal.SIGKILL)
-    if victim != "service":
-        return daemon
-    daemon.process.wait()
-    return Daemon(folder / "service", **SETTINGS)
+    if victim == "service":
+        daemon.process.wait()
+    return victim == "service"
 
 
 def _settled(daemon: Daemon, table: str) -> list[str]:
