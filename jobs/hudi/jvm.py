@@ -75,13 +75,18 @@ class Jvm:
 
 
 @contextmanager
-def translated(what: str) -> Iterator[None]:
-    """Turns errors of the JVM into `JobError`s; the Java stack trace goes to the log. `what` names the step."""
+def translated(what: str, *, expected: type[JobError] | None = None) -> Iterator[None]:
+    """Turns errors of the JVM into `JobError`s; the Java stack trace goes to the log, unless that error is `expected`.
+
+    `what` names the step.
+    """
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        logger.warning("%s failed in the JVM:\n%s", what, error)
-        raise _translate(what, error) from error
+        typed = _translate(what, error)
+        is_expected = expected is not None and isinstance(typed, expected)
+        logger.log(logging.DEBUG if is_expected else logging.WARNING, "%s failed in the JVM:\n%s", what, error)
+        raise typed from error
 
 
 def _translate(what: str, error: Py4JError | PySparkException) -> JobError:

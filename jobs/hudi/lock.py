@@ -89,7 +89,7 @@ class TableLock:
             with translated("taking the table's lock"):
                 manager = jvm.hudi.client.transaction.TransactionManager(config, self._table.meta.getStorage())
             try:
-                with translated("taking the table's lock"):
+                with translated("taking the table's lock", expected=TableLockedError):
                     manager.beginStateChange(jvm.nothing(), jvm.nothing())
             except TableLockedError:
                 self._close(manager)
