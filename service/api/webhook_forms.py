@@ -6,6 +6,7 @@ import json
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -92,7 +93,7 @@ class ReplayIn(Request):
 
 class WebhookOut(BaseModel):
     id: str = Field(examples=["wh_5d0c9b8a7f6e4d3c"])
-    url: str
+    url: str = Field(description="Whole for admins only: with many services whoever knows it may write there")
     types: list[str]
     tables: list[str]
     headers: dict[str, str] = Field(description="The values are masked")
@@ -109,8 +110,10 @@ class WebhookOut(BaseModel):
     updated_at: datetime
 
     @classmethod
-    def of(cls, webhook: Webhook, box: SecretBox, counts: dict[DeliveryState, int]) -> WebhookOut:
-        return cls(**_fields(webhook, box, counts))
+    def of(cls, webhook: Webhook, box: SecretBox, counts: dict[DeliveryState, int], *, is_whole: bool) -> WebhookOut:
+        """`is_whole`: the URL is shown with its path."""
+        fields = _fields(webhook, box, counts)
+        return cls(**fields if is_whole else {**fields, "url": _without_path(webhook.url)})
 
 
 class WebhookCreated(WebhookOut):
@@ -196,6 +199,14 @@ class EventTypeOut(BaseModel):
 
 class EventTypeList(BaseModel):
     items: list[EventTypeOut]
+
+
+def _without_path(url: str) -> str:
+    """Who is written to, without what a chat's URL lets in by. A Kafka topic lets nobody in."""
+    split = urlsplit(url)
+    if split.scheme not in ("http", "https") or (split.path in ("", "/") and not split.query):
+        return url
+    return f"{split.scheme}://{split.netloc}/{MASK}"
 
 
 def _fields(webhook: Webhook, box: SecretBox, counts: dict[DeliveryState, int]) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Response
 from sqlalchemy import Connection
 
-from service.api.deps import CallerDep, Parts, PartsDep, needs
+from service.api.deps import Caller, CallerDep, Parts, PartsDep, needs
 from service.api.statuses import ACCEPTED, CREATED, NOTHING, documented
 from service.api.tables import CursorText, Limit
 from service.api.webhook_forms import (
@@ -75,11 +76,11 @@ def create(wanted: WebhookIn, parts: PartsDep, response: Response) -> WebhookCre
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.ParamsInvalidError),
 )
-def list_webhooks(parts: PartsDep, limit: Limit = 100, cursor: CursorText = None) -> WebhookPage:
+def list_webhooks(parts: PartsDep, caller: CallerDep, limit: Limit = 100, cursor: CursorText = None) -> WebhookPage:
     with reading(parts.engine) as connection:
         page = webhooks.page(connection, limit=limit, cursor=cursor)
         counts = deliveries.open_counts(connection, [webhook.id for webhook in page.items])
-    items = [WebhookOut.of(webhook, parts.box, dict(counts.get(webhook.id, {}))) for webhook in page.items]
+    items = [_out(webhook, parts, caller, counts.get(webhook.id, {})) for webhook in page.items]
     return WebhookPage(items=items, next_cursor=page.next_cursor)
 
 
@@ -90,9 +91,9 @@ def list_webhooks(parts: PartsDep, limit: Limit = 100, cursor: CursorText = None
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.WebhookNotFoundError),
 )
-def get_webhook(webhook_id: WebhookId, parts: PartsDep) -> WebhookOut:
+def get_webhook(webhook_id: WebhookId, parts: PartsDep, caller: CallerDep) -> WebhookOut:
     with reading(parts.engine) as connection:
-        return _shown(connection, parts, webhooks.get(connection, webhook_id))
+        return _shown(connection, parts, caller, webhooks.get(connection, webhook_id))
 
 
 @router.patch(
@@ -102,13 +103,13 @@ def get_webhook(webhook_id: WebhookId, parts: PartsDep) -> WebhookOut:
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(errors.WebhookNotFoundError, *_FORM_ERRORS),
 )
-def change(webhook_id: WebhookId, wanted: WebhookChange, parts: PartsDep) -> WebhookOut:
+def change(webhook_id: WebhookId, wanted: WebhookChange, parts: PartsDep, caller: CallerDep) -> WebhookOut:
     """What waits already is sent to the new URL, with the new headers."""
     sent = wanted.model_dump(include=wanted.model_fields_set)
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in sent.items()}
     webhook = flows.change(parts.engine, parts.clock, parts.box, parts.guard, webhook_id, changes)
     with reading(parts.engine) as connection:
-        return _shown(connection, parts, webhook)
+        return _shown(connection, parts, caller, webhook)
 
 
 @router.delete(
@@ -130,11 +131,11 @@ def delete(webhook_id: WebhookId, parts: PartsDep) -> None:
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.WebhookNotFoundError),
 )
-def enable(webhook_id: WebhookId, parts: PartsDep) -> WebhookOut:
+def enable(webhook_id: WebhookId, parts: PartsDep, caller: CallerDep) -> WebhookOut:
     """Events that happened while it was disabled were not kept for it; a replay brings them."""
     webhook = flows.enable(parts.engine, parts.bell, parts.clock, webhook_id)
     with reading(parts.engine) as connection:
-        return _shown(connection, parts, webhook)
+        return _shown(connection, parts, caller, webhook)
 
 
 @router.post(
@@ -148,7 +149,7 @@ def disable(webhook_id: WebhookId, parts: PartsDep, caller: CallerDep) -> Webhoo
     because = f"{caller.name} has disabled it."
     webhook = flows.disable(parts.engine, parts.bell, webhook_id, because=because, now=parts.clock())
     with reading(parts.engine) as connection:
-        return _shown(connection, parts, webhook)
+        return _shown(connection, parts, caller, webhook)
 
 
 @router.post(
@@ -250,9 +251,13 @@ def replay_delivery(delivery_id: DeliveryId, parts: PartsDep) -> DeliveryOut:
     return _delivery(parts, flows.replay_one(parts.engine, parts.bell, parts.clock, delivery_id))
 
 
-def _shown(connection: Connection, parts: Parts, webhook: Webhook) -> WebhookOut:
+def _shown(connection: Connection, parts: Parts, caller: Caller, webhook: Webhook) -> WebhookOut:
     counts = deliveries.open_counts(connection, [webhook.id])
-    return WebhookOut.of(webhook, parts.box, dict(counts.get(webhook.id, {})))
+    return _out(webhook, parts, caller, counts.get(webhook.id, {}))
+
+
+def _out(webhook: Webhook, parts: Parts, caller: Caller, counts: Mapping[DeliveryState, int]) -> WebhookOut:
+    return WebhookOut.of(webhook, parts.box, dict(counts), is_whole=caller.may(Role.ADMIN))
 
 
 def _delivery(parts: Parts, delivery: Delivery) -> DeliveryOut:

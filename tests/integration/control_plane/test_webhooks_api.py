@@ -127,6 +127,26 @@ def test_a_mask_stands_for_the_stored_header(client: TestClient, parts: Parts) -
     assert json.loads(parts.box.open(row.sealed_headers)) == {"X-A": "one", "X-B": "two"}
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://hooks.chat.example/services/T0/B1/x9y8", "https://hooks.chat.example/******"),
+        ("https://hooks.example.com:8443?key=x9y8", "https://hooks.example.com:8443/******"),
+        ("https://hooks.example.com/", "https://hooks.example.com/"),
+    ],
+)
+def test_only_admins_see_what_lets_everybody_write_to_a_chat(
+    client: TestClient, make_token: Callable[[Role], dict[str, str]], url: str, shown: str
+) -> None:
+    made = create(client, url=url)
+    assert made["url"] == url
+    for role, expected in ((Role.READER, shown), (Role.OPERATOR, shown), (Role.ADMIN, url)):
+        headers = make_token(role)
+        [listed] = client.get("/v1/webhooks", headers=headers).json()["items"]
+        one = client.get(f"/v1/webhooks/{made['id']}", headers=headers).json()
+        assert (listed["url"], one["url"]) == (expected, expected)
+
+
 def test_webhooks_are_listed_page_by_page(client: TestClient, clock: FakeClock) -> None:
     made = []
     for _ in range(5):
