@@ -115,7 +115,8 @@ def _defaults(driver_memory: str, java_options: str) -> dict[str, str]:
     return {
         "spark.jars.ivy": str(CACHE / "ivy"),
         "spark.driver.memory": driver_memory,
-        "spark.driver.extraJavaOptions": java_options,
+        # After an OutOfMemoryError in one job nothing in the JVM can be relied on, the other slots' jobs included.
+        "spark.driver.extraJavaOptions": f"-XX:+ExitOnOutOfMemoryError {java_options}".rstrip(),
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",

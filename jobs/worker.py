@@ -55,6 +55,10 @@ class ServiceUnreachableError(ConnectionError):
     """A type of its own: when the JVM dies, py4j raises plain connection errors, and those are no reason to go on."""
 
 
+class WorkerDiedError(Exception):
+    """What a worker cannot do without is gone. It ends, and whoever started it starts another one."""
+
+
 class Service:
     """The service's worker protocol. Raises `ServiceUnreachableError` also when the service answers improperly."""
 
@@ -117,17 +121,20 @@ class Worker:
         self._slots = [threading.Thread(target=self._serve, name=f"slot {n}", daemon=True) for n in range(slots)]
 
     def run(self) -> None:
-        """Serves until `stop` or the end of its lifetime; then no job is taken any more, and those that run may end."""
+        """Serves until `stop` or the end of its lifetime; then no job is taken any more, and those that run may end.
+
+        Raises `WorkerDiedError` when it cannot go on.
+        """
         for slot in self._slots:
             slot.start()
         while not self._stopping.wait(1.0) and not self._is_old.is_set():
+            if self._jvm_has_died():
+                # Before it takes another job, which it could only lose.
+                raise WorkerDiedError("its JVM has died, out of memory perhaps")
             if time.monotonic() > self._ends_at:
                 self._is_old.set()
             elif not all(slot.is_alive() for slot in self._slots):
-                raise RuntimeError("a slot of the worker has died, see the log")
-            if self._jvm_has_died():
-                # Before it takes another job, which it could only lose.
-                raise RuntimeError("the worker's JVM has died")
+                raise WorkerDiedError("one of its slots has died, see above")
         if self._is_old.is_set():
             logger.info("%s has lived long enough; it ends with the jobs that run", self.id)
         while any(slot.is_alive() for slot in self._slots) and not self._stopping.wait(1.0):
@@ -214,7 +221,11 @@ def main(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: worker.stop())
     logger.info("%s is ready: %d slots on %s, service %s", worker.id, slots, master, service_url)
-    worker.run()
+    try:
+        worker.run()
+    except WorkerDiedError as error:
+        logger.error("%s ends: %s", worker.id, error)
+        return 1
     with contextlib.suppress(Exception):
         spark.stop()
     return 0
