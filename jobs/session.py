@@ -44,6 +44,8 @@ _S3A_WITHOUT = (
 )
 # pyarrow's default, mimalloc, keeps up to 100 MiB more of what a task has freed.
 MEMORY_OF_TASKS = {"ARROW_DEFAULT_MEMORY_POOL": "jemalloc"} if "jemalloc" in pa.supported_memory_backends() else {}
+# Hadoop's default is too few for what Hudi keeps of them (`jobs.connections`); whoever set another number had reasons.
+S3_CONNECTIONS, HADOOPS_S3_CONNECTIONS = "fs.s3a.connection.maximum", "96"
 CACHE = Path.home() / ".cache" / "groundskeeper"
 TRUST_STORE_PASSWORD = "changeit"  # noqa: S105 - the conventional word for a store that holds public certificates only
 
@@ -76,6 +78,8 @@ def start_session(
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     hadoop: Any = session.sparkContext._jsc.hadoopConfiguration()
+    if hadoop.get(S3_CONNECTIONS) == HADOOPS_S3_CONNECTIONS:
+        hadoop.set(S3_CONNECTIONS, "1000")
     for key, value in (storage_options or {}).items():
         # Only now: as Spark options the secrets among them would stand on the JVM's command line.
         hadoop.set(key.removeprefix("spark.hadoop."), value)

@@ -23,8 +23,11 @@ from typing import TYPE_CHECKING
 import httpx
 
 from jobs.attempt import Attempt
+from jobs.connections import Connections
 from jobs.contract import DEFAULT_GROUP, VERSION, HeartbeatAnswer, Plan, WorkerInfo
 from jobs.errors import LeaseLostError
+from jobs.hudi.hadoop import close_file_system
+from jobs.hudi.jvm import Jvm
 from jobs.session import start_session
 
 if TYPE_CHECKING:
@@ -115,6 +118,7 @@ class Worker:
         self._lifetime = lifetime
         self._ends_at = time.monotonic() + 3600 * lifetime.hours
         self._jobs = itertools.count(1)
+        self._connections = Connections(lambda path: close_file_system(Jvm(spark), path))
         self._is_old = threading.Event()
         self.id = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
         self._stopping = threading.Event()
@@ -162,6 +166,9 @@ class Worker:
 
     def run_once(self) -> str:
         """Takes one job, if there is one, and runs it to its end. Says what it did."""
+        if not self._connections.has_room():
+            self._stopping.wait(RETRY_SECONDS)
+            return "no connections"
         leased = self._service.lease(self.id)
         if leased is None:
             return "no job"
@@ -172,7 +179,8 @@ class Worker:
         logger.info("running %s", what)
         attempt = Attempt(self._spark, plan, lease_seconds, lambda beat: self._service.heartbeat(plan.job_id, beat))
         try:
-            result = attempt.run()
+            with self._connections.used_by(plan.table.base_path):
+                result = attempt.run()
             self._report(plan, result, lease_seconds)
         except LeaseLostError:
             logger.warning("lost the lease of %s; nothing is reported", what)

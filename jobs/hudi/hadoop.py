@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from jobs import s3
+from jobs.errors import JobError
 from jobs.hudi.jvm import translated
 from jobs.storage import Storage, of_hadoop
 
 if TYPE_CHECKING:
+    from jobs.hudi.jvm import Jvm
     from jobs.hudi.table import HudiTable
 
 _STORES_OF_ALL = "hadoop.security.credential.provider.path"
 _STORES_OF_S3A = "fs.s3a.security.credential.provider.path"
+
+
+def close_file_system(jvm: Jvm, path: str) -> None:
+    """Closes what Hadoop keeps for this path's bucket, with all connections; whoever asks next gets a new one.
+
+    Hudi's own wrapper (`HoodieWrapperFileSystem`) is kept as well, and would hold on to the closed one.
+    """
+    scheme = path.partition(":")[0]
+    with suppress(JobError, OSError), translated("closing a file system"):
+        conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
+        conf.set(f"fs.hoodie-{scheme}.impl", "org.apache.hudi.hadoop.fs.HoodieWrapperFileSystem")
+        for each in (f"hoodie-{path}", path):
+            jvm.java.org.apache.hadoop.fs.Path(each).getFileSystem(conf).close()
 
 
 def storage_of(table: HudiTable) -> Storage:

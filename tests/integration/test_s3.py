@@ -6,6 +6,8 @@ import socket
 import subprocess
 import sys
 import time
+from itertools import cycle
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,8 +17,11 @@ from pyarrow import fs
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.base_files import Rewrite, Source
+from jobs.connections import JOBS_IN_PEACE, Connections
 from jobs.contract import BucketIndex, Outcome, TableLock
 from jobs.errors import CancelledError, RefusedError
+from jobs.hudi.hadoop import close_file_system
+from jobs.hudi.jvm import Jvm
 from jobs.rewrite import rewrite_base_file
 from jobs.storage import of_hadoop
 from service.flows.register import examine
@@ -27,11 +32,11 @@ from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
 INDEX = BucketIndex(2, ("id",))
+CLOSE_WAIT = "08"
 # Hadoop escapes none of these in a path, so neither may we.
 PARTITIONS = ("a b", "ü+y 50%")
 
@@ -77,6 +82,13 @@ class Lake:
         odd |= {name for name in names if name.startswith(".hoodie/.temp/") and ".marker." in name}
         odd |= {f"pending {name}" for name in timeline if name.split(".")[0] not in completed and "_" not in name}
         return sorted(odd | {f"upload {key}" for key in self.unfinished_uploads()})
+
+    def connections_held(self) -> int:
+        """Of those that anybody on this machine has to the server, the ones that the server has ended (proc(5))."""
+        port = f":{int(self._endpoint.rpartition(':')[2]):04X}"
+        lines = [line for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
+        entries = [line.split() for line in lines]
+        return sum(remote.endswith(port) and state == CLOSE_WAIT for _, _, remote, state, *_ in entries)
 
     def unfinished_uploads(self) -> list[str]:
         import boto3
@@ -181,6 +193,29 @@ def test_a_table_on_s3_is_expanded_and_clustered_like_one_on_a_disk(
     assert lake.left_behind(base) == []
     in_partitions = {name.partition("/")[0] for name in lake.names(base) if clustered.instants[0] in name}
     assert set(PARTITIONS) <= in_partitions
+
+
+def test_jobs_on_a_table_with_a_metadata_table_do_not_use_up_the_connections(
+    on_s3: SparkSession, lake: Lake, lock: TableLock
+) -> None:
+    base = "s3a://lake/with_metadata"
+    options = tables.writer_options(base, table_type="MERGE_ON_READ", num_buckets=2, **lock.options)
+    tables.upsert(rows(on_s3, 0, 200), base, options)
+    jvm = Jvm(on_s3)
+    connections = Connections(lambda path: close_file_system(jvm, path))
+    kinds = cycle([("bucket_expansion", {"factor": 2}), ("cleaning", {"retain": 2}), ("compaction", {})])
+    held = []
+    for number, (kind, params) in zip(range(JOBS_IN_PEACE + 1), kinds, strict=False):
+        tables.upsert(rows(on_s3, 0, 100, ts=number + 1), base, options)
+        with connections.used_by(base):
+            assert run_job(on_s3, base, kind, params, index=INDEX, lock=lock).outcome is Outcome.SUCCEEDED
+        held.append(lake.connections_held())
+    # Else there would be nothing to give back, and this file could go.
+    assert held[JOBS_IN_PEACE - 2] > 0, held
+    assert held[JOBS_IN_PEACE - 1] == 0, held
+    assert tables.snapshot(on_s3, base, metadata=True) == tables.snapshot(on_s3, base, metadata=False)
+    assert tables.misplaced(on_s3, base, 8) == 0
+    assert run_job(on_s3, base, "audit", index=INDEX, lock=lock).details["clean"] is True
 
 
 def test_an_abort_in_the_middle_leaves_nothing_in_the_bucket_and_refusals_come_before(
