@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 SCRIPT = """
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
-spark.sql("call run_compaction(op => 'scheduleAndExecute', path => '{base}')").collect()
+call = "call run_compaction(op => 'scheduleAndExecute', path => '{base}', options => '{options}')"
+spark.sql(call).collect()
 """
+# As many as the table has; by default it takes five.
+OPTIONS = "hoodie.compact.inline.max.delta.commits=1"
 CONF = {
     "spark.jars.ivy": str(CACHE / "ivy"),
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
@@ -62,7 +65,7 @@ def run(runs: int, jobs: int) -> dict[str, Any]:
                 own, other = _copy(folder, f"own_{number}"), _copy(folder, f"other_{number}")
                 table = daemon.register(own)
                 seconds["groundskeeper"].append(_timed(own, lambda table=table: daemon.succeed(table, "compaction")))
-                script.write_text(SCRIPT.format(base=other))
+                script.write_text(SCRIPT.format(base=other, options=OPTIONS))
                 seconds["spark_submit"].append(_timed(other, lambda: _submit(script)))
     medians = {
         side: {what: round(statistics.median(each[what] for each in every), 3) for what in ("at_work", "done")}
