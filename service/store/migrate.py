@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _POSTGRESQL_LOCK = 7_202_611_001
 
 
-def upgrade(engine: Engine) -> str:
+def upgrade(engine: Engine, revision: str = "head") -> str:
     """Applies what is missing, all in one transaction, and answers the revision. Replicas may call this at once."""
     with writing(engine) as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _POSTGRESQL_LOCK})
         config = _config()
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        command.upgrade(config, revision)
         return _current(connection) or ""
 
 

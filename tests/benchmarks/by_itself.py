@@ -1,9 +1,10 @@
 """A writer that never pauses, and all four services on automatic; killed as often as asked for. Every row is looked at.
 
-    python tests/benchmarks/by_itself.py [--minutes 10] [--kills 0] [--type MERGE_ON_READ] [--json]
+    python tests/benchmarks/by_itself.py [--minutes 10] [--kills 0] [--overlapping] [--type MERGE_ON_READ] [--json]
 
 The writer (OCC, its own Spark session, its first number of buckets) repeats batches that conflict, as the service
-advises. `--kills` are SIGKILLs of the service or its worker, in turn and at random moments; a killed service is started
+advises. With `--overlapping` a second one writes to other partitions, so there is hardly a moment without a write in
+flight. `--kills` are SIGKILLs of the service or its worker, in turn and at random moments; a killed service is started
 again on its database. Ends with 1 unless no batch failed, the table equals the writer's acknowledged batches row for
 row, an audit finds it clean, and no job is left behind or has run twice at once.
 """
@@ -63,9 +64,10 @@ SETTINGS = {
 SETTLING_SECONDS = 300.0
 # So that buckets reach the least size that a policy may name.
 PAYLOAD_BYTES = 8000
+FIRST_ID_OF_THE_SECOND = 3_000_000
 
 
-def run(minutes: float, kills: int, table_type: str) -> dict[str, Any]:
+def run(minutes: float, kills: int, table_type: str, *, is_overlapping: bool) -> dict[str, Any]:
     rng = random.Random()
     with tempfile.TemporaryDirectory() as name, ExitStack() as services:
         folder = Path(name)
@@ -76,7 +78,13 @@ def run(minutes: float, kills: int, table_type: str) -> dict[str, Any]:
             # Else every small file has 430 KB of it, and buckets hardly get smaller.
             "hoodie.parquet.bloom.filter.enabled": "false",
         }
-        with ceaseless_writer.running(folder, base, options, PAYLOAD_BYTES) as ledger:
+        with ExitStack() as writing:
+            ledgers = [
+                writing.enter_context(
+                    ceaseless_writer.running(folder / f"writer_{first_id}", base, options, PAYLOAD_BYTES, first_id)
+                )
+                for first_id in ((0, FIRST_ID_OF_THE_SECOND) if is_overlapping else (0,))
+            ]
             daemon = services.enter_context(Daemon(folder / "service", **SETTINGS))
             writers = {"hudi_version": "1.2.0", "retry_conflicts": True}
             table = daemon.register(base, INDEX.num_buckets, writers=writers)
@@ -88,7 +96,7 @@ def run(minutes: float, kills: int, table_type: str) -> dict[str, Any]:
         left = _settled(daemon, table)
         jobs = _jobs(daemon, table)
         services.close()
-        lines = ceaseless_writer.read(ledger)
+        lines = [line for ledger in ledgers for line in ceaseless_writer.read(ledger)]
         spark = start_session(master="local[2,4]", app_name="by itself", conf={"spark.sql.shuffle.partitions": "2"})
         found, expected = ceaseless_writer.found(spark, base), ceaseless_writer.expected(lines)
         audit = run_job(spark, base, "audit", index=INDEX).details
@@ -169,9 +177,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--overlapping", action="store_true", help="a second writer, on other partitions")
     parser.add_argument("--type", choices=["MERGE_ON_READ", "COPY_ON_WRITE"], default="MERGE_ON_READ")
     parser.add_argument("--json", action="store_true", help="the result as one line of JSON, the last one")
     given = parser.parse_args()
-    result = run(given.minutes, given.kills, given.type)
+    result = run(given.minutes, given.kills, given.type, is_overlapping=given.overlapping)
     print(json.dumps(result, indent=None if given.json else 2))
     sys.exit(0 if result["ok"] else 1)

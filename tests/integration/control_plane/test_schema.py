@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,22 @@ from alembic.runtime.migration import MigrationContext
 from service.model.errors import DatabaseUnavailableError, SettingsError
 from service.store import migrate, schema
 from service.store.engine import open_engine, reading, writing
+
+MOMENTS = ("created_at", "not_before")
+OLD_JOB = {
+    "id": "j",
+    "table_id": "t",
+    "kind": "audit",
+    "params": {},
+    "dry_run": False,
+    "mutating": False,
+    "priority": 0,
+    "state": "queued",
+    "attempt": 0,
+    "max_attempts": 3,
+    "instants": [],
+    "cancel_requested": False,
+}
 
 
 def test_the_migrations_build_what_the_schema_says(engine: sa.Engine) -> None:
@@ -54,6 +71,29 @@ def test_the_partial_indexes_have_the_same_condition_in_both(database: str, tmp_
 def test_migrating_twice_changes_nothing(engine: sa.Engine) -> None:
     assert migrate.upgrade(engine) == migrate.upgrade(engine)
     assert migrate.is_at_head(engine)
+
+
+def test_worker_groups_come_to_a_database_with_jobs_and_tables_that_wait(database: str) -> None:
+    engine = open_engine(database)
+    assert migrate.upgrade(engine, "0004") == "0004"
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    empty = {"profile": {}, "lock": {}, "writers": {}, "hudi_options": {}}
+    with writing(engine) as connection:
+        connection.execute(
+            schema.tables.insert().values(id="t", base_path="/t", name="t", created_at=now, updated_at=now, **empty)
+        )
+        connection.execute(
+            schema.planning.insert().values(table_id="t", next_decision_at=now, due_since=now, deferred_for="any")
+        )
+        # Without the column that is to come.
+        jobs = sa.table("jobs", *(sa.column(name, schema.jobs.c[name].type) for name in (*OLD_JOB, *MOMENTS)))
+        connection.execute(jobs.insert().values(**OLD_JOB, **dict.fromkeys(MOMENTS, now)))
+    migrate.upgrade(engine)
+    with reading(engine) as connection:
+        assert connection.execute(sa.select(schema.jobs.c.worker_group)).scalars().all() == ["default"]
+        [waiting] = connection.execute(sa.select(schema.planning)).all()
+    assert (waiting.table_id, waiting.deferred_for, waiting.due_since) == ("t", "*", now)
+    engine.dispose()
 
 
 def test_several_replicas_may_migrate_at_once(database: str) -> None:
