@@ -59,7 +59,7 @@ class Watched:
         """A round after a poll interval has gone by, and everything it has started."""
         self.clock.advance(seconds)
         self.observer.run_once()
-        assert self.observer.crew.wait(20)
+        assert self.observer.crew.wait(60)
 
     def commits(self, table_id: str) -> list[Commit]:
         """In the order in which they were recorded."""
