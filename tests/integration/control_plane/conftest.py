@@ -20,6 +20,7 @@ from service.model.token import Bearer, Role, Token, digest
 from service.store import migrate, tables, tokens
 from service.store.engine import open_engine, writing
 from tests.integration.control_plane.posting import Post
+from tests.integration.control_plane.watching import Watched
 from tests.integration.receiver import Receiver
 
 if TYPE_CHECKING:
@@ -70,6 +71,17 @@ def sqlite(tmp_path: Path) -> Iterator[sa.Engine]:
     migrate.upgrade(engine)
     yield engine
     engine.dispose()
+
+
+@pytest.fixture
+def watched(engine: sa.Engine, clock: FakeClock) -> Watched:
+    return Watched(engine, clock)
+
+
+@pytest.fixture(params=[9, 6], ids=["v9", "v6"])
+def version(request: pytest.FixtureRequest) -> int:
+    """Of a Hudi table."""
+    return int(request.param)
 
 
 @pytest.fixture

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-import pytest
-
 from service.flows import prune
 from tests.integration.control_plane.watching import A, Watched
 from tests.small_table import SmallTable, base_file, log_file
@@ -14,21 +12,10 @@ from tests.small_table import SmallTable, base_file, log_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import sqlalchemy as sa
+    import pytest
 
-    from tests.integration.control_plane.conftest import FakeClock
 
 KEEP = prune.Keep(history=timedelta(days=30), commits=timedelta(days=90), events=timedelta(days=30))
-
-
-@pytest.fixture
-def watched(engine: sa.Engine, clock: FakeClock) -> Watched:
-    return Watched(engine, clock)
-
-
-@pytest.fixture(params=[9, 6], ids=["v9", "v6"])
-def version(request: pytest.FixtureRequest) -> int:
-    return int(request.param)
 
 
 def test_news_are_told_in_the_order_of_their_completion_and_the_rest_is_not(watched: Watched, tmp_path: Path) -> None:

@@ -27,16 +27,6 @@ if TYPE_CHECKING:
     from tests.integration.control_plane.conftest import FakeClock
 
 
-@pytest.fixture
-def watched(engine: sa.Engine, clock: FakeClock) -> Watched:
-    return Watched(engine, clock)
-
-
-@pytest.fixture(params=[9, 6], ids=["v9", "v6"])
-def version(request: pytest.FixtureRequest) -> int:
-    return int(request.param)
-
-
 def test_a_table_that_cannot_be_looked_at_is_told_once_until_it_can(watched: Watched, tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "t", version=9)
     table.commit("001", {"p": {base_file(A, "001"): 10}}, modified=watched.clock().timestamp() - 5)

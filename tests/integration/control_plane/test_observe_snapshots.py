@@ -5,22 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.integration.control_plane.watching import A, B, C, Watched
 from tests.small_table import SmallTable, base_file, log_file
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import sqlalchemy as sa
-
-    from tests.integration.control_plane.conftest import FakeClock
-
-
-@pytest.fixture
-def watched(engine: sa.Engine, clock: FakeClock) -> Watched:
-    return Watched(engine, clock)
 
 
 def test_the_snapshot_shows_how_the_table_stands(watched: Watched, tmp_path: Path) -> None:
