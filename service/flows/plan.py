@@ -114,13 +114,13 @@ def evaluate(engine: Engine, clock: Clock, table_id: str, *, terms: Terms) -> Ev
 def _let_deferred_try(engine: Engine, now: datetime, limits: Limits) -> None:
     """Tables that wait for other tables' jobs try again as soon as there is room, as many as there is room for."""
     with reading(engine) as connection:
-        if not planning.is_any_deferred(connection, now):
+        wanted = planning.wanted_rooms(connection, now)
+        if not wanted:
             return
         load = Load(jobs.count_active(connection))
-    room = limits.active - load.total
-    if room > 0:
+    if rooms := [room for room in wanted if limits.has_room(room, load)]:
         with writing(engine) as connection:
-            planning.wake_deferred(connection, now, min(room, limits.at_once), full=limits.full(load))
+            planning.wake_deferred(connection, now, min(limits.active - load.total, limits.at_once), rooms=rooms)
 
 
 def _decide(

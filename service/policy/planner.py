@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from jobs.contract import DEFAULT_GROUP
+from jobs.contract import DEFAULT_GROUP, JobKind
 from service.model.decision import DECIDED, Run, Wait
 from service.model.job import mutates
 from service.policy.past import Past
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from jobs.contract import JobKind
     from service.model.decision import Answer, Ruling
     from service.model.job import Job
 
@@ -46,13 +45,14 @@ class Limits:
     per_kind: Mapping[JobKind, int] = field(default_factory=dict)
     at_once: int = 20
 
-    def full(self, load: Load) -> frozenset[str]:
-        """What there is no room for, as `room_wanted` calls it."""
-        groups = [group for group, most in self.per_group.items() if load.of_group(group) >= most]
-        used = {group for _, group in load.active}
-        rooms = [(group, kind) for group in used for kind in self.per_kind]
-        kinds = [_kind_room(*room) for room in rooms if self._is_full(*room, load)]
-        return frozenset([*groups, *kinds])
+    def has_room(self, wanted: str, load: Load) -> bool:
+        """Whether there is what a job waits for, as `room_wanted` calls it."""
+        group, _, kind = wanted.partition("/")
+        if load.total >= self.active:
+            return False
+        if wanted == ANY_ROOM:
+            return True
+        return not self._is_group_full(group, load) and not (kind and self._is_kind_full(group, JobKind(kind), load))
 
     def over(self, kind: JobKind, group: str, load: Load) -> Wait | None:
         """Why no more job of this kind may be started for this group."""
@@ -60,16 +60,18 @@ class Limits:
             return Wait(LIMITED, f"{count(load.started, 'job')} started a moment ago, no more at once")
         if load.total >= self.active:
             return Wait(LIMITED, f"{count(load.total, 'job')} active on all tables, {self.active} allowed")
-        of_group = load.of_group(group)
-        if of_group >= self.per_group.get(group, self.active):
-            told = f"{count(of_group, 'job')} active in worker group '{group}', {self.per_group[group]} allowed"
-            return Wait(GROUP_LIMITED, told)
-        if self._is_full(group, kind, load):
+        if self._is_group_full(group, load):
+            of_group = count(load.of_group(group), "job")
+            return Wait(GROUP_LIMITED, f"{of_group} active in worker group '{group}', {self.per_group[group]} allowed")
+        if self._is_kind_full(group, kind, load):
             of_kind = count(load.of_kind(group, kind), f"{_name(kind)} job")
             return Wait(KIND_LIMITED, f"{of_kind} active in worker group '{group}', {self.per_kind[kind]} allowed")
         return None
 
-    def _is_full(self, group: str, kind: JobKind, load: Load) -> bool:
+    def _is_group_full(self, group: str, load: Load) -> bool:
+        return group in self.per_group and load.of_group(group) >= self.per_group[group]
+
+    def _is_kind_full(self, group: str, kind: JobKind, load: Load) -> bool:
         return kind in self.per_kind and load.of_kind(group, kind) >= self.per_kind[kind]
 
 
@@ -101,11 +103,7 @@ ANY_ROOM = "*"
 
 def room_wanted(code: str, kind: JobKind, group: str) -> str | None:
     """What a job that waits with this code waits for, to be kept and compared; None if not for other tables' jobs."""
-    return {LIMITED: ANY_ROOM, GROUP_LIMITED: group, KIND_LIMITED: _kind_room(group, kind)}.get(code)
-
-
-def _kind_room(group: str, kind: JobKind) -> str:
-    return f"{group}/{kind.value}"
+    return {LIMITED: ANY_ROOM, GROUP_LIMITED: group, KIND_LIMITED: f"{group}/{kind.value}"}.get(code)
 
 
 @dataclass(frozen=True)

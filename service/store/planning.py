@@ -41,14 +41,12 @@ def wake_all(connection: Connection, now: datetime) -> None:
     )
 
 
-def wake_deferred(connection: Connection, now: datetime, limit: int, *, full: Collection[str]) -> None:
-    """Lets `limit` tables try again that wait for other tables' jobs, those that have for longest; not those that wait
-    for room that is still `full`."""
+def wake_deferred(connection: Connection, now: datetime, limit: int, *, rooms: Collection[str]) -> None:
+    """Lets `limit` tables try again of those that wait for one of these `rooms`, those that have for longest."""
     first = (
         sa.select(_p.c.table_id)
         .where(
-            _p.c.deferred_for.is_not(None),
-            _p.c.deferred_for.not_in(full),
+            _p.c.deferred_for.in_(rooms),
             _p.c.next_decision_at > now,
         )
         .order_by(_p.c.due_since)
@@ -58,9 +56,11 @@ def wake_deferred(connection: Connection, now: datetime, limit: int, *, full: Co
     connection.execute(_p.update().where(_p.c.table_id.in_(first)).values(next_decision_at=now))
 
 
-def is_any_deferred(connection: Connection, now: datetime) -> bool:
-    query = sa.select(_p.c.table_id).where(_p.c.deferred_for.is_not(None), _p.c.next_decision_at > now).limit(1)
-    return connection.execute(query).first() is not None
+def wanted_rooms(connection: Connection, now: datetime) -> list[str]:
+    """What tables wait for of other tables' jobs, each once."""
+    room = _p.c.deferred_for
+    query = sa.select(room).where(room.is_not(None), _p.c.next_decision_at > now).distinct()
+    return list(connection.execute(query).scalars())
 
 
 def due(connection: Connection, now: datetime, limit: int) -> list[str]:

@@ -189,14 +189,32 @@ def test_a_kind_over_its_limit_does_not_keep_the_others_of_its_table() -> None:
     assert waits(rulings) == {EXPANSION: KIND_LIMITED}
 
 
-def test_what_is_full_is_called_as_what_is_waited_for() -> None:
-    """So a table that waits is left alone until there is room for it."""
-    limits = Limits(per_group={"large": 2, "small": 2}, per_kind={EXPANSION: 1})
+@pytest.mark.parametrize(
+    ("code", "kind", "group", "has_room"),
+    [
+        (LIMITED, EXPANSION, "default", True),
+        (GROUP_LIMITED, COMPACTION, "large", False),
+        (GROUP_LIMITED, COMPACTION, "small", True),
+        (KIND_LIMITED, EXPANSION, "default", False),
+        (KIND_LIMITED, EXPANSION, "small", True),
+        (KIND_LIMITED, EXPANSION, "large", False),
+        (KIND_LIMITED, CLUSTERING, "default", False),
+    ],
+)
+def test_a_table_that_waits_is_left_alone_until_there_is_room_for_it(
+    code: str, kind: JobKind, group: str, has_room: bool
+) -> None:
+    limits = Limits(active=5, per_group={"large": 2, "small": 2}, per_kind={EXPANSION: 1, CLUSTERING: 0})
     load = Load({(EXPANSION, "default"): 1, (COMPACTION, "large"): 2, (COMPACTION, "small"): 1})
-    assert limits.full(load) == {"large", "default/bucket_expansion"}
-    assert room_wanted(GROUP_LIMITED, COMPACTION, "large") == "large"
-    assert room_wanted(KIND_LIMITED, EXPANSION, "default") == "default/bucket_expansion"
-    assert room_wanted(LIMITED, EXPANSION, "default") not in limits.full(load)
+    wanted = room_wanted(code, kind, group)
+    assert wanted is not None
+    assert limits.has_room(wanted, load) is has_room
+    # And it is so by the rules that make it wait.
+    assert code == LIMITED or (limits.over(kind, group, load) is None) is has_room
+    assert not limits.has_room(wanted, Load({(CLEANING, "other"): 5}))
+
+
+def test_what_waits_for_something_else_wants_no_room() -> None:
     assert room_wanted("paused", EXPANSION, "default") is None
 
 
