@@ -16,7 +16,8 @@ from service.flows import submit as submitting
 from service.model import errors
 from service.model.job import JobState
 from service.model.token import Role
-from service.store import jobs
+from service.policy.waiting import waits_for
+from service.store import jobs, leases, workers
 from service.store.engine import reading
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
@@ -93,13 +94,16 @@ def list_jobs(
 @router.get(
     "/jobs/{job_id}",
     operation_id="getJob",
-    summary="Show a job and its attempts",
+    summary="Show a job, its attempts, and what it waits for",
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.JobNotFoundError),
 )
 def get_job(job_id: JobId, parts: PartsDep) -> JobDetail:
     with reading(parts.engine) as connection:
-        return JobDetail.with_attempts(jobs.get(connection, job_id), jobs.attempts(connection, job_id))
+        job = jobs.get(connection, job_id)
+        held = leases.on_table(connection, job.table_id)
+        waiting = waits_for(job, held, workers.every(connection), parts.clock())
+        return JobDetail.with_attempts(job, jobs.attempts(connection, job_id), waiting)
 
 
 @router.post(

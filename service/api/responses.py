@@ -163,10 +163,11 @@ class JobOut(BaseModel):
 
 class JobDetail(JobOut):
     attempts: list[AttemptOut]
+    waits_for: str | None = Field(description="What stands between it and a worker, while it is queued")
 
     @classmethod
-    def with_attempts(cls, job: Job, attempts: list[Attempt]) -> JobDetail:
-        return cls(**_fields(job), attempts=[AttemptOut.of(attempt) for attempt in attempts])
+    def with_attempts(cls, job: Job, attempts: list[Attempt], waits_for: str | None) -> JobDetail:
+        return cls(**_fields(job), attempts=[AttemptOut.of(attempt) for attempt in attempts], waits_for=waits_for)
 
 
 class JobPage(BaseModel):

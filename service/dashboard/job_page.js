@@ -21,7 +21,7 @@ export function jobPage(id, changed) {
     if (!job) return [];
     return [
       h("h1", { "data-key": "title" }, kindName(job.kind), " of ", tableLink(table.id, table.name), " ", badge(job), " ", dryRun(job)),
-      isActive(job) && card("progress", "Progress", progress(job), h("div", { class: "actions" }, cancelButton(job, table.name, changed))),
+      isActive(job) && card("progress", "Progress", progress(job), job.waits_for && h("p", {}, `Waits for ${job.waits_for}.`), h("div", { class: "actions" }, cancelButton(job, table.name, changed))),
       job.error && job.state !== "succeeded" && !isRefused() && problem(job.error, job.state === "failed" ? "bad" : "warn"),
       job.result && card("result", job.dry_run ? "Plan" : "Result", ...result(job), job.dry_run && go()),
       h("div", { class: "columns", "data-key": "columns" }, order(), timings()),

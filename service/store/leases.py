@@ -151,6 +151,12 @@ def put_back(
     _end_attempt(connection, job, outcome, error, now)
 
 
+def on_table(connection: Connection, table_id: str) -> list[Job]:
+    """The table's jobs that workers hold, dry runs included."""
+    query = sa.select(_j).where(_j.c.table_id == table_id, _is_held()).order_by(_j.c.leased_at)
+    return [job_of(row) for row in connection.execute(query)]
+
+
 def is_any_run_out(connection: Connection, now: datetime) -> bool:
     query = sa.select(_j.c.id).where(_is_held(), _j.c.lease_deadline < now).limit(1)
     return connection.execute(query).first() is not None

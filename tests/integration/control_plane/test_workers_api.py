@@ -78,3 +78,23 @@ def test_the_worker_that_was_seen_last_comes_first(client: TestClient, clock: Cl
         clock.advance(10)
         client.post("/v1/worker/leases", json={"worker_id": name})
     assert [worker["id"] for worker in client.get("/v1/workers").json()["items"]] == ["w1", "w2"]
+
+
+def test_a_queued_job_says_what_it_waits_for(client: TestClient, table_id: str) -> None:
+    client.put(f"/v1/tables/{table_id}/policy", json={"worker_group": "large"})
+    first, second = (
+        client.post(f"/v1/tables/{table_id}/jobs", json={"kind": kind}).json()["id"]
+        for kind in ("compaction", "cleaning")
+    )
+
+    def waits_for(job: str) -> str | None:
+        said: str | None = client.get(f"/v1/jobs/{job}").json()["waits_for"]
+        return said
+
+    client.post("/v1/worker/leases", json={"worker_id": "w1"})
+    assert "`groundskeeper worker --group large`" in str(waits_for(first))
+    client.post("/v1/worker/leases", json={"worker_id": "w2", "worker": INFO})
+    assert waits_for(first) is None
+    assert waits_for(second) == f"job {first} (compaction), which is at work on this table"
+    client.post(f"/v1/worker/leases/{first}/result", json={"attempt": 1, "result": {"outcome": "succeeded"}})
+    assert waits_for(second) == "its turn"

@@ -1,0 +1,61 @@
+"""What a queued job waits for: the whole table."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from jobs.contract import JobKind, WorkerInfo
+from service.model.job import Job, JobState
+from service.model.worker import Worker
+from service.policy.waiting import waits_for
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def a_job(job_id: str = "job_1", kind: JobKind = JobKind.COMPACTION, **changes: Any) -> Job:
+    return Job(job_id, "tbl_1", kind, created_at=NOW, not_before=NOW).evolve(**changes)
+
+
+def worker(*job_ids: str, group: str = "default", slots: int | None = 1, seen_seconds_ago: float = 1) -> Worker:
+    seen = NOW - timedelta(seconds=seen_seconds_ago)
+    return Worker("w1", WorkerInfo(slots=slots, group=group), NOW, seen, job_ids)
+
+
+CLUSTERING = a_job("job_2", JobKind.CLUSTERING, state=JobState.RUNNING)
+PLANNING = CLUSTERING.evolve(dry_run=True)
+NOBODY = "a worker of the group default: none has called for 1 min. `groundskeeper worker --group default` starts one"
+
+
+@pytest.mark.parametrize(
+    ("job", "of_table", "workers", "found"),
+    [
+        pytest.param(a_job(state=JobState.RUNNING), [], [], None, id="it runs"),
+        pytest.param(a_job(state=JobState.SUCCEEDED), [], [], None, id="it has ended"),
+        pytest.param(
+            a_job(not_before=NOW + timedelta(seconds=90)), [CLUSTERING], [], "its next attempt, in 90 s", id="back-off"
+        ),
+        pytest.param(
+            a_job(), [CLUSTERING], [], "job job_2 (clustering), which is at work on this table", id="another job"
+        ),
+        pytest.param(a_job(), [PLANNING], [worker()], "its turn", id="a dry run is in nobody's way"),
+        pytest.param(a_job(dry_run=True), [CLUSTERING], [worker()], "its turn", id="nobody is in a dry run's way"),
+        pytest.param(a_job(kind=JobKind.AUDIT), [CLUSTERING], [worker()], "its turn", id="nor in an audit's"),
+        pytest.param(a_job(), [], [], NOBODY, id="no worker"),
+        pytest.param(a_job(), [], [worker(group="large")], NOBODY, id="only workers of another group"),
+        pytest.param(a_job(), [], [worker(seen_seconds_ago=61)], NOBODY, id="a worker that is gone"),
+        pytest.param(
+            a_job(),
+            [],
+            [worker("job_3"), worker("job_4", "job_5", slots=2)],
+            "a free slot: 2 workers of the group default, all at work",
+            id="all at work",
+        ),
+        pytest.param(a_job(), [], [worker("job_3"), worker("job_4", slots=2)], "its turn", id="a slot is free"),
+        pytest.param(a_job(), [], [worker(slots=None)], "its turn", id="a worker that says nothing of itself"),
+    ],
+)
+def test_what_a_job_waits_for(job: Job, of_table: list[Job], workers: list[Worker], found: str | None) -> None:
+    assert waits_for(job, of_table, workers, NOW) == found
