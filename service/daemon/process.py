@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import socket
 import sys
@@ -100,6 +101,10 @@ class Daemon:
     def run(self) -> int:
         """Blocks; answers the exit code: 0 after a signal, 1 when something died."""
         sys.setswitchinterval(_SWITCH_SECONDS)
+        # What has been imported stays until the end. Else each full collection looks through all of it, several times a
+        # minute, for 0.1 s in which no thread runs.
+        gc.collect()
+        gc.freeze()
         threading.excepthook = self._thread_died
         try:
             self._server.run(sockets=[self._socket])
