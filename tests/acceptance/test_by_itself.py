@@ -9,9 +9,10 @@ import pytest
 
 from tests.acceptance.conftest import SETTINGS
 from tests.acceptance.daemon import ENDED, PATIENCE_SECONDS, Daemon
-from tests.acceptance.storage import left_behind
+from tests.acceptance.storage import left_behind, pending
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.serving import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,6 +92,8 @@ def test_what_a_table_needs_is_done_without_being_asked_for_and_no_batch_fails(
         cleaning = started_by_policy(daemon, table, "cleaning")
         assert cleaning["result"]["files_deleted"] > 0
         started_by_policy(daemon, table, "compaction", 2)
+        # A writer that plans may have left one more plan, which is taken in its turn.
+        assert eventually(lambda: pending(base) == set(), PATIENCE_SECONDS), daemon.log.read_text()[-8000:]
 
         found = daemon.call("GET", "/v1/commits", params={"table_id": table}).json()["items"]
         news = [commit for commit in found if commit["is_news"]]
