@@ -16,6 +16,7 @@ import uvicorn
 from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from service.daemon.http import BoundedHttp
 from service.model.errors import DatabaseUnavailableError, SettingsError
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Daemon:
         # Without a log_config and log_level of its own the server logs as everything else does.
         config = uvicorn.Config(
             app,
+            http=BoundedHttp,
             log_config=None,
             log_level=None,
             access_log=False,

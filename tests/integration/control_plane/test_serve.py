@@ -72,6 +72,12 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str],
         process.communicate(timeout=10)
 
 
+def _send(connection: socket.socket, piece: bytes, count: int) -> None:
+    for _ in range(count // 10_000):
+        connection.sendall(piece * 10_000)
+        time.sleep(0.001)
+
+
 def _clean() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if not key.startswith("GROUNDSKEEPER_")}
 
@@ -98,6 +104,28 @@ def test_the_service_starts_answers_and_stops_when_asked(
     assert process.returncode == 0
     assert "Traceback" not in err
     waiting.join(timeout=5)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "more"),
+    [
+        (b"GET /", b"a"),
+        (b"GET /healthz HTTP/1.1\r\nHost: h\r\nX-Long: ", b"a"),
+        (b"GET /healthz HTTP/1.1\r\nHost: h\r\n", b"X-Short: a\r\n"),
+        (b"POST /v1/callbacks/hudi HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Long: ", b"a"),
+    ],
+    ids=["address", "header", "headers", "trailer"],
+)
+def test_a_request_whose_head_does_not_end_is_refused(
+    serve: Callable[..., tuple[subprocess.Popen[str], str]], beginning: bytes, more: bytes
+) -> None:
+    _, url = serve()
+    address = httpx.URL(url)
+    with socket.create_connection((address.host, address.port or 80), timeout=20) as connection:
+        connection.sendall(beginning)
+        with pytest.raises(ConnectionError):
+            _send(connection, more, 10_000_000)
+    assert httpx.get(f"{url}/healthz").status_code == 200
 
 
 def test_killed_and_started_again_the_service_still_has_its_jobs(
