@@ -14,6 +14,9 @@ Item = TypeVar("Item")
 
 # Threads that hang cannot be ended. So many are replaced by others; then the crew shrinks with each further one.
 _MOST_STUCK = 64
+# Work that waits for no storage gets done no sooner by many threads; they only keep those that answer calls from the
+# interpreter. So it is one at a time, and whoever has waited for so long has met somebody who waits for storage.
+_TURN_SECONDS = 0.02
 
 
 class Crew(Generic[Item]):
@@ -40,6 +43,7 @@ class Crew(Generic[Item]):
         self._on_late = on_late
         self._on_idle = on_idle
         self._waiting: queue.SimpleQueue[Item] = queue.SimpleQueue()
+        self._turn = threading.Lock()
         self._guard = threading.Condition()
         self._busy: dict[str, Item] = {}
         self._since: dict[str, float] = {}
@@ -95,7 +99,12 @@ class Crew(Generic[Item]):
             key = self._key(item)
             with self._guard:
                 self._since[key] = time.monotonic()
-            self._work(item)
+            has_turn = self._turn.acquire(timeout=_TURN_SECONDS)
+            try:
+                self._work(item)
+            finally:
+                if has_turn:
+                    self._turn.release()
             with self._guard:
                 del self._busy[key], self._since[key]
                 was_late = key in self._late

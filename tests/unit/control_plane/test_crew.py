@@ -46,6 +46,22 @@ def test_all_is_done_and_never_more_at_once_than_allowed() -> None:
     assert hands.crew.busy == frozenset()
 
 
+def test_quick_work_is_done_one_after_the_other_and_work_that_waits_at_once() -> None:
+    quick, slow = Hands(4), Hands(4)
+    for number in range(50):
+        quick.crew.add(str(number))
+    assert quick.crew.wait(10)
+    assert quick.most_at_once == 1
+    for number in range(4):
+        slow.crew.add(f"slow {number}")
+    deadline = time.monotonic() + 10
+    while slow.at_once < 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    slow.let_go.set()
+    assert slow.crew.wait(10)
+
+
 def test_who_takes_too_long_is_told_once_and_replaced() -> None:
     hands = Hands(1, seconds=0.05)
     for name in ("slow", "quick"):
