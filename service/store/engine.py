@@ -6,8 +6,10 @@ store's functions. None of them commits.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, OperationalError
@@ -16,11 +18,13 @@ from service.model.errors import DatabaseUnavailableError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from sqlalchemy import Connection, Engine
 
 _WRITES = "groundskeeper_writes"
 _BUSY_TIMEOUT_MS = 10_000
+_turns: WeakKeyDictionary[Engine, threading.RLock] = WeakKeyDictionary()
 
 
 def open_engine(url: str) -> Engine:
@@ -53,10 +57,16 @@ def reading(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """A transaction that writes: committed at the end of the block, rolled back when it raises."""
-    with _reachable(), engine.connect() as connection:
+    with _reachable(), _turn_of(engine), engine.connect() as connection:
         connection.execution_options(**{_WRITES: True})
         with connection.begin():
             yield connection
+
+
+def _turn_of(engine: Engine) -> AbstractContextManager[object]:
+    """The threads of one process take turns to write to SQLite, which lets one in and has the others try again and
+    again, less and less often. PostgreSQL does not need that."""
+    return _turns.setdefault(engine, threading.RLock()) if engine.dialect.name == "sqlite" else nullcontext()
 
 
 @contextmanager
