@@ -10,6 +10,7 @@ _NAMES = {
     "hudi_rescale": "Hudi's own rescale",
     "overwrite": "insert_overwrite_table",
     "floor": "pyarrow copy (the floor)",
+    "floor_of_output": "copy of our output",
 }
 _WIDTH, _LEFT, _RIGHT, _BAR, _STEP, _TOP = 760, 220, 90, 20, 30, 56
 

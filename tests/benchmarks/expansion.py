@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from tests.benchmarks.trips import Fingerprint
 
 OURS, HUDI, OVERWRITE, FLOOR = "groundskeeper", "hudi_rescale", "overwrite", "floor"
+# Rows that are split lie farther from those that resemble them and compress less well, whoever writes them.
+FLOOR_OF_OUTPUT = "floor_of_output"
 REWRITES: dict[str, Callable[[SparkSession, Path, Shape, int, str], dict[str, float]]] = {
     OURS: variants.ours,
     HUDI: variants.hudi_rescale,
@@ -82,20 +84,29 @@ class Bench:
             if checked:
                 self._check(variant, base)
             size = trips.size_of_files(base, of_instant=trips.latest_instant(base))
+            if variant == OURS:
+                shutil.rmtree(self._expanded(codec), ignore_errors=True)
+                base.rename(self._expanded(codec))
         finally:
-            shutil.rmtree(base)
+            shutil.rmtree(base, ignore_errors=True)
         return Measured(variant, codec, cost, size, steps)
 
-    def floor(self, floor: variants.Floor, codec: str) -> Measured:
-        target = self._folder / f"{FLOOR}_{codec}"
+    def floor(self, floor: variants.Floor, variant: str, codec: str) -> Measured:
+        """Copies the table's files, or those of our last expansion."""
+        base = self._original if variant == FLOOR else self._expanded(codec)
+        files = sorted(base.glob("*/*.parquet" if variant == FLOOR else f"*/*_{trips.latest_instant(base)}.parquet"))
+        target = self._folder / f"{variant}_{codec}"
         os.sync()
         try:
             with measured() as cost:
-                floor.run(self._original, target, None if codec == self._shape.codec else codec)
+                floor.run(files, target, None if codec == self._shape.codec else codec)
             size = sum(path.stat().st_size for path in target.iterdir())
         finally:
             shutil.rmtree(target)
-        return Measured(FLOOR, codec, cost, size, {})
+        return Measured(variant, codec, cost, size, {})
+
+    def _expanded(self, codec: str) -> Path:
+        return self._folder / f"expanded_{codec}"
 
     def _check(self, variant: str, base: Path) -> None:
         """Raises AssertionError unless the table has its rows still, and ours has each of them in its bucket."""
@@ -124,11 +135,10 @@ def compare(spark: SparkSession, options: argparse.Namespace, folder: Path) -> d
     try:
         for number in range(options.repeat):
             for variant, codec in _wanted(options):
-                is_floor = variant == FLOOR
                 found = (
-                    bench.floor(floor, codec)
-                    if is_floor
-                    else bench.rewrite(variant, codec, checked=number == 0 or variant == OURS)
+                    bench.rewrite(variant, codec, checked=number == 0 or variant == OURS)
+                    if variant in REWRITES
+                    else bench.floor(floor, variant, codec)
                 )
                 _tell(found, bench.input_bytes, os.getloadavg()[0])
                 earlier = best.get(found.key)
@@ -162,7 +172,7 @@ def shape_of(options: argparse.Namespace, rows: int) -> Shape:
 
 def _wanted(options: argparse.Namespace) -> list[tuple[str, str]]:
     codecs = list(dict.fromkeys([options.codec, *(each for each in options.also.split(",") if each)]))
-    wanted = [(variant, codec) for codec in codecs for variant in (OURS, HUDI, FLOOR)]
+    wanted = [(variant, codec) for codec in codecs for variant in (OURS, HUDI, FLOOR, FLOOR_OF_OUTPUT)]
     wanted.insert(2, (OVERWRITE, options.codec))
     only = set(options.only.split(",")) if options.only else set()
     return [each for each in wanted if not only or each[0] in only]
@@ -229,6 +239,8 @@ def _ratios(best: dict[str, Measured], codec: str) -> dict[str, float]:
     if mine and floor:
         ratios["cpu_vs_floor"] = mine.cost.cpu_seconds / floor.cost.cpu_seconds
         ratios["seconds_vs_floor"] = mine.cost.seconds / floor.cost.seconds
+    if mine and (copy := best.get(f"{FLOOR_OF_OUTPUT}_{codec}")):
+        ratios["cpu_vs_floor_of_output"] = mine.cost.cpu_seconds / copy.cost.cpu_seconds
     return {name: round(value, 3) for name, value in ratios.items()}
 
 
@@ -241,7 +253,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--codec", default="gzip", help="of the table, and of what is written")
     parser.add_argument("--also", default="zstd", help="further codecs to write, separated by commas")
-    parser.add_argument("--only", default="", help=f"variants, separated by commas: {', '.join([*REWRITES, FLOOR])}")
+    parser.add_argument(
+        "--only", default="", help=f"variants, separated by commas: {', '.join([*REWRITES, FLOOR, FLOOR_OF_OUTPUT])}"
+    )
     parser.add_argument("--column-stats", action="store_true", help="the metadata table has column statistics")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--sizes", default="", help="million rows, separated by commas: measures only ours")

@@ -101,10 +101,9 @@ class Floor:
         self._pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
         list(self._pool.map(_warm_up, range(processes)))
 
-    def run(self, base: Path, target: Path, codec: str | None) -> None:
-        """Copies the base files to `target`. `codec` is None for the table's own."""
+    def run(self, files: list[Path], target: Path, codec: str | None) -> None:
+        """Copies these base files to `target`. `codec` is None for their own."""
         target.mkdir(parents=True, exist_ok=True)
-        files = sorted(path for path in base.glob("*/*.parquet"))
         targets = [target / f"{number}.parquet" for number in range(len(files))]
         list(self._pool.map(_copy, files, targets, [codec] * len(files)))
 
