@@ -35,8 +35,8 @@ def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now:
     alive = [worker for worker in workers if worker.info.group == job.worker_group and worker.last_seen > now - _ALIVE]
     if not alive:
         return (
-            f"a worker of the group {job.worker_group}: none has called for {duration(_ALIVE)}. "
-            f"`groundskeeper worker --group {job.worker_group}` starts one"
+            f"a worker of the group {job.worker_group} (none has called for {duration(_ALIVE)};"
+            f" `groundskeeper worker --group {job.worker_group}` starts one)"
         )
     if all(len(worker.job_ids) >= (worker.info.slots or 1) for worker in alive):
         return f"a free slot: {count(len(alive), 'worker')} of the group {job.worker_group}, all at work"
