@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from jobs import parquet_layout
 from jobs.bloom_filter import BloomFilter, FilterKind
 from tests.integration import tables
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 
@@ -268,3 +269,35 @@ def test_a_table_whose_schema_grew_is_expanded(spark: SparkSession, tmp_path: Pa
     run_job(spark, base, "bucket_expansion", {"num_buckets": 16})
     assert tables.misplaced(spark, base, 16) == 0
     assert len(tables.snapshot(spark, base)) == 700
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_structs_of_required_fields_may_be_null(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
+    base = tmp_path / "trips"
+    options = tables.writer_options(base, table_type=table_type)
+    point = "struct<x: bigint not null, name: string, of: struct<y: string not null>>"
+    schema = (
+        f"id string not null, ts bigint not null, dt string, place {point}, way array<{point}>, by map<string, {point}>"
+    )
+
+    def write(first: int, last: int, ts: int) -> None:
+        values = []
+        for number in range(first, last):
+            place = (number, None, (f"y{number}",)) if number % 2 else None
+            inner = [(ts, "n", None), (number, None, ("y",))] if number % 3 else None
+            values.append((f"id{number}", ts, "2026-01-01", place, inner, {"a": place, "b": None}))
+        tables.upsert(spark.createDataFrame(values, schema), base, options)
+
+    write(0, 200, 1)
+    write(100, 300, 2)
+    before = tables.snapshot(spark, base)
+    assert len(before) == 300
+
+    run_job(spark, base, "bucket_expansion", {"factor": 2})
+
+    assert tables.snapshot(spark, base) == before
+    assert tables.misplaced(spark, base, 8) == 0
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    write(200, 400, 3)
+    assert tables.duplicates(spark, base) == 0
+    assert tables.misplaced(spark, base, 8) == 0

@@ -1,0 +1,55 @@
+"""Required fields of structs that are null.
+
+In Arrow as Spark hands it over, the fields of a null struct are null too, required ones as well. Nobody sees them, but
+pyarrow's Parquet writer takes them for nulls where none may be.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def without_hidden_nulls(array: pa.Array) -> pa.Array:
+    """The same values. Nulls of required fields that no null struct hides are left for the writer to refuse."""
+    kind = array.type
+    if not _has_required_field(kind):
+        return array
+    if pa.types.is_struct(kind):
+        fields = [without_hidden_nulls(array.field(place)) for place in range(kind.num_fields)]
+        shown = array.is_valid()
+        for place, field in enumerate(kind):
+            values = fields[place]
+            if not field.nullable and values.null_count and not pc.any(pc.and_(shown, values.is_null())).as_py():
+                fields[place] = _without_nulls(values)
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=array.is_null())
+    # Offsets of a slice of an array do not go with a mask.
+    offsets, mask = pa.concat_arrays([array.offsets]), array.is_null()
+    if pa.types.is_map(kind):
+        keys, items = without_hidden_nulls(array.keys), without_hidden_nulls(array.items)
+        return pa.MapArray.from_arrays(offsets, keys, items, type=kind, mask=mask)
+    return pa.ListArray.from_arrays(offsets, without_hidden_nulls(array.values), type=kind, mask=mask)
+
+
+def _has_required_field(kind: pa.DataType) -> bool:
+    """Lists and maps are Spark's, so neither large nor of a fixed size."""
+    if pa.types.is_struct(kind):
+        return any(not field.nullable or _has_required_field(field.type) for field in kind)
+    if pa.types.is_map(kind):
+        return _has_required_field(kind.key_type) or _has_required_field(kind.item_type)
+    return pa.types.is_list(kind) and _has_required_field(kind.value_type)
+
+
+def _without_nulls(array: pa.Array) -> pa.Array:
+    """With whatever lies where nulls were: zeros and empty strings, lists and maps."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        fields = [array.field(place) for place in range(kind.num_fields)]
+        # What was hidden by this struct is hidden by the one around it.
+        fields = [each if field.nullable else _without_nulls(each) for each, field in zip(fields, kind, strict=True)]
+        return pa.StructArray.from_arrays(fields, fields=list(kind))
+    if pa.types.is_map(kind):
+        return pa.MapArray.from_arrays(pa.concat_arrays([array.offsets]), array.keys, array.items, type=kind)
+    if pa.types.is_list(kind):
+        return pa.ListArray.from_arrays(pa.concat_arrays([array.offsets]), array.values, type=kind)
+    return pa.Array.from_buffers(kind, len(array), [None, *array.buffers()[1:]], null_count=0, offset=array.offset)

@@ -1,0 +1,91 @@
+"""Null structs whose fields must not be null: what Parquet's writer is given, and what is read back."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.hidden_nulls import without_hidden_nulls
+
+
+def required(name: str, kind: pa.DataType) -> pa.Field:
+    return pa.field(name, kind, nullable=False)
+
+
+def struct(*fields: pa.Field) -> pa.DataType:
+    return pa.struct(list(fields))
+
+
+def as_spark_has_it(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Fields of null structs are null."""
+    if pa.types.is_struct(kind):
+        fields = [
+            as_spark_has_it([None if value is None else value[field.name] for value in values], field.type)
+            for field in kind
+        ]
+        mask = pa.array([value is None for value in values], pa.bool_())
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=mask)
+    if pa.types.is_map(kind) or pa.types.is_list(kind):
+        inner = [each for value in values if value is not None for each in value]
+        offsets, at = [], 0
+        for value in values:
+            offsets.append(None if value is None else at)
+            at += len(value or ())
+        places = pa.array([*offsets, at], pa.int32())
+        if pa.types.is_map(kind):
+            keys = pa.array([key for key, _ in inner], kind.key_type)
+            return pa.MapArray.from_arrays(
+                places, keys, as_spark_has_it([item for _, item in inner], kind.item_type), type=kind
+            )
+        return pa.ListArray.from_arrays(places, as_spark_has_it(inner, kind.value_type), type=kind)
+    return pa.array(values, kind)
+
+
+POINT = struct(required("x", pa.int64()), pa.field("y", pa.string()))
+NESTED = struct(required("inner", struct(required("name", pa.string()), required("tags", pa.list_(pa.string())))))
+CASES = {
+    "numbers": (POINT, [None, {"x": 1, "y": None}, None, {"x": 0, "y": "a"}]),
+    "all null": (POINT, [None, None]),
+    "strings": (struct(required("s", pa.string())), [{"s": "a"}, None, {"s": ""}]),
+    "decimals": (struct(required("d", pa.decimal128(5, 2))), [None, None]),
+    "booleans": (struct(required("b", pa.bool_())), [{"b": True}, None, {"b": False}]),
+    "nested": (NESTED, [None, {"inner": {"name": "n", "tags": ["a", None]}}, {"inner": {"name": "", "tags": []}}]),
+    "in lists": (pa.list_(POINT), [None, [], [None, {"x": 1, "y": "a"}], [{"x": 2, "y": None}]]),
+    "in maps": (pa.map_(pa.string(), POINT), [None, [("k", None), ("l", {"x": 1, "y": None})], []]),
+    "of maps": (struct(required("m", pa.map_(pa.string(), pa.int32()))), [None, {"m": [("a", None)]}, {"m": []}]),
+}
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("case", CASES)
+def test_null_structs_of_required_fields_are_written_and_read_back(case: str, first: int) -> None:
+    kind, values = CASES[case]
+    array = as_spark_has_it(values, kind).slice(first)
+    assert array.to_pylist() == values[first:]
+    found = without_hidden_nulls(array)
+    assert (found.type, found.to_pylist()) == (array.type, values[first:])
+    found.validate(full=True)
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({"column": found}), buffer)
+    assert pq.read_table(buffer).column("column").to_pylist() == values[first:]
+
+
+def test_without_it_the_writer_takes_them_for_nulls() -> None:
+    kind, values = CASES["numbers"]
+    with pytest.raises(pa.ArrowInvalid, match="non-nullable"):
+        pq.write_table(pa.table({"column": as_spark_has_it(values, kind)}), io.BytesIO())
+
+
+def test_a_null_that_is_seen_is_left_to_the_writer() -> None:
+    found = without_hidden_nulls(as_spark_has_it([{"x": None, "y": "a"}, None], POINT))
+    with pytest.raises(pa.ArrowInvalid, match="non-nullable"):
+        pq.write_table(pa.table({"column": found}), io.BytesIO())
+
+
+def test_what_has_no_required_fields_is_not_touched() -> None:
+    array = pa.array([None, {"a": 1}])
+    assert without_hidden_nulls(array) is array
