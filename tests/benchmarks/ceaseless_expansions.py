@@ -1,6 +1,6 @@
 """A hundred expansions, one after the other, beside a writer that never pauses; in the end every row is looked at.
 
-    python tests/benchmarks/ceaseless_expansions.py [--expansions 100] [--type MERGE_ON_READ] [--json]
+    python tests/benchmarks/ceaseless_expansions.py [--expansions 100] [--minutes 60] [--type MERGE_ON_READ] [--json]
 
 The writer (OCC, its own Spark session, its first number of buckets) repeats batches that conflict. Each expansion
 doubles the buckets of one partition, in turn by waiting, fencing and aborting. Ends with 1 unless the table equals the
@@ -31,7 +31,7 @@ INDEX = BucketIndex(2, ("id",))
 MOST_BUCKETS = 32
 
 
-def run(expansions: int, table_type: str) -> dict[str, Any]:
+def run(expansions: int, minutes: float, table_type: str) -> dict[str, Any]:
     spark = start_session(master="local[2,4]", app_name="expansions", conf={"spark.sql.shuffle.partitions": "2"})
     started = time.monotonic()
     outcomes: Counter[str] = Counter()
@@ -42,7 +42,7 @@ def run(expansions: int, table_type: str) -> dict[str, Any]:
         options["hoodie.write.num.retries.on.conflict.failures"] = "5"
         with ceaseless_writer.running(folder, base, options) as ledger:
             policies = cycle(OnActiveWriters)
-            while (done := outcomes.total()) < expansions:
+            while (done := outcomes.total()) < expansions and time.monotonic() - started < minutes * 60:
                 table = hudi_table(spark, base, INDEX)
                 rules = table.bucket_rules()
                 assert rules is not None
@@ -84,9 +84,10 @@ def run(expansions: int, table_type: str) -> dict[str, Any]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--expansions", type=int, default=100)
+    parser.add_argument("--minutes", type=float, default=60, help="no further one is begun after that")
     parser.add_argument("--type", choices=["MERGE_ON_READ", "COPY_ON_WRITE"], default="MERGE_ON_READ")
     parser.add_argument("--json", action="store_true", help="the result as one line of JSON, the last one")
     given = parser.parse_args()
-    outcome = run(given.expansions, given.type)
+    outcome = run(given.expansions, given.minutes, given.type)
     print(json.dumps(outcome, indent=None if given.json else 2))
     sys.exit(0 if outcome["ok"] else 1)
