@@ -101,8 +101,10 @@ def list_jobs(
 def get_job(job_id: JobId, parts: PartsDep) -> JobDetail:
     with reading(parts.engine) as connection:
         job = jobs.get(connection, job_id)
-        held = leases.on_table(connection, job.table_id)
-        waiting = waits_for(job, held, workers.every(connection), parts.clock())
+        waiting = None
+        if job.state is JobState.QUEUED:
+            held = leases.on_table(connection, job.table_id)
+            waiting = waits_for(job, held, workers.every(connection), parts.clock())
         return JobDetail.with_attempts(job, jobs.attempts(connection, job_id), waiting)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.model.job import JobState, mutates
+from service.model.job import mutates
 from service.policy.words import count, duration
 
 if TYPE_CHECKING:
@@ -19,14 +19,11 @@ _ALIVE = timedelta(minutes=1)
 """A worker that has nothing to do calls three times as often (`jobs.worker`), one at work more often still."""
 
 
-def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now: datetime) -> str | None:
+def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now: datetime) -> str:
     """The first thing that stands between a queued job and a worker, in the order in which `service.store.leases` asks.
-    None when nobody waits.
 
     `of_table` are the held jobs of its table, `workers` all that are known.
     """
-    if job.state is not JobState.QUEUED:
-        return None
     if job.not_before > now:
         return f"its next attempt, in {duration(job.not_before - now)}"
     writes = mutates(job.kind, dry_run=job.dry_run)

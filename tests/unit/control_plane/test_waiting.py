@@ -32,8 +32,6 @@ NOBODY = "a worker of the group default (none has called for 1 min; `groundskeep
 @pytest.mark.parametrize(
     ("job", "of_table", "workers", "found"),
     [
-        pytest.param(a_job(state=JobState.RUNNING), [], [], None, id="it runs"),
-        pytest.param(a_job(state=JobState.SUCCEEDED), [], [], None, id="it has ended"),
         pytest.param(
             a_job(not_before=NOW + timedelta(seconds=90)), [CLUSTERING], [], "its next attempt, in 90 s", id="back-off"
         ),
@@ -57,5 +55,5 @@ NOBODY = "a worker of the group default (none has called for 1 min; `groundskeep
         pytest.param(a_job(), [], [worker(slots=None)], "its turn", id="a worker that says nothing of itself"),
     ],
 )
-def test_what_a_job_waits_for(job: Job, of_table: list[Job], workers: list[Worker], found: str | None) -> None:
+def test_what_a_job_waits_for(job: Job, of_table: list[Job], workers: list[Worker], found: str) -> None:
     assert waits_for(job, of_table, workers, NOW) == found
