@@ -24,7 +24,7 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.replacement import Replacement, Terms
 from jobs.rewrite_job import rewrite_slices
 from jobs.settling import Settling
-from jobs.writers import Writers
+from jobs.writers import Fenced, Writers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -105,7 +105,7 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
         instants=(replaced.instant,),
         details={
             **replaced.measured(),
-            "fenced": fenced,
+            "fenced": list(fenced),
             "buckets": _numbers(expansion),
             "partitions": len({item.partition for item in replaced.slices}),
             "rules": str(buckets.new),
@@ -125,11 +125,11 @@ def _settle(
     expansion: Expansion,
     seconds: float,
     known: Collection[str],
-    fenced: Sequence[str] = (),
-) -> list[str]:
+    fenced: Fenced | None = None,
+) -> Fenced:
     """Watches for stale writers; the instants that were fenced, with those that had been before."""
     if not seconds:
-        return list(fenced)
+        return fenced or {}
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         writers = Writers(table, lock, client, fenced=fenced)
         Settling(table, lock, writers, report, expansion.is_stale).run(seconds, known)
@@ -146,7 +146,7 @@ def _settled(table: HudiTable, plan: Plan, report: Report, done: Result) -> Resu
     fenced = _settle(
         table, TableLock(table, plan.job_id), report, expansion, _settle_seconds(plan), table.completed_until(instant)
     )
-    return replace(done, details={**done.details, "fenced": fenced})
+    return replace(done, details={**done.details, "fenced": list(fenced)})
 
 
 def _planned(table: HudiTable, plan: Plan) -> tuple[Expansion | None, list[Problem]]:

@@ -11,7 +11,7 @@ from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lent_lock import lent
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS
-from jobs.writers import dead_writes
+from jobs.writers import dead_writes, sweep_all
 
 if TYPE_CHECKING:
     from jobs.contract import Plan
@@ -63,7 +63,7 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
         report.step("rolling back dead writers")
         rolled_back = _roll_back_dead_writers(table, client)
         # Without a metadata table they would come back as rows when their rollback leaves the active timeline.
-        late_files = sum(client.remove_late_files(instant) for instant in client.rolled_back_but_writing())
+        late_files = sweep_all(table, client)
         report.step("deleting")
         # Also when nothing is to be deleted: a clean that an earlier attempt left half done is finished here.
         summary = client.clean()

@@ -22,7 +22,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.rhythm import parsed, quiet_seconds, seconds_until_next_write
-from jobs.writers import Writers
+from jobs.writers import Fenced, Writers
 
 if TYPE_CHECKING:
     from jobs.base_files import WrittenFile
@@ -93,7 +93,7 @@ class Replaced:
     left_out: int = 0
     waited_seconds: float = 0.0
     locked_seconds: float = 0.0
-    fenced: list[str] = field(default_factory=list)
+    fenced: Fenced = field(default_factory=dict)
     known: frozenset[str] = frozenset()
 
     def measured(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class Replaced:
             "left_out": self.left_out,
             "waited_seconds": round(self.waited_seconds, 3),
             "locked_seconds": round(self.locked_seconds, 3),
-            "fenced": self.fenced,
+            "fenced": list(self.fenced),
         }
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.contract import OnActiveWriters
+from jobs.errors import JobError
+from jobs.rhythm import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from jobs.hudi.client import WriteClient
     from jobs.hudi.lock import TableLock
@@ -18,6 +22,10 @@ logger = logging.getLogger(__name__)
 
 # Actions of those writes that can be rolled back without losing more than a batch that its writer has yet to finish.
 INGESTION = frozenset({"commit", "deltacommit"})
+# A write that was rolled back so long ago, and has no live heartbeat, has come to its end.
+OVER_AFTER = timedelta(days=1)
+# Instants that were rolled back under a live writer -> the files that it had announced by then.
+Fenced = dict[str, set[str]]
 
 
 class Writers:
@@ -36,9 +44,9 @@ class Writers:
         policy: OnActiveWriters = OnActiveWriters.WAIT,
         *,
         retry_conflicts: bool = False,
-        fenced: Sequence[str] = (),
+        fenced: Fenced | None = None,
     ) -> None:
-        self.fenced = list(fenced)
+        self.fenced: Fenced = dict(fenced or {})
         self._table = table
         self._lock = lock
         self._client = client
@@ -83,16 +91,45 @@ class Writers:
     def fence(self, instant: str) -> None:
         """Rolls a live writer's instant back; its commit fails then. The lock must be held."""
         logger.warning("rolling back %s: its writer would keep to the old file groups", instant)
+        # The rollback removes the markers; and in an object store a file appears when it is complete, not when begun.
+        announced: set[str] = set()
+        with _again_later(instant):
+            announced = self._client.marked_files(instant)
         self._client.rollback(instant)
-        self.fenced.append(instant)
+        self.fenced[instant] = announced
 
     def sweep(self) -> None:
         """Removes what fenced writers have written since; without a metadata table it would come back one day."""
-        for instant in self.fenced:
-            self._client.remove_late_files(instant)
+        for instant, announced in self.fenced.items():
+            with _again_later(instant):
+                self._client.remove_late_files(instant, announced | self._client.marked_files(instant))
 
     def _may_be_fenced(self, item: Instant) -> bool:
         return self._policy is OnActiveWriters.FENCE and item.action in INGESTION
+
+
+def sweep_all(table: HudiTable, client: WriteClient) -> int:
+    """Removes what was written by any instant after it was rolled back; returns the number of files.
+
+    The markers stay as long as the writer may be at work: a file that is announced may be yet to come.
+    """
+    removed = 0
+    for instant, rollback in client.rolled_back_but_writing().items():
+        with _again_later(instant):
+            removed += client.remove_late_files(instant, client.marked_files(instant))
+            is_alive = client.has_heartbeat(instant) and not client.is_dead(instant)
+            if not is_alive and table.now() - parsed(rollback) > OVER_AFTER:
+                client.tidy_up(instant)
+    return removed
+
+
+@contextmanager
+def _again_later(instant: str) -> Iterator[None]:
+    """Whoever sweeps behind a writer that is at work may stumble over it; there is a next time."""
+    try:
+        yield
+    except JobError as error:
+        logger.warning("late files of %s are left for the next time: %s", instant, error.detail)
 
 
 def dead_writes(table: HudiTable, client: WriteClient) -> list[str]:

@@ -142,44 +142,82 @@ class WriteClient:
             self.forget_heartbeat(instant)
         hashing_config.remove(self._table, instant)
 
-    def rolled_back_but_writing(self) -> list[str]:
-        """Instants that were rolled back, and have markers all the same: their live writers went on for a while."""
+    def rolled_back_but_writing(self) -> dict[str, str]:
+        """Instants that were rolled back, and by which instant, that have markers all the same.
+
+        Their live writers went on for a while.
+        """
         with translated("looking for late markers"):
             meta, paths = self._table.meta, self._jvm.hudi.storage.StoragePath
             folder = paths(meta.getTempFolderPath())
             if not meta.getStorage().exists(folder):
-                return []
+                return {}
             entries = self._jvm.items(meta.getStorage().listDirectEntries(folder).stream())
             marked = {str(entry.getPath().getName()) for entry in entries if entry.isDirectory()}
             if not marked:
-                return []
+                return {}
             timeline = meta.reloadActiveTimeline()
             done = timeline.getRollbackTimeline().filterCompletedInstants()
-            undone: set[str] = set()
+            undone: dict[str, str] = {}
             for item in self._jvm.items(done.getInstantsAsStream()):
-                undone.update(self._jvm.read(timeline.readRollbackMetadata(item).getCommitsRollback()))
-            return sorted(marked & undone)
+                for instant in self._jvm.read(timeline.readRollbackMetadata(item).getCommitsRollback()):
+                    undone[instant] = str(item.requestedTime())
+            return {instant: undone[instant] for instant in sorted(marked & undone.keys())}
 
-    def remove_late_files(self, instant: str) -> int:
-        """Removes files that a live writer has written after its instant was rolled back; returns how many.
+    def marked_files(self, instant: str) -> set[str]:
+        """The data files, relative to the base path, that a writer has announced by markers of any type.
 
-        Found by the markers that it goes on to make (`MarkerBasedRollbackUtils` reads those of every type).
+        A writer at work goes on to announce files, and rewrites markers while they are read here; so one that is cut
+        off is passed over, and an error that Hudi raises is a reason to try again.
         """
-        with translated(f"removing late files of {instant}"):
-            storage, base_path = self._table.meta.getStorage(), self._table.meta.getBasePath()
+        with translated(f"reading the markers of {instant}"):
             folder = self._jvm.hudi.storage.StoragePath(self._table.meta.getMarkerFolderPath(instant))
-            if not storage.exists(folder):
-                return 0
+            if not self._table.meta.getStorage().exists(folder):
+                return set()
             context = self._jvm.engine_context()
             table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
             rollbacks = self._jvm.hudi.table.marker.MarkerBasedRollbackUtils
-            removed = 0
-            for marker in self._jvm.read(rollbacks.getAllMarkerPaths(table, context, instant, 1)):
-                path = self._jvm.hudi.storage.StoragePath(base_path, marker.rpartition(".marker.")[0])
-                if storage.exists(path):
-                    removed += bool(storage.deleteFile(path))
-            storage.deleteDirectory(folder)
-            return removed
+            markers = self._jvm.read(rollbacks.getAllMarkerPaths(table, context, instant, 1))
+        return {marker.rpartition(".marker.")[0] for marker in markers} - {""}
+
+    def remove_late_files(self, instant: str, files: Iterable[str]) -> int:
+        """Removes those of these files that a live writer has written after its instant was rolled back.
+
+        Returns how many it found. The files are relative to the base path.
+        """
+        with translated(f"removing late files of {instant}"):
+            storage, base_path = self._table.meta.getStorage(), self._table.meta.getBasePath()
+            paths = [self._jvm.hudi.storage.StoragePath(base_path, file) for file in files]
+            late = [path for path in paths if storage.exists(path) and self._is_written_by(instant, path)]
+            return sum(bool(storage.deleteFile(path)) for path in late)
+
+    def _is_written_by(self, instant: str, path: Any) -> bool:
+        """By the file's name; or by its blocks, since a log's name does not tell before table version 8.
+
+        Such a name may return: a writer that starts again makes the same write token, and takes the free log version.
+        A log that cannot be read tells nothing, and adds nothing to the table either.
+        """
+        name = str(path.getName())
+        if instant in name:
+            return True
+        with suppress(JobError), translated(f"reading {name}", expected=JobError):
+            return self._instants_in(path) == {instant}
+        return False
+
+    def _instants_in(self, path: Any) -> set[str | None]:
+        """The instants that the blocks of a log file say they were written by; None of a corrupt one."""
+        log = self._jvm.hudi.common.table.log
+        reader = log.HoodieLogFormat.newReader(
+            self._table.meta.getStorage(), self._jvm.hudi.common.model.HoodieLogFile(path), None
+        )
+        try:
+            key = log.block.HoodieLogBlock.HeaderMetadataType.valueOf("INSTANT_TIME")
+            found: set[str | None] = set()
+            while reader.hasNext():
+                found.add(reader.next().getLogBlockHeader().get(key))
+            return found
+        finally:
+            reader.close()
 
     def finish_rollback(self, instant: str) -> None:
         """Completes the rollback of an instant that is gone from the timeline, if it was cut short right after that.

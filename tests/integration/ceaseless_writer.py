@@ -37,12 +37,12 @@ class Line:
     error: str | None = None
 
 
-def batch(number: int, below: int, first_id: int) -> Line:
+def batch(number: int, below: int, first_id: int, new_rows: int) -> Line:
     """The ids of a batch, a function of its number and of how many ids there were."""
     if number == 0:
         return Line(0, tuple(range(first_id, first_id + FIRST_ROWS)), first_id + FIRST_ROWS)
     changed = random.Random(number).sample(range(first_id, below), CHANGED_ROWS)
-    return Line(number, (*sorted(changed), *range(below, below + NEW_ROWS)), below + NEW_ROWS)
+    return Line(number, (*sorted(changed), *range(below, below + new_rows)), below + new_rows)
 
 
 def read(ledger: Path) -> list[Line]:
@@ -74,14 +74,22 @@ def payload(number: int, batch: int, size: int) -> str:
     return random.Random(number * 100_003 + batch).randbytes(size // 2).hex()
 
 
-def write(base: Path, ledger: Path, stop: Path, options: dict[str, str], payload_bytes: int, first_id: int) -> None:
+def write(
+    base: Path,
+    ledger: Path,
+    stop: Path,
+    options: dict[str, str],
+    payload_bytes: int,
+    first_id: int,
+    new_rows: int,
+) -> None:
     from jobs.session import start_session
 
     spark = start_session(master="local[1,4]", app_name="a ceaseless writer", driver_memory="1g")
     below = first_id
     number = 0
     while not stop.exists():
-        line = batch(number, below, first_id)
+        line = batch(number, below, first_id, new_rows)
         rows = [
             (f"k{item}", number, partition(item), item * 2.5 + number, payload(item, number, payload_bytes))
             for item in line.ids
@@ -100,7 +108,12 @@ def write(base: Path, ledger: Path, stop: Path, options: dict[str, str], payload
 
 @contextmanager
 def running(
-    folder: Path, base: Path, options: dict[str, str], payload_bytes: int = 20, first_id: int = 0
+    folder: Path,
+    base: Path,
+    options: dict[str, str],
+    payload_bytes: int = 20,
+    first_id: int = 0,
+    new_rows: int = NEW_ROWS,
 ) -> Iterator[Path]:
     """Runs the writer from its first acknowledged batch on, and lets it finish its last; gives its ledger.
 
@@ -111,7 +124,7 @@ def running(
     command = [sys.executable, "-m", "tests.integration.ceaseless_writer", str(base), str(ledger), str(stop)]
     with log.open("wb") as output:
         root = Path(__file__).parents[2]
-        command += [json.dumps(options), str(payload_bytes), str(first_id)]
+        command += [json.dumps(options), str(payload_bytes), str(first_id), str(new_rows)]
         process = subprocess.Popen(command, cwd=root, stdout=output, stderr=output)
     try:
         deadline = time.monotonic() + START_SECONDS
@@ -134,5 +147,5 @@ if __name__ == "__main__":
     parser.add_argument("options", type=json.loads)
     parser.add_argument("payload_bytes", type=int)
     parser.add_argument("first_id", type=int)
-    given = parser.parse_args()
-    write(given.base, given.ledger, given.stop, given.options, given.payload_bytes, given.first_id)
+    parser.add_argument("new_rows", type=int)
+    write(**vars(parser.parse_args()))

@@ -51,10 +51,10 @@ class HeldWriter:
         return self
 
     def start(self) -> HeldWriter:
-        before = self._pending()
+        before = self.pending()
         self.begin()
         deadline = time.monotonic() + 60
-        while self._pending() == before:
+        while self.pending() == before:
             assert time.monotonic() < deadline, "the writer never started"
             assert self._thread.is_alive(), self.error
             time.sleep(0.05)
@@ -77,7 +77,7 @@ class HeldWriter:
         self._thread.join(120)
         assert not self._thread.is_alive()
 
-    def _pending(self) -> set[str]:
+    def pending(self) -> set[str]:
         """Instants that are on the timeline and not completed; of both layouts, with the completion time or without."""
         metadata = self._base / ".hoodie"
         timeline = metadata / "timeline" if (metadata / "timeline").exists() else metadata
