@@ -110,7 +110,6 @@ def _by_hudi(
             if scheduled:
                 _execute(table, client, scheduled, report)
                 instants.append(scheduled)
-    table.reload()
     after = table.file_slices()
     details = {
         "inside_buckets": False,

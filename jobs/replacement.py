@@ -142,7 +142,6 @@ class Replacement:
         self._done: dict[Key, tuple[FileSlice, list[WrittenFile]]] = {}
         self._bytes_per_second = 0.0
         self._all: list[FileSlice] = []
-        self._listed_at: frozenset[str] | None = None
 
     def run(self) -> Replaced:
         """Raises `WritersActiveError` when no moment came to commit, and whatever ended it; then nothing is left."""
@@ -247,12 +246,7 @@ class Replacement:
 
     def _changed(self) -> tuple[list[FileSlice], list[FileSlice]]:
         """The chosen slices that are not done as they are now, and all chosen ones."""
-        # What is visible changes with the completed instants only, and reading the timeline is cheaper than listing.
-        completed = frozenset(item.requested for item in self._table.instants() if item.state == "COMPLETED")
-        if completed != self._listed_at:
-            self._table.reload()
-            self._all = self._table.file_slices()
-            self._listed_at = completed
+        self._all = self._table.file_slices()
         current = self._choose(self._all)
         todo = [item for item in current if item.key not in self._done or self._done[item.key][0] != item]
         return todo, current

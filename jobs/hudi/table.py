@@ -11,8 +11,6 @@ from jobs.hudi import hashing_config
 from jobs.hudi.jvm import Jvm, translated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from jobs import contract
     from jobs.bucket_rules import BucketRules
 
@@ -62,12 +60,14 @@ class FileSlice:
 
 
 class HudiTable:
-    """One table, opened afresh by `reload()`; everything that is asked of it is of the last reload."""
+    """One table, opened afresh by `reload()`. The timeline and the file slices are as of now, the rest of then."""
 
     def __init__(self, jvm: Jvm, table: contract.Table) -> None:
         self.jvm = jvm
         self.declared = table
         self.base_path = table.base_path
+        self._slices: list[FileSlice] = []
+        self._listed_at: frozenset[str] | None = None
         self.reload()
 
     def reload(self) -> None:
@@ -187,9 +187,18 @@ class HudiTable:
             )
             return sorted(self.jvm.read(listed))
 
-    def file_slices(self, partitions: Iterable[str] | None = None) -> list[FileSlice]:
-        """The latest file slices, of the given partitions or of all."""
-        wanted = self.partitions() if partitions is None else partitions
+    def file_slices(self) -> list[FileSlice]:
+        """The latest file slices as of now; listed anew, after a reload, only if an instant has completed since."""
+        # What is visible changes with the completed instants only, and reading the timeline is cheaper than listing.
+        # Taken before the listing: what completes during it may be seen in part, and has it done again.
+        completed = frozenset(item.requested for item in self.instants() if item.state == "COMPLETED")
+        if completed != self._listed_at:
+            self.reload()
+            self._slices = self._listed_slices()
+            self._listed_at = completed
+        return self._slices
+
+    def _listed_slices(self) -> list[FileSlice]:
         with translated("listing the file slices"):
             config = self.jvm.hudi.common.config.HoodieMetadataConfig.newBuilder()
             view = self.jvm.hudi.common.table.view.FileSystemViewManager.createInMemoryFileSystemView(
@@ -197,7 +206,7 @@ class HudiTable:
             )
             slices = self.jvm.java.java.util.ArrayList()
             try:
-                for partition in wanted:
+                for partition in self.partitions():
                     for item in self.jvm.items(view.getLatestFileSlices(partition)):
                         slices.add(self.jvm.hudi.common.table.timeline.dto.FileSliceDTO.fromFileSlice(item))
                 return [_file_slice(item) for item in self.jvm.read(slices)]

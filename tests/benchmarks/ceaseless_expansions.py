@@ -74,13 +74,19 @@ def run(expansions: int, minutes: float, table_type: str) -> dict[str, Any]:
         "ok": found == expected and bool(audit["clean"]),
         "outcomes": {key: count for key, count in sorted(outcomes.items()) if count},
         "batches": sum(line.error is None for line in lines),
-        "failed_batches": Counter(line.error.splitlines()[0] for line in lines if line.error is not None),
+        "failed_batches": Counter(_cause(line.error) for line in lines if line.error is not None),
         "rows": len(found),
         "lost_or_old": sum(found.get(key) != number for key, number in expected.items()),
         "misplaced": audit["misplaced"],
         "duplicates": audit["duplicates"],
         "seconds": round(time.monotonic() - started, 1),
     }
+
+
+def _cause(error: str) -> str:
+    """What Java said, without the number of the object that py4j called."""
+    said = [line for line in error.splitlines() if line.startswith(": ")]
+    return (said or error.splitlines())[0].removeprefix(": ")[:200]
 
 
 if __name__ == "__main__":
