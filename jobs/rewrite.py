@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from jobs import batches, bucket_hash, parquet_layout
+from jobs import arrow_of_spark, batches, bucket_hash, parquet_layout
 from jobs.base_files import FILE_NAME, PARTITION_PATH, RECORD_KEY, Children, misplaced
 from jobs.errors import RefusedError
-from jobs.hidden_nulls import without_hidden_nulls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -122,7 +121,7 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     columns = []
     for field in schema:
         column = batch.column(batch.schema.get_field_index(field.name))
-        columns.append(without_hidden_nulls(column if column.type == field.type else column.cast(field.type)))
+        columns.append(arrow_of_spark.of_type(column, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

@@ -272,12 +272,15 @@ def test_a_table_whose_schema_grew_is_expanded(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_structs_of_required_fields_may_be_null(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
+def test_structs_of_required_fields_may_be_null_and_lists_of_lists_empty(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
     base = tmp_path / "trips"
     options = tables.writer_options(base, table_type=table_type)
     point = "struct<x: bigint not null, name: string, of: struct<y: string not null>>"
     schema = (
-        f"id string not null, ts bigint not null, dt string, place {point}, way array<{point}>, by map<string, {point}>"
+        f"id string not null, ts bigint not null, dt string, place {point}, way array<{point}>,"
+        f" by map<string, {point}>, empty array<array<string>>, none array<map<string, bigint>>"
     )
 
     def write(first: int, last: int, ts: int) -> None:
@@ -285,7 +288,10 @@ def test_structs_of_required_fields_may_be_null(spark: SparkSession, tmp_path: P
         for number in range(first, last):
             place = (number, None, (f"y{number}",)) if number % 2 else None
             inner = [(ts, "n", None), (number, None, ("y",))] if number % 3 else None
-            values.append((f"id{number}", ts, "2026-01-01", place, inner, {"a": place, "b": None}))
+            # A file group of one row goes to one child as it is.
+            day = "2026-01-01" if number % 50 else "2026-01-02"
+            # No element at all in what is inside the last two columns.
+            values.append((f"id{number}", ts, day, place, inner, {"a": place, "b": None}, [], None))
         tables.upsert(spark.createDataFrame(values, schema), base, options)
 
     write(0, 200, 1)

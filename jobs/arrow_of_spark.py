@@ -1,13 +1,22 @@
-"""Required fields of structs that are null.
+"""Arrow as Spark's Java hands it over, and as Arrow's C++ needs it.
 
-In Arrow as Spark hands it over, the fields of a null struct are null too, required ones as well. Nobody sees them, but
-pyarrow's Parquet writer takes them for nulls where none may be.
+- In Java, nested lists without any element have no offsets, which the format allows. C++ reads the first one all the
+  same, wherever that is: `nbytes` of such a list ends the process.
+- The fields of a null struct are null too, required ones as well. Nobody sees them, but pyarrow's Parquet writer takes
+  them for nulls where none may be.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+
+def of_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The same values as `kind`; raises `ArrowInvalid` when they do not fit."""
+    if pa.types.is_nested(array.type):
+        array = pa.concat_arrays([array])  # a copy, with offsets
+    return without_hidden_nulls(array if array.type == kind else array.cast(kind))
 
 
 def without_hidden_nulls(array: pa.Array) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Null structs whose fields must not be null: what Parquet's writer is given, and what is read back."""
+"""Null structs whose fields must not be null, and lists without offsets: as Spark sends them, as Parquet has them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.hidden_nulls import without_hidden_nulls
+from jobs.arrow_of_spark import of_type, without_hidden_nulls
 
 
 def required(name: str, kind: pa.DataType) -> pa.Field:
@@ -89,3 +89,31 @@ def test_a_null_that_is_seen_is_left_to_the_writer() -> None:
 def test_what_has_no_required_fields_is_not_touched() -> None:
     array = pa.array([None, {"a": 1}])
     assert without_hidden_nulls(array) is array
+
+
+def sent(array: pa.Array) -> pa.Array:
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, pa.schema([("column", array.type)])) as writer:
+        writer.write_batch(pa.record_batch([array], ["column"]))
+    return pa.ipc.open_stream(stream.getvalue()).read_next_batch().column(0)
+
+
+EMPTY_IN_JAVA = {
+    "lists": (pa.list_(pa.list_(pa.int64())), pa.ListArray.from_buffers),
+    "maps": (pa.list_(pa.map_(pa.string(), pa.int64())), pa.MapArray.from_buffers),
+}
+
+
+@pytest.mark.parametrize("case", EMPTY_IN_JAVA)
+def test_lists_without_any_element_get_offsets(case: str) -> None:
+    kind, from_buffers = EMPTY_IN_JAVA[case]
+    children = [pa.array([], kind.value_type.field(0).type)]
+    inner = from_buffers(kind.value_type, 0, [None, pa.py_buffer(b"")], children=children)
+    array = sent(pa.ListArray.from_buffers(kind, 2, [None, pa.py_buffer(bytes(12))], children=[inner]))
+    assert array.values.buffers()[1].size == 0
+
+    found = of_type(array, kind)
+
+    assert found.values.buffers()[1].size == 4
+    assert found.nbytes == pa.array([[], []], kind).nbytes
+    assert found.to_pylist() == [[], []]
