@@ -288,10 +288,8 @@ def test_structs_of_required_fields_may_be_null_and_lists_of_lists_empty(
         for number in range(first, last):
             place = (number, None, (f"y{number}",)) if number % 2 else None
             inner = [(ts, "n", None), (number, None, ("y",))] if number % 3 else None
-            # A file group of one row goes to one child as it is.
-            day = "2026-01-01" if number % 50 else "2026-01-02"
             # No element at all in what is inside the last two columns.
-            values.append((f"id{number}", ts, day, place, inner, {"a": place, "b": None}, [], None))
+            values.append((f"id{number}", ts, "2026-01-01", place, inner, {"a": place, "b": None}, [], None))
         tables.upsert(spark.createDataFrame(values, schema), base, options)
 
     write(0, 200, 1)
@@ -307,3 +305,10 @@ def test_structs_of_required_fields_may_be_null_and_lists_of_lists_empty(
     write(200, 400, 3)
     assert tables.duplicates(spark, base) == 0
     assert tables.misplaced(spark, base, 8) == 0
+
+    # Here all rows of a slice go to one file.
+    before = tables.snapshot(spark, base)
+    run_job(spark, base, "clustering", {"sort_by": ["id"]})
+
+    assert tables.snapshot(spark, base) == before
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
