@@ -63,6 +63,7 @@ class Settling:
         with suppress(CancelledError):  # too late: it is committed
             self._report.step("watching writers that start")
             self._watch(seconds, known)
+        self._writers.sweep(announced_before=True)
 
     def _watch(self, seconds: float, known: Collection[str]) -> None:
         judged = set(known)

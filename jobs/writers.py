@@ -98,11 +98,15 @@ class Writers:
         self._client.rollback(instant)
         self.fenced[instant] = announced
 
-    def sweep(self) -> None:
-        """Removes what fenced writers have written since; without a metadata table it would come back one day."""
+    def sweep(self, *, announced_before: bool = False) -> None:
+        """Removes what fenced writers have written since; without a metadata table it would come back one day.
+
+        What they had announced before they were fenced takes a look at each file, so it is for once, at the end.
+        """
         for instant, announced in self.fenced.items():
             with _again_later(instant):
-                self._client.remove_late_files(instant, announced | self._client.marked_files(instant))
+                late = self._client.marked_files(instant)
+                self._client.remove_late_files(instant, late | announced if announced_before else late)
 
     def _may_be_fenced(self, item: Instant) -> bool:
         return self._policy is OnActiveWriters.FENCE and item.action in INGESTION

@@ -71,8 +71,10 @@ class Bench:
     def __init__(self, spark: SparkSession, folder: Path, shape: Shape, factor: int) -> None:
         self._spark, self._folder, self._shape, self._factor = spark, folder, shape, factor
         self._original = folder / shape.name
-        if not (self._original / ".hoodie" / "hoodie.properties").exists():
-            trips.make(spark, self._original, shape)
+        if not self._original.exists():
+            # A run that is interrupted leaves no half of it to the next one.
+            being_made = trips.make(spark, folder / f"{shape.name}.part", shape)
+            being_made.rename(self._original)
         self._before = trips.fingerprint(spark, self._original)
         self.input_bytes = trips.size_of_files(self._original)
 

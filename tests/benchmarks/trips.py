@@ -78,10 +78,11 @@ def table_options(base: Path, shape: Shape) -> dict[str, str]:
     return writer_options(base, table_type="COPY_ON_WRITE", num_buckets=shape.buckets) | more
 
 
-def make(spark: SparkSession, base: Path, shape: Shape) -> None:
+def make(spark: SparkSession, base: Path, shape: Shape) -> Path:
     """Writes the table by one bulk insert: one base file for each bucket of each partition."""
     options = table_options(base, shape) | {"hoodie.datasource.write.operation": "bulk_insert"}
     rows(spark, shape).write.format("hudi").options(**options).mode("overwrite").save(str(base))
+    return base
 
 
 def rows(spark: SparkSession, shape: Shape) -> DataFrame:
