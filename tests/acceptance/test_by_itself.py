@@ -69,7 +69,8 @@ def started_by_policy(daemon: Daemon, table_id: str, kind: str, number: int = 1)
             "3 commits and no compaction yet, 3 asked for",
             id="by polling",
         ),
-        pytest.param(NO_POLLING, PLANS_BY_THE_WRITER, "plan", id="of plans that the writer leaves"),
+        # Its last plan may come after its last callback, and then only a look finds it.
+        pytest.param("1", PLANS_BY_THE_WRITER, "plan", id="of plans that the writer leaves"),
     ],
 )
 def test_what_a_table_needs_is_done_without_being_asked_for_and_no_batch_fails(
