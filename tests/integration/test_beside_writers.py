@@ -173,6 +173,32 @@ def test_cleaning_removes_what_a_fenced_writer_still_wrote_when_nobody_watched_a
     assert proved(spark, base, 8) == before
 
 
+def test_cleaning_leaves_a_plan_alone_that_was_rolled_back_and_is_executed_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, table_type="MERGE_ON_READ", updates=1, metadata=False)
+    before = tables.snapshot(spark, base)
+    with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
+        plan = client.schedule_compaction()
+        assert plan is not None
+        client.begin_compaction(plan)
+        # Whoever takes it up again rolls back what there is of it.
+        client.forget_heartbeat(plan)
+        begun = client.begin_compaction(plan)
+        client.execute_compaction(begun)
+        written = set(base.glob(f"*/*_{plan}.parquet"))
+        assert written
+        assert list(base.glob(".hoodie/timeline/*.rollback"))
+
+        details = run_job(spark, base, "cleaning", {"retain": 5}).details
+
+        assert details["late_files_deleted"] == 0
+        assert set(base.glob(f"*/*_{plan}.parquet")) == written
+        client.commit_compaction(plan, begun)
+    assert proved(spark, base, 4) == before
+
+
 def log_files(base: Path) -> set[Path]:
     return {path for path in base.glob("*/.*.log.*") if path.suffix != ".crc"}
 
