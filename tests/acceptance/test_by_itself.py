@@ -59,6 +59,12 @@ def started_by_policy(daemon: Daemon, table_id: str, kind: str, number: int = 1)
         time.sleep(0.1)
 
 
+def upserts(daemon: Daemon, table_id: str) -> list[dict[str, Any]]:
+    """The commits of batches, the latest first."""
+    found = daemon.call("GET", "/v1/commits", params={"table_id": table_id}).json()["items"]
+    return [commit for commit in found if commit["is_news"] and commit["operation"] == "UPSERT"]
+
+
 @pytest.mark.parametrize(
     ("poll_seconds", "options", "reason"),
     [
@@ -96,10 +102,9 @@ def test_what_a_table_needs_is_done_without_being_asked_for_and_no_batch_fails(
         # A writer that plans may have left one more plan, which is taken in its turn.
         assert eventually(lambda: pending(base) == set(), PATIENCE_SECONDS), daemon.log.read_text()[-8000:]
 
-        found = daemon.call("GET", "/v1/commits", params={"table_id": table}).json()["items"]
-        news = [commit for commit in found if commit["is_news"]]
-        assert len([commit for commit in news if commit["operation"] == "UPSERT"]) == 6
-        assert next(commit["rows_written"] for commit in news if commit["operation"] == "UPSERT") == 900
+        # The last one is told of by a callback at once, and otherwise found by the next look.
+        assert eventually(lambda: len(upserts(daemon, table)) == 6, PATIENCE_SECONDS), upserts(daemon, table)
+        assert upserts(daemon, table)[0]["rows_written"] == 900
         audit = daemon.succeed(table, "audit")
     assert (audit["clean"], audit["rows"]) == (True, 900)
     assert spark.read.format("hudi").load(str(base)).where("ts = 6").count() == 900
