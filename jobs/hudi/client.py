@@ -146,7 +146,7 @@ class WriteClient:
         """Instants that were rolled back, and by which instant, that have markers all the same.
 
         Their live writers went on for a while. A table service's plan is not gone when it is rolled back, but begun
-        again, perhaps at this moment; so what the timeline still has is none of them.
+        again, perhaps at this moment; so what the timeline has, or had until it was archived, is none of them.
         """
         with translated("looking for late markers"):
             meta, paths = self._table.meta, self._jvm.hudi.storage.StoragePath
@@ -164,7 +164,8 @@ class WriteClient:
                 for instant in self._jvm.read(timeline.readRollbackMetadata(item).getCommitsRollback()):
                     undone[instant] = str(item.requestedTime())
             still_there = {str(item.requestedTime()) for item in self._jvm.items(timeline.getInstantsAsStream())}
-            return {instant: undone[instant] for instant in sorted(marked & undone.keys() - still_there)}
+            gone = sorted(marked & undone.keys() - still_there)
+        return {instant: undone[instant] for instant in gone if not self._table.was_archived(instant)}
 
     def marked_files(self, instant: str) -> set[str]:
         """The data files, relative to the base path, that a writer has announced by markers of any type.

@@ -199,6 +199,44 @@ def test_cleaning_leaves_a_plan_alone_that_was_rolled_back_and_is_executed_again
     assert proved(spark, base, 4) == before
 
 
+def test_cleaning_leaves_the_files_of_such_a_plan_alone_when_it_was_archived_before_its_rollback(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, table_type="MERGE_ON_READ", updates=1, metadata=False)
+    with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
+        plan = client.schedule_compaction()
+        assert plan is not None
+        client.begin_compaction(plan)
+        client.forget_heartbeat(plan)
+        begun = client.begin_compaction(plan)
+        client.execute_compaction(begun)
+        client.commit_compaction(plan, begun)
+    written = set(base.glob(f"*/*_{plan}.parquet"))
+    assert written
+    archiving = {
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.archive.automatic": "true",
+    }
+    for ts in range(2, 7):
+        tables.upsert(tables.rows(spark, 0, 20, ts=ts), base, options | archiving)
+    assert not list(base.glob(f".hoodie/timeline/{plan}*"))
+    assert list(base.glob(".hoodie/timeline/*.rollback"))
+    before = tables.snapshot(spark, base)
+    # As of a worker that died between its commit and the removal of its markers.
+    for path in written:
+        marker = base / ".hoodie" / ".temp" / plan / path.parent.name / f"{path.name}.marker.MERGE"
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.touch()
+
+    assert run_job(spark, base, "cleaning", {"retain": 5}).details["late_files_deleted"] == 0
+
+    assert set(base.glob(f"*/*_{plan}.parquet")) == written
+    assert proved(spark, base, 4) == before
+
+
 def log_files(base: Path) -> set[Path]:
     return {path for path in base.glob("*/.*.log.*") if path.suffix != ".crc"}
 
