@@ -1,0 +1,186 @@
+"""What is written after its instant was rolled back is removed, and nothing that only looks like it."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812
+
+from jobs.compaction import DUE
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
+from tests.integration import tables
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import INDEX
+from tests.integration.writers import At, HeldWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize(("table_type", "version"), [("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 6)])
+def test_cleaning_removes_what_a_fenced_writer_still_wrote_when_nobody_watched_any_more(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str, version: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, table_type=table_type, version=version, metadata=False)
+    before = tables.snapshot(spark, base)
+    frame = tables.rows(spark, 600, 1000, ts=5).withColumn("dt", F.lit("2026-02-01"))
+    writer = HeldWriter(frame, base, options, tmp_path / "gate").start()
+    params = {"factor": 2, "on_active_writers": "fence", "settle_seconds": 0}
+    (fenced,) = run_job(spark, base, "bucket_expansion", params).details["fenced"]
+    writer.end()
+    # What tasks that were at work at that moment leave: the marker first, then the file.
+    model = next(base.glob("2026-01-01/*.parquet"))
+    markers = base / ".hoodie" / ".temp" / fenced
+    late = [model.with_name(f"0000000{number}-late-0_0-0-0_{fenced}.parquet") for number in range(2)]
+    for each in late:
+        marker = markers / "2026-01-01" / f"{each.name}.marker.CREATE"
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.touch()
+
+    # The second one's writer is slow.
+    for each in late:
+        shutil.copy(model, each)
+        details = run_job(spark, base, "cleaning", {"retain": 5}).details
+        assert details["late_files_deleted"] == 1
+        assert not each.exists()
+        assert markers.exists()
+
+    monkeypatch.setattr("jobs.writers.OVER_AFTER", timedelta(0))
+    assert run_job(spark, base, "cleaning", {"retain": 5}).details["late_files_deleted"] == 0
+    assert not markers.exists()
+    assert proved(spark, base, 8) == before
+
+
+def executed_again(client: WriteClient) -> tuple[str, Any]:
+    """A compaction that was begun, rolled back and executed; it is yet to be committed."""
+    plan = client.schedule_compaction()
+    assert plan is not None
+    client.begin_compaction(plan)
+    # Whoever takes it up again rolls back what there is of it.
+    client.forget_heartbeat(plan)
+    begun = client.begin_compaction(plan)
+    client.execute_compaction(begun)
+    return plan, begun
+
+
+def test_cleaning_leaves_a_plan_alone_that_was_rolled_back_and_is_executed_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, table_type="MERGE_ON_READ", updates=1, metadata=False)
+    before = tables.snapshot(spark, base)
+    with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
+        plan, begun = executed_again(client)
+        written = set(base.glob(f"*/*_{plan}.parquet"))
+        assert written
+        assert list(base.glob(".hoodie/timeline/*.rollback"))
+
+        details = run_job(spark, base, "cleaning", {"retain": 5}).details
+
+        assert details["late_files_deleted"] == 0
+        assert set(base.glob(f"*/*_{plan}.parquet")) == written
+        client.commit_compaction(plan, begun)
+    assert proved(spark, base, 4) == before
+
+
+def test_cleaning_leaves_the_files_of_such_a_plan_alone_when_it_was_archived_before_its_rollback(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, table_type="MERGE_ON_READ", updates=1, metadata=False)
+    with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
+        plan, begun = executed_again(client)
+        client.commit_compaction(plan, begun)
+    written = set(base.glob(f"*/*_{plan}.parquet"))
+    assert written
+    archiving = {
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.archive.automatic": "true",
+    }
+    for ts in range(2, 7):
+        tables.upsert(tables.rows(spark, 0, 20, ts=ts), base, options | archiving)
+    assert not list(base.glob(f".hoodie/timeline/{plan}*"))
+    assert list(base.glob(".hoodie/timeline/*.rollback"))
+    before = tables.snapshot(spark, base)
+    # As of a worker that died between its commit and the removal of its markers.
+    for path in written:
+        marker = base / ".hoodie" / ".temp" / plan / path.parent.name / f"{path.name}.marker.MERGE"
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.touch()
+
+    assert run_job(spark, base, "cleaning", {"retain": 5}).details["late_files_deleted"] == 0
+
+    assert set(base.glob(f"*/*_{plan}.parquet")) == written
+    assert proved(spark, base, 4) == before
+
+
+def log_files(base: Path) -> set[Path]:
+    return {path for path in base.glob("*/.*.log.*") if path.suffix != ".crc"}
+
+
+def test_logs_that_are_named_alike_are_told_by_their_blocks(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, table_type="MERGE_ON_READ", version=6, metadata=False, updates=1)
+    before, logs = tables.snapshot(spark, base), log_files(base)
+    assert logs
+    # What a write leaves that was rolled back and went on all the same: as if it had been late.
+    tables.upsert(tables.rows(spark, 0, 600, ts=5), base, options)
+    late = log_files(base) - logs
+    kept = {path: path.read_bytes() for path in late}
+    with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK) as client:
+        undone = max(path.name.partition(".")[0] for path in base.glob(".hoodie/*.deltacommit"))
+        client.rollback(undone)
+    for path, content in kept.items():
+        path.write_bytes(content)
+    assert late
+    assert not any(undone in path.name for path in late)
+    # As if a writer that started again had written logs of the names that those of the rolled-back write had had.
+    for path in logs | late:
+        marker = base / ".hoodie" / ".temp" / undone / path.parent.name / f"{path.name}.marker.APPEND"
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.touch()
+
+    details = run_job(spark, base, "cleaning", {"retain": 5}).details
+
+    assert details["late_files_deleted"] == len(late)
+    assert late & log_files(base) == set()
+    assert logs <= log_files(base)
+    assert proved(spark, base, 4) == before
+
+
+def test_a_file_that_a_fenced_writer_has_announced_is_removed_also_when_it_appears_late(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, metadata=False)
+    before = tables.snapshot(spark, base)
+    frame = tables.rows(spark, 600, 1000, ts=5).withColumn("dt", F.lit("2026-02-01"))
+    writer = HeldWriter(frame, base, options, tmp_path / "gate").start()
+    # As in an object store: the marker is there, and the file when it is complete.
+    (fenced,) = writer.pending()
+    model = next(base.glob("2026-01-01/*.parquet"))
+    late = model.with_name(f"00000000-late-0_0-0-0_{fenced}.parquet")
+    marker = base / ".hoodie" / ".temp" / fenced / "2026-01-01" / f"{late.name}.marker.CREATE"
+    marker.parent.mkdir(parents=True)
+    marker.touch()
+
+    def the_file_appears() -> None:
+        assert not marker.exists()
+        shutil.copy(model, late)
+
+    params = {"factor": 2, "on_active_writers": "fence", "settle_seconds": 1}
+    result = run_job(spark, base, "bucket_expansion", params, report=At("watching writers", the_file_appears))
+    writer.end()
+
+    assert result.details["fenced"] == [fenced]
+    assert not late.exists()
+    assert proved(spark, base, 8) == before
