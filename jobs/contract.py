@@ -21,13 +21,23 @@ Json = dict[str, Any]
 
 
 class JobKind(StrEnum):
-    """The table services, and the audit that proves a table."""
+    """The table services, the audit that proves a table, and what brings rows back that went astray."""
 
     COMPACTION = "compaction"
     CLEANING = "cleaning"
     CLUSTERING = "clustering"
     BUCKET_EXPANSION = "bucket_expansion"
+    FINISH_EXPANSION = "finish_expansion"
+    REPAIR = "repair"
     AUDIT = "audit"
+
+
+class WriterEngine(StrEnum):
+    """What writes a table. `SPARK_SQL` means statements that carry locations: `UPDATE`, `DELETE`, some `MERGE`s."""
+
+    SPARK = "spark"
+    SPARK_SQL = "spark-sql"
+    FLINK = "flink"
 
 
 class CleaningPolicy(StrEnum):
@@ -140,8 +150,9 @@ class Table:
     """What a job has to know of a table that the table itself does not tell.
 
     `base_path` is what the owner registered, an absolute path or a URI. `writers_stopped`, `writers_hudi_version` and
-    `writers_retry_conflicts` are what the owner declares about the writers. `hudi_options` are added to the Hudi
-    client's.
+    `writers_retry_conflicts` are what the owner declares about the writers; `writers_engines` are those that the owner
+    declares and those that were found in the table's commits, empty if nothing is known. `hudi_options` are added to
+    the Hudi client's.
     """
 
     base_path: str
@@ -151,6 +162,7 @@ class Table:
     writers_hudi_version: str | None = None
     writers_stopped: bool = False
     writers_retry_conflicts: bool = False
+    writers_engines: tuple[str, ...] = ()
     hudi_options: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> Json:
@@ -162,6 +174,7 @@ class Table:
             "writers_hudi_version": self.writers_hudi_version,
             "writers_stopped": self.writers_stopped,
             "writers_retry_conflicts": self.writers_retry_conflicts,
+            "writers_engines": list(self.writers_engines),
             "hudi_options": dict(self.hudi_options),
         }
 
@@ -170,6 +183,7 @@ class Table:
         known = _known(cls, data)
         known["index"] = BucketIndex.from_json(data["index"]) if data.get("index") else None
         known["lock"] = TableLock.from_json(data["lock"]) if data.get("lock") else TableLock()
+        known["writers_engines"] = tuple(data.get("writers_engines", ()))
         return cls(**known)
 
 
@@ -179,6 +193,7 @@ class Plan:
 
     `params` are those of the kind (already checked by the service). `earlier_instants` are the instants that attempts
     before this one made on the table's timeline: the job looks at them first and finishes or rolls them back.
+    `writers_stopped`: the writers of this table were stopped for this job (see `service.flows.handover`).
     `timeout_seconds` bounds the attempt.
     """
 
@@ -189,6 +204,7 @@ class Plan:
     params: Mapping[str, Any] = field(default_factory=dict)
     dry_run: bool = False
     earlier_instants: tuple[str, ...] = ()
+    writers_stopped: bool = False
     timeout_seconds: float = 3600.0
     version: int = VERSION
 
@@ -201,6 +217,7 @@ class Plan:
             "params": dict(self.params),
             "dry_run": self.dry_run,
             "earlier_instants": list(self.earlier_instants),
+            "writers_stopped": self.writers_stopped,
             "timeout_seconds": self.timeout_seconds,
             "version": self.version,
         }

@@ -75,6 +75,17 @@ class BucketExpansionParams(_BesideWriters):
         return self
 
 
+class FinishExpansionParams(Request):
+    """Nothing to choose."""
+
+
+class RepairParams(Request):
+    instants: Annotated[list[Word], Field(min_length=1, max_length=1000)] | None = Field(
+        None, description="Completed instants to look at beside those that are found to be stale"
+    )
+    wait_seconds: int = Field(300, ge=0, le=86_400, description="How long to wait for a moment without writes")
+
+
 class AuditParams(Request):
     """Nothing to choose."""
 
@@ -112,6 +123,20 @@ class BucketExpansionIn(_JobIn):
     params: BucketExpansionParams
 
 
+class FinishExpansionIn(_JobIn):
+    """Retires the hashing config of an expansion, when every writer has the new number of buckets as its own option."""
+
+    kind: Literal[JobKind.FINISH_EXPANSION]
+    params: FinishExpansionParams = Field(default_factory=lambda: FinishExpansionParams())
+
+
+class RepairIn(_JobIn):
+    """Brings over the rows of commits that went to replaced file groups, or by an old number of buckets."""
+
+    kind: Literal[JobKind.REPAIR]
+    params: RepairParams = Field(default_factory=lambda: RepairParams.model_validate({}))
+
+
 class AuditIn(_JobIn):
     """Proves the table: every row in its bucket, no duplicate key."""
 
@@ -119,13 +144,18 @@ class AuditIn(_JobIn):
     params: AuditParams = Field(default_factory=lambda: AuditParams())
 
 
-JobIn = Annotated[CompactionIn | CleaningIn | ClusteringIn | BucketExpansionIn | AuditIn, Field(discriminator="kind")]
+JobIn = Annotated[
+    CompactionIn | CleaningIn | ClusteringIn | BucketExpansionIn | FinishExpansionIn | RepairIn | AuditIn,
+    Field(discriminator="kind"),
+]
 
 EXAMPLES: dict[str, Any] = {
     "compaction": {"value": {"kind": "compaction"}},
     "cleaning": {"value": {"kind": "cleaning", "params": {"policy": "KEEP_LATEST_COMMITS", "retain": 10}}},
     "clustering": {"value": {"kind": "clustering", "params": {"sort_by": ["city"], "layout": "linear"}}},
     "bucket_expansion": {"value": {"kind": "bucket_expansion", "params": {"num_buckets": 8}, "dry_run": True}},
+    "finish_expansion": {"value": {"kind": "finish_expansion"}},
+    "repair": {"value": {"kind": "repair"}},
     "audit": {"value": {"kind": "audit"}},
 }
 

@@ -38,7 +38,15 @@ class JobState(StrEnum):
 HELD = (JobState.LEASED, JobState.RUNNING)
 ACTIVE = (JobState.QUEUED, *HELD)
 
-REWRITING = frozenset({JobKind.COMPACTION, JobKind.CLUSTERING, JobKind.BUCKET_EXPANSION})
+REWRITING = frozenset(
+    {
+        JobKind.COMPACTION,
+        JobKind.CLUSTERING,
+        JobKind.BUCKET_EXPANSION,
+        JobKind.FINISH_EXPANSION,
+        JobKind.REPAIR,
+    }
+)
 """The kinds that replace file groups: at most one of them may be active on a table, even if only queued."""
 
 

@@ -45,6 +45,7 @@ JOB_REWRITING = "uq_jobs_active_rewriting"
 JOB_HOLDING_TABLE = "uq_jobs_held_mutating"
 JOB_IDEMPOTENCY = "uq_jobs_idempotency_key"
 COMMIT_INSTANT = "uq_commits_instant"
+INCIDENT_INSTANT = "uq_incidents_instant"
 
 EVENT_ID = "uq_events_id"
 LANE_OF_WEBHOOK = "uq_lanes_webhook_key"
@@ -103,6 +104,9 @@ jobs = sa.Table(
     sa.Column("leased_at", UtcDateTime),
     sa.Column("started_at", UtcDateTime),
     sa.Column("finished_at", UtcDateTime),
+    # A job that waits until the writers have been stopped is handed to no worker; `hand_over` tells how it goes.
+    sa.Column("waits_for_writers", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("hand_over", sa.JSON(none_as_null=True)),
     sa.UniqueConstraint("table_id", "idempotency_key", name=JOB_IDEMPOTENCY),
     sa.Index("ix_jobs_created_at", "created_at", "id"),
     sa.Index("ix_jobs_table_created_at", "table_id", "created_at", "id"),
@@ -164,7 +168,29 @@ watches = sa.Table(
     sa.Column("gap_at", UtcDateTime),
     sa.Column("failures", sa.Integer, nullable=False),
     sa.Column("error", sa.JSON(none_as_null=True)),
+    # What writes the table, by what its commits show: engine -> what was seen of it.
+    sa.Column("engines", sa.JSON, nullable=False, server_default="{}"),
     sa.Index("ix_watches_next_poll_at", "next_poll_at"),
+)
+
+# What went wrong with a table and has to be put right: one row for each instant that did it.
+incidents = sa.Table(
+    "incidents",
+    metadata,
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("instant", sa.String(32), nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("operation", sa.String(32)),
+    sa.Column("details", sa.JSON, nullable=False),
+    sa.Column("opened_at", UtcDateTime, nullable=False),
+    sa.Column("closed_at", UtcDateTime),
+    # Why it was closed, as a sentence.
+    sa.Column("because", sa.Text),
+    sa.UniqueConstraint("table_id", "kind", "instant", name=INCIDENT_INSTANT),
+    sa.Index("ix_incidents_table_opened_at", "table_id", "opened_at", "id"),
+    sa.Index("ix_incidents_opened_at", "opened_at", "id"),
 )
 
 _big = sa.BigInteger().with_variant(sa.Integer(), "sqlite")

@@ -1,0 +1,76 @@
+"""Which commits wrote to file groups that had been replaced before, so that no reader sees their rows.
+
+Hudi (1.2) compares a write with what completed *while* it was in flight. One that starts after a replacement and keeps
+to the file ids that it read before it - a prepared `UPDATE` or `DELETE` of Spark SQL, a Flink task - conflicts with
+nothing, commits, and its rows are in file groups that nobody reads any more. The file ids tell it for sure, however
+late it comes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Group = tuple[str, str]
+"""Partition path and file id."""
+
+# `WriteOperationType`s that bring no rows of a writer: what they rewrite is there already.
+SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "BUCKET_RESCALE", "INDEX"})
+
+REPAIRED_KEY = "groundskeeper.repaired"
+"""In the extra metadata of a commit: the instants, with commas between, whose rows it brought over."""
+
+
+@dataclass(frozen=True)
+class CompletedWrite:
+    """A completed instant of the timeline, as far as it matters here.
+
+    `written` are the file groups that it wrote files of, `replaced` those that it took out of use. `repaired` are the
+    instants of stale writes whose rows it brought over.
+    """
+
+    instant: str
+    operation: str | None = None
+    written: frozenset[Group] = frozenset()
+    replaced: frozenset[Group] = frozenset()
+    repaired: tuple[str, ...] = ()
+
+    @property
+    def brings_rows(self) -> bool:
+        return self.operation not in SERVICES
+
+
+@dataclass(frozen=True)
+class StaleWrite:
+    """`groups` are those of its file groups that had been replaced, each with the instant that had replaced it."""
+
+    instant: str
+    operation: str | None
+    groups: Mapping[Group, str] = field(default_factory=dict)
+
+
+def stale_writes(
+    completed: Iterable[CompletedWrite], replaced_before: Mapping[Group, str] | None = None
+) -> list[StaleWrite]:
+    """Those that are stale and that no later commit repaired, in the order given, which must be that of completion.
+
+    `replaced_before` are file groups that were replaced before the first of them, by whom.
+    """
+    gone = dict(replaced_before or {})
+    found: dict[str, StaleWrite] = {}
+    for write in completed:
+        hit = {group: gone[group] for group in write.written if group in gone} if write.brings_rows else {}
+        if hit:
+            found[write.instant] = StaleWrite(write.instant, write.operation, hit)
+        for instant in write.repaired:
+            found.pop(instant, None)
+        gone.update(dict.fromkeys(write.replaced, write.instant))
+    return list(found.values())
+
+
+def repaired_of(extra_metadata: Mapping[str, str]) -> tuple[str, ...]:
+    """The instants that a commit says it repaired."""
+    return tuple(filter(None, (extra_metadata.get(REPAIRED_KEY) or "").split(",")))
