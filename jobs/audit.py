@@ -1,4 +1,5 @@
-"""Proves a table: every row in its bucket's file, no key twice, one file group for each bucket, nothing dangling."""
+"""Proves a table: every row in its bucket's file, no key twice, one file group for each bucket, nothing dangling, and
+no commit whose rows went to file groups that had been replaced."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from jobs.base_files import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.contract import Outcome, Result
 from jobs.hudi import hashing_config
 from jobs.hudi.jvm import translated
+from jobs.stale_writes import stale_writes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,6 +37,7 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:  # noqa: ARG001
     report.step("listing")
     slices = table.file_slices()
     rules = table.bucket_rules()
+    stale = stale_writes(commit.write for commit in table.commits())
     per_bucket = Counter((item.partition, item.file_id[:8]) for item in slices)
     dangling = hashing_config.dangling(table)
     details = {
@@ -45,12 +48,22 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:  # noqa: ARG001
         "buckets_with_several_file_groups": sum(count > 1 for count in per_bucket.values()) if rules else 0,
         "file_groups_without_bucket": sum(not _BUCKET_FILE_ID.match(item.file_id) for item in slices) if rules else 0,
         "dangling_hashing_configs": dangling,
+        # Committed, and seen by no reader: rows of writers that went to file groups which had been replaced.
+        "stale_writes": [
+            {"instant": item.instant, "operation": item.operation, "file_groups": len(item.groups)} for item in stale
+        ],
         "pending_instants": [f"{item.requested} {item.action} {item.state}" for item in table.pending()],
     }
     report.step("counting rows", bytes_total=sum(item.bytes for item in slices))
     rows, misplaced, duplicates = _count(table, rules)
     details |= {"rows": rows, "misplaced": misplaced, "duplicates": duplicates}
-    wrong = ("buckets_with_several_file_groups", "file_groups_without_bucket", "misplaced", "duplicates")
+    wrong = (
+        "buckets_with_several_file_groups",
+        "file_groups_without_bucket",
+        "misplaced",
+        "duplicates",
+        "stale_writes",
+    )
     details["clean"] = not dangling and not any(details[name] for name in wrong)
     return Result(Outcome.SUCCEEDED, details=details)
 
@@ -63,7 +76,7 @@ def _count(table: HudiTable, rules: BucketRules | None) -> tuple[int, int, int]:
         for batch in batches:
             partitions, keys, files = batch.columns
             wrong = (
-                [False] * batch.num_rows if rules is None else _misplaced(keys, partitions, files, rules, hash_fields)
+                [False] * batch.num_rows if rules is None else misplaced(keys, partitions, files, rules, hash_fields)
             )
             yield pa.RecordBatch.from_arrays([partitions, keys, pa.array(wrong)], names=["p", "k", "wrong"])
 
@@ -77,9 +90,10 @@ def _count(table: HudiTable, rules: BucketRules | None) -> tuple[int, int, int]:
     return sums[0] or 0, sums[1] or 0, sums[2] or 0
 
 
-def _misplaced(
+def misplaced(
     keys: pa.Array, partitions: pa.Array, files: pa.Array, rules: BucketRules, hash_fields: tuple[str, ...]
 ) -> list[bool]:
+    """Of each row whether its file (its `_hoodie_file_name`) is not one of the bucket that its record key has."""
     codes = (bucket_hash.hash_codes(keys, hash_fields) & 0x7FFFFFFF).tolist()
     number = {partition: rules.buckets_of(partition) for partition in set(partitions.to_pylist())}
     return [

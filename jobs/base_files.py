@@ -42,7 +42,8 @@ class Rewrite:
     """What all tasks of one replacement have in common.
 
     `hash_fields` are the index key fields. `sort_by` and `curve` (linear, zorder, hilbert) order the rows of each
-    output; without `sort_by` they keep their order. `codec` overrides the input's compression.
+    output; without `sort_by` they keep their order. `codec` overrides the input's compression. `leaves_others_out`:
+    rows that belong to other buckets than those of their slice are not written, which is an error else.
     """
 
     storage: Storage
@@ -51,6 +52,7 @@ class Rewrite:
     sort_by: tuple[str, ...] = ()
     curve: str = "linear"
     codec: str | None = None
+    leaves_others_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Children:
             elif count:
                 output.add(batch.filter(pa.array(mask)))
             routed += count
-        if routed != batch.num_rows:
+        if routed != batch.num_rows and not self._work.leaves_others_out:
             raise RefusedError([misplaced(self._source.partition, self._source.bucket)])
         self._flush_what_is_large()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from jobs import recovery, refusals
+from jobs import recovery, refusals, repair
 from jobs.base_files import Rewrite
 from jobs.bucket_rules import BucketChange, Selection
 from jobs.contract import Outcome, Problem, Result
@@ -23,15 +23,16 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.replacement import Replacement, Terms
 from jobs.rewrite_job import rewrite_slices
-from jobs.settling import Settling
+from jobs.stale_writer_watch import Before, Found, StaleWriterWatch
+from jobs.switch import Switch
 from jobs.writers import Fenced, Writers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from jobs.base_files import WrittenFile
     from jobs.contract import Plan
-    from jobs.hudi.table import Buckets, FileSlice, HudiTable
+    from jobs.hudi.table import FileSlice, HudiTable
     from jobs.report import Report
 
 
@@ -50,19 +51,6 @@ class Expansion:
     def chosen(self, slices: Sequence[FileSlice]) -> list[FileSlice]:
         """Of all slices those whose partition gets more buckets, also in partitions that came since the plan."""
         return [item for item in slices if self.buckets.is_for(item.partition)]
-
-    def is_stale(self, touched: Buckets) -> bool:
-        """Whether a write that touches these buckets may still go by the old numbers.
-
-        A write by the new numbers shows itself by a bucket that did not exist before. One that touches none of them is
-        taken for stale: with more than a handful of rows it is, and with fewer it cannot be told.
-        """
-        changed = {partition: buckets for partition, buckets in touched.items() if self.buckets.is_for(partition)}
-        return bool(changed) and not any(
-            bucket >= self.buckets.old.buckets_of(partition)
-            for partition, buckets in changed.items()
-            for bucket in buckets
-        )
 
 
 def run(table: HudiTable, plan: Plan, report: Report) -> Result:
@@ -99,13 +87,22 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
         rewrite=rewrite,
         before_commit=lambda instant: hashing_config.write(table, buckets.old, buckets.new, instant),
     ).run()
-    fenced = _settle(table, lock, report, expansion, settle_seconds, replaced.known, replaced.fenced)
+    watched = _watched(
+        table,
+        lock,
+        plan,
+        report,
+        Switch(replaced.file_groups, buckets),
+        replaced.before,
+        fenced=replaced.fenced,
+        seconds=settle_seconds,
+    )
     return Result(
         Outcome.SUCCEEDED,
-        instants=(replaced.instant,),
+        instants=(replaced.instant, *watched.pop("instants")),
         details={
             **replaced.measured(),
-            "fenced": list(fenced),
+            **watched,
             "buckets": _numbers(expansion),
             "partitions": len({item.partition for item in replaced.slices}),
             "rules": str(buckets.new),
@@ -118,35 +115,43 @@ def _settle_seconds(plan: Plan) -> float:
     return 0.0 if plan.table.writers_stopped else float(plan.params.get("settle_seconds", DEFAULT_SETTLE_SECONDS))
 
 
-def _settle(
+def _watched(
     table: HudiTable,
     lock: TableLock,
+    plan: Plan,
     report: Report,
-    expansion: Expansion,
-    seconds: float,
-    known: Collection[str],
+    switch: Switch,
+    before: Before,
+    *,
     fenced: Fenced | None = None,
-) -> Fenced:
-    """Watches for stale writers; the instants that were fenced, with those that had been before."""
-    if not seconds:
-        return fenced or {}
+    seconds: float,
+) -> dict[str, Any]:
+    """Watches for stale writers, and repairs what they committed: `fenced`, `repaired`, and the `instants` of that."""
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         writers = Writers(table, lock, client, fenced=fenced)
-        Settling(table, lock, writers, report, expansion.is_stale).run(seconds, known)
-        return writers.fenced
+        watch = StaleWriterWatch(table, lock, writers, report, switch, before)
+        found: Found = watch.run(seconds) if seconds else watch.committed()
+    repaired = repair.of(table, lock, plan, report, found.instants) if found.instants else repair.Repaired()
+    return {"fenced": list(writers.fenced), "repaired": list(repaired.stale), "instants": repaired.instants}
 
 
 def _settled(table: HudiTable, plan: Plan, report: Report, done: Result) -> Result:
     """The rest of an attempt whose commit completed before it died: writers that started since may be stale."""
     (instant,) = done.instants
-    before, after = hashing_config.rules_before(table, instant), table.bucket_rules()
-    if before is None or after is None:
+    rules, now = hashing_config.rules_before(table, instant), table.bucket_rules()
+    if rules is None or now is None:
         return done
-    expansion = Expansion(BucketChange(before, after))
-    fenced = _settle(
-        table, TableLock(table, plan.job_id), report, expansion, _settle_seconds(plan), table.completed_until(instant)
+    switch = Switch(table.replaced_by(instant), BucketChange(rules, now))
+    watched = _watched(
+        table,
+        TableLock(table, plan.job_id),
+        plan,
+        report,
+        switch,
+        Before(frozenset(table.completed_until(instant))),
+        seconds=_settle_seconds(plan),
     )
-    return replace(done, details={**done.details, "fenced": list(fenced)})
+    return replace(done, instants=(*done.instants, *watched.pop("instants")), details={**done.details, **watched})
 
 
 def _planned(table: HudiTable, plan: Plan) -> tuple[Expansion | None, list[Problem]]:

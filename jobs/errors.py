@@ -75,12 +75,15 @@ class WritersActiveError(JobError):
 
 
 class StaleWriterError(JobError):
-    type = "stale-writer-committed"
-    title = "The expansion is done, but a writer with the old number of buckets has committed after it"
-    hint = (
-        "Rows of that instant lie in the wrong buckets. Stop the writers, roll the instant back with Hudi's "
-        "rollback_to_instant procedure, let its writer write it again, and run an audit."
-    )
+    type = "stale-write-committed"
+    title = "A write to file groups that had been replaced has committed, so nobody sees its rows"
+    hint = "Run a `repair` job, which brings its rows over. Until then nothing may clean the table."
+
+
+class FilesGoneError(JobError):
+    type = "files-gone"
+    title = "Files of a stale write were removed, so its rows cannot be brought over"
+    hint = "Write these rows again. `GET /v1/tables/{id}/incidents` names the instants."
 
 
 class PlanTakenError(JobError):

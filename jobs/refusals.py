@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -37,6 +38,39 @@ def of_data_plane(
     except RefusedError as error:
         return problems + list(error.reasons)
     return problems + list(_of_schemas(storage, slices))
+
+
+def of_repair(table: HudiTable) -> list[Problem]:
+    """What stands in the way of bringing the rows of stale writes over."""
+    problems = []
+    mode = table.properties.get("hoodie.record.merge.mode", "").upper()
+    if mode == "CUSTOM":
+        problems.append(
+            Problem(
+                "merge-mode-custom",
+                "Rows of this table are merged by a class of its owner, so it cannot be told which one would have won",
+                hint="Write the rows of the stale instants again.",
+            )
+        )
+    if any(field["name"] == "_hoodie_is_deleted" for field in json.loads(table.schema())["fields"]):
+        problems.append(
+            Problem(
+                "soft-deletes",
+                "Rows of this table may be deletes (`_hoodie_is_deleted`), which cannot be read back from stale writes",
+                hint="Write the rows of the stale instants again.",
+            )
+        )
+    generator = table.properties.get("hoodie.table.keygenerator.class", "")
+    if generator and not generator.startswith("org.apache.hudi.keygen."):
+        problems.append(
+            Problem(
+                "key-generator-unknown",
+                "The table's keys are made by a class of its owner",
+                generator,
+                "Write the rows of the stale instants again.",
+            )
+        )
+    return problems
 
 
 def of_bucket_number(table: HudiTable, buckets: BucketChange, partitions: Sequence[str]) -> list[Problem]:

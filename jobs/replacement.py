@@ -16,13 +16,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import ExpansionStep, OnActiveWriters
-from jobs.errors import CommitLostError, CommitStateUnknownError, JobError, LeaseLostError, WritersActiveError
+from jobs.errors import (
+    CommitLostError,
+    CommitStateUnknownError,
+    JobError,
+    LeaseLostError,
+    LockLostError,
+    WritersActiveError,
+)
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.table import REPLACE
 from jobs.rhythm import parsed, quiet_seconds, seconds_until_next_write
-from jobs.writers import Fenced, Writers
+from jobs.stale_writer_watch import Before
+from jobs.writers import INGESTION, Fenced, Writers
 
 if TYPE_CHECKING:
     from jobs.base_files import WrittenFile
@@ -82,7 +91,8 @@ class Terms:
 class Replaced:
     """What was committed: slices in, files out, and what it took. Times in seconds.
 
-    `known` is every instant that was on the timeline at the commit; `fenced` those that were rolled back for it.
+    `before` is the timeline that the commit was decided on; `fenced` are the instants that were rolled back for it.
+    `lock_lost`: the lock was ours right before the commit, and not any more right after it.
     """
 
     instant: str
@@ -94,7 +104,13 @@ class Replaced:
     waited_seconds: float = 0.0
     locked_seconds: float = 0.0
     fenced: Fenced = field(default_factory=dict)
-    known: frozenset[str] = frozenset()
+    before: Before = field(default_factory=Before)
+    lock_lost: bool = False
+
+    @property
+    def file_groups(self) -> frozenset[Key]:
+        """Those that were replaced."""
+        return frozenset(item.key for item in self.slices)
 
     def measured(self) -> dict[str, Any]:
         """For the job's result: counts, bytes, seconds."""
@@ -111,6 +127,7 @@ class Replaced:
             "waited_seconds": round(self.waited_seconds, 3),
             "locked_seconds": round(self.locked_seconds, 3),
             "fenced": list(self.fenced),
+            "lock_lost": self.lock_lost,
         }
 
 
@@ -118,7 +135,7 @@ class Replacement:
     """One replacecommit, from its start to its completion or to the point where nothing of it is left.
 
     `choose` picks from the table's slices those to replace; `rewrite(instant, chosen, all_slices)` writes the files;
-    `before_commit(instant)` runs with the lock held, right before the commit.
+    `before_commit(instant)` runs with the lock held, right before the commit, into whose metadata `extra` goes.
     """
 
     def __init__(
@@ -131,6 +148,7 @@ class Replacement:
         choose: Callable[[list[FileSlice]], list[FileSlice]],
         rewrite: Rewriter,
         before_commit: Callable[[str], None] = lambda _: None,
+        extra: Mapping[str, str] | None = None,
     ) -> None:
         self._table = table
         self._terms = terms
@@ -139,9 +157,11 @@ class Replacement:
         self._choose = choose
         self._rewrite = rewrite
         self._before_commit = before_commit
+        self._extra = dict(extra or {})
         self._done: dict[Key, tuple[FileSlice, list[WrittenFile]]] = {}
         self._bytes_per_second = 0.0
         self._all: list[FileSlice] = []
+        self._standing: list[Instant] = []
 
     def run(self) -> Replaced:
         """Raises `WritersActiveError` when no moment came to commit, and whatever ended it; then nothing is left."""
@@ -182,6 +202,7 @@ class Replacement:
             if is_good:
                 with self._lock.held(self._report.checkpoint):
                     locked_since = time.monotonic()
+                    self._standing = self._table.instants()
                     in_flight = self._table.pending(without=outcome.instant)
                     in_the_way = writers.in_the_way(in_flight, self._buckets())
                     # Often it is the writer's own commit that the lock was waited for; then the moment has passed.
@@ -210,17 +231,40 @@ class Replacement:
         if self._table.state_of(outcome.instant) != "INFLIGHT":
             raise CommitLostError(f"instant {outcome.instant}")
         self._report.checkpoint()
-        self._lock.verify()
+        outcome.before = self._known(outcome)
         self._before_commit(outcome.instant)
+        self._require_lock()
         try:
-            client.commit_replacement(outcome.instant, outcome.written, outcome.slices)
+            client.commit_replacement(outcome.instant, outcome.written, outcome.slices, self._extra)
         except JobError as error:
             if self._table.state_of(outcome.instant) != "COMPLETED":
                 raise
             logger.warning("the commit landed although Hudi reported an error after it: %s", error.detail)
         if self._table.state_of(outcome.instant) != "COMPLETED":
             raise CommitStateUnknownError(f"instant {outcome.instant}")
-        outcome.known = frozenset(item.requested for item in self._table.instants())
+        try:
+            self._lock.verify()
+        except LockLostError:
+            # Whoever was frozen in the midst of the commit wakes up without the lock, and goes on. It is too late to
+            # take the commit back; whatever came between is not in `before`, and is judged.
+            logger.warning("the table's lock was lost while %s was committed", outcome.instant)
+            outcome.lock_lost = True
+
+    def _known(self, outcome: Replaced) -> Before:
+        """As it was when the lock was taken: what has started since, by a writer that starts without it, is judged."""
+        unfinished = {item.requested for item in self._standing if item.state != "COMPLETED"} - {outcome.instant}
+        return Before(frozenset(item.requested for item in self._standing), frozenset(unfinished))
+
+    def _require_lock(self) -> None:
+        """Raises `LockLostError` unless the lock is ours and has been since it was taken.
+
+        By the provider's own word; and by the timeline, which holds for every provider: writers complete their
+        instants under the lock, so one that has completed meanwhile shows that somebody else has had it.
+        """
+        self._lock.verify()
+        others = _completed_writes(self._table.instants()) - _completed_writes(self._standing)
+        if others:
+            raise LockLostError(f"Others have committed under it: {', '.join(sorted(others))}")
 
     def _round(self, outcome: Replaced, step: str, *, under_lock: bool = False) -> None:
         """Rewrites the slices that are new or changed since they were rewritten; forgets those that are gone."""
@@ -320,3 +364,8 @@ class Replacement:
         except JobError:
             # The first error says more; the next attempt, or any writer's clean, rolls the instant back.
             logger.exception("could not roll back %s", instant)
+
+
+def _completed_writes(instants: Sequence[Instant]) -> set[str]:
+    watched = INGESTION | {REPLACE}
+    return {item.requested for item in instants if item.action in watched and item.state == "COMPLETED"}

@@ -91,11 +91,13 @@ class Routes:
     """Finds the slice of a merged row. `old` is each partition's number of buckets before.
 
     `sources` are the slices to rewrite by (partition path, bucket), `known` all slices that the table has.
+    `leaves_others_out` as in `Rewrite`.
     """
 
     sources: dict[tuple[str, int], Source]
     known: frozenset[tuple[str, int]]
     old: dict[str, int]
+    leaves_others_out: bool = False
 
     def split(
         self, batch: pa.RecordBatch, hash_fields: tuple[str, ...]
@@ -110,6 +112,10 @@ class Routes:
             for bucket in np.unique(buckets[here]).tolist():
                 key = (partition, bucket)
                 mask = here & (buckets == bucket)
+                if self.leaves_others_out:
+                    mask &= (lies_in < 0) | (lies_in == bucket)
+                    if not mask.any():
+                        continue
                 elsewhere = (lies_in[mask] >= 0) & (lies_in[mask] != bucket)
                 if key not in self.known or elsewhere.any():
                     raise RefusedError([misplaced(partition, bucket)])

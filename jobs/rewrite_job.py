@@ -66,7 +66,7 @@ def rewrite_slices(
     if merged:
         known = frozenset((item.partition, item.bucket) for item in everything)
         old = {partition: buckets.old.buckets_of(partition) for partition, _ in merged}
-        written += _rewrite_merged(table, work, Routes(merged, known, old))
+        written += _rewrite_merged(table, work, Routes(merged, known, old, work.leaves_others_out))
     return written
 
 

@@ -79,8 +79,10 @@ class Writers:
         """
         if not self._retry_conflicts or item.state != "INFLIGHT" or item.action not in INGESTION:
             return False
-        touched = self._table.buckets_touched(item.requested) or {}
-        return any(buckets & replaced.get(partition, set()) for partition, buckets in touched.items())
+        touched = self._table.touched(item.requested)
+        if touched is None:
+            return False
+        return any(buckets & replaced.get(partition, set()) for partition, buckets in touched.buckets().items())
 
     def fence_all(self, in_flight: Sequence[Instant], replaced: Buckets) -> None:
         """Rolls back those that would pass in the old layout; the lock must be held."""

@@ -298,7 +298,13 @@ class WriteClient:
             requested = meta.createNewInstant(states.valueOf("REQUESTED"), REPLACE, instant)
             meta.getActiveTimeline().transitionReplaceRequestedToInflight(requested, self._jvm.some(metadata))
 
-    def commit_replacement(self, instant: str, written: Iterable[WrittenFile], replaced: Iterable[FileSlice]) -> None:
+    def commit_replacement(
+        self,
+        instant: str,
+        written: Iterable[WrittenFile],
+        replaced: Iterable[FileSlice],
+        extra_metadata: Mapping[str, str],
+    ) -> None:
         """Completes the replacecommit: `written` takes the place of the file groups of `replaced`, atomically.
 
         Files of this instant that are not in `written` vanish: Hudi finds their markers.
@@ -312,7 +318,7 @@ class WriteClient:
             # By way of Hudi's JSON: one call, and not one for each member of each file.
             kind = self._jvm.hudi.common.model.HoodieReplaceCommitMetadata
             described = kind.fromJsonString(json.dumps(metadata), get_java_class(kind))
-            extra = self._jvm.some(self._jvm.map({"schema": self._schema}))
+            extra = self._jvm.some(self._jvm.map({**extra_metadata, "schema": self._schema}))
             stats, gone = described.getWriteStats(), described.getPartitionToReplaceFileIds()
             self._client.commitStats(instant, stats, extra, REPLACE, gone, self._jvm.nothing())
 

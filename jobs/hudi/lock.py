@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.errors import LockLostError, TableLockedError
 from jobs.hudi.jvm import translated
-from jobs.hudi.options import MULTI_WRITER, lock_options
+from jobs.hudi.lock_proof import SignedFile, Unproved, proof_of
+from jobs.hudi.options import LOCK_PROVIDERS, MULTI_WRITER, lock_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from jobs.hudi.lock_proof import Proof
     from jobs.hudi.table import HudiTable
 
 logger = logging.getLogger(__name__)
@@ -34,25 +36,33 @@ class TableLock:
         self._table = table
         self._owner = owner
         self._note = {"owner": f"groundskeeper {owner}", "pid": os.getpid(), **_machine()}
+        self._proof: Proof = Unproved()
 
     @contextmanager
     def held(self, checkpoint: Callable[[], None]) -> Iterator[TableLock]:
         """Waits for the lock (`checkpoint` may end the wait by raising), holds it, and releases it."""
         sign = self._signature()
         manager = self._acquire(checkpoint)
+        self._proof = SignedFile(self._read, self._note) if self._in_a_file else Unproved()
         try:
             sign()
+            if not self._in_a_file:
+                self._proof = proof_of(self._table, self._provider_class, manager)
             yield self
         finally:
             # Released only if it is still ours: Hudi's provider would delete whoever's lock file is there.
-            if self._is_ours():
+            if self._proof.holds():
                 with translated("releasing the table's lock"):
                     manager.endStateChange(self._table.jvm.nothing())
             self._close(manager)
 
     def verify(self) -> None:
-        """Raises `LockLostError` when somebody has broken our lock; call it right before what must not be shared."""
-        if not self._is_ours():
+        """Raises `LockLostError` when the lock has not been ours all the time since it was taken.
+
+        Call it right before what must not be shared; and right after it, since whoever is frozen in between wakes up
+        without the lock and goes on.
+        """
+        if not self._proof.holds():
             raise LockLostError
 
     def break_stale(self) -> bool:
@@ -136,8 +146,10 @@ class TableLock:
 
         return sign
 
-    def _is_ours(self) -> bool:
-        return not self._in_a_file or self._read() == self._note
+    @property
+    def _provider_class(self) -> str:
+        declared = self._table.declared.lock.provider
+        return LOCK_PROVIDERS.get(declared, declared)
 
     def _read(self) -> dict[str, Any]:
         with translated("reading the table's lock"):

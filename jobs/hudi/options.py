@@ -35,6 +35,10 @@ _NOTHING_BY_ITSELF = {
 # One timeline server for each of many short clients costs more than it saves; its markers need it, direct ones do not.
 _NO_TIMELINE_SERVER = {"hoodie.embed.timeline.server": "false", "hoodie.write.markers.type": "DIRECT"}
 
+# On by default, the metadata's deltacommit of a compaction is opened when it *begins*: the next commit of a writer that
+# writes its metadata at the end (Flink) takes that for a dead one, rolls it back, and the compaction fails.
+_METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
+
 # Each optional partition of the metadata table, and the option that makes a client write it.
 _METADATA_INDEXES = {
     "column_stats": "hoodie.metadata.index.column.stats.enable",
@@ -69,6 +73,7 @@ def client_options(
         **owner_options,
         **_NOTHING_BY_ITSELF,
         **_NO_TIMELINE_SERVER,
+        **_METADATA_AT_THE_END,
         "hoodie.table.name": table_name,
         "hoodie.write.table.version": str(table_version),
         "hoodie.write.auto.upgrade": "false",

@@ -9,17 +9,48 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.hudi import hashing_config
 from jobs.hudi.jvm import Jvm, translated
+from jobs.stale_writes import CompletedWrite, repaired_of
 
 if TYPE_CHECKING:
     from jobs import contract
     from jobs.bucket_rules import BucketRules
+    from jobs.stale_writes import Group
 
 # Instants of these actions do not change which rows and files are the latest.
 HOUSEKEEPING = frozenset({"clean", "savepoint", "indexing"})
 COMPACTION, CLUSTERING, REPLACE = "compaction", "clustering", "replacecommit"
+# Of completed instants: a compaction completes as a commit, a clustering as a replacecommit.
+_WRITES = frozenset({"commit", "deltacommit", REPLACE})
 
 Buckets = dict[str, set[int]]
 """Partition path -> ids of buckets."""
+
+
+@dataclass(frozen=True)
+class Touched:
+    """Where a write goes, as its instant tells.
+
+    `groups`: partition path -> file id -> rows written to that file group. `inserts`: partition path -> rows of which
+    an inflight instant does not tell the file groups, since they may have to be made. Both are empty for a writer that
+    tells nothing (Flink's inflight instants are empty files).
+    """
+
+    groups: dict[str, dict[str, int]]
+    inserts: dict[str, int]
+
+    @property
+    def tells_nothing(self) -> bool:
+        return not any(self.groups.values()) and not any(self.inserts.values())
+
+    @property
+    def keys(self) -> set[Group]:
+        return {(partition, file_id) for partition, groups in self.groups.items() for file_id in groups}
+
+    def buckets(self) -> Buckets:
+        return {
+            partition: {int(file_id[:8]) for file_id in groups if file_id[:8].isdigit()}
+            for partition, groups in self.groups.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -57,6 +88,22 @@ class FileSlice:
     @property
     def bytes(self) -> int:
         return self.base_bytes + self.log_bytes
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A completed instant that wrote or replaced files. `completed` is its completion time.
+
+    `files`: partition path -> the paths of the files that it wrote, relative to the base path, by file id.
+    `previous`: file group -> the instant of the base file that it took the place of, as far as it tells. `extra` is the
+    extra metadata that its writer left.
+    """
+
+    write: CompletedWrite
+    completed: str
+    files: dict[str, dict[str, list[str]]]
+    previous: dict[Group, str]
+    extra: dict[str, str]
 
 
 class HudiTable:
@@ -97,6 +144,14 @@ class HudiTable:
         return tuple(self.properties.get("hoodie.table.recordkey.fields", "").split(","))
 
     @property
+    def ordering_fields(self) -> tuple[str, ...]:
+        """Called precombine field up to table version 6."""
+        found = self.properties.get("hoodie.table.ordering.fields") or self.properties.get(
+            "hoodie.table.precombine.field"
+        )
+        return tuple(filter(None, (found or "").split(",")))
+
+    @property
     def metadata_partitions(self) -> frozenset[str]:
         """Of the last reload: writers may add some at any time."""
         return frozenset(self.jvm.read(self.meta.getTableConfig().getMetadataPartitions()))
@@ -120,11 +175,8 @@ class HudiTable:
             if instant.state != "COMPLETED" and instant.action not in HOUSEKEEPING and instant.requested != without
         ]
 
-    def buckets_touched(self, requested: str) -> Buckets | None:
-        """The buckets that a write goes to, as its inflight or completed instant says.
-
-        None when the instant is gone. Rows for file groups that do not exist yet are not in an inflight one.
-        """
+    def touched(self, requested: str) -> Touched | None:
+        """Where a write goes, as its inflight or completed instant says; None when the instant is gone."""
         with translated(f"reading {requested}"):
             timeline = self.meta.reloadActiveTimeline()
             found = [
@@ -132,11 +184,24 @@ class HudiTable:
             ]
             if not found:
                 return None
-            stats = self.jvm.read(timeline.readCommitMetadata(found[0]))["partitionToWriteStats"]
-        return {
-            partition: {int(stat["fileId"][:8]) for stat in of_partition if stat["fileId"]}
-            for partition, of_partition in stats.items()
-        }
+            return _touched(self.jvm.read(timeline.readCommitMetadata(found[0])))
+
+    def commits(self) -> list[Commit]:
+        """The completed instants of the active timeline that wrote or replaced files, in the order of completion."""
+        with translated("reading the timeline's commits"):
+            timeline = self.meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
+            found = []
+            for item in self.jvm.items(timeline.getInstantsAsStream()):
+                if item.getAction() in _WRITES:
+                    is_replace = item.getAction() == REPLACE
+                    read = timeline.readReplaceCommitMetadata if is_replace else timeline.readCommitMetadata
+                    record = self.jvm.read(read(item))
+                    found.append(_commit(str(item.requestedTime()), str(item.getCompletionTime() or ""), record))
+        return sorted(found, key=lambda each: (each.completed, each.write.instant))
+
+    def replaced_by(self, instant: str) -> frozenset[Group]:
+        """The file groups that this completed instant took out of use; empty when it is not in the active timeline."""
+        return next((each.write.replaced for each in self.commits() if each.write.instant == instant), frozenset())
 
     def completed_writes(self) -> list[tuple[str, str]]:
         """Requested and completion time of the writers' completed commits in the active timeline."""
@@ -238,3 +303,38 @@ def _file_slice(item: dict[str, Any]) -> FileSlice:
         log_files=tuple(name for name, _ in logs),
         log_bytes=sum(max(size, 0) for _, size in logs),
     )
+
+
+def _touched(record: dict[str, Any]) -> Touched:
+    """From Hudi's `HoodieCommitMetadata` as JSON."""
+    groups: dict[str, dict[str, int]] = {}
+    inserts: dict[str, int] = {}
+    for partition, stats in (record.get("partitionToWriteStats") or {}).items():
+        for stat in stats:
+            rows = sum(max(stat.get(name) or 0, 0) for name in ("numInserts", "numUpdateWrites", "numDeletes"))
+            if stat.get("fileId"):
+                of_partition = groups.setdefault(partition, {})
+                of_partition[stat["fileId"]] = of_partition.get(stat["fileId"], 0) + rows
+            else:
+                inserts[partition] = inserts.get(partition, 0) + rows
+    return Touched(groups, inserts)
+
+
+def _commit(requested: str, completed: str, record: dict[str, Any]) -> Commit:
+    files: dict[str, dict[str, list[str]]] = {}
+    previous: dict[Group, str] = {}
+    for partition, stats in (record.get("partitionToWriteStats") or {}).items():
+        for stat in stats:
+            if stat.get("fileId") and stat.get("path"):
+                files.setdefault(partition, {}).setdefault(stat["fileId"], []).append(stat["path"])
+                previous[(partition, stat["fileId"])] = str(stat.get("prevCommit"))
+    replaced = (record.get("partitionToReplaceFileIds") or {}).items()
+    extra = {str(key): str(value) for key, value in (record.get("extraMetadata") or {}).items()}
+    write = CompletedWrite(
+        requested,
+        record.get("operationType"),
+        written=frozenset(_touched(record).keys),
+        replaced=frozenset((partition, file_id) for partition, ids in replaced for file_id in ids),
+        repaired=repaired_of(extra),
+    )
+    return Commit(write, completed, files, previous, extra)

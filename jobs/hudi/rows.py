@@ -1,0 +1,80 @@
+"""A table's rows as Spark reads and writes them, by Hudi's own data source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.hudi.jvm import translated
+from jobs.hudi.options import UNDER_OUR_LOCK, bucket_index_options, client_options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+
+    from jobs.hudi.table import HudiTable
+
+META_COLUMNS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+    "_hoodie_operation",
+)
+
+
+def current(table: HudiTable, *, as_of: str | None = None) -> DataFrame:
+    """All rows with meta columns, as they are, or as they were when the instant `as_of` had completed."""
+    reader = table.jvm.spark.newSession().read.format("hudi")
+    reader = reader.option("hoodie.metadata.enable", str("files" in table.metadata_partitions).lower())
+    with translated("opening the table's rows"):
+        return (reader.option("as.of.instant", as_of) if as_of else reader).load(table.base_path)
+
+
+def write(table: HudiTable, frame: DataFrame, operation: str, extra: Mapping[str, str]) -> str:
+    """One commit of these rows by `upsert` or `delete`; its instant. The table's lock must be held, for none is taken.
+
+    `frame` has the table's columns; its meta columns are left out. `extra` goes into the commit's extra metadata; all
+    its keys must begin with `groundskeeper.`.
+    """
+    before = {item.requested for item in table.instants()}
+    options = {**_options(table), "hoodie.datasource.write.operation": operation, **extra}
+    with translated(f"writing rows ({operation})"):
+        frame.drop(*META_COLUMNS).write.format("hudi").options(**options).mode("append").save(table.base_path)
+    done = [item.requested for item in table.instants() if item.state == "COMPLETED" and item.requested not in before]
+    return max(done)
+
+
+def _options(table: HudiTable) -> dict[str, str]:
+    """Of a writer that is like the table's own; keys, partitions and ordering are those that the table remembers."""
+    properties = table.properties
+    options = client_options(
+        table_name=table.name,
+        table_version=table.version,
+        metadata_partitions=table.metadata_partitions,
+        owner_options=table.declared.hudi_options,
+    )
+    if table.declared.index:
+        options |= bucket_index_options(table.declared.index, table.record_key_fields, None)
+    remembered = {
+        "hoodie.datasource.write.table.type": properties.get("hoodie.table.type"),
+        "hoodie.datasource.write.recordkey.field": ",".join(table.record_key_fields),
+        "hoodie.datasource.write.partitionpath.field": properties.get("hoodie.table.partition.fields", ""),
+        "hoodie.datasource.write.precombine.field": ",".join(table.ordering_fields) or None,
+        "hoodie.datasource.write.keygenerator.class": properties.get("hoodie.table.keygenerator.class"),
+        "hoodie.datasource.write.keygenerator.type": properties.get("hoodie.table.keygenerator.type"),
+        "hoodie.datasource.write.hive_style_partitioning": properties.get(
+            "hoodie.datasource.write.hive_style_partitioning"
+        ),
+        "hoodie.datasource.write.partitionpath.urlencode": properties.get(
+            "hoodie.datasource.write.partitionpath.urlencode"
+        ),
+    }
+    options |= {key: value for key, value in remembered.items() if value is not None}
+    return {
+        **options,
+        **UNDER_OUR_LOCK,
+        "hoodie.datasource.write.commitmeta.key.prefix": "groundskeeper.",
+        "hoodie.upsert.shuffle.parallelism": "2",
+    }

@@ -1,0 +1,191 @@
+"""What stale writes wrote, read by Hudi itself although the file groups are out of use.
+
+No Hudi reader looks into a file group that was replaced. So its files are copied, with the timeline but for the
+instants that replaced them, to a table of their own beside the real one; there Hudi merges base file and logs as ever,
+whatever the payload, the merge mode or the format of the blocks.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.base_files import RECORD_KEY
+from jobs.errors import FilesGoneError
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from jobs.hudi.table import Commit, HudiTable
+    from jobs.stale_writes import Group, StaleWrite
+
+_PARTITION_METADATA = ".hoodie_partition_metadata"
+_LOG = ".log."
+
+
+@dataclass(frozen=True)
+class DeletedKey:
+    """A key that a stale write deleted. `ordering` is the delete's own ordering value as text, None if it has none and
+    so counts whatever the row has."""
+
+    partition: str
+    key: str
+    instant: str
+    ordering: str | None = None
+
+
+@contextmanager
+def copied(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Commit], name: str) -> Iterator[DataFrame]:
+    """The rows of the stale file slices, meta columns included, in a table that is removed in the end.
+
+    `name` makes its folder unique beside the table's. Raises `FilesGoneError` when a stale write's files were removed.
+    """
+    target = f"{table.base_path.rstrip('/')}.{name}"
+    groups = {group for write in stale for group in write.groups}
+    copier = _Copier(table, target)
+    try:
+        with translated("copying the stale file slices"):
+            copier.copy(".hoodie/hoodie.properties")
+            copier.copy_timeline(groups, commits)
+            for partition in sorted({partition for partition, _ in groups}):
+                copier.copy_groups(partition, {file_id for path, file_id in groups if path == partition})
+            missing = copier.missing(stale, commits)
+        if missing:
+            raise FilesGoneError(", ".join(missing[:5]))
+        yield table.jvm.spark.read.format("hudi").option("hoodie.metadata.enable", "false").load(target)
+    finally:
+        with translated("removing the copied file slices"):
+            copier.remove()
+
+
+def deleted_in_logs(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[DeletedKey]:
+    """The keys of the delete blocks of these writes' log files in the stale file groups (`HoodieDeleteBlock`)."""
+    files = {commit.write.instant: commit.files for commit in commits}
+    found: list[DeletedKey] = []
+    with translated("reading the delete blocks of stale writes"):
+        for write in stale:
+            for partition, file_id in write.groups:
+                for path in files[write.instant].get(partition, {}).get(file_id, []):
+                    if _LOG in path.rpartition("/")[2]:
+                        found += _deletes(table, path, partition, write.instant)
+    return found
+
+
+def deleted_from_base_files(
+    table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Commit], rows: DataFrame
+) -> list[DeletedKey]:
+    """Of copy-on-write: the keys that the base file before the stale write had, and that its own has not.
+
+    `rows` are those of `copied`.
+    """
+    found: list[DeletedKey] = []
+    files = {commit.write.instant: commit.files for commit in commits}
+    previous = {commit.write.instant: commit.previous for commit in commits}
+    seen: set[Group] = set()
+    for write in stale:
+        for group in write.groups:
+            paths = files[write.instant].get(group[0], {}).get(group[1], [])
+            if group in seen or not any(path.endswith(".parquet") for path in paths):
+                continue
+            seen.add(group)
+            before = _base_file(table, group, previous[write.instant].get(group))
+            with translated("comparing base files"):
+                old = table.jvm.spark.read.parquet(before).select(RECORD_KEY)
+                now = rows.where(F.col("_hoodie_file_name").startswith(group[1])).select(RECORD_KEY)
+                found += [DeletedKey(group[0], row[0], write.instant) for row in old.subtract(now).collect()]
+    return found
+
+
+def _base_file(table: HudiTable, group: Group, instant: str | None) -> str:
+    partition, file_id = group
+    with translated("listing a partition"):
+        paths = table.jvm.hudi.storage.StoragePath
+        folder = paths(f"{table.base_path}/{partition}" if partition else table.base_path)
+        for entry in table.meta.getStorage().listDirectEntries(folder):
+            name = str(entry.getPath().getName())
+            if name.startswith(file_id) and name.endswith(f"_{instant}.parquet"):
+                return str(entry.getPath().toString())
+    raise FilesGoneError(f"{partition}/{file_id} of {instant}")
+
+
+def _deletes(table: HudiTable, path: str, partition: str, instant: str) -> list[DeletedKey]:
+    log = table.jvm.hudi.common.table.log
+    storage_path = table.jvm.hudi.storage.StoragePath(f"{table.base_path}/{path}")
+    reader = log.HoodieLogFormat.newReader(
+        table.meta.getStorage(), table.jvm.hudi.common.model.HoodieLogFile(storage_path), None
+    )
+    header = log.block.HoodieLogBlock.HeaderMetadataType.valueOf("INSTANT_TIME")
+    found: list[DeletedKey] = []
+    try:
+        while reader.hasNext():
+            block = reader.next()
+            if str(block.getBlockType().name()) != "DELETE_BLOCK" or block.getLogBlockHeader().get(header) != instant:
+                continue
+            for record in block.getRecordsToDelete():
+                value = record.getOrderingValue()
+                # 0, and nothing, stand for a delete that counts whatever the row has (`OrderingValues.getDefault`).
+                ordering = None if value is None or str(value) == "0" else str(value)
+                found.append(DeletedKey(partition, str(record.getRecordKey()), instant, ordering))
+    finally:
+        reader.close()
+    return found
+
+
+class _Copier:
+    """Copies files from a table's folder to another one, by Hadoop's file system."""
+
+    def __init__(self, table: HudiTable, target: str) -> None:
+        self._table = table
+        self._base = table.base_path.rstrip("/")
+        self._target = target
+        self._hadoop = table.jvm.java.org.apache.hadoop.fs
+        self._conf = table.jvm.hadoop_conf
+        self._system: Any = self._hadoop.Path(target).getFileSystem(self._conf)
+        self._copied: set[str] = set()
+
+    def copy(self, name: str) -> None:
+        """`name` is relative to the table's folder."""
+        source = self._hadoop.Path(f"{self._base}/{name}")
+        target = self._hadoop.Path(f"{self._target}/{name}")
+        self._hadoop.FileUtil.copy(self._system, source, self._system, target, False, self._conf)
+        self._copied.add(name)
+
+    def copy_timeline(self, groups: set[Group], commits: Sequence[Commit]) -> None:
+        """The completed instants but for those that replaced these file groups, by the files' own names."""
+        without = {commit.write.instant for commit in commits if commit.write.replaced & groups}
+        of_commits = {commit.write.instant for commit in commits} - without
+        meta = self._table.meta
+        folder = str(meta.getTimelinePath().toString()).removeprefix(str(meta.getBasePath().toString())).strip("/")
+        timeline = meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
+        names = meta.getInstantFileNameGenerator()
+        for item in self._table.jvm.items(timeline.getInstantsAsStream()):
+            if str(item.requestedTime()) in of_commits:
+                self.copy(f"{folder}/{names.getFileName(item)}")
+
+    def copy_groups(self, partition: str, file_ids: set[str]) -> None:
+        prefix = f"{partition}/" if partition else ""
+        folder = self._hadoop.Path(f"{self._base}/{partition}" if partition else self._base)
+        for status in self._system.listStatus(folder):
+            name = str(status.getPath().getName())
+            if name == _PARTITION_METADATA or any(name.lstrip(".").startswith(file_id) for file_id in file_ids):
+                self.copy(prefix + name)
+
+    def missing(self, stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[str]:
+        """What the stale writes wrote into these groups and is not there any more."""
+        files = {commit.write.instant: commit.files for commit in commits}
+        wanted = [
+            path
+            for write in stale
+            for partition, file_id in write.groups
+            for path in files[write.instant].get(partition, {}).get(file_id, [])
+        ]
+        return [path for path in wanted if path not in self._copied]
+
+    def remove(self) -> None:
+        self._system.delete(self._hadoop.Path(self._target), True)
