@@ -17,15 +17,12 @@ from jobs.bucket_rules import BucketChange, Selection
 from jobs.contract import Outcome, Problem, Result
 from jobs.errors import RefusedError
 from jobs.hudi import hashing_config
-from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
-from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.replacement import Replacement, Terms
 from jobs.rewrite_job import rewrite_slices
-from jobs.stale_writer_watch import Before, Found, StaleWriterWatch
+from jobs.stale_writer_watch import Before
 from jobs.switch import Switch
-from jobs.writers import Fenced, Writers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,22 +84,16 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
         rewrite=rewrite,
         before_commit=lambda instant: hashing_config.write(table, buckets.old, buckets.new, instant),
     ).run()
-    watched = _watched(
-        table,
-        lock,
-        plan,
-        report,
-        Switch(replaced.file_groups, buckets),
-        replaced.before,
-        fenced=replaced.fenced,
-        seconds=settle_seconds,
+    switch = Switch(replaced.file_groups, buckets)
+    watched = repair.after_switch(
+        table, lock, plan, report, switch, replaced.before, fenced=replaced.fenced, seconds=settle_seconds
     )
     return Result(
         Outcome.SUCCEEDED,
-        instants=(replaced.instant, *watched.pop("instants")),
+        instants=(replaced.instant, *watched.instants),
         details={
             **replaced.measured(),
-            **watched,
+            **watched.details(),
             "buckets": _numbers(expansion),
             "partitions": len({item.partition for item in replaced.slices}),
             "rules": str(buckets.new),
@@ -115,26 +106,6 @@ def _settle_seconds(plan: Plan) -> float:
     return 0.0 if plan.table.writers_stopped else float(plan.params.get("settle_seconds", DEFAULT_SETTLE_SECONDS))
 
 
-def _watched(
-    table: HudiTable,
-    lock: TableLock,
-    plan: Plan,
-    report: Report,
-    switch: Switch,
-    before: Before,
-    *,
-    fenced: Fenced | None = None,
-    seconds: float,
-) -> dict[str, Any]:
-    """Watches for stale writers, and repairs what they committed: `fenced`, `repaired`, and the `instants` of that."""
-    with WriteClient(table, UNDER_OUR_LOCK) as client:
-        writers = Writers(table, lock, client, fenced=fenced)
-        watch = StaleWriterWatch(table, lock, writers, report, switch, before)
-        found: Found = watch.run(seconds) if seconds else watch.committed()
-    repaired = repair.of(table, lock, plan, report, found.instants) if found.instants else repair.Repaired()
-    return {"fenced": list(writers.fenced), "repaired": list(repaired.stale), "instants": repaired.instants}
-
-
 def _settled(table: HudiTable, plan: Plan, report: Report, done: Result) -> Result:
     """The rest of an attempt whose commit completed before it died: writers that started since may be stale."""
     (instant,) = done.instants
@@ -142,7 +113,7 @@ def _settled(table: HudiTable, plan: Plan, report: Report, done: Result) -> Resu
     if rules is None or now is None:
         return done
     switch = Switch(table.replaced_by(instant), BucketChange(rules, now))
-    watched = _watched(
+    watched = repair.after_switch(
         table,
         TableLock(table, plan.job_id),
         plan,
@@ -151,7 +122,7 @@ def _settled(table: HudiTable, plan: Plan, report: Report, done: Result) -> Resu
         Before(frozenset(table.completed_until(instant))),
         seconds=_settle_seconds(plan),
     )
-    return replace(done, instants=(*done.instants, *watched.pop("instants")), details={**done.details, **watched})
+    return replace(done, instants=(*done.instants, *watched.instants), details={**done.details, **watched.details()})
 
 
 def _planned(table: HudiTable, plan: Plan) -> tuple[Expansion | None, list[Problem]]:

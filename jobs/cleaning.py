@@ -11,6 +11,7 @@ from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lent_lock import lent
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS
+from jobs.stale_writes import stale_writes
 from jobs.writers import dead_writes, sweep_all
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
     report.step("planning")
     policy = CleaningPolicy(plan.params.get("policy", CleaningPolicy.KEEP_LATEST_COMMITS))
     retain = int(plan.params.get("retain", 10))
-    problems = _problems(policy, retain)
+    problems = _problems(policy, retain) + _still_needed(table)
     if problems and not plan.dry_run:
         raise RefusedError(problems)
     options = {"hoodie.clean.policy": policy.value, _RETAINED[policy]: str(retain)}
@@ -92,6 +93,21 @@ def _problems(policy: CleaningPolicy, retain: int) -> list[Problem]:
             "Cleaning must leave at least one version before the latest",
             f"{policy.value} with retain {retain}",
             f"Retain at least {least}: readers that are running still need that version.",
+        )
+    ]
+
+
+def _still_needed(table: HudiTable) -> list[Problem]:
+    """What a stale write wrote lies in files that are out of use, and can be brought over from nowhere else."""
+    stale = stale_writes(commit.write for commit in table.commits())
+    if not stale:
+        return []
+    return [
+        Problem(
+            "stale-write-committed",
+            "The table has commits whose rows went to file groups that had been replaced; cleaning could delete them",
+            ", ".join(f"{write.instant} ({write.operation})" for write in stale[:5]),
+            "Run a `repair` job first, which brings these rows over.",
         )
     ]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from jobs import recovery, refusals
+from jobs import recovery, refusals, repair
 from jobs.base_files import Rewrite
 from jobs.bucket_rules import BucketChange
 from jobs.contract import ClusteringLayout, Outcome, Problem, Result
@@ -23,6 +23,7 @@ from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
 from jobs.hudi.table import CLUSTERING, REPLACE
 from jobs.replacement import Replacement, Terms
 from jobs.rewrite_job import rewrite_slices
+from jobs.switch import Switch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,9 +78,14 @@ def _inside_buckets(
         return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), report)
 
     terms = Terms.of("CLUSTER", plan.params, may_leave_out=True)
-    replaced = Replacement(table, terms, report, TableLock(table, plan.job_id), choose=list, rewrite=rewrite).run()
+    lock = TableLock(table, plan.job_id)
+    replaced = Replacement(table, terms, report, lock, choose=list, rewrite=rewrite).run()
+    switch = Switch(replaced.file_groups)
+    watched = repair.after_switch(table, lock, plan, report, switch, replaced.before, fenced=replaced.fenced)
     return Result(
-        Outcome.SUCCEEDED, instants=(replaced.instant,), details={**replaced.measured(), "inside_buckets": True}
+        Outcome.SUCCEEDED,
+        instants=(replaced.instant, *watched.instants),
+        details={**replaced.measured(), **watched.details(), "inside_buckets": True},
     )
 
 

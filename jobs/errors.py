@@ -86,6 +86,15 @@ class FilesGoneError(JobError):
     hint = "Write these rows again. `GET /v1/tables/{id}/incidents` names the instants."
 
 
+class DeletesLostError(JobError):
+    type = "deletes-lost"
+    title = "A stale statement deleted rows of a copy-on-write table, and nothing tells any more which ones"
+    hint = (
+        "All else has been repaired. Run these statements again in a new session, and then a `repair` job with these "
+        "instants as `accepted`."
+    )
+
+
 class PlanTakenError(JobError):
     type = "plan-taken"
     title = "Another runner is executing this plan"

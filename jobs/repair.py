@@ -17,26 +17,31 @@ from jobs import refusals, stray_rows
 from jobs.base_files import Rewrite
 from jobs.bucket_rules import BucketChange
 from jobs.contract import Outcome, Result
-from jobs.errors import RefusedError, WritersActiveError
+from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError
 from jobs.hudi import rows
 from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.stale_slices import copied, deleted_from_base_files, deleted_in_logs
+from jobs.hudi.stale_slices import copied, deleted_from_base_files, deleted_in_logs, lost_deletes
 from jobs.replacement import DEFAULT_WAIT_SECONDS, POLL_SECONDS, Replacement, Terms
 from jobs.rewrite_job import rewrite_slices
+from jobs.stale_writer_watch import StaleWriterWatch
 from jobs.stale_writes import REPAIRED_KEY, stale_writes
-from jobs.writers import INGESTION, dead_writes
+from jobs.writers import INGESTION, Writers, dead_writes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from jobs.base_files import WrittenFile
     from jobs.contract import Plan
     from jobs.hudi.table import Commit, FileSlice, HudiTable, Instant
+    from jobs.replacement import Rewriter
     from jobs.report import Report
-    from jobs.stale_writes import StaleWrite
+    from jobs.stale_writer_watch import Before
+    from jobs.stale_writes import Group, StaleWrite
+    from jobs.switch import Switch
+    from jobs.writers import Fenced
 
 
 @dataclass
@@ -94,13 +99,55 @@ def of(table: HudiTable, lock: TableLock, plan: Plan, report: Report, suspects: 
     commits = table.commits()
     stale = stale_writes(commit.write for commit in commits)
     known = {commit.write.instant: commit for commit in commits}
-    doubtful = [known[instant] for instant in dict.fromkeys(suspects) if instant in known]
     repaired = Repaired(stale=tuple(write.instant for write in stale))
+    doubtful = [known[each] for each in dict.fromkeys(suspects) if each in known and each not in repaired.stale]
     if stale:
         _bring_over(table, lock, plan, report, commits, stale, repaired)
     if doubtful:
         _move(table, lock, plan, report, doubtful, repaired)
     return repaired
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What became of writes that did not know of a switch: `fenced` before they could commit, or `repaired` after."""
+
+    fenced: tuple[str, ...]
+    repaired: Repaired
+
+    @property
+    def instants(self) -> tuple[str, ...]:
+        return self.repaired.instants
+
+    def details(self) -> dict[str, Any]:
+        return {"fenced": list(self.fenced), "repaired": list(self.repaired.stale)}
+
+
+def after_switch(
+    table: HudiTable,
+    lock: TableLock,
+    plan: Plan,
+    report: Report,
+    switch: Switch,
+    before: Before,
+    *,
+    fenced: Fenced | None = None,
+    seconds: float = 0.0,
+) -> Watched:
+    """Watches for stale writers for so long, and repairs what they have committed since `before` all the same.
+
+    Raises `StaleWriterError` when that cannot be repaired now: it is to be seen that the table is not as it should be.
+    """
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        writers = Writers(table, lock, client, fenced=fenced)
+        watch = StaleWriterWatch(table, lock, writers, report, switch, before)
+        found = watch.run(seconds) if seconds else watch.committed()
+    if not found.instants:
+        return Watched(tuple(writers.fenced), Repaired())
+    try:
+        return Watched(tuple(writers.fenced), of(table, lock, plan, report, found.instants))
+    except (DeletesLostError, FilesGoneError, RefusedError, WritersActiveError) as error:
+        raise StaleWriterError(f"{', '.join(found.instants)}: {error}") from error
 
 
 def _bring_over(
@@ -112,7 +159,13 @@ def _bring_over(
     stale: Sequence[StaleWrite],
     repaired: Repaired,
 ) -> None:
+    _drop_visible(table, lock, plan, report, stale, repaired)
     report.step("reading the rows of stale writes")
+    lost = {
+        instant: count
+        for instant, count in lost_deletes(stale, commits).items()
+        if instant not in (plan.params.get("accepted") or ())
+    }
     instants = [write.instant for write in stale]
     with copied(table, stale, commits, f"groundskeeper-{plan.job_id}") as merged:
         strays = stray_rows.latest(table, merged, instants)
@@ -123,12 +176,27 @@ def _bring_over(
             if decided.deletes is not None:
                 repaired.instants += (rows.write(table, decided.deletes, "delete", {}),)
             lock.verify()
-            marked = {REPAIRED_KEY: ",".join(instants)}
+            marked = {REPAIRED_KEY: ",".join(each for each in instants if each not in lost)}
             repaired.instants += (rows.write(table, decided.upserts, "upsert", marked),)
         repaired.rows, repaired.deletes = decided.upsert_count, decided.delete_count
         repaired.superseded = decided.superseded
         report.step("proving the repair")
         stray_rows.require_written(table, decided)
+    if lost:
+        told = ", ".join(f"{count} of {instant}" for instant, count in lost.items())
+        raise DeletesLostError(f"Deletes that are lost: {told}.")
+
+
+def _drop_visible(
+    table: HudiTable, lock: TableLock, plan: Plan, report: Report, stale: Sequence[StaleWrite], repaired: Repaired
+) -> None:
+    """Takes the stale file groups that readers see out of use, as all others are: with two file groups in a bucket no
+    writer can write. Nothing is lost if it ends here: their files stay, and the next attempt finds the writes stale."""
+    groups = {group for write in stale for group in write.groups}
+    if not any(item.key in groups for item in table.file_slices()):
+        return
+    dropped = _replacement(table, lock, plan, report, groups, rewrite=lambda *_: []).run()
+    repaired.instants += (dropped.instant,)
 
 
 def _move(
@@ -167,27 +235,33 @@ def _leave_out(
     if rules is None or index is None:
         raise AssertionError("only tables with a bucket index have rows in wrong buckets")
 
-    def choose(slices: list[FileSlice]) -> list[FileSlice]:
-        return [item for item in slices if item.key in groups]
-
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
         work = Rewrite(storage_of(table), instant, index.hash_fields, leaves_others_out=True)
         return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), report)
 
     before = rows.current(table).count()
-    replaced = Replacement(
-        table,
-        Terms.of(
-            "CLUSTER", {"wait_seconds": _wait_seconds(plan)}, writers_retry=table.declared.writers_retry_conflicts
-        ),
-        report,
-        lock,
-        choose=choose,
-        rewrite=rewrite,
-        extra={REPAIRED_KEY: ",".join(instants)},
-    ).run()
+    extra = {REPAIRED_KEY: ",".join(instants)}
+    replaced = _replacement(table, lock, plan, report, groups, rewrite=rewrite, extra=extra).run()
     repaired.instants += (replaced.instant,)
     return before - rows.current(table).count()
+
+
+def _replacement(
+    table: HudiTable,
+    lock: TableLock,
+    plan: Plan,
+    report: Report,
+    groups: Collection[Group],
+    *,
+    rewrite: Rewriter,
+    extra: Mapping[str, str] | None = None,
+) -> Replacement:
+    def choose(slices: list[FileSlice]) -> list[FileSlice]:
+        return [item for item in slices if item.key in groups]
+
+    params = {"wait_seconds": _wait_seconds(plan)}
+    terms = Terms.of("CLUSTER", params, writers_retry=table.declared.writers_retry_conflicts)
+    return Replacement(table, terms, report, lock, choose=choose, rewrite=rewrite, extra=extra)
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 Hudi (1.2) compares a write with what completed *while* it was in flight. One that starts after a replacement and keeps
 to the file ids that it read before it - a prepared `UPDATE` or `DELETE` of Spark SQL, a Flink task - conflicts with
 nothing, commits, and its rows are in file groups that nobody reads any more. The file ids tell it for sure, however
-late it comes.
+late it comes. Of copy-on-write, Hudi takes the rows for inserts, since it finds no base file, and makes a file group
+with one more number at its id (`HoodieWriteHandle`, 1.2): readers see it, beside the one that took the place.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 Group = tuple[str, str]
 """Partition path and file id."""
@@ -45,7 +46,8 @@ class CompletedWrite:
 
 @dataclass(frozen=True)
 class StaleWrite:
-    """`groups` are those of its file groups that had been replaced, each with the instant that had replaced it."""
+    """`groups` are those of its file groups that had been replaced, or were made in the place of replaced ones; each
+    with the instant that had replaced it."""
 
     instant: str
     operation: str | None
@@ -62,13 +64,28 @@ def stale_writes(
     gone = dict(replaced_before or {})
     found: dict[str, StaleWrite] = {}
     for write in completed:
-        hit = {group: gone[group] for group in write.written if group in gone} if write.brings_rows else {}
+        hit = _hits(write.written, gone) if write.brings_rows else {}
         if hit:
             found[write.instant] = StaleWrite(write.instant, write.operation, hit)
         for instant in write.repaired:
             found.pop(instant, None)
         gone.update(dict.fromkeys(write.replaced, write.instant))
     return list(found.values())
+
+
+def _hits(written: Iterable[Group], gone: Mapping[Group, str]) -> dict[Group, str]:
+    found: dict[Group, str] = {}
+    for partition, file_id in written:
+        made_from = (partition, file_id.rpartition("-")[0])
+        by = gone.get((partition, file_id)) or gone.get(made_from)
+        if by is not None:
+            found[(partition, file_id)] = by
+    return found
+
+
+def hits(written: Iterable[Group], replaced: Collection[Group]) -> set[Group]:
+    """Those of the written file groups that were replaced, or were made in the place of such ones."""
+    return set(_hits(written, dict.fromkeys(replaced, "replaced")))
 
 
 def repaired_of(extra_metadata: Mapping[str, str]) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from jobs.stale_writes import hits
+
 if TYPE_CHECKING:
     from jobs.bucket_rules import BucketChange
     from jobs.hudi.table import Touched
@@ -37,7 +39,7 @@ class Switch:
         that did not exist before shows that it goes by the new number. Rows in the first buckets only are odd if they
         are many; and of rows whose file groups are yet to be made an inflight instant does not tell the bucket.
         """
-        if touched.keys & self.replaced:
+        if hits(touched.keys, self.replaced):
             return Verdict.STALE
         if touched.tells_nothing:
             return Verdict.OPEN

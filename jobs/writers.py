@@ -117,9 +117,15 @@ class Writers:
 def sweep_all(table: HudiTable, client: WriteClient) -> int:
     """Removes what was written by any instant after it was rolled back; returns the number of files.
 
-    The markers stay as long as the writer may be at work: a file that is announced may be yet to come.
+    The markers stay as long as the writer may be at work: a file that is announced may be yet to come. Without a
+    metadata table all files are looked through as well, since readers find files by listing them, and take those of an
+    instant that the archive has for committed ones.
     """
     removed = 0
+    if "files" not in table.metadata_partitions:
+        for instant, files in client.files_of(client.rolled_back()).items():
+            with _again_later(instant):
+                removed += client.remove_late_files(instant, files)
     for instant, rollback in client.rolled_back_but_writing().items():
         with _again_later(instant):
             removed += client.remove_late_files(instant, client.marked_files(instant))

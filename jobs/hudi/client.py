@@ -14,6 +14,7 @@ from jobs.hudi import hashing_config
 from jobs.hudi.jvm import translated
 from jobs.hudi.options import bucket_index_options, client_options
 from jobs.hudi.table import REPLACE
+from jobs.rhythm import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -145,8 +146,7 @@ class WriteClient:
     def rolled_back_but_writing(self) -> dict[str, str]:
         """Instants that were rolled back, and by which instant, that have markers all the same.
 
-        Their live writers went on for a while. A table service's plan is not gone when it is rolled back, but begun
-        again, perhaps at this moment; so what the timeline has, or had until it was archived, is none of them.
+        Their live writers went on for a while.
         """
         with translated("looking for late markers"):
             meta, paths = self._table.meta, self._jvm.hudi.storage.StoragePath
@@ -155,16 +155,23 @@ class WriteClient:
                 return {}
             entries = self._jvm.items(meta.getStorage().listDirectEntries(folder).stream())
             marked = {str(entry.getPath().getName()) for entry in entries if entry.isDirectory()}
-            if not marked:
-                return {}
-            timeline = meta.reloadActiveTimeline()
+        return {instant: by for instant, by in self.rolled_back().items() if instant in marked} if marked else {}
+
+    def rolled_back(self) -> dict[str, str]:
+        """Instants that were rolled back, and by which instant, by the active timeline.
+
+        A table service's plan is not gone when it is rolled back, but begun again, perhaps at this moment; so what the
+        timeline has, or had until it was archived, is none of them.
+        """
+        with translated("reading the rollbacks"):
+            timeline = self._table.meta.reloadActiveTimeline()
             done = timeline.getRollbackTimeline().filterCompletedInstants()
             undone: dict[str, str] = {}
             for item in self._jvm.items(done.getInstantsAsStream()):
                 for instant in self._jvm.read(timeline.readRollbackMetadata(item).getCommitsRollback()):
                     undone[instant] = str(item.requestedTime())
             still_there = {str(item.requestedTime()) for item in self._jvm.items(timeline.getInstantsAsStream())}
-            gone = sorted(marked & undone.keys() - still_there)
+            gone = sorted(undone.keys() - still_there)
         return {instant: undone[instant] for instant in gone if not self._table.was_archived(instant)}
 
     def marked_files(self, instant: str) -> set[str]:
@@ -182,6 +189,32 @@ class WriteClient:
             rollbacks = self._jvm.hudi.table.marker.MarkerBasedRollbackUtils
             markers = self._jvm.read(rollbacks.getAllMarkerPaths(table, context, instant, 1))
         return {marker.rpartition(".marker.")[0] for marker in markers} - {""}
+
+    def files_of(self, undone: Mapping[str, str]) -> dict[str, set[str]]:
+        """Data files of these instants that are there although they were rolled back, relative to the base path.
+
+        Found by their names, whether there are markers or not; and logs of before table version 8, whose names do not
+        tell it, if they were written after the rollback. Lists every partition.
+        """
+        found: dict[str, set[str]] = {}
+        suspicious = min((parsed(by) for by in undone.values()), default=None)
+        if suspicious is None:
+            return found
+        with translated("listing the partitions"):
+            storage, paths = self._table.meta.getStorage(), self._jvm.hudi.storage.StoragePath
+            for partition in self._table.partitions():
+                folder = paths(f"{self._table.base_path}/{partition}" if partition else self._table.base_path)
+                for entry in self._jvm.items(storage.listDirectEntries(folder).stream()):
+                    name = str(entry.getPath().getName())
+                    relative = f"{partition}/{name}" if partition else name
+                    if ".log." in name and self._table.version < 8:
+                        if self._table.moment(int(entry.getModificationTime())) >= suspicious:
+                            for instant in undone:
+                                found.setdefault(instant, set()).add(relative)
+                    else:
+                        for instant in [each for each in undone if f"_{each}." in name]:
+                            found.setdefault(instant, set()).add(relative)
+        return found
 
     def remove_late_files(self, instant: str, files: Iterable[str]) -> int:
         """Removes those of these files that a live writer has written after its instant was rolled back.

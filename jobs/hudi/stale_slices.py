@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _PARTITION_METADATA = ".hoodie_partition_metadata"
 _LOG = ".log."
+# `HoodieWriteStat.NULL_COMMIT`: the file group was new.
+NOTHING_BEFORE = "null"
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ def deleted_from_base_files(
 ) -> list[DeletedKey]:
     """Of copy-on-write: the keys that the base file before the stale write had, and that its own has not.
 
-    `rows` are those of `copied`.
+    `rows` are those of `copied`. A file group that was made in the place of a replaced one has no base file before: see
+    `lost_deletes`.
     """
     found: list[DeletedKey] = []
     files = {commit.write.instant: commit.files for commit in commits}
@@ -91,10 +94,11 @@ def deleted_from_base_files(
     for write in stale:
         for group in write.groups:
             paths = files[write.instant].get(group[0], {}).get(group[1], [])
-            if group in seen or not any(path.endswith(".parquet") for path in paths):
+            instant = previous[write.instant].get(group, NOTHING_BEFORE)
+            if group in seen or instant == NOTHING_BEFORE or not any(path.endswith(".parquet") for path in paths):
                 continue
             seen.add(group)
-            before = _base_file(table, group, previous[write.instant].get(group))
+            before = _base_file(table, group, instant)
             with translated("comparing base files"):
                 old = table.jvm.spark.read.parquet(before).select(RECORD_KEY)
                 now = rows.where(F.col("_hoodie_file_name").startswith(group[1])).select(RECORD_KEY)
@@ -102,7 +106,23 @@ def deleted_from_base_files(
     return found
 
 
-def _base_file(table: HudiTable, group: Group, instant: str | None) -> str:
+def lost_deletes(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> dict[str, int]:
+    """Instants of copy-on-write whose deleted keys nothing tells any more, with how many there were.
+
+    Hudi looked for the replaced base file, found none, and wrote a new one: without the rows to delete.
+    """
+    known = {commit.write.instant: commit for commit in commits}
+    found: dict[str, int] = {}
+    for write in stale:
+        commit = known[write.instant]
+        for group in write.groups:
+            is_base_file = any(path.endswith(".parquet") for path in commit.files.get(group[0], {}).get(group[1], []))
+            if is_base_file and commit.previous.get(group) == NOTHING_BEFORE and commit.deleted.get(group):
+                found[write.instant] = found.get(write.instant, 0) + commit.deleted[group]
+    return found
+
+
+def _base_file(table: HudiTable, group: Group, instant: str) -> str:
     partition, file_id = group
     with translated("listing a partition"):
         paths = table.jvm.hudi.storage.StoragePath

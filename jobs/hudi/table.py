@@ -95,14 +95,15 @@ class Commit:
     """A completed instant that wrote or replaced files. `completed` is its completion time.
 
     `files`: partition path -> the paths of the files that it wrote, relative to the base path, by file id.
-    `previous`: file group -> the instant of the base file that it took the place of, as far as it tells. `extra` is the
-    extra metadata that its writer left.
+    `previous`: file group -> the instant of the base file that it took the place of, as far as it tells. `deleted`:
+    file group -> rows that it deleted there. `extra` is the extra metadata that its writer left.
     """
 
     write: CompletedWrite
     completed: str
     files: dict[str, dict[str, list[str]]]
     previous: dict[Group, str]
+    deleted: dict[Group, int]
     extra: dict[str, str]
 
 
@@ -234,6 +235,11 @@ class HudiTable:
         is_utc = self.properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
         return datetime.now(UTC if is_utc else None).replace(tzinfo=None)
 
+    def moment(self, milliseconds: int) -> datetime:
+        """A file's time in the time zone that the table's instants are in."""
+        shift = self.now() - datetime.now(UTC).replace(tzinfo=None)
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).replace(tzinfo=None) + shift
+
     def state_of(self, requested: str) -> str | None:
         """REQUESTED, INFLIGHT, COMPLETED, or None when the active timeline does not have it (any more)."""
         return next((instant.state for instant in self.instants() if instant.requested == requested), None)
@@ -323,11 +329,13 @@ def _touched(record: dict[str, Any]) -> Touched:
 def _commit(requested: str, completed: str, record: dict[str, Any]) -> Commit:
     files: dict[str, dict[str, list[str]]] = {}
     previous: dict[Group, str] = {}
+    deleted: dict[Group, int] = {}
     for partition, stats in (record.get("partitionToWriteStats") or {}).items():
         for stat in stats:
             if stat.get("fileId") and stat.get("path"):
                 files.setdefault(partition, {}).setdefault(stat["fileId"], []).append(stat["path"])
                 previous[(partition, stat["fileId"])] = str(stat.get("prevCommit"))
+                deleted[(partition, stat["fileId"])] = int(stat.get("numDeletes") or 0)
     replaced = (record.get("partitionToReplaceFileIds") or {}).items()
     extra = {str(key): str(value) for key, value in (record.get("extraMetadata") or {}).items()}
     write = CompletedWrite(
@@ -337,4 +345,4 @@ def _commit(requested: str, completed: str, record: dict[str, Any]) -> Commit:
         replaced=frozenset((partition, file_id) for partition, ids in replaced for file_id in ids),
         repaired=repaired_of(extra),
     )
-    return Commit(write, completed, files, previous, extra)
+    return Commit(write, completed, files, previous, deleted, extra)

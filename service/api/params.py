@@ -83,6 +83,11 @@ class RepairParams(Request):
     instants: Annotated[list[Word], Field(min_length=1, max_length=1000)] | None = Field(
         None, description="Completed instants to look at beside those that are found to be stale"
     )
+    accepted: list[Word] | None = Field(
+        None,
+        max_length=1000,
+        description="Instants whose deletes are lost and that somebody has run again: they count as repaired",
+    )
     wait_seconds: int = Field(300, ge=0, le=86_400, description="How long to wait for a moment without writes")
 
 

@@ -50,7 +50,10 @@ class Doomed:
     def run(
         self, plan: Plan, point: Json, *, hold: str | None = None, meanwhile: Callable[[], None] | None = None
     ) -> Death:
-        """Runs the plan until the process and all its children are dead. `meanwhile` is done while it is held."""
+        """Runs the plan until the process and all its children are dead.
+
+        `meanwhile` is done while it is held, or frozen.
+        """
         self._await_ready()
         started = time.monotonic()
         self._say({"plan": plan.to_json(), "point": point, "hold": hold})
@@ -68,6 +71,9 @@ class Doomed:
                     if meanwhile:
                         meanwhile()
                     self._say("go on")
+                case "frozen":
+                    if meanwhile:
+                        meanwhile()
         self._process.wait(PATIENCE_SECONDS)
         self._await_silence()
         death.seconds = time.monotonic() - started

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -46,13 +47,15 @@ class Death:
 
     `at` says what kind of place: `step` (its name begins so), `before` or `after` (a call), `file` (one that matches
     the glob pattern has appeared), `unheard` (an instant was made and the service is being told), `start` or `end` of
-    the job. It dies `delay` seconds after the `nth` time it came there; `only` spares the JVM or Python at first.
+    the job. It dies `delay` seconds after the `nth` time it came there; `only` spares the JVM or Python at first. With
+    `freeze` it does not die, but stands still for so many seconds, JVM and all, and goes on.
     """
 
     def __init__(self, point: dict[str, Any], base: Path, jvm: int) -> None:
         self._at, self._name = point["at"], point.get("name", "")
         self._left, self._delay = point.get("nth", 1), point.get("delay", 0.0)
         self._only = point.get("only")
+        self._freeze = point.get("freeze")
         self._lock = base / ".hoodie" / "lock"
         self._jvm = jvm
         if self._at in {"before", "after"}:
@@ -69,6 +72,12 @@ class Death:
 
     def now(self) -> None:
         """A lock file that is not signed yet is nobody's that could be found out; a person would have to remove it."""
+        if self._freeze:
+            tell("frozen")
+            thaw = f"sleep {self._freeze}; kill -CONT -{os.getpgrp()}"
+            subprocess.Popen(["sh", "-c", thaw], start_new_session=True)
+            os.killpg(os.getpgrp(), signal.SIGSTOP)
+            return
         while self._lock.exists() and not self._lock.stat().st_size:
             time.sleep(0.0005)
         if self._only == "jvm":

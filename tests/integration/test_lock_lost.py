@@ -1,0 +1,107 @@
+"""A worker stands still with the table's lock in hand until ZooKeeper gives the lock to a writer, and wakes up."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.contract import JobKind, Plan, Table
+from jobs.errors import LockLostError
+from jobs.hudi.lock import TableLock
+from tests import zookeeper
+from tests.integration import tables
+from tests.integration.doomed import Spares
+from tests.integration.run import hudi_table, proved
+from tests.integration.tables import INDEX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.integration.doomed import Doomed
+
+FREEZE_SECONDS = 12
+METADATA_COMMIT = ".hoodie/metadata/.hoodie/timeline/*.deltacommit.requested"
+
+# Before the commit the job gives up and starts over; inside it, it is too late, and what slipped in is put right.
+POINTS = {
+    "when it begins to commit": {"at": "step", "name": "committing"},
+    "right before the commit": {"at": "before", "name": "the commit"},
+    "in the midst of the commit": {"at": "file", "name": METADATA_COMMIT},
+    "right after the commit": {"at": "after", "name": "the commit"},
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[zookeeper.Server]:
+    with zookeeper.running() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
+    jars = str(spark.sparkContext.getConf().get("spark.jars"))
+    found = Spares(jars, tmp_path_factory.mktemp("victims"))
+    yield found
+    found.end()
+
+
+def test_a_lock_that_is_held_is_proved_to_be_ours(
+    spark: SparkSession, tmp_path: Path, server: zookeeper.Server
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=10)
+    table = hudi_table(spark, base, INDEX, lock=server.lock("proved"))
+    lock = TableLock(table, "job_1")
+    with lock.held(lambda: None):
+        lock.verify()
+        # As ZooKeeper does when the session has ended.
+        server.delete(lock._proof._path)  # type: ignore[attr-defined]
+        with pytest.raises(LockLostError):
+            lock.verify()
+    with lock.held(lambda: None):
+        lock.verify()
+
+
+@pytest.mark.parametrize("place", POINTS)
+def test_what_a_writer_commits_while_the_worker_stands_still_is_right(
+    spark: SparkSession, tmp_path: Path, server: zookeeper.Server, spares: Spares, place: str
+) -> None:
+    base = tmp_path / "trips"
+    name = place.replace(" ", "_")
+    options = tables.write_table(spark, base, **server.writer_options(name))
+    before = len(tables.snapshot(spark, base))
+    # A new partition: nothing in Hudi conflicts with it, in whatever buckets its rows are.
+    new_rows = tables.rows(spark, 10_000, 10_200, ts=5).withColumn("dt", F.lit("2026-02-01"))
+
+    def writer_commits() -> None:
+        time.sleep(zookeeper.SESSION_MILLISECONDS / 1000 * 2)
+        tables.upsert(new_rows, base, options)
+
+    job = Plan(
+        "job_frozen",
+        1,
+        JobKind.BUCKET_EXPANSION,
+        Table(str(base), "trips", INDEX, server.lock(name), writers_hudi_version="1.2.0"),
+        {"factor": 2, "settle_seconds": 3},
+    )
+    doomed: Doomed = spares.take()
+    death = doomed.run(job, {**POINTS[place], "freeze": FREEZE_SECONDS}, meanwhile=writer_commits)
+
+    assert death.result is not None, doomed.log.read_text()[-4000:]
+    if death.result["outcome"] == "failed":
+        assert death.result["error"]["type"] == "lock-lost", death.result
+        assert len(proved(spark, base, 4)) == before + 200
+    else:
+        assert death.result["outcome"] == "succeeded", death.result
+        assert len(proved(spark, base, 8)) == before + 200
+    # A writer that goes by its old option.
+    tables.upsert(tables.rows(spark, 0, 700, ts=9), base, options)
+    tables.upsert(new_rows.withColumn("ts", F.lit(9).cast("long")), base, options)
+    assert len(proved(spark, base, 4 if death.result["outcome"] == "failed" else 8)) == before + 300
+    assert spark.read.format("hudi").load(str(base)).where("ts = 9").count() == 900
