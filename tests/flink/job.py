@@ -1,0 +1,113 @@
+"""A Flink job whose rows follow from a sequence: what its table must hold is known from the last number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_STAYS_SECONDS = 3600
+# What a job needs of its own to write a table with a simple bucket index, whatever else it is told.
+_PLAIN = {
+    "index.type": "BUCKET",
+    "ordering.fields": "ver",
+    "compaction.schedule.enabled": "false",
+    "compaction.async.enabled": "false",
+    "clean.async.enabled": "false",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """The latest version of a key."""
+
+    ver: int
+    val: str
+    part: str
+
+
+@dataclass(frozen=True)
+class FlinkJob:
+    """Sends the numbers `first` to `last`, `rate` a second; number n is version n of key n modulo `keys`.
+
+    `options` are those of the table, over the plain ones; an empty value takes one away. Keys from `late` on go to a
+    partition of their own, which is not there before them. Having sent the last number the job ends, unless it `stays`,
+    with nothing to do but checkpoints (for an hour: Flink makes all the numbers of a sequence at its start).
+    """
+
+    base: Path
+    last: int
+    first: int = 0
+    rate: int = 100
+    keys: int = 2000
+    late: int = 1500
+    buckets: int = 4
+    table_type: str = "MERGE_ON_READ"
+    checkpoint_seconds: float = 2.0
+    parallelism: int = 2
+    stays: bool = False
+    name: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    more_settings: Mapping[str, str] = field(default_factory=dict)
+
+    def settings(self) -> dict[str, str]:
+        """Flink's own."""
+        return {
+            "execution.runtime-mode": "streaming",
+            "parallelism.default": str(self.parallelism),
+            "execution.checkpointing.interval": f"{int(self.checkpoint_seconds * 1000)} ms",
+            **({"pipeline.name": self.name} if self.name else {}),
+            **self.more_settings,
+        }
+
+    def statements(self) -> list[str]:
+        """Source, table and the job itself."""
+        source = {
+            "connector": "datagen",
+            "rows-per-second": self.rate,
+            "fields.seq.kind": "sequence",
+            "fields.seq.start": self.first,
+            "fields.seq.end": self.last + (_STAYS_SECONDS * self.rate if self.stays else 0),
+        }
+        return [f"CREATE TEMPORARY TABLE numbers (seq BIGINT) WITH ({_with(source)})", self.table(), self._insert()]
+
+    def table(self) -> str:
+        """The table's DDL."""
+        options = {
+            "connector": "hudi",
+            "path": self.base.as_uri(),
+            "table.type": self.table_type,
+            "hoodie.bucket.index.num.buckets": str(self.buckets),
+            **_PLAIN,
+            **self.options,
+        }
+        return (
+            "CREATE TEMPORARY TABLE lake (id STRING, ver BIGINT, val STRING, num DOUBLE, part STRING,"
+            " PRIMARY KEY (id) NOT ENFORCED) PARTITIONED BY (part)"
+            f" WITH ({_with({key: value for key, value in options.items() if value})})"
+        )
+
+    def _insert(self) -> str:
+        key = f"MOD(seq, {self.keys})"
+        return (
+            f"INSERT INTO lake SELECT 'k' || LPAD(CAST({key} AS STRING), 7, '0'), seq, 'v' || CAST(seq * 31 AS STRING),"
+            f" CAST(seq AS DOUBLE) / 7,"
+            f" CASE WHEN {key} >= {self.late} THEN 'late' ELSE 'p' || CAST(MOD({key}, 3) AS STRING) END FROM numbers"
+            f" WHERE seq <= {self.last}"
+        )
+
+    def expected(self, last: int | None = None) -> dict[str, Row]:
+        """The rows by their keys, after all numbers up to `last` (the job's own, unless told)."""
+        end = (self.last if last is None else last) + 1
+        rows = {}
+        for number in range(max(0, end - self.keys), end):
+            key = number % self.keys
+            rows[f"k{key:07d}"] = Row(number, f"v{number * 31}", "late" if key >= self.late else f"p{key % 3}")
+        return rows
+
+
+def _with(options: Mapping[str, object]) -> str:
+    return ", ".join(f"'{key}' = '{value}'" for key, value in options.items())

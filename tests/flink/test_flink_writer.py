@@ -1,0 +1,110 @@
+"""What the service relies on about Flink jobs, seen with a real one."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.contract import Outcome
+from tests.flink import timeline
+from tests.flink.check import differences
+from tests.flink.job import FlinkJob
+from tests.integration import tables
+from tests.integration.run import run_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.flink.cluster import FlinkCluster
+
+# A job beside other writers: it locks as they do, and leaves conflicts to nobody. With optimistic concurrency control
+# it would find some with itself.
+BESIDE_OTHERS = {
+    **tables.LOCK,
+    "hoodie.write.concurrency.mode": "single_writer",
+    "write.extra.metadata.enabled": "true",
+}
+
+
+def expand(spark: SparkSession, base: Path, num_buckets: int) -> None:
+    result = run_job(spark, base, "bucket_expansion", {"num_buckets": num_buckets, "settle_seconds": 0})
+    assert result.outcome is Outcome.SUCCEEDED
+
+
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+def test_a_job_is_known_by_what_it_leaves_and_an_idle_one_commits_nothing(
+    flink: FlinkCluster, tmp_path: Path, table_type: str
+) -> None:
+    base = tmp_path / "numbers"
+    job = FlinkJob(base, last=100, checkpoint_seconds=1, stays=True, table_type=table_type, options=BESIDE_OTHERS)
+    running = flink.start(job)
+    flink.wait_for_checkpoints(running, 6)
+    flink.stop_with_savepoint(running)
+    timeline.wait_until_complete(base)
+
+    commits = timeline.commits(base)
+    assert {commit.operation for commit in commits} == {"UPSERT"}
+    assert {commit.inflight_bytes for commit in commits} == {0}
+    # It is that of the checkpoint before, and -1 of a job's first.
+    numbers = [int(commit.extra["flink_checkpoint_id"]) for commit in commits]
+    assert numbers == sorted(set(numbers))
+    assert numbers[0] == -1
+    # One for each checkpoint, whether or not there was anything to write.
+    assert commits[0].files > 0
+    assert commits[-1].files == 0
+    assert len(commits) >= 5
+    # Only Flink's writers share the address of their timeline server by a file.
+    assert (base / ".hoodie" / ".aux" / "view_storage_conf").exists()
+
+
+def test_by_default_a_job_says_nothing_of_itself_in_its_commits_and_locks_elsewhere(
+    flink: FlinkCluster, tmp_path: Path
+) -> None:
+    base = tmp_path / "numbers"
+    running = flink.start(FlinkJob(base, last=100, checkpoint_seconds=1, stays=True))
+    locks = set()
+    while flink.checkpoints(running) < 4:
+        locks |= {path.parent.name for path in (base / ".hoodie").glob("**/lock")}
+        time.sleep(0.005)
+    flink.stop_with_savepoint(running)
+    timeline.wait_until_complete(base)
+
+    commits = timeline.commits(base)
+    assert {key for commit in commits for key in commit.extra} == {"schema"}
+    assert {commit.inflight_bytes for commit in commits} == {0}
+    assert (base / ".hoodie" / ".aux" / "view_storage_conf").exists()
+    # Not in `.hoodie`, where every other writer of Hudi has its filesystem lock.
+    assert locks == {".aux"}
+
+
+def test_a_job_that_was_stopped_is_given_the_new_number_of_buckets_whatever_its_options_say(
+    flink: FlinkCluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "numbers"
+    job = FlinkJob(base, last=2000, keys=600, late=450, rate=50, options=BESIDE_OTHERS)
+    running = flink.start(job)
+    flink.wait_for_checkpoints(running, 1)
+    before = flink.savepoint(running)
+    flink.wait_for_checkpoints(running, 3)
+    stopped = flink.stop_with_savepoint(running)
+    # Flink calls a job finished while its coordinator still commits.
+    timeline.wait_until_complete(base)
+    expand(spark, base, 8)
+
+    faster = replace(job, rate=500)
+    flink.wait(flink.start(faster, savepoint=stopped), "FINISHED")
+    timeline.wait_until_complete(base)
+    found = differences(spark, base, job.expected(), num_buckets=8)
+    assert found.none, found
+
+    # What it did after an older savepoint it does again, and the ordering field lets no old row win.
+    flink.wait(flink.start(faster, savepoint=before), "FINISHED")
+    timeline.wait_until_complete(base)
+    for metadata in (True, False):
+        found = differences(spark, base, job.expected(), num_buckets=8, metadata=metadata)
+        assert found.none, found
