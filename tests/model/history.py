@@ -1,0 +1,167 @@
+"""A recorded history of a real table: what its timeline tells, and what the service says it did.
+
+Events of the timeline are built by `of_instant` from an instant's times and its `HoodieCommitMetadata`; those of the
+service by hand, from its own records. All times are of one clock and compare as strings, such as Hudi's
+`yyyyMMddHHmmssSSS`: where writers' clocks differ from ours by more than a lock is held, the lock's rules tell
+nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+FileIds = frozenset[tuple[str, str]]  # partition path, file id
+BASELINE = "00000000000000"
+ALWAYS = "9"  # after every time
+
+
+class What(Enum):
+    """What happened; the first six stand in the timeline, the others are the service's own."""
+
+    REQUESTED = "requested"
+    INFLIGHT = "inflight"
+    COMPLETED = "completed"
+    ROLLED_BACK = "rolled back"  # the rollback of this instant has completed
+    ARCHIVED = "archived"  # the active timeline starts after this instant
+    CLEANED = "cleaned"  # a clean has deleted files of the file groups in `file_ids`
+
+    LOCKED = "locked"
+    UNLOCKED = "unlocked"
+    LOOKED = "looked"  # under the lock: what has completed by now is known to the replacement `instant`
+    CONFIG_WRITTEN = "config written"  # of `instant`, or the baseline; `number` of buckets
+    CONFIG_REMOVED = "config removed"
+    FENCED = "fenced"  # a live writer's instant, before it is rolled back
+    LATE_FILES_REMOVED = "late files removed"  # for the last time: its writer is over
+    JUDGED = "judged"  # found right, its keys included where its file ids did not tell
+    INCIDENT = "incident"
+    REPAIRED = "repaired"
+    STOPPED = "stopped"  # a Flink job; also one that is declared to be stopped
+    RESUMED = "resumed"  # a Flink job begins, or begins again
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened. Fields that do not apply are left out.
+
+    `instant` is the requested time of the instant it is about. `action` and `operation` are Hudi's (`replacecommit`,
+    `BUCKET_RESCALE`). `file_ids` are those that were written or cleaned, `replaced` those that a replacecommit
+    replaces. `is_flink`: the instant is a Flink job's, as its commit or its empty inflight file tells. `by` names the
+    one of our jobs that did it: it holds the lock, or rolled the instant back.
+    """
+
+    at: str
+    what: What
+    instant: str = ""
+    action: str = ""
+    operation: str = ""
+    file_ids: FileIds = frozenset()
+    replaced: FileIds = frozenset()
+    is_flink: bool = False
+    number: int = 0
+    by: str = ""
+
+
+def of_instant(
+    instant: str,
+    action: str,
+    metadata: Mapping[str, Any] | None = None,
+    *,
+    inflight_at: str | None = None,
+    completed_at: str | None = None,
+    is_flink: bool = False,
+) -> list[Event]:
+    """The events of one instant of the timeline.
+
+    `instant` is its requested time and `action` that of its completed file (a clustering completes as
+    `replacecommit`). `metadata` is the content of the completed file as JSON (`HoodieCommitMetadata`, or
+    `HoodieReplaceCommitMetadata`): of it are used `operationType`, `partitionToWriteStats[partition][].fileId` and
+    `partitionToReplaceFileIds[partition][]`. From table version 8 on the file is Avro with the same names
+    (`service.lake.instant_metadata.decode` reads both). `inflight_at` is the modification time of the inflight file,
+    `completed_at` the completion time in the file's name (before version 8 its modification time); None for what has
+    not happened.
+    """
+    content = metadata or {}
+    written = _pairs(content.get("partitionToWriteStats"), lambda stat: stat["fileId"])
+    replaced = _pairs(content.get("partitionToReplaceFileIds"), str)
+    operation = str(content.get("operationType") or "")
+    events = [Event(instant, What.REQUESTED, instant, action, operation, is_flink=is_flink)]
+    if inflight_at:
+        events.append(Event(inflight_at, What.INFLIGHT, instant, action, operation, is_flink=is_flink))
+    if completed_at:
+        events.append(Event(completed_at, What.COMPLETED, instant, action, operation, written, replaced, is_flink))
+    return events
+
+
+def _pairs(by_partition: Mapping[str, Iterable[Any]] | None, file_id: Any) -> FileIds:
+    items = (by_partition or {}).items()
+    return frozenset((partition, file_id(item)) for partition, found in items for item in found)
+
+
+@dataclass
+class Life:
+    """What a history tells of one instant; a time is None for what did not happen."""
+
+    instant: str
+    action: str = ""
+    operation: str = ""
+    written: FileIds = frozenset()
+    replaced: FileIds = frozenset()
+    is_flink: bool = False
+    at: dict[What, str] = field(default_factory=dict)
+    times: dict[What, int] = field(default_factory=dict)
+
+    @property
+    def completed(self) -> str | None:
+        return self.at.get(What.COMPLETED)
+
+    @property
+    def is_write(self) -> bool:
+        """Whether a writer made it: no replacement, and no table service."""
+        return self.action in ("commit", "deltacommit") and self.operation not in ("COMPACT", "LOG_COMPACT")
+
+    def was_looked_at(self) -> bool:
+        """Whether the service has judged it, one way or the other."""
+        return What.JUDGED in self.at or What.INCIDENT in self.at
+
+    def is_an_incident_at(self, time: str) -> bool:
+        """Whether it is stale and not yet repaired: from its completion on, whenever that was noticed."""
+        if What.INCIDENT not in self.at or self.completed is None:
+            return False
+        return self.completed <= time < self.at.get(What.REPAIRED, ALWAYS)
+
+
+@dataclass(frozen=True)
+class History:
+    """Events in their order, and what they tell of each instant."""
+
+    events: Sequence[Event]
+    lives: Mapping[str, Life]
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> History:
+        """In the order of their times; events of one time stay as they are given."""
+        ordered = sorted(events, key=lambda event: event.at)
+        lives: dict[str, Life] = {}
+        for event in ordered:
+            if not event.instant:
+                continue
+            life = lives.setdefault(event.instant, Life(event.instant))
+            life.action = event.action or life.action
+            life.operation = event.operation or life.operation
+            life.is_flink = life.is_flink or event.is_flink
+            if event.what is What.COMPLETED:
+                life.written, life.replaced = event.file_ids, event.replaced
+            if event.what is not What.LOOKED or life.completed is None:
+                life.at[event.what] = event.at
+            life.times[event.what] = life.times.get(event.what, 0) + 1
+        return cls(ordered, lives)
+
+    def replacements(self) -> list[Life]:
+        """Completed instants that have replaced file groups, in the order in which they completed."""
+        found = [life for life in self.lives.values() if life.replaced and life.completed]
+        return sorted(found, key=lambda life: life.completed or "")

@@ -1,0 +1,139 @@
+"""The scenarios: which writers, faults and housekeeping are combined. Each is explored to its last state."""
+
+from __future__ import annotations
+
+from tests.model.rules import Kind, Policy, Scenario, WriterSpec
+from tests.model.state import Faults
+
+BOTH = (("p", 0), ("p", 1))
+FIRST_KEY, SECOND_KEY = (("p", 0),), (("p", 1),)
+NEW_PARTITION = (("q", 0), ("q", 1))
+
+
+def upsert(*batches: tuple[tuple[str, int], ...]) -> WriterSpec:
+    return WriterSpec(Kind.UPSERT, batches)
+
+
+def prepped(*batches: tuple[tuple[str, int], ...]) -> WriterSpec:
+    return WriterSpec(Kind.PREPPED, batches)
+
+
+def flink(*batches: tuple[tuple[str, int], ...]) -> WriterSpec:
+    return WriterSpec(Kind.FLINK, batches)
+
+
+BATCHES_WAIT = Scenario("two batch writers, wait", (upsert(BOTH), upsert(SECOND_KEY)))
+BATCHES_FENCE = Scenario("two batch writers, fence", (upsert(BOTH), upsert(SECOND_KEY)), Policy.FENCE)
+BATCHES_RETRY = Scenario("two batch writers, retry", (upsert(BOTH), upsert(SECOND_KEY)), Policy.LET_RETRY)
+NEW_PARTITION_WAIT = Scenario("a new partition, wait", (upsert(NEW_PARTITION), upsert(NEW_PARTITION)))
+NEW_PARTITION_FENCE = Scenario("a new partition, fence", (upsert(NEW_PARTITION), upsert(NEW_PARTITION)), Policy.FENCE)
+PREPPED_WAIT = Scenario("SQL writer of prepped records", (prepped(BOTH), upsert(SECOND_KEY)))
+PREPPED_FENCE = Scenario("SQL writer of prepped records, fence", (prepped(BOTH), upsert(SECOND_KEY)), Policy.FENCE)
+MERGE = Scenario(
+    "SQL merge of located and new rows",
+    (prepped(BOTH), upsert(FIRST_KEY)),
+    Policy.FENCE,
+    at_start=FIRST_KEY,
+)
+FLINK_BESIDE_BATCHES = Scenario(
+    "Flink by hand-over, beside a batch writer",
+    (flink(BOTH, BOTH), upsert(SECOND_KEY)),
+    Policy.FENCE,
+)
+FLINK_ALONE = Scenario(
+    "Flink by hand-over, killed once", (flink(BOTH, BOTH),), faults=Faults(flink_kills=1), is_orderly=True
+)
+FLINK_DISORDER = Scenario(
+    "Flink, and an operator who errs twice",
+    (flink(BOTH, BOTH),),
+    faults=Faults(operator_errors=2),
+    cleans=True,
+    archives=True,
+)
+ALONE = Scenario(
+    "a writer in single-writer mode, without the lock",
+    (WriterSpec(Kind.UPSERT, (BOTH, NEW_PARTITION), is_alone=True),),
+)
+TWO_BATCHES = Scenario("two batches in a row", (prepped(BOTH, SECOND_KEY), upsert(BOTH)))
+CRASHES = Scenario(
+    "two crashes, three attempts",
+    (upsert(NEW_PARTITION),),
+    faults=Faults(crashes=2),
+    attempts=3,
+)
+CRASH_BESIDE_TWO = Scenario(
+    "a crash beside two writers",
+    (upsert(BOTH), upsert(SECOND_KEY)),
+    Policy.LET_RETRY,
+    faults=Faults(crashes=1),
+    attempts=2,
+)
+LOST_LOCK = Scenario(
+    "a lock that expires",
+    (upsert(BOTH), prepped(SECOND_KEY)),
+    Policy.LET_RETRY,
+    faults=Faults(expiries=1),
+)
+LOST_LOCK_NEW_PARTITION = Scenario(
+    "a lock that expires, a new partition, fence",
+    (upsert(NEW_PARTITION), upsert(SECOND_KEY)),
+    Policy.FENCE,
+    faults=Faults(expiries=1),
+)
+FLINK_DISORDER_BESIDE_BATCHES = Scenario(
+    "Flink, an operator who errs, a batch writer",
+    (flink(BOTH), upsert(SECOND_KEY)),
+    Policy.FENCE,
+    faults=Faults(operator_errors=1),
+)
+LOST_LOCK_AND_CRASH = Scenario(
+    "a lock that expires, and a crash",
+    (upsert(BOTH),),
+    Policy.LET_RETRY,
+    faults=Faults(crashes=1, expiries=1),
+    attempts=2,
+)
+FROZEN = Scenario(
+    "a frozen expander beside the next attempt",
+    (upsert(NEW_PARTITION),),
+    faults=Faults(freezes=1),
+    attempts=2,
+    has_metadata_table=False,
+    archives=True,
+)
+LATE_FILES = Scenario(
+    "late files and archival, no metadata table",
+    (upsert(NEW_PARTITION), prepped(SECOND_KEY)),
+    Policy.FENCE,
+    has_metadata_table=False,
+    archives=True,
+)
+CLEANING = Scenario(
+    "cleaning and archival beside stale writers",
+    (prepped(BOTH), upsert(BOTH)),
+    cleans=True,
+    archives=True,
+)
+COMPACTING = Scenario(
+    "compaction",
+    (upsert(BOTH), prepped(SECOND_KEY)),
+    compacts=True,
+    cleans=True,
+)
+CLUSTERING = Scenario(
+    "in-bucket clustering",
+    (prepped(BOTH), upsert(SECOND_KEY)),
+    Policy.FENCE,
+    is_clustering=True,
+)
+THREE_TRIES = Scenario(
+    "three tries, a new partition, fence", (upsert(NEW_PARTITION), upsert(BOTH)), Policy.FENCE, tries=3
+)
+CLUSTERING_FLINK = Scenario(
+    "in-bucket clustering and Flink",
+    (flink(BOTH, BOTH),),
+    faults=Faults(operator_errors=1),
+    is_clustering=True,
+)
+
+ALL = tuple(value for value in dict(globals()).values() if isinstance(value, Scenario))

@@ -1,0 +1,168 @@
+"""One state of the model: a table's timeline, files, hashing configs and lock, and where each process stands.
+
+Everything is a tuple of tuples, strings and small numbers: hashable, comparable, and cheap to copy in part. Keys are 0
+and 1 and are their own hash, so a key's bucket is `key % number`. A value is its own ordering value: of two values of
+one row the greater is the later, whoever writes it and however often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+Row = tuple[str, int]  # partition, key
+
+# Phases of an instant. A rolled-back one has left the timeline; its number stays, since files and writers name it.
+REQUESTED, INFLIGHT, COMPLETED, ROLLED_BACK = "requested", "inflight", "completed", "rolled back"
+PENDING = (REQUESTED, INFLIGHT)
+
+# Owners of instants and holders of the lock; a writer is "writer 0", "writer 1".
+NOBODY, FIRST, EXPANDER, COMPACTION, REPAIR, RECOVERY = "", "first", "expander", "compaction", "repair", "recovery"
+
+BASELINE = -1  # the hashing config that holds the number from before
+EARLY = 99  # the hashing config of an instant that is not on the timeline yet
+NO_KEY = -1  # a file without rows: also an empty child of a split is a file group
+NONE = -1  # no instant
+
+
+class Group(NamedTuple):
+    """A file group. Its file id is the bucket's eight digits and a tail, here the instant that created it."""
+
+    partition: str
+    bucket: int
+    creator: int
+
+    def __str__(self) -> str:
+        return f"{self.partition}/{self.bucket:08d}-{self.creator}"
+
+
+class Block(NamedTuple):
+    """A row in a base or log file of a file group, written by an instant."""
+
+    group: Group
+    instant: int
+    key: int
+    value: int
+
+    @property
+    def row(self) -> Row:
+        return self.group.partition, self.key
+
+
+class Instant(NamedTuple):
+    """On the timeline at the place of its number. `done` is its place among the completed ones, 0 when it is not.
+
+    `groups` are the file groups it writes to, `rows` what it writes there, `replaced` what a replacecommit replaces.
+    """
+
+    owner: str
+    phase: str = REQUESTED
+    done: int = 0
+    groups: tuple[Group, ...] = ()
+    rows: tuple[Row, ...] = ()
+    replaced: tuple[Group, ...] = ()
+    is_judged: bool = False
+
+
+class Writer(NamedTuple):
+    """`number` of buckets and `located` file groups are what it has read; `window` is how many had completed then."""
+
+    step: str = "idle"
+    batch: int = 0
+    tries: int = 0
+    number: int = 0
+    located: tuple[Group | None, ...] = ()
+    window: int = 0
+    instant: int = NONE
+
+
+class Expander(NamedTuple):
+    """`known`: how many instants had completed when it was sure of the table; `let_through`: pending ones it trusts.
+
+    `seen`: how many had completed at its last split; `target`: an instant that it is about to roll back.
+    """
+
+    step: str = "new"
+    instant: int = NONE
+    seen: int = 0
+    known: int = 0
+    let_through: tuple[int, ...] = ()
+    target: int = NONE
+    attempts: int = 1
+
+
+class Faults(NamedTuple):
+    """How often each may still happen."""
+
+    crashes: int = 0
+    expiries: int = 0
+    freezes: int = 0
+    flink_kills: int = 0
+    operator_errors: int = 0
+
+
+class State(NamedTuple):
+    instants: tuple[Instant, ...]
+    files: frozenset[Block]
+    expected: tuple[tuple[Row, int], ...]  # what was acknowledged: the latest value of each row
+    writers: tuple[Writer, ...]
+    expander: Expander = Expander()
+    zombie: Expander | None = None  # an attempt that was frozen and taken for dead
+    configs: frozenset[int] = frozenset()  # the instants whose hashing config lies in the folder
+    lock: str = NOBODY
+    incidents: frozenset[int] = frozenset()  # instants of stale commits, known and not yet repaired
+    horizon: int = 0  # instants before it are archived
+    is_watched: bool = True
+    is_declared_stopped: bool = False  # what the operator says of the Flink job
+    lost: int = NONE  # an instant whose batch was acknowledged and will never be committed
+    wrongly_fenced: int = NONE
+    faults: Faults = Faults()
+
+
+Label = tuple[object, ...]  # a sentence with {} in it, and what belongs there
+Step = tuple[Label, State]
+Steps = Iterator[Step]
+
+
+def completions(state: State) -> int:
+    """How many instants have completed so far."""
+    return max(item.done for item in state.instants)
+
+
+def with_instant(state: State, number: int, **changes: object) -> State:
+    """The same state, but for these fields of one instant."""
+    changed = state.instants[number]._replace(**changes)  # type: ignore[arg-type]
+    return state._replace(instants=(*state.instants[:number], changed, *state.instants[number + 1 :]))
+
+
+def with_writer(state: State, index: int, writer: Writer) -> State:
+    """The same state, but for one writer."""
+    return state._replace(writers=(*state.writers[:index], writer, *state.writers[index + 1 :]))
+
+
+def rolled_back(state: State, number: int) -> State:
+    """The state after a rollback: the instant is gone, and so are the files that it has written by now."""
+    state = state._replace(files=frozenset(item for item in state.files if item.instant != number))
+    return with_instant(state, number, phase=ROLLED_BACK)
+
+
+def is_given_up(state: State, number: int) -> bool:
+    """Whether nobody works on the instant any more (in the table: its heartbeat has ended)."""
+    busy = any(writer.instant == number for writer in state.writers)
+    return not busy and number != state.expander.instant and (not state.zombie or number != state.zombie.instant)
+
+
+def forgotten(state: State, *, keeps_late_files: bool) -> State:
+    """The state without what nobody can tell any more: of an instant that is over and has no files only its place.
+
+    States that differ in nothing else have the same future, so one of them is enough. Late files count for nothing as
+    long as nothing is archived.
+    """
+    gone = {number for number, item in enumerate(state.instants) if item.phase == ROLLED_BACK}
+    if gone and not keeps_late_files and any(item.instant in gone for item in state.files):
+        state = state._replace(files=frozenset(item for item in state.files if item.instant not in gone))
+    with_files = {item.instant for item in state.files}
+    for number in gone:
+        if state.instants[number].owner and number not in with_files and is_given_up(state, number):
+            state = with_instant(state, number, owner=NOBODY, groups=(), rows=(), replaced=())
+    return state
