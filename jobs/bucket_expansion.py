@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from jobs import recovery, refusals, repair
+from jobs import recovery, refusals, repair, writer_engines
 from jobs.base_files import Rewrite
 from jobs.bucket_rules import BucketChange, Selection
 from jobs.contract import Outcome, Problem, Result
@@ -119,7 +119,7 @@ def _settled(table: HudiTable, plan: Plan, report: Report, done: Result) -> Resu
         plan,
         report,
         switch,
-        Before(frozenset(table.completed_until(instant))),
+        Before.of_commit(instant, table.commits(), table.instants()),
         seconds=_settle_seconds(plan),
     )
     return replace(done, instants=(*done.instants, *watched.instants), details={**done.details, **watched.details()})
@@ -129,6 +129,7 @@ def _planned(table: HudiTable, plan: Plan) -> tuple[Expansion | None, list[Probl
     slices = table.file_slices()
     current = table.bucket_rules()
     problems = refusals.of_data_plane(table, slices, own_instants=plan.earlier_instants)
+    problems += writer_engines.of_running_flink(table, plan)
     if current is None:
         return None, problems
     existing = sorted({item.partition for item in slices})

@@ -11,8 +11,8 @@ from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lent_lock import lent
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS
-from jobs.stale_writes import stale_writes
-from jobs.writers import dead_writes, sweep_all
+from jobs.stale_writes import hits, stale_writes
+from jobs.writers import INGESTION, dead_writes, sweep_all
 
 if TYPE_CHECKING:
     from jobs.contract import Plan
@@ -98,8 +98,27 @@ def _problems(policy: CleaningPolicy, retain: int) -> list[Problem]:
 
 
 def _still_needed(table: HudiTable) -> list[Problem]:
-    """What a stale write wrote lies in files that are out of use, and can be brought over from nowhere else."""
-    stale = stale_writes(commit.write for commit in table.commits())
+    """What a stale write wrote lies in files that are out of use, and can be brought over from nowhere else.
+
+    Hudi's cleaner deletes all files of a file group that was replaced (`CleanPlanner.getReplacedFilesEligibleToClean`),
+    also those of a write in flight that goes there.
+    """
+    commits = table.commits()
+    stale = stale_writes(commit.write for commit in commits)
+    replaced = {group for commit in commits for group in commit.write.replaced}
+    in_flight = [item.requested for item in table.pending() if item.action in INGESTION] if replaced else []
+    touched = {instant: table.touched(instant) for instant in in_flight}
+    going_there = [instant for instant, where in touched.items() if where and hits(where.keys, replaced)]
+    if going_there:
+        return [
+            Problem(
+                "stale-write-in-flight",
+                "A write in flight goes to file groups that were replaced; cleaning could delete what it writes",
+                ", ".join(going_there),
+                "Wait until it has ended; what it commits is repaired then.",
+                retriable=True,
+            )
+        ]
     if not stale:
         return []
     return [

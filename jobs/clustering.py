@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from jobs import recovery, refusals, repair
+from jobs import recovery, refusals, repair, writer_engines
 from jobs.base_files import Rewrite
 from jobs.bucket_rules import BucketChange
 from jobs.contract import ClusteringLayout, Outcome, Problem, Result
@@ -54,6 +54,7 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
         if done := recovery.settle_replacement(table, plan, report):
             return done
         problems += refusals.of_data_plane(table, slices, own_instants=plan.earlier_instants)
+        problems += writer_engines.of_running_flink(table, plan)
     elif done := recovery.already_completed(table, plan):
         return done
     if plan.dry_run:

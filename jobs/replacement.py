@@ -232,10 +232,13 @@ class Replacement:
             raise CommitLostError(f"instant {outcome.instant}")
         self._report.checkpoint()
         outcome.before = self._known(outcome)
+        # Before and after what `before_commit` writes: an attempt that was frozen may have been rolled back meanwhile.
+        self._require_lock()
         self._before_commit(outcome.instant)
         self._require_lock()
+        extra = {**self._extra, **outcome.before.to_metadata()}
         try:
-            client.commit_replacement(outcome.instant, outcome.written, outcome.slices, self._extra)
+            client.commit_replacement(outcome.instant, outcome.written, outcome.slices, extra)
         except JobError as error:
             if self._table.state_of(outcome.instant) != "COMPLETED":
                 raise

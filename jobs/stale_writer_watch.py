@@ -24,8 +24,10 @@ from jobs.switch import Verdict
 from jobs.writers import INGESTION
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jobs.hudi.lock import TableLock
-    from jobs.hudi.table import HudiTable, Instant
+    from jobs.hudi.table import Commit, HudiTable, Instant
     from jobs.report import Report
     from jobs.switch import Switch
     from jobs.writers import Writers
@@ -37,6 +39,8 @@ POLL_SECONDS = 0.05
 HOLD_SECONDS = 10.0
 LOCK_SECONDS = 60.0
 WATCHED = INGESTION | {REPLACE}
+KNOWN_KEY = "groundskeeper.known"
+"""In the extra metadata of a replacement: the instants that were completed when it was decided to commit."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,18 @@ class Before:
 
     known: frozenset[str] = frozenset()
     in_flight: frozenset[str] = frozenset()
+
+    def to_metadata(self) -> dict[str, str]:
+        """For the commit itself: an attempt that takes over must not take what slipped in for known."""
+        return {KNOWN_KEY: ",".join(sorted(self.known - self.in_flight))}
+
+    @classmethod
+    def of_commit(cls, instant: str, commits: Sequence[Commit], on_timeline: Sequence[Instant]) -> Before:
+        """Of a replacement that another attempt committed: what was not completed then is judged if it completes."""
+        extra = next((each.extra for each in commits if each.write.instant == instant), {})
+        completed = frozenset(filter(None, extra.get(KNOWN_KEY, "").split(","))) | {instant}
+        earlier = {each.requested for each in on_timeline if each.requested < instant}
+        return cls(completed | earlier, frozenset(earlier - completed))
 
 
 @dataclass

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import OnActiveWriters
 from jobs.errors import JobError
 from jobs.rhythm import parsed
+from jobs.writer_engines import may_be_flink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -93,6 +94,8 @@ class Writers:
     def fence(self, instant: str) -> None:
         """Rolls a live writer's instant back; its commit fails then. The lock must be held."""
         logger.warning("rolling back %s: its writer would keep to the old file groups", instant)
+        # Hudi's rollback deletes the files first: without the lock, of a write that commits meanwhile.
+        self._lock.verify()
         # The rollback removes the markers; and in an object store a file appears when it is complete, not when begun.
         announced: set[str] = set()
         with _again_later(instant):
@@ -150,8 +153,11 @@ def dead_writes(table: HudiTable, client: WriteClient) -> list[str]:
     Sure is a heartbeat that has expired. No heartbeat at all tells something only if the owner declares that writers
     retry conflicts: then they are in the mode (OCC, LAZY) in which there is a heartbeat before there is an instant
     (`BaseHoodieWriteClient.startCommit`), and what they give up for a conflict stays behind without. A writer in
-    single-writer mode sends none, and may be alive.
+    single-writer mode sends none, and may be alive. Of Flink none is taken for dead: between its checkpoint and its
+    commit an instant without a living writer holds acknowledged rows, which the restarted job commits.
     """
+    if may_be_flink(table):
+        return []
     pending = [item.requested for item in table.pending() if item.action in INGESTION]
     dead = [instant for instant in pending if client.is_dead(instant)]
     if not table.declared.writers_retry_conflicts:

@@ -1,0 +1,66 @@
+"""Which engines write a table, by what they leave on it: Flink above all, beside which file groups must not change.
+
+Flink 1.20 with Hudi 1.2: a task looks its file ids up once and keeps them, its instant is open for a moment at each
+checkpoint only, and what is rolled back or conflicts is lost, since the checkpoint it belongs to is done.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import Problem, WriterEngine
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from jobs.contract import Plan
+    from jobs.hudi.table import HudiTable
+
+# With `write.extra.metadata.enabled`: the id of the checkpoint before (`StreamWriteOperatorCoordinator`).
+FLINK_CHECKPOINT = "flink_checkpoint_id"
+# Written when a Flink job starts on the table (`ViewStorageProperties`); it stays when the job has ended.
+_FLINK_STARTED = ".hoodie/.aux/view_storage_conf"
+
+
+def flink_marks(table: HudiTable) -> str | None:
+    """What tells that Flink has written this table, as words for people; None if nothing does."""
+    found = [commit for commit in table.commits() if FLINK_CHECKPOINT in commit.extra]
+    if found:
+        return f"{found[-1].write.instant} was committed by Flink (it names its checkpoint)"
+    with translated("looking for marks of Flink"):
+        folder = table.jvm.hudi.storage.StoragePath(f"{table.base_path}/.hoodie/.aux")
+        storage = table.meta.getStorage()
+        if not storage.exists(folder):
+            return None
+        names = [str(item.getPath().getName()) for item in table.jvm.items(storage.listDirectEntries(folder).stream())]
+    marks = [name for name in names if name.startswith(_FLINK_STARTED.rpartition("/")[2])]
+    return f"a Flink job has been started on it (.hoodie/.aux/{marks[0]})" if marks else None
+
+
+def may_be_flink(table: HudiTable) -> str | None:
+    """Why a Flink job may be at work on the table, None if none is known of.
+
+    What is declared, or was found by the service, counts; without either, the marks on the table.
+    """
+    engines = table.declared.writers_engines
+    if WriterEngine.FLINK in engines:
+        return "Flink is among its writers"
+    return None if engines else flink_marks(table)
+
+
+def of_running_flink(table: HudiTable, plan: Plan) -> list[Problem]:
+    """Why file groups of this table cannot be replaced now: a Flink job may be running."""
+    if table.declared.writers_stopped or plan.writers_stopped:
+        return []
+    because = may_be_flink(table)
+    if because is None:
+        return []
+    return [
+        Problem(
+            "flink-may-be-running",
+            "A Flink job keeps the file groups and the number of buckets that it has read; it has to be stopped first",
+            because,
+            "Stop it with a savepoint and tell the job so (POST /v1/jobs/{id}/writers-stopped), or declare what writes "
+            'the table: PATCH it with `{"writers": {"engines": ["spark"], ...}}` if no Flink job does any more.',
+            retriable=True,
+        )
+    ]

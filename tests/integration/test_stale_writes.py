@@ -1,0 +1,175 @@
+"""Writes to file groups that have been replaced, as a long Spark SQL session makes them; found and repaired."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.errors import DeletesLostError, RefusedError
+from tests.integration import tables
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.run import proved, run_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
+UPDATE = "UPDATE {table} SET fare = -1.0, ts = 5 WHERE city < 500"
+DELETE = "DELETE FROM {table} WHERE city >= 800"
+# Of 300 rows.
+UPDATED, DELETED = 149, 61
+
+
+class LongSession:
+    """A Spark SQL session that has read the table once, and keeps what it found: so its statements carry file ids of
+    before whatever another process has replaced since."""
+
+    def __init__(self, spark: SparkSession, base: Path, options: dict[str, str]) -> None:
+        self._session = spark.newSession()
+        self._table = f"t{abs(hash(str(base)))}"
+        self.run(f"CREATE TABLE {self._table} USING hudi LOCATION '{base}'")
+        for key, value in options.items():
+            self.run(f"SET {key}={value}")
+        self.run(f"SELECT count(*) FROM {self._table}")
+
+    def run(self, statement: str) -> None:
+        self._session.sql(statement.format(table=self._table)).collect()
+
+
+def written_stale(
+    spark: SparkSession, base: Path, statement: str, *, table_type: str, version: int = 9
+) -> dict[str, str]:
+    """A table of 300 rows, clustered inside its buckets, to whose old file groups the statement was committed."""
+    options = tables.write_table(spark, base, count=300, table_type=table_type, version=version)
+    session = LongSession(spark, base, options)
+    run_job(spark, base, "clustering", {"sort_by": ["city"]})
+    session.run(statement)
+    return options
+
+
+@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 9), (MOR, 6), (COW, 6)])
+def test_a_stale_update_is_found_kept_from_cleaning_and_brought_over(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+) -> None:
+    base = tmp_path / "trips"
+    options = written_stale(spark, base, UPDATE, table_type=table_type, version=version)
+
+    audit = run_job(spark, base, "audit").details
+    assert not audit["clean"]
+    (stale,) = audit["stale_writes"]
+    assert stale["operation"] == "UPSERT_PREPPED"
+    with pytest.raises(RefusedError, match="UPSERT_PREPPED"):
+        run_job(spark, base, "cleaning", {"retain": 1})
+    assert run_job(spark, base, "repair", dry_run=True).details["stale"] == [stale["instant"]]
+
+    result = run_job(spark, base, "repair")
+
+    assert result.details["repaired"] == [stale["instant"]]
+    assert result.details["rows"] == UPDATED
+    assert len(proved(spark, base, 4)) == 300
+    rows = spark.read.format("hudi").load(str(base))
+    expected = tables.rows(spark, 0, 300)
+    expected = expected.withColumn("fare", F.when(F.col("city") < 500, -1.0).otherwise(F.col("fare")))
+    expected = expected.withColumn("ts", F.when(F.col("city") < 500, 5).otherwise(F.col("ts")).cast("long"))
+    assert _all(rows.select(*expected.columns)) == _all(expected)
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    assert list(tmp_path.glob("*groundskeeper*")) == []
+    tables.upsert(tables.rows(spark, 0, 400, ts=9), base, options)
+    assert len(proved(spark, base, 4)) == 400
+    # Nothing is left to do; and the table may be cleaned again.
+    assert run_job(spark, base, "repair").details["repaired"] == []
+    run_job(spark, base, "cleaning", {"retain": 1})
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_stale_delete_of_merge_on_read_is_brought_over(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    base = tmp_path / "trips"
+    written_stale(spark, base, DELETE, table_type=MOR, version=version)
+    assert not run_job(spark, base, "audit").details["clean"]
+
+    result = run_job(spark, base, "repair")
+
+    assert result.details["deletes"] == DELETED
+    assert len(proved(spark, base, 4)) == 300 - DELETED
+    assert spark.read.format("hudi").load(str(base)).where("city >= 800").count() == 0
+
+
+def test_stale_deletes_of_copy_on_write_are_told_to_be_lost_until_they_were_run_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    options = written_stale(spark, base, DELETE, table_type=COW)
+    (stale,) = run_job(spark, base, "audit").details["stale_writes"]
+
+    with pytest.raises(DeletesLostError, match=f"{DELETED} of {stale['instant']}"):
+        run_job(spark, base, "repair")
+    # Its empty file groups are gone, so writers can write again; but the table is not clean.
+    audit = run_job(spark, base, "audit").details
+    assert (audit["clean"], audit["buckets_with_several_file_groups"]) == (False, 0)
+
+    LongSession(spark, base, options).run(DELETE)
+    result = run_job(spark, base, "repair", {"accepted": [stale["instant"]]})
+
+    assert result.details["repaired"] == [stale["instant"]]
+    assert len(proved(spark, base, 4)) == 300 - DELETED
+
+
+def test_what_was_written_or_deleted_after_a_stale_write_stays(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = written_stale(spark, base, UPDATE, table_type=MOR)
+    cheap = tables.rows(spark, 0, 300, ts=9).where("city < 100")
+    count = cheap.count()
+    tables.upsert(cheap, base, options)
+    gone = tables.rows(spark, 0, 300).where("city >= 400 and city < 500")
+    tables.upsert(gone, base, {**options, "hoodie.datasource.write.operation": "delete"})
+
+    result = run_job(spark, base, "repair")
+
+    rows = spark.read.format("hudi").load(str(base))
+    assert rows.where("ts = 9").count() == count
+    assert rows.where("city >= 400 and city < 500").count() == 0
+    assert rows.where("ts = 5").count() == result.details["rows"] == UPDATED - count - gone.count()
+    assert result.details["superseded"] == count + gone.count()
+    proved(spark, base, 4)
+
+
+@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 6)])
+def test_rows_that_went_by_the_old_number_of_buckets_are_moved(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, table_type=table_type, version=version)
+    run_job(spark, base, "bucket_expansion", {"factor": 2})
+    # A writer that has read the number just before the switch.
+    config = base / ".hoodie" / ".bucket_index"
+    shutil.move(config, tmp_path / "away")
+    new_partition = tables.rows(spark, 1000, 1100, ts=5).withColumn("dt", F.lit("2026-02-01"))
+    tables.upsert(tables.rows(spark, 0, 150, ts=5).union(new_partition), base, options)
+    shutil.move(tmp_path / "away", config)
+    assert tables.misplaced(spark, base, 8) > 0
+    instant = max(path.name.split("_")[0].split(".")[0] for path in _completed(base))
+
+    result = run_job(spark, base, "repair", {"instants": [instant]})
+
+    assert result.details["repaired"] == [instant]
+    assert result.details["moved"] > 0
+    assert len(proved(spark, base, 8)) == 400
+    assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 250
+    tables.upsert(tables.rows(spark, 0, 300, ts=9), base, options)
+    assert len(proved(spark, base, 8)) == 400
+    assert run_job(spark, base, "repair", {"instants": [instant]}).details["cleared"] == [instant]
+
+
+def _completed(base: Path) -> list[Path]:
+    folder = base / ".hoodie" / "timeline"
+    found = folder.glob("*_*.*commit") if folder.exists() else (base / ".hoodie").glob("*.*commit")
+    return [path for path in found if path.name.count(".") == 1]
+
+
+def _all(frame: object) -> list[str]:
+    return sorted(str(row) for row in frame.collect())  # type: ignore[attr-defined]
