@@ -42,8 +42,8 @@ class IncidentOut(BaseModel):
         description="`suspected`: only the rows can tell; a repair looks at them", examples=["open"]
     )
     title: str = Field(examples=["A commit wrote to file groups that had been replaced"])
-    detail: str = Field(examples=["No reader sees 173 rows that 20260101120000000 (UPSERT_PREPPED) wrote there."])
-    hint: str = Field(examples=["Run the job `repair`: it brings the rows to where they belong."])
+    detail: str = Field(examples=["No reader sees the 173 rows that 20260101120000000 (UPSERT_PREPPED) wrote there."])
+    hint: str = Field(examples=["Start a repair: it brings the rows to where they belong."])
     details: dict[str, Any] = Field(
         description="Figures of its kind", examples=[{"rows": 173, "file_groups": 1, "partitions": 1}]
     )

@@ -157,8 +157,11 @@ def _change(
 
 
 def _withdraw(connection: Connection, table_id: str, now: datetime) -> list[Event]:
-    """What rows that are astray hold back must not start any more, whoever asked for it."""
-    queued = jobs.queued(connection, table_id, HELD_BACK)
+    """What rows that are astray hold back must not start any more, whoever asked for it. A rewriting job that has begun
+    goes on: its next attempt has to finish or undo what the last one left. A cleaning leaves nothing to undo."""
+    queued = [
+        job for job in jobs.queued(connection, table_id, HELD_BACK) if job.attempt == 0 or job.kind is JobKind.CLEANING
+    ]
     for job in queued:
         jobs.cancel_queued(connection, job.id, error=WITHDRAWN_BY_INCIDENT, now=now)
     return [telling.of_job(connection, job.id, now, announcement.job_ended) for job in queued]

@@ -46,18 +46,18 @@ HELD_BACK = frozenset({JobKind.CLEANING, JobKind.CLUSTERING, JobKind.BUCKET_EXPA
 to know where they should go."""
 
 
-_REPAIR = "Run the job `repair`: it brings the rows to where they belong. Until then nothing is cleaned."
+_REPAIR = "Start a repair: it brings the rows to where they belong. Until then nothing is cleaned."
 _WORDS = {
     IncidentKind.STALE_WRITE: (
         "A commit wrote to file groups that had been replaced",
-        "No reader sees {brought} that {what} wrote there: new ones are missing, updates and deletes have no effect.",
+        "No reader sees the {rows} that {what} wrote there: new ones are missing, updates and deletes have no effect.",
         _REPAIR,
     ),
     IncidentKind.OLD_NUMBER: (
         "A commit seems to have gone by the number of buckets before an expansion",
-        "All of {brought} that {what} wrote to a partition went to buckets that there were before. Those that belong to"
+        "All {rows} that {what} wrote to a partition went to buckets that there were before. Those that belong to"
         " new ones are found twice, or not at all, once their keys are written again.",
-        "Run the job `repair`: it looks at the rows and moves those that are misplaced. Until then nothing is cleaned.",
+        "Start a repair: it looks at the rows and moves those that are misplaced. Until then nothing is cleaned.",
     ),
     IncidentKind.LATE_FILES: (
         "A write was fenced, and its writer may still be at work",
@@ -94,10 +94,10 @@ class Incident:
     def problem(self) -> Problem:
         """What it means for the table's readers, and what to do."""
         what = f"{self.instant} ({self.operation})" if self.operation else self.instant
-        rows = self.details.get("rows")
-        brought = "the rows" if rows is None else "1 row" if rows == 1 else f"{rows} rows"
+        number = self.details.get("rows")
+        rows = "rows" if number is None else f"{number} row{'' if number == 1 else 's'}"
         title, means, hint = _WORDS[self.kind]
-        return Problem(self.kind.value, title, means.format(what=what, brought=brought), hint)
+        return Problem(self.kind.value, title, means.format(what=what, rows=rows), hint)
 
     def closed(self, state: IncidentState, because: str, at: datetime) -> Incident:
         return dataclasses.replace(self, state=state, because=because, closed_at=at)

@@ -142,13 +142,12 @@ def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id:
 
 
 def queued(connection: Connection, table_id: str, kinds: Collection[JobKind]) -> list[Job]:
-    """The table's jobs of these kinds that no worker has had yet, dry runs left out. They are locked; one that is being
-    leased this very moment is left out."""
+    """The table's queued jobs of these kinds, dry runs left out. They are locked; one that is being leased this very
+    moment is left out."""
     query = sa.select(_j).where(
         _j.c.table_id == table_id,
         _j.c.kind.in_([kind.value for kind in kinds]),
         _j.c.state == JobState.QUEUED.value,
-        _j.c.attempt == 0,
         sa.not_(_j.c.dry_run),
     )
     return [job_of(row) for row in connection.execute(query.with_for_update(skip_locked=True))]

@@ -125,3 +125,21 @@ def test_rows_are_unknown_unless_known_of_each_file() -> None:
     detail = describe("p", found, base_rows={base_file(A, "001"): 7}, replaced={}, num_buckets=0, small_file_bytes=1)
     assert detail.state.rows is None
     assert (detail.state.buckets, detail.buckets) == (0, ())
+
+
+def test_of_replaced_file_groups_without_files_the_newest_are_remembered() -> None:
+    """And all that have files: they must not count as rows of the table again."""
+    replaced = {"with-files": "000", **{f"gone-{number:04d}": f"{number:04d}" for number in range(1, 1200)}}
+    name = base_file("with-files", "001")
+    found = describe(
+        "p",
+        listed({name: 1}, seen("001_002.commit")),
+        base_rows={},
+        replaced=replaced,
+        num_buckets=0,
+        small_file_bytes=1,
+    )
+    assert len(found.replaced) == 1001
+    assert found.replaced["with-files"] == "000"
+    assert "gone-1199" in found.replaced
+    assert "gone-0001" not in found.replaced

@@ -9,6 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import sqlalchemy as sa
 
 from jobs.contract import JobKind, Outcome, Result
 from jobs.stale_writes import REPAIRED_KEY
@@ -21,7 +22,7 @@ from service.model.event import EventType
 from service.model.incident import Incident, IncidentKind, IncidentState
 from service.model.job import Job, JobState
 from service.policy.backoff import BackOff
-from service.store import decisions, incidents, jobs
+from service.store import decisions, incidents, jobs, schema
 from service.store.engine import reading, writing
 from tests.integration.control_plane.watching import A, B, Watched
 from tests.small_table import SmallTable, base_file, bucket_id, instant_at, log_file
@@ -176,6 +177,23 @@ def test_a_table_that_is_registered_after_the_accident_is_found_out_too(either: 
     stale = story.commit({A: 7})
     story.register()
     assert story.found == [(STALE, OPEN, stale)]
+
+
+def test_what_an_earlier_version_of_the_service_had_remembered_counts(story: Story) -> None:
+    """It kept the ids of replaced file groups alone, and of hashing configs the last one."""
+    story.register()
+    story.expand()
+    story.poll()
+    with writing(story.watched.engine) as connection:
+        [summary] = connection.execute(sa.select(schema.snapshots.c.summary)).scalars()
+        del summary["hashing_config"]["earlier"]
+        connection.execute(schema.snapshots.update().values(summary=summary))
+        connection.execute(schema.partitions.update().values(replaced=[A, B]))
+    stale, late = story.commit({A: 7}), story.commit({NEW_A: 30})
+    story.poll()
+    assert {*story.found} == {(STALE, OPEN, stale), (OLD, SUSPECTED, late)}
+    [of_stale] = [each.details["groups"] for each in story.incidents if each.kind is STALE]
+    assert of_stale == [{"partition": "p", "file_id": A, "replaced_by": ""}]
 
 
 def test_table_services_bring_no_rows(story: Story) -> None:
