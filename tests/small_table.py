@@ -50,6 +50,16 @@ _ROLLBACK = {
     "name": "HoodieRollbackMetadata",
     "fields": [{"name": "commitsRollback", "type": {"type": "array", "items": "string"}}, _BY_PARTITION],
 }
+_RESTORE = {
+    "type": "record",
+    "name": "HoodieRestoreMetadata",
+    "fields": [
+        {
+            "name": "hoodieRestoreMetadata",
+            "type": {"type": "map", "values": {"type": "array", "items": _ROLLBACK}},
+        }
+    ],
+}
 
 PROPERTIES = {
     6: "hoodie.table.version=6\nhoodie.timeline.layout.version=1\n",
@@ -115,6 +125,7 @@ class SmallTable:
         replaced: Mapping[str, list[str]] | None = None,
         schema: str = SCHEMA,
         modified: float | None = None,
+        extra: Mapping[str, str] | None = None,
     ) -> None:
         """`files` are names with their bytes, by partition; they are written too. `completed` is the completion time,
         from version 8 on (default: one later); `modified` when the timeline file was written, for version 6."""
@@ -135,7 +146,7 @@ class SmallTable:
                 )
         record = {
             "partitionToWriteStats": stats,
-            "extraMetadata": {"schema": schema},
+            "extraMetadata": {"schema": schema, **(extra or {})},
             "operationType": operation,
             "partitionToReplaceFileIds": dict(replaced or {}),
         }
@@ -155,6 +166,22 @@ class SmallTable:
             "partitionMetadata": {path: {"partitionPath": path} for path in partitions},
         }
         self.complete(instant, "rollback", avro(_ROLLBACK, record))
+
+    def restore(self, instant: str, *undone: str, partitions: tuple[str, ...] = ()) -> None:
+        """Removes these instants from the timeline, as Hudi does. From version 8 on."""
+        for each in undone:
+            for path in self.timeline.glob(f"{each}*"):
+                path.unlink()
+        touched = {path: {"partitionPath": path} for path in partitions}
+        rollbacks = {each: [{"commitsRollback": [each], "partitionMetadata": touched}] for each in undone}
+        self.complete(instant, "restore", avro(_RESTORE, {"hoodieRestoreMetadata": rollbacks}))
+
+    def hashing_config(self, instant: str, num_buckets: int, rules: str = "") -> None:
+        """`rules` are those of single partitions. It counts if a replacecommit of the same instant is there."""
+        folder = self.base / ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
+        folder.mkdir(parents=True, exist_ok=True)
+        content = {"rule": "regex", "expressions": rules or f".*,{num_buckets}", "defaultBucketNumber": num_buckets}
+        (folder / f"{instant}.hashing_config").write_text(json.dumps(content))
 
     def complete(
         self, instant: str, action: str, content: bytes, *, completed: str | None = None, modified: float | None = None

@@ -14,6 +14,7 @@ from service.api import (
     events,
     gate,
     health,
+    incidents,
     jobs,
     policies,
     problems,
@@ -41,6 +42,7 @@ Every error is a problem document (RFC 9457) with a `type`, a `detail` that says
 _TAGS = [
     {"name": "tables", "description": "Register Hudi tables and say what is known about their writers."},
     {"name": "commits", "description": "What was committed to the tables, and how they stand."},
+    {"name": "incidents", "description": "What went wrong with the tables, and what has become of it."},
     {"name": "writers", "description": "For the writers: Hudi's commit callback, and the options that they need."},
     {"name": "policies", "description": "Say what should be done by itself, and when; pause it."},
     {"name": "decisions", "description": "See what was done by itself, what was not, and why."},
@@ -65,7 +67,20 @@ def create_app(parts: Parts) -> FastAPI:
     )
     app.state.parts = parts
     app.state.streams = events.Streams()
-    for part in (tables, commits, policies, decisions, jobs, webhooks, events, writers, workers, worker, health):
+    for part in (
+        tables,
+        commits,
+        incidents,
+        policies,
+        decisions,
+        jobs,
+        webhooks,
+        events,
+        writers,
+        workers,
+        worker,
+        health,
+    ):
         app.include_router(part.router)
     dashboard.install(app)
     problems.install(app)

@@ -93,7 +93,9 @@ def buckets(table_id: TableId, parts: PartsDep, partitions: Partitions = 100) ->
         details = snapshots.details(connection, table_id)
     if stored is None:
         raise _not_taken(watch)
-    found = [BucketsOfPartition.of(each) for each in details.values() if each.state.num_buckets]
+    found = [
+        BucketsOfPartition.of(each) for each in details.values() if each.state.num_buckets and each.state.has_files
+    ]
     found.sort(key=lambda each: (-each.bytes, each.path))
     return BucketsOut(
         taken_at=stored.snapshot.taken_at,

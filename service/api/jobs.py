@@ -37,6 +37,7 @@ JobId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["job
             errors.TableNotFoundError,
             errors.ParamsInvalidError,
             errors.JobConflictError,
+            errors.IncidentOpenError,
             errors.IdempotencyKeyReusedError,
         ),
     },

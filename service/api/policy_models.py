@@ -17,7 +17,7 @@ from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWri
 from service.api.requests import Names, Request, Word
 from service.flows.cron import next_after
 from service.model.decision import Decision, Verdict
-from service.model.policy import GIB, GROUP_PATTERN, ExpansionMode, PatternPolicy, Pause, Trigger
+from service.model.policy import GIB, GROUP_PATTERN, Mode, PatternPolicy, Pause, Trigger
 from service.policy.levels import Effective
 
 
@@ -124,7 +124,7 @@ class ClusteringPolicyIn(_Section, total=False):
 
 
 class ExpansionPolicyIn(_Section, total=False):
-    mode: Annotated[ExpansionMode, Field(description="`suggest` only says what it would do")]
+    mode: Annotated[Mode, Field(description="`suggest` only says what it would do")]
     max_bucket_bytes: Annotated[int, Field(ge=1024 * 1024, description="What the largest bucket should have at most")]
     cron: _Cron
     min_interval_seconds: _Interval
@@ -133,6 +133,11 @@ class ExpansionPolicyIn(_Section, total=False):
     lock_seconds: _LockSeconds
     settle_seconds: Annotated[int, Field(ge=1, le=600, description="Parameter of the job")]
     codec: Annotated[Literal["gzip", "snappy", "zstd"] | None, _OfTheJob]
+
+
+class RepairPolicyIn(_Section, total=False):
+    mode: Annotated[Mode, Field(description="`suggest` only says what it would do")]
+    min_interval_seconds: _Interval
 
 
 class PolicyIn(_Section, total=False):
@@ -151,6 +156,7 @@ class PolicyIn(_Section, total=False):
     cleaning: CleaningPolicyIn
     clustering: ClusteringPolicyIn
     bucket_expansion: ExpansionPolicyIn
+    repair: RepairPolicyIn
 
 
 class PatternPolicyIn(PolicyIn, total=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.contract import JobKind, Problem
 from service.api.problems import document
+from service.model.incident import IncidentState
 from service.model.job import Attempt, AttemptOutcome, Job, JobState
 from service.model.registration import Registration, Writers
 from service.model.secret import masked
@@ -54,6 +56,17 @@ class WritersOut(BaseModel):
         return cls(hudi_version=writers.hudi_version, stopped=writers.stopped, retry_conflicts=writers.retry_conflicts)
 
 
+class IncidentCounts(BaseModel):
+    """Of those that stand: `GET /v1/tables/{id}/incidents` lists them."""
+
+    open: int = 0
+    suspected: int = 0
+
+    @classmethod
+    def of(cls, counts: Mapping[IncidentState, int]) -> IncidentCounts:
+        return cls(open=counts.get(IncidentState.OPEN, 0), suspected=counts.get(IncidentState.SUSPECTED, 0))
+
+
 class TableOut(BaseModel):
     """A registered table. Values of options that look like secrets are masked."""
 
@@ -65,11 +78,13 @@ class TableOut(BaseModel):
     writers: WritersOut
     hudi_options: dict[str, str]
     profile: dict[str, Any] = Field(description="What was detected when the table was last examined")
+    incidents: IncidentCounts = Field(description="What went wrong with it and has not been put right yet")
     created_at: datetime
     updated_at: datetime
 
     @classmethod
-    def of(cls, table: Registration) -> TableOut:
+    def of(cls, table: Registration, counts: Mapping[IncidentState, int]) -> TableOut:
+        """`counts` are those of its incidents that stand."""
         index = table.index
         return cls(
             id=table.id,
@@ -80,6 +95,7 @@ class TableOut(BaseModel):
             writers=WritersOut.of(table.writers),
             hudi_options=masked(table.hudi_options),
             profile=dict(table.profile),
+            incidents=IncidentCounts.of(counts),
             created_at=table.created_at,
             updated_at=table.updated_at,
         )

@@ -16,7 +16,7 @@ from service.model import errors
 from service.model.registration import Registration, Writers
 from service.model.secret import unmasked
 from service.model.token import Role
-from service.store import tables
+from service.store import incidents, tables
 from service.store.engine import reading
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
@@ -62,7 +62,7 @@ def register(wanted: TableIn, parts: PartsDep, caller: CallerDep, response: Resp
     )
     parts.hurry.ask(table.id)
     response.headers["Location"] = f"/v1/tables/{table.id}"
-    return TableOut.of(table)
+    return TableOut.of(table, {})
 
 
 @router.get(
@@ -75,7 +75,9 @@ def register(wanted: TableIn, parts: PartsDep, caller: CallerDep, response: Resp
 def list_tables(parts: PartsDep, limit: Limit = 100, cursor: CursorText = None) -> TablePage:
     with reading(parts.engine) as connection:
         page = tables.page(connection, limit=limit, cursor=cursor)
-    return TablePage(items=[TableOut.of(table) for table in page.items], next_cursor=page.next_cursor)
+        counts = incidents.counts(connection, [table.id for table in page.items])
+    items = [TableOut.of(table, counts.get(table.id, {})) for table in page.items]
+    return TablePage(items=items, next_cursor=page.next_cursor)
 
 
 @router.get(
@@ -87,7 +89,8 @@ def list_tables(parts: PartsDep, limit: Limit = 100, cursor: CursorText = None) 
 )
 def get_table(table_id: TableId, parts: PartsDep) -> TableOut:
     with reading(parts.engine) as connection:
-        return TableOut.of(tables.get(connection, table_id))
+        counts = incidents.counts(connection, [table_id])
+        return TableOut.of(tables.get(connection, table_id), counts.get(table_id, {}))
 
 
 @router.patch(
@@ -117,7 +120,9 @@ def change_table(table_id: TableId, wanted: TableChange, parts: PartsDep, caller
         clock=parts.clock,
     )
     parts.hurry.ask(table_id)
-    return TableOut.of(table)
+    with reading(parts.engine) as connection:
+        counts = incidents.counts(connection, [table_id])
+    return TableOut.of(table, counts.get(table_id, {}))
 
 
 @router.delete(

@@ -9,6 +9,8 @@ export const KINDS = {
   cleaning: "Cleaning",
   clustering: "Clustering",
   bucket_expansion: "Bucket expansion",
+  finish_expansion: "Finish expansion",
+  repair: "Repair",
   audit: "Audit",
 };
 

@@ -40,6 +40,8 @@ const ABOUT = {
   cleaning: "Deletes file slices that no retained instant needs.",
   clustering: "Sorts the rows; inside each bucket when the table has a bucket index.",
   bucket_expansion: "Gives a bucket-indexed table more buckets, without a shuffle.",
+  finish_expansion: "Retires the hashing config of an expansion, when every writer has the new number of buckets as its own option.",
+  repair: "Brings over the rows of commits that went to replaced file groups, or by an old number of buckets.",
   audit: "Proves the table: every row in its bucket, no duplicate key. It only reads.",
 };
 // Of these an order is defined on no value.
@@ -60,6 +62,15 @@ export function jobForm(changed) {
   const FIELDS = {
     compaction: () => [],
     audit: () => [],
+    finish_expansion: () => [],
+    repair: () => [
+      field("Wait for a moment without writes, seconds", numeric("wait_seconds", 300, 0, 86_400)),
+      field(
+        "Look at these commits too",
+        h("textarea", { name: "instants", rows: 2, spellcheck: "false" }),
+        "Instants, one in a line. Those that went to replaced file groups are found without.",
+      ),
+    ],
     cleaning: () => [
       field("Policy", select({ name: "policy", onchange: set("policy") }, POLICIES, chosen.policy)),
       field(RETAINED[chosen.policy], numeric("retain", 10, 1, 1_000_000)),
@@ -186,6 +197,10 @@ function params(kind, data) {
     case "bucket_expansion": {
       const partitions = words("partitions", "\n").map((line) => (line.endsWith("*") ? { prefix: line.slice(0, -1) } : line));
       return { ...integers("factor", "num_buckets"), ...(partitions.length ? { partitions } : {}), ...choices("codec", "on_active_writers") };
+    }
+    case "repair": {
+      const instants = words("instants", "\n");
+      return { ...integers("wait_seconds"), ...(instants.length ? { instants } : {}) };
     }
     default:
       return {};

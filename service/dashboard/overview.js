@@ -4,6 +4,7 @@ import { all, get } from "./api.js";
 import { Active } from "./active.js";
 import { h } from "./dom.js";
 import { count, tableType } from "./format.js";
+import { Incidents } from "./incidents.js";
 import { Latest } from "./latest.js";
 import { bucketNumber, card, field, grid, link, tableLink } from "./parts.js";
 import { Recent } from "./recent.js";
@@ -15,12 +16,19 @@ export function overview(changed) {
   const active = new Active();
   const recent = new Recent();
   const latest = new Latest();
+  const incidents = new Incidents();
   let tables = null;
   let pause = null;
   let wanted = "";
 
   async function load() {
-    const [every, heard, , standing] = await Promise.all([all("v1/tables"), active.load(), recent.load(), get("v1/pause")]);
+    const [every, heard, , standing] = await Promise.all([
+      all("v1/tables"),
+      active.load(),
+      recent.load(),
+      get("v1/pause"),
+      incidents.load(),
+    ]);
     pause = standing;
     tables = every.sort((a, b) => a.name.localeCompare(b.name));
     recent.learn(heard);
@@ -34,6 +42,7 @@ export function overview(changed) {
     return [
       h("h1", { class: "unseen", "data-key": "title" }, "Overview"),
       pauseNotice(pause),
+      ...incidents.draw(names, active.jobs, changed),
       active.draw(names, changed),
       drawTables(),
       recent.draw(names, changed),
@@ -65,7 +74,12 @@ export function overview(changed) {
 const HEADINGS = ["Table", "Type", "Buckets", "Pending instants", "Warnings", "Last jobs"];
 
 function name(table) {
-  return h("div", {}, tableLink(table.id, h("strong", {}, table.name)), h("div", { class: "path" }, table.base_path));
+  return h("div", {}, tableLink(table.id, h("strong", {}, table.name)), health(table), h("div", { class: "path" }, table.base_path));
+}
+
+function health({ incidents: { open, suspected } }) {
+  if (open) return [" ", h("span", { class: "tag bad" }, count(open, "incident"))];
+  return suspected > 0 && [" ", h("span", { class: "tag warn" }, `${suspected} suspected`)];
 }
 
 export function shape({ profile }) {

@@ -5,6 +5,7 @@ import { Active } from "./active.js";
 import { Commits } from "./commits.js";
 import { h } from "./dom.js";
 import { moment } from "./format.js";
+import { Incidents } from "./incidents.js";
 import { jobForm } from "./job_form.js";
 import { Latest } from "./latest.js";
 import { buckets, pending, shape } from "./overview.js";
@@ -17,6 +18,7 @@ export function tablePage(id, changed) {
   const active = new Active({ table_id: id });
   const recent = new Recent({ table_id: id });
   const latest = new Latest();
+  const incidents = new Incidents({ table_id: id });
   const commits = new Commits(id);
   const standing = new Standing(id);
   const upkeep = new Upkeep(id);
@@ -31,6 +33,7 @@ export function tablePage(id, changed) {
       commits.load(),
       standing.load(),
       upkeep.load(),
+      incidents.load(),
     ]);
     table = found;
     recent.learn(heard);
@@ -42,6 +45,7 @@ export function tablePage(id, changed) {
     if (!table) return [];
     return [
       h("h1", { "data-key": "title" }, table.name, " ", h("span", { class: "path" }, table.base_path)),
+      ...incidents.draw(null, active.jobs, changed),
       ...(table.profile.warnings ?? []).map((text) => problem({ title: text }, "warn")),
       h(
         "div",

@@ -6,6 +6,7 @@ import { bytes, count, kindName, moment, seconds, sentence } from "./format.js";
 import { card, jobLink, pairs, problem, time } from "./parts.js";
 
 const VERDICTS = { run: "started", wait: "waits", suggest: "suggested", skip: "not now" };
+const REPAIR = { auto: "at once", suggest: "suggested", off: "off" };
 const RETAINED = {
   KEEP_LATEST_COMMITS: "commit",
   KEEP_LATEST_BY_HOURS: "hour",
@@ -76,6 +77,7 @@ function policy({ policy, sources }) {
       ["Cleaning", cleaning(policy)],
       ["Clustering", clustering(policy)],
       ["Bucket expansion", expansion(policy)],
+      ["Repair", REPAIR[policy.repair.mode]],
     ),
     differing.length > 0 &&
       h(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.contract import HeartbeatAnswer, Plan, Result
-from service.flows import telling
+from service.flows import incidents, telling
 from service.model.errors import LeaseLostError
 from service.model.job import AttemptOutcome, Job
 from service.policy.ending import End, Retry, after_result
@@ -104,7 +104,9 @@ def report(
                     connection, job, not_before=not_before, outcome=outcome, error=error, instants=instants, now=now
                 )
         ended = jobs.get(connection, job_id)
-        outbox.publish(connection, telling.of_report(connection, job, ended, outcome, now), now=now)
+        events = telling.of_report(connection, job, ended, outcome, now)
+        events += incidents.of_report(connection, job, ended, result, now)
+        outbox.publish(connection, events, now=now)
     # The job itself may be due again, or another one of this table that waited for it.
     bell.ring()
     return ended

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from service.flows import telling
+from service.flows import incidents, late_files, telling
+from service.flows.astray import Judged, judge
 from service.flows.news import commits_of, in_order_of_completion, missed, read_instant, what_was_known
 from service.flows.refresh import Files, refresh
 from service.lake.pending import read_pending, with_heartbeats
@@ -16,8 +17,10 @@ from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.timeline import timeline_of
 from service.model.commit import CLEAN, CLUSTERING, COMPACTION, Commit
+from service.model.incident import IncidentKind
 from service.model.snapshot import Pending, Since, TableSnapshot
 from service.store import commits, outbox, planning, snapshots, tables, watches
+from service.store import incidents as incidents_of
 from service.store.engine import reading, writing
 from service.store.snapshots import Stored
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from jobs.contract import BucketIndex
     from service.lake.storage import Storage
     from service.model.clock import Clock
+    from service.model.incident import Incident
     from service.model.table import TableType
     from service.model.watch import Watch
 
@@ -48,7 +52,10 @@ class Looked:
 
 @dataclass(frozen=True)
 class _Sight:
-    """All that one look has read, before any of it is recorded. `watch` is what the look leaves for the next one."""
+    """All that one look has read, before any of it is recorded. `watch` is what the look leaves for the next one.
+
+    `judged` are the new commits that went astray; `over` maps the ids of incidents that are over to the reasons.
+    """
 
     watch: Watch
     index: BucketIndex | None
@@ -56,6 +63,8 @@ class _Sight:
     commits: Sequence[Commit]
     pending: tuple[Pending, ...]
     files: Files
+    judged: Judged
+    over: Mapping[str, str]
 
 
 def look(
@@ -104,7 +113,12 @@ def _see(engine: Engine, clock: Clock, storage: Storage, table_id: str, small_fi
     )
     files = refresh(engine, storage, config, timeline, before, news, written, small_file_bytes, has_gap=has_gap)
     found = commits_of(news, before, config, clock())
-    return _Sight(watch, before.table.index, config.table_type, found, pending, files)
+    judged = judge(news, found, files, config)
+    over: dict[str, str] = {}
+    if before.watch.has_late_files:
+        completed = {each.requested_time for each in timeline.instants if each.is_completed}
+        over = late_files.those_over(storage, _late(engine, table_id), completed, clock())
+    return _Sight(watch, before.table.index, config.table_type, found, pending, files, judged, over)
 
 
 def _record(engine: Engine, sight: _Sight, small_file_bytes: int) -> Looked:
@@ -127,8 +141,10 @@ def _record(engine: Engine, sight: _Sight, small_file_bytes: int) -> Looked:
         snapshots.save(connection, Stored(snapshot, files.layout.to_json()))
         snapshots.save_partitions(connection, watch.table_id, files.listed, files.partitions)
         watches.seen(connection, watch)
+        change = incidents.of_look(connection, watch.table_id, sight.judged, sight.over, watch.looked_at)
         planning.wake(connection, watch.table_id, watch.looked_at)
-        outbox.publish(connection, telling.of_look(connection, watch, added, watch.looked_at), now=watch.looked_at)
+        events = telling.of_look(connection, watch, added, change.still_open, watch.looked_at)
+        outbox.publish(connection, [*events, *change.events], now=watch.looked_at)
     return Looked(watch.table_id, changed=True, commits=tuple(added))
 
 
@@ -146,10 +162,22 @@ def _nothing_new(engine: Engine, storage: Storage, watch: Watch, now: datetime) 
             pending = with_heartbeats(storage, stored.snapshot.pending)
             if pending != stored.snapshot.pending:
                 _save_pending(engine, watch, pending, now)
-    if watch.failures:
+    over = late_files.those_over(storage, _late(engine, watch.table_id), (), now) if watch.has_late_files else {}
+    if watch.failures or over:
         with writing(engine) as connection:
-            watches.recovered(connection, watch.table_id)
-            outbox.publish(connection, telling.of_look(connection, watch, (), now), now=now)
+            if watch.failures:
+                watches.recovered(connection, watch.table_id)
+            change = incidents.of_look(connection, watch.table_id, Judged(), over, now)
+            if over:
+                planning.wake(connection, watch.table_id, now)
+            events = telling.of_look(connection, watch, (), change.still_open, now)
+            outbox.publish(connection, [*events, *change.events], now=now)
+
+
+def _late(engine: Engine, table_id: str) -> list[Incident]:
+    with reading(engine) as connection:
+        standing = incidents_of.standing(connection, table_id)
+    return [each for each in standing if each.kind is IncidentKind.LATE_FILES]
 
 
 def _save_pending(engine: Engine, watch: Watch, pending: tuple[Pending, ...], now: datetime) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.store import commits, decisions, jobs, outbox, workers
+from service.store import commits, decisions, incidents, jobs, outbox, workers
 from service.store.engine import writing
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _WORKERS = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Keep:
-    """How long things are remembered: `history` is of ended jobs and decisions."""
+    """How long things are remembered: `history` is of ended jobs, decisions and closed incidents."""
 
     history: timedelta
     commits: timedelta
@@ -41,6 +41,7 @@ class Pruned:
 
     jobs: int = 0
     decisions: int = 0
+    incidents: int = 0
     workers: int = 0
     commits: int = 0
     events: int = 0
@@ -66,6 +67,7 @@ def run_once(engine: Engine, clock: Clock, keep: Keep) -> Pruned:
     pruned = Pruned(
         jobs=all_of(lambda connection: jobs.prune(connection, now - keep.history, _AT_ONCE)),
         decisions=all_of(lambda connection: decisions.prune(connection, now - keep.history, _AT_ONCE)),
+        incidents=all_of(lambda connection: incidents.prune(connection, now - keep.history, _AT_ONCE)),
         workers=all_of(lambda connection: workers.prune(connection, now - _WORKERS)),
         commits=all_of(lambda connection: commits.prune(connection, before=now - keep.commits, limit=_AT_ONCE)),
         events=all_of(lambda connection: outbox.prune(connection, now - keep.events, _AT_ONCE)),

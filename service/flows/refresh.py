@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from service.flows.news import read_instant
-from service.lake.hashing_config import HashingConfig, read_hashing_configs
+from service.lake.hashing_config import HashingConfig, read_hashing_config, read_hashing_configs
 from service.lake.partition import Visibility, describe, latest_slices
 from service.lake.snapshot import data_files
-from service.model.commit import BUCKET_RESCALE
+from service.model.commit import BUCKET_RESCALE, WRITING_ACTIONS
 from service.store import snapshots
 from service.store.engine import reading
 
@@ -35,29 +36,36 @@ _MOST_LISTED = 1000
 
 @dataclass(frozen=True)
 class Layout:
-    """What gives a partition its number of buckets: a hashing config, or else the registered index, or nothing."""
+    """What gives a partition its number of buckets: a hashing config, or else the registered index, or nothing.
+
+    `earlier` are the hashing configs that were in force before, the first one first.
+    """
 
     index: BucketIndex | None
     hashing_config: HashingConfig | None = None
+    earlier: tuple[HashingConfig, ...] = ()
 
     @classmethod
     def read(cls, storage: Storage, config: TableConfig, timeline: Timeline, index: BucketIndex | None) -> Layout:
-        return cls(index, read_hashing_configs(storage, config, timeline).in_force if index else None)
+        if index is None:
+            return cls(None)
+        found = read_hashing_configs(storage, config, timeline)
+        return cls(index, found.in_force, tuple(read_hashing_config(storage, instant) for instant in found.earlier))
 
     @classmethod
     def stored(cls, index: BucketIndex | None, hashing_config: Mapping[str, Any] | None) -> Layout:
-        return cls(index, HashingConfig.of(**hashing_config) if index and hashing_config else None)
+        if index is None or not hashing_config:
+            return cls(index)
+        in_force = {name: value for name, value in hashing_config.items() if name != "earlier"}
+        # Earlier versions of the service kept only the one in force.
+        earlier = hashing_config.get("earlier", ())
+        return cls(index, HashingConfig.of(**in_force), tuple(HashingConfig.of(**each) for each in earlier))
 
     def to_json(self) -> dict[str, Any] | None:
-        """`HashingConfig.of` takes it back."""
-        config = self.hashing_config
-        if config is None:
+        """`stored` takes it back."""
+        if self.hashing_config is None:
             return None
-        return {
-            "instant": config.instant,
-            "expressions": config.expressions,
-            "default_num_buckets": config.default_num_buckets,
-        }
+        return {**_json(self.hashing_config), "earlier": [_json(each) for each in self.earlier]}
 
     @property
     def num_buckets(self) -> int:
@@ -69,14 +77,52 @@ class Layout:
     def num_buckets_for(self, path: str) -> int:
         return self.hashing_config.num_buckets_for(path) if self.hashing_config else self.num_buckets
 
+    def expansions_of(self, path: str) -> list[Expansion]:
+        """How a partition came to have more buckets, the first time first.
+
+        Without a baseline, as Hudi's own rescale leaves it, what was before is the writers' number.
+        """
+        if self.index is None or self.hashing_config is None:
+            return []
+        numbers = [("", self.index.num_buckets)]
+        numbers += [(each.instant, each.num_buckets_for(path)) for each in (*self.earlier, self.hashing_config)]
+        if self.earlier:
+            del numbers[0]
+        return [
+            Expansion(instant, before, after) for (_, before), (instant, after) in pairwise(numbers) if after > before
+        ]
+
+
+def _json(config: HashingConfig) -> dict[str, Any]:
+    """`HashingConfig.of` takes it back."""
+    return {
+        "instant": config.instant,
+        "expressions": config.expressions,
+        "default_num_buckets": config.default_num_buckets,
+    }
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Of one partition, by the hashing config of `instant`: from so many buckets to so many."""
+
+    instant: str
+    before: int
+    after: int
+
 
 @dataclass(frozen=True)
 class Files:
-    """`listed` are the partitions that were looked at, None for all. `partitions` are those of them that have files."""
+    """`listed` are the partitions that were looked at, None for all. `partitions` are those of them that have files, or
+    had some. `replaced_before` are the file groups (partition and file id) that had been replaced before this look, as
+    far as they lie in these partitions, each with the instant that did it. `undone` are instants that are not part of
+    the table any more."""
 
     listed: frozenset[str] | None
     partitions: tuple[PartitionDetail, ...]
     layout: Layout
+    replaced_before: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    undone: frozenset[str] = frozenset()
 
 
 def refresh(
@@ -93,32 +139,64 @@ def refresh(
 ) -> Files:
     """Lists the partitions that the new instants touched. Writes nothing.
 
-    Lists all if it is not known which those are, if they are very many, at the first look, and when a rescale may have
-    given each another number of buckets.
+    Lists all if it is not known which those are, if they are very many, at the first look, when a rescale may have
+    given each another number of buckets, and when something was undone that had been completed.
     """
     metadata = [seen.metadata for seen in news]
     index, stored = before.table.index, before.stored
     paths = _touched(metadata)
     is_rescaled = any(each.operation == BUCKET_RESCALE for each in metadata)
-    if paths is None or stored is None or has_gap or is_rescaled or len(paths) > _MOST_LISTED:
+    undone = _undone(timeline, news)
+    is_reverted = any((instant, action) in before.known for instant in undone for action in WRITING_ACTIONS)
+    rest: list[Seen] = []
+    if paths is None or stored is None or has_gap or is_rescaled or is_reverted or len(paths) > _MOST_LISTED:
         paths = None
         known = {(seen.instant.requested_time, seen.instant.action) for seen in news}
-        rest = [i for i in timeline.instants if i.is_completed and (i.requested_time, i.action) not in known]
-        metadata = [read_instant(storage, config, instant, written).metadata for instant in rest] + metadata
+        rest = [
+            read_instant(storage, config, each, written)
+            for each in timeline.instants
+            if each.is_completed and (each.requested_time, each.action) not in known
+        ]
         layout = Layout.read(storage, config, timeline, index)
     else:
         layout = Layout.stored(index, stored.hashing_config)
     with reading(engine) as connection:
         remembered = snapshots.details(connection, before.table.id, paths)
+    replaced = {
+        (path, file_id): instant
+        for path, known_of in remembered.items()
+        for file_id, instant in known_of.replaced.items()
+        # Of which nothing more is known, the timeline knows best.
+        if instant not in undone and (instant or not is_reverted)
+    }
+    replaced.update(_replaced(rest))
     described = _describe(
         _list(storage, paths),
         Visibility.of(timeline, config.timeline_layout),
-        metadata,
+        [seen.metadata for seen in rest] + metadata,
         remembered,
+        {**replaced, **_replaced(news)},
         layout,
         small_file_bytes,
     )
-    return Files(paths, described, layout)
+    return Files(paths, described, layout, replaced, undone)
+
+
+def _undone(timeline: Timeline, news: Sequence[Seen]) -> frozenset[str]:
+    """What was rolled back or restored away, and did not complete all the same: a compaction or clustering that was
+    rolled back keeps its instant and is executed again."""
+    completed = {each.requested_time for each in timeline.instants if each.is_completed}
+    completed.update(seen.instant.requested_time for seen in news if seen.instant.action in WRITING_ACTIONS)
+    return frozenset(instant for seen in news for instant in seen.metadata.rolled_back) - completed
+
+
+def _replaced(seen: Iterable[Seen]) -> dict[tuple[str, str], str]:
+    return {
+        (path, file_id): each.instant.requested_time
+        for each in seen
+        for path, file_ids in each.metadata.replaced.items()
+        for file_id in file_ids
+    }
 
 
 def _touched(metadata: Iterable[InstantMetadata]) -> frozenset[str] | None:
@@ -146,24 +224,24 @@ def _describe(
     seen: Visibility,
     metadata: Iterable[InstantMetadata],
     remembered: Mapping[str, PartitionDetail],
+    every_replaced: Mapping[tuple[str, str], str],
     layout: Layout,
     small_file_bytes: int,
 ) -> tuple[PartitionDetail, ...]:
     """`metadata` is that of the new instants, `remembered` what was known before them."""
     rows: dict[str, dict[str, int]] = defaultdict(dict)
-    replaced: dict[str, set[str]] = defaultdict(set)
+    replaced: dict[str, dict[str, str]] = defaultdict(dict)
     for path, known in remembered.items():
         rows[path].update(known.base_rows)
-        replaced[path].update(known.replaced)
+    for (path, file_id), instant in every_replaced.items():
+        replaced[path][file_id] = instant
     for each in metadata:
         for path, of_files in each.base_rows.items():
             rows[path].update(of_files)
-        for path, file_ids in each.replaced.items():
-            replaced[path].update(file_ids)
     found = []
-    for path, entries in files.items():
-        listed = latest_slices(path, entries, seen, replaced[path])
-        if listed.groups:
+    for path in sorted({*files, *replaced}):
+        listed = latest_slices(path, files.get(path, ()), seen, replaced[path])
+        if listed.groups or replaced[path]:
             found.append(
                 describe(
                     path,

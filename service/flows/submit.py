@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from service.flows.policies import effective_of
 from service.model.announcement import job_ended, job_queued
-from service.model.errors import IdempotencyKeyReusedError, JobNotCancellableError
+from service.model.errors import IdempotencyKeyReusedError, IncidentOpenError, JobNotCancellableError
+from service.model.incident import HELD_BACK, astray
 from service.model.job import Job, JobState
 from service.policy import ending
-from service.store import jobs, outbox, planning, tables
+from service.store import incidents, jobs, outbox, planning, tables
 from service.store.engine import writing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
     from jobs.contract import JobKind
     from service.flows.bell import Bell
@@ -46,7 +47,8 @@ def submit(
     priority: int = 0,
     requested_by: str | None = None,
 ) -> Submission:
-    """`params` are checked already. Raises TableNotFoundError, JobConflictError or IdempotencyKeyReusedError."""
+    """`params` are checked already. Raises TableNotFoundError, JobConflictError, IdempotencyKeyReusedError or
+    IncidentOpenError."""
     now = clock()
     with writing(engine) as connection:
         table = tables.get(connection, table_id)
@@ -66,6 +68,7 @@ def submit(
         )
         job = jobs.submit(connection, wanted)
         if job.id == wanted.id:
+            _refuse_beside_incidents(connection, job)
             outbox.publish(connection, [job_queued(job, table, now)], now=now)
     if job.id == wanted.id:
         bell.ring()
@@ -75,6 +78,14 @@ def submit(
             f"It belongs to {job.id}, a job of another kind or with other parameters.", extensions={"job_id": job.id}
         )
     return Submission(job, is_new=False)
+
+
+def _refuse_beside_incidents(connection: Connection, job: Job) -> None:
+    if job.dry_run or job.kind not in HELD_BACK:
+        return
+    if standing := astray(incidents.standing(connection, job.table_id)):
+        told = "; ".join(each.problem().detail for each in standing[:3])
+        raise IncidentOpenError(told, extensions={"incident_ids": [each.id for each in standing]})
 
 
 def cancel(engine: Engine, bell: Bell, clock: Clock, job_id: str) -> Job:

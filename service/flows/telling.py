@@ -39,11 +39,13 @@ def of_job(
     return announce(job, tables.get(connection, job.table_id), at)
 
 
-def of_look(connection: Connection, watch: Watch, commits: Sequence[Commit], now: datetime) -> list[Event]:
-    """The commits that are news, and that the table can be looked at again. `watch` still counts the looks that failed
-    before this one."""
+def of_look(
+    connection: Connection, watch: Watch, commits: Sequence[Commit], open_incidents: int, now: datetime
+) -> list[Event]:
+    """The commits that are news, and that the table is well again: it can be looked at, and has no open incidents.
+    `watch` still counts the looks that failed before this one."""
     news = [commit for commit in commits if commit.is_news]
-    is_back = watch.failures >= UNHEALTHY_AFTER
+    is_back = watch.failures >= UNHEALTHY_AFTER and not open_incidents
     if not news and not is_back:
         return []
     table = tables.get(connection, watch.table_id)

@@ -9,11 +9,14 @@ from jobs.contract import JobKind
 from service.flows.cron import next_after
 from service.flows.policies import effective_of
 from service.model.decision import DECIDED, Verdict
-from service.policy import bucket_expansion, cleaning, clustering, compaction, windows
+from service.model.incident import astray
+from service.model.job import JobState
+from service.policy import bucket_expansion, cleaning, clustering, compaction, repair, windows
 from service.policy.occasion import Calendar, Occasion
 from service.policy.past import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW, Past, past_of
 from service.policy.planner import Situation
-from service.store import automation, decisions, jobs, snapshots, tables
+from service.policy.words import count
+from service.store import automation, decisions, incidents, jobs, snapshots, tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import Problem
     from service.model.decision import Answer, Decision
+    from service.model.incident import Incident
     from service.model.job import Job
     from service.model.policy import Pause, Policy
     from service.model.snapshot import TableSnapshot
@@ -60,6 +64,7 @@ def view_of(connection: Connection, table_id: str, now: datetime) -> View | None
     policy = effective.policy
     before = decisions.latest(connection, table_id)
     recent = jobs.recent(connection, table_id, _REMEMBERED)
+    standing = incidents.standing(connection, table_id)
     past = {kind: past_of(recent, kind, forgive_before=effective.changed_at) for kind in DECIDED}
     calendars = _calendars(policy, before, now)
     pause = paused(automation.pause_of(connection), policy)
@@ -72,6 +77,7 @@ def view_of(connection: Connection, table_id: str, now: datetime) -> View | None
         active=[job for job in recent if job.state.is_active],
         group=policy.worker_group,
         paused=pause,
+        astray=_astray(standing),
         closed_until=windows.opens_at(policy.windows, policy.time_zone, now) if is_closed else None,
         past=past,
         wanted_since={kind: each.wanted_since for kind, each in before.items() if each.wanted_since},
@@ -79,7 +85,7 @@ def view_of(connection: Connection, table_id: str, now: datetime) -> View | None
     )
     return View(
         policy=policy,
-        answers=_answers(policy, snapshot, _occasions(now, calendars, past, recent)),
+        answers=_answers(policy, snapshot, _occasions(now, calendars, past, recent), standing, _tried(recent)),
         situation=situation,
         before=before,
         calendars=calendars,
@@ -96,14 +102,33 @@ def paused(pause: Pause | None, policy: Policy) -> str | None:
     return "the table's policy has paused it" if policy.paused else None
 
 
-def _answers(policy: Policy, snapshot: TableSnapshot, occasions: Mapping[JobKind, Occasion]) -> dict[JobKind, Answer]:
+def _astray(standing: Sequence[Incident]) -> str | None:
+    found = astray(standing)
+    return f"rows of {count(len(found), 'commit')} are astray" if found else None
+
+
+def _tried(recent: Sequence[Job]) -> list[str]:
+    """The instants that the last successful repair was given."""
+    done = (job for job in recent if job.kind is JobKind.REPAIR and job.state is JobState.SUCCEEDED)
+    last = next(done, None)
+    return list(last.params.get("instants") or ()) if last else []
+
+
+def _answers(
+    policy: Policy,
+    snapshot: TableSnapshot,
+    occasions: Mapping[JobKind, Occasion],
+    standing: Sequence[Incident],
+    tried: Sequence[str],
+) -> dict[JobKind, Answer]:
     return {
+        JobKind.REPAIR: repair.decide(policy.repair, standing, occasions[JobKind.REPAIR], tried),
         JobKind.COMPACTION: compaction.decide(policy.compaction, snapshot, occasions[JobKind.COMPACTION]),
         JobKind.BUCKET_EXPANSION: bucket_expansion.decide(
             policy.bucket_expansion, snapshot, occasions[JobKind.BUCKET_EXPANSION]
         ),
         JobKind.CLUSTERING: clustering.decide(policy.clustering, snapshot, occasions[JobKind.CLUSTERING]),
-        JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, occasions[JobKind.CLEANING]),
+        JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, occasions[JobKind.CLEANING], standing),
     }
 
 
@@ -118,7 +143,8 @@ def _calendars(policy: Policy, before: Mapping[JobKind, Decision], now: datetime
     """A time of a cron expression that passed while nobody looked counts once; and until the job could start."""
     found = {}
     for kind in DECIDED:
-        expression = getattr(policy, kind.value).cron
+        # A repair has no calendar.
+        expression = getattr(getattr(policy, kind.value), "cron", None)
         if expression is None:
             continue
         next_at = next_after(expression, policy.time_zone, now)

@@ -53,11 +53,12 @@ class HashingConfig:
 
 @dataclass(frozen=True)
 class HashingConfigs:
-    """The config in force, if any, and the instants of those that no commit stands behind."""
+    """The config in force, if any, the instants of those that no commit stands behind, and of those before it."""
 
     in_force: HashingConfig | None = None
     dangling: tuple[str, ...] = ()
     unusable: bool = False
+    earlier: tuple[str, ...] = ()
 
 
 def read_hashing_configs(storage: Storage, config: TableConfig, timeline: Timeline) -> HashingConfigs:
@@ -78,11 +79,13 @@ def read_hashing_configs(storage: Storage, config: TableConfig, timeline: Timeli
             continue
         stands = instant == _BASELINE or timeline.completed(instant) or is_archived(storage, config, timeline, instant)
         (committed if stands else dangling).append(instant)
-    in_force = _read(storage, committed[-1]) if committed else None
-    return HashingConfigs(in_force, tuple(dangling), unusable=not committed and not dangling)
+    in_force = read_hashing_config(storage, committed[-1]) if committed else None
+    return HashingConfigs(
+        in_force, tuple(dangling), unusable=not committed and not dangling, earlier=tuple(committed[:-1])
+    )
 
 
-def _read(storage: Storage, instant: str) -> HashingConfig:
+def read_hashing_config(storage: Storage, instant: str) -> HashingConfig:
     path = f"{FOLDER}/{instant}{_SUFFIX}"
     try:
         content = json.loads(storage.read(path))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import fastavro
 
+from jobs.stale_writes import repaired_of
 from service.model.commit import WRITING_ACTIONS
 from service.model.errors import StorageError
 
@@ -22,15 +23,18 @@ if TYPE_CHECKING:
 _AVRO = b"Obj\x01"
 _META_PREFIX = "_hoodie_"
 _DIGEST_BYTES = 16
+_BROUGHT = ("numInserts", "numUpdateWrites", "numDeletes")
 
 
 @dataclass(frozen=True)
 class InstantMetadata:
     """The counts are those of `service.model.commit.Commit`.
 
-    `partitions` of None: it does not tell which ones it touched. `replaced` are file ids, `base_rows` the rows in each
-    base file it wrote, both by partition path (base files by name). `schema` is a digest that is equal for equal
-    columns, None if it has none. `rolled_back` are the requested times of the instants that it undid.
+    `partitions` of None: it does not tell which ones it touched. By partition path: `replaced` are file ids,
+    `base_rows` the rows in each base file it wrote (by name), `written` the rows that it brought into each file group
+    (by file id): inserted, updated and deleted ones. `schema` is a digest that is equal for equal columns, None if it
+    has none. `rolled_back` are the requested times of the instants that it undid, `repaired` those whose rows it
+    brought over.
     """
 
     operation: str | None = None
@@ -41,8 +45,10 @@ class InstantMetadata:
     file_groups: int = 0
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     base_rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    written: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     schema: str | None = None
     rolled_back: tuple[str, ...] = ()
+    repaired: tuple[str, ...] = ()
 
 
 def decode(content: bytes, where: str) -> dict[str, Any]:
@@ -85,11 +91,15 @@ def _of_commit(record: Mapping[str, Any]) -> InstantMetadata:
     groups = {(partition, stat["fileId"]) for partition, stat in stats}
     groups.update((partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids)
     base_rows: dict[str, dict[str, int]] = {}
+    written: dict[str, dict[str, int]] = {}
     for partition, stat in stats:
+        into = written.setdefault(partition, {})
+        into[stat["fileId"]] = into.get(stat["fileId"], 0) + sum(_count(stat, name) for name in _BROUGHT)
         name = (stat.get("path") or "").rpartition("/")[2]
         if name and not name.startswith("."):
             base_rows.setdefault(partition, {})[name] = int(stat.get("numWrites") or 0)
-    schema = (record.get("extraMetadata") or {}).get("schema")
+    extra = record.get("extraMetadata") or {}
+    schema = extra.get("schema")
     return InstantMetadata(
         operation=record.get("operationType"),
         rows_written=_sum(stats, "numInserts") + _sum(stats, "numUpdateWrites"),
@@ -99,7 +109,9 @@ def _of_commit(record: Mapping[str, Any]) -> InstantMetadata:
         file_groups=len(groups),
         replaced=replaced,
         base_rows=base_rows,
+        written=written,
         schema=schema_digest(schema) if schema else None,
+        repaired=repaired_of(extra),
     )
 
 
@@ -146,4 +158,8 @@ def _keys(found: Mapping[str, Any] | None) -> tuple[str, ...] | None:
 
 
 def _sum(stats: list[tuple[str, Mapping[str, Any]]], name: str) -> int:
-    return sum(max(int(stat.get(name) or 0), 0) for _, stat in stats)
+    return sum(_count(stat, name) for _, stat in stats)
+
+
+def _count(stat: Mapping[str, Any], name: str) -> int:
+    return max(int(stat.get(name) or 0), 0)

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from service.lake.timeline import Timeline
 
 
+_MOST_REMEMBERED = 1000
+"""File groups of a partition that were replaced."""
+
+
 @dataclass(frozen=True)
 class Visibility:
     """Which files count, by the instants in their names.
@@ -135,11 +139,12 @@ def describe(
     listed: Listed,
     *,
     base_rows: Mapping[str, int],
-    replaced: Iterable[str],
+    replaced: Mapping[str, str],
     num_buckets: int,
     small_file_bytes: int,
 ) -> PartitionDetail:
-    """`base_rows` are the rows of base files by name, of as many as are known. `num_buckets` is 0 without an index."""
+    """`base_rows` are the rows of base files by name, of as many as are known. `replaced` are file ids with the
+    instants that replaced them. `num_buckets` is 0 without an index."""
     names = [each.base_file for each in listed.slices if each.base_file is not None]
     rows = {name: base_rows[name] for name in names if name in base_rows}
     small = [each.base_bytes for each in listed.slices if each.base_file and each.base_bytes < small_file_bytes]
@@ -162,7 +167,13 @@ def describe(
         largest_bucket=largest.number if largest else None,
         largest_bucket_bytes=largest.bytes if largest else 0,
     )
-    return PartitionDetail(state, buckets, rows, tuple(sorted(listed.groups.intersection(replaced))))
+    return PartitionDetail(state, buckets, rows, _remembered(replaced, listed.groups))
+
+
+def _remembered(replaced: Mapping[str, str], with_files: Container[str]) -> dict[str, str]:
+    """Those that still have files, and the newest of the others: a writer may come back to one long after cleaning."""
+    newest = sorted(replaced, key=lambda file_id: (replaced[file_id], file_id), reverse=True)[:_MOST_REMEMBERED]
+    return {each: replaced[each] for each in sorted({*newest, *(e for e in replaced if e in with_files)})}
 
 
 def _buckets(slices: Iterable[FileSlice], rows: Mapping[str, int]) -> tuple[Bucket, ...]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import Problem
     from service.model.commit import Commit
+    from service.model.incident import Incident
     from service.model.job import Job
     from service.model.registration import Registration
     from service.model.webhook import Webhook
@@ -91,6 +92,15 @@ def table_recovered(table: Registration, at: datetime) -> Event:
     return _of_table(EventType.TABLE_RECOVERED, table, at, (table.id, at.isoformat()), {})
 
 
+def incident_opened(incident: Incident, table: Registration, at: datetime) -> Event:
+    """Of what is sure; a suspicion is told of when it has turned out to be right."""
+    return _of_incident(EventType.TABLE_INCIDENT_OPENED, incident, table, at)
+
+
+def incident_closed(incident: Incident, table: Registration, at: datetime) -> Event:
+    return _of_incident(EventType.TABLE_INCIDENT_CLOSED, incident, table, at)
+
+
 def webhook_disabled(webhook: Webhook, at: datetime) -> Event:
     data = {"webhook": _webhook(webhook), "because": webhook.disabled_because}
     type_ = EventType.WEBHOOK_DISABLED
@@ -124,6 +134,21 @@ def _of_job(type_: EventType, job: Job, table: Registration, at: datetime, *more
 def _of_expansion(type_: EventType, job: Job, table: Registration, at: datetime, *more: object) -> Event:
     data = {"job_id": job.id, "attempt": job.attempt, "instant": job.instants[-1], "params": dict(job.params)}
     return _of_table(type_, table, at, (job.id, *more), {"expansion": data})
+
+
+def _of_incident(type_: EventType, incident: Incident, table: Registration, at: datetime) -> Event:
+    data = {
+        "id": incident.id,
+        "kind": incident.kind.value,
+        "instant": incident.instant,
+        "operation": incident.operation,
+        "state": incident.state.value,
+        "opened_at": incident.opened_at.isoformat(),
+        "closed_at": incident.closed_at.isoformat() if incident.closed_at else None,
+        "because": incident.because,
+        "details": dict(incident.details),
+    }
+    return _of_table(type_, table, at, (incident.id,), {"incident": data})
 
 
 def _of_table(

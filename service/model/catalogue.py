@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.contract import JobKind
 from service.model.event import EventType
+from service.model.incident import IncidentKind, IncidentState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,6 +68,17 @@ _COMMIT = _object(
     file_groups=_COUNT,
     schema_changed=_FLAG,
 )
+_INCIDENT = _object(
+    id=_TEXT,
+    kind={"enum": [kind.value for kind in IncidentKind]},
+    instant={**_INSTANT, "description": "The commit that did it, or the write that was fenced"},
+    operation={"type": ["string", "null"], "description": "Hudi's WriteOperationType of that commit"},
+    state={"enum": [state.value for state in IncidentState]},
+    opened_at={"type": "string", "format": "date-time"},
+    closed_at={"type": ["string", "null"], "format": "date-time"},
+    because={"type": ["string", "null"], "description": "Why it was closed"},
+    details={"type": "object", "description": "Figures of its kind, such as `rows`"},
+)
 
 _A_TABLE = {"id": "tbl_0f3c2a9d5e7b1c44", "name": "orders", "base_path": "s3a://lake/orders"}
 _A_WEBHOOK = {"id": "wh_5d0c9b8a7f6e4d3c", "description": "cache invalidation"}
@@ -105,6 +117,28 @@ _A_COMMIT = {
     "file_groups": 4,
     "schema_changed": False,
 }
+_AN_INCIDENT: dict[str, Any] = {
+    "id": "inc_8c1d0e5f2a7b4963",
+    "kind": "stale-write",
+    "instant": "20260101120000000",
+    "operation": "UPSERT_PREPPED",
+    "state": "open",
+    "opened_at": "2026-01-01T12:00:04+00:00",
+    "closed_at": None,
+    "because": None,
+    "details": {
+        "rows": 173,
+        "file_groups": 1,
+        "partitions": 1,
+        "groups": [
+            {
+                "partition": "region=eu",
+                "file_id": "00000001-3f5e-4c0a-9d1b-6f2f6e0c8a11-0",
+                "replaced_by": "20260101115800000",
+            }
+        ],
+    },
+}
 
 
 def _of_job(description: str, **example: Any) -> Entry:
@@ -142,7 +176,7 @@ CATALOGUE: Mapping[EventType, Entry] = {
     ),
     EventType.TABLE_REGISTERED: Entry("A table was registered.", _top(table=_TABLE), {"table": _A_TABLE}),
     EventType.TABLE_UNHEALTHY: Entry(
-        "A table cannot be looked at any more.",
+        "A table cannot be looked at any more, or it has an open incident, its first one.",
         _top(table=_TABLE, problem=_PROBLEM),
         {
             "table": _A_TABLE,
@@ -156,7 +190,29 @@ CATALOGUE: Mapping[EventType, Entry] = {
         },
     ),
     EventType.TABLE_RECOVERED: Entry(
-        "A table that was unhealthy can be looked at again.", _top(table=_TABLE), {"table": _A_TABLE}
+        "A table that was unhealthy can be looked at, and no incident of it is open.",
+        _top(table=_TABLE),
+        {"table": _A_TABLE},
+    ),
+    EventType.TABLE_INCIDENT_OPENED: Entry(
+        "Something went wrong with a table and has to be put right: a commit wrote to file groups that had been "
+        "replaced (`stale-write`), or by an old number of buckets (`old-number`), and its rows are not found any more; "
+        "or a write was fenced whose files may come back (`late-files`).",
+        _top(table=_TABLE, incident=_INCIDENT),
+        {"table": _A_TABLE, "incident": _AN_INCIDENT},
+    ),
+    EventType.TABLE_INCIDENT_CLOSED: Entry(
+        "That has been put right (`repaired`), or there is nothing to put right any more (`cleared`).",
+        _top(table=_TABLE, incident=_INCIDENT),
+        {
+            "table": _A_TABLE,
+            "incident": {
+                **_AN_INCIDENT,
+                "state": "repaired",
+                "closed_at": "2026-01-01T12:00:41+00:00",
+                "because": "20260101120030000 brought its rows over",
+            },
+        },
     ),
     EventType.WEBHOOK_DISABLED: Entry(
         "Nothing is sent to a webhook any more. The other ones are told.",

@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-DECIDED = (JobKind.COMPACTION, JobKind.BUCKET_EXPANSION, JobKind.CLUSTERING, JobKind.CLEANING)
+DECIDED = (
+    JobKind.REPAIR,
+    JobKind.COMPACTION,
+    JobKind.BUCKET_EXPANSION,
+    JobKind.CLUSTERING,
+    JobKind.CLEANING,
+)
 """The kinds that are decided by policies, in the order in which they go when several are due."""
 
 

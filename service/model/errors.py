@@ -66,6 +66,12 @@ class SnapshotNotTakenError(NotFoundError):
     hint = "It is looked at within moments of its registration; `detail` says if that fails."
 
 
+class IncidentNotFoundError(NotFoundError):
+    type = "incident-not-found"
+    title = "No incident with this id is known"
+    hint = "GET /v1/incidents lists the incidents."
+
+
 class WebhookNotFoundError(NotFoundError):
     type = "webhook-not-found"
     title = "No webhook with this id is known"
@@ -194,6 +200,20 @@ class JobConflictError(ConflictError):
     type = "job-conflict"
     title = "Another active job of this table stands in the way"
     hint = "Wait for it (`job_id`) or cancel it first."
+
+
+class IncidentOpenError(ConflictError):
+    """`extensions["incident_ids"]` are those that stand in the way."""
+
+    type = "incident-open"
+    title = "Rows of the table are astray, and this job might take away what they can be repaired from"
+    hint = "Run the job `repair` first, or close the incidents (POST /v1/incidents/{id}/close) if they are none."
+
+
+class IncidentClosedError(ConflictError):
+    type = "incident-already-closed"
+    title = "The incident has been closed already"
+    hint = "GET /v1/incidents shows what has become of it."
 
 
 class JobNotCancellableError(ConflictError):

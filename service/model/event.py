@@ -27,6 +27,8 @@ class EventType(StrEnum):
     TABLE_REGISTERED = "table.registered"
     TABLE_UNHEALTHY = "table.unhealthy"
     TABLE_RECOVERED = "table.recovered"
+    TABLE_INCIDENT_OPENED = "table.incident_opened"
+    TABLE_INCIDENT_CLOSED = "table.incident_closed"
     WEBHOOK_DISABLED = "webhook.disabled"
     WEBHOOK_TEST = "webhook.test"
 

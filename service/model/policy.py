@@ -31,7 +31,7 @@ class Trigger(StrEnum):
     EITHER = "either"
 
 
-class ExpansionMode(StrEnum):
+class Mode(StrEnum):
     """`SUGGEST` only says what it would do."""
 
     AUTO = "auto"
@@ -109,7 +109,7 @@ class ExpansionSettings:
     """`max_bucket_bytes`: the largest bucket should be no larger, base file and logs together. With `cron` it is only
     looked at then."""
 
-    mode: ExpansionMode = ExpansionMode.SUGGEST
+    mode: Mode = Mode.SUGGEST
     max_bucket_bytes: int = 3 * GIB
     cron: str | None = None
     min_interval_seconds: int = 86_400
@@ -118,6 +118,14 @@ class ExpansionSettings:
     lock_seconds: int = 20
     settle_seconds: int = 15
     codec: str | None = None
+
+
+@dataclass(frozen=True)
+class RepairSettings:
+    """Of commits that went astray (`service.model.incident`)."""
+
+    mode: Mode = Mode.AUTO
+    min_interval_seconds: int = 30
 
 
 @dataclass(frozen=True)
@@ -134,6 +142,7 @@ class Policy:
     cleaning: CleaningSettings = field(default_factory=CleaningSettings)
     clustering: ClusteringSettings = field(default_factory=ClusteringSettings)
     bucket_expansion: ExpansionSettings = field(default_factory=ExpansionSettings)
+    repair: RepairSettings = field(default_factory=RepairSettings)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Policy:
@@ -157,12 +166,13 @@ SECTIONS: Mapping[str, type[Any]] = {
     "cleaning": CleaningSettings,
     "clustering": ClusteringSettings,
     "bucket_expansion": ExpansionSettings,
+    "repair": RepairSettings,
 }
 """The members of a policy that are about one table service, named as its `JobKind`."""
 
 _ENUMS: Mapping[str, type[StrEnum]] = {
     "trigger": Trigger,
-    "mode": ExpansionMode,
+    "mode": Mode,
     "policy": CleaningPolicy,
     "layout": ClusteringLayout,
     "on_active_writers": OnActiveWriters,

@@ -65,6 +65,10 @@ class PartitionState:
     largest_bucket: int | None = None
     largest_bucket_bytes: int = 0
 
+    @property
+    def has_files(self) -> bool:
+        return bool(self.base_bytes or self.log_bytes or self.file_groups or self.freed_files)
+
 
 @dataclass(frozen=True)
 class Bucket:
@@ -78,12 +82,13 @@ class Bucket:
 @dataclass(frozen=True)
 class PartitionDetail:
     """A partition with its buckets, and what the next look at it must remember: the rows of its latest base files, as
-    far as they are known, and the file groups that were replaced and still have files."""
+    far as they are known, and the file groups that were replaced, each with the instant that did it (empty if that is
+    not known). A partition that has no files any more is kept for these alone."""
 
     state: PartitionState
     buckets: tuple[Bucket, ...] = ()
     base_rows: Mapping[str, int] = field(default_factory=dict)
-    replaced: tuple[str, ...] = ()
+    replaced: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ class Watch:
     `fingerprint` is that of the timeline's file names: as long as it is the same, nothing has happened. `looked_at` is
     when the look began that found it. `active_from` is the oldest instant of the active timeline. `gap_at` is when the
     service last missed instants: they had been archived before it looked, to where it cannot read them. `failures`
-    counts looks that failed since the last good one, `error` is the last.
+    counts looks that failed since the last good one, `error` is the last. `has_late_files`: an incident of that kind
+    stands, so that a look has more to do than to read the timeline.
     """
 
     table_id: str
@@ -33,3 +34,4 @@ class Watch:
     gap_at: datetime | None = None
     failures: int = 0
     error: Problem | None = None
+    has_late_files: bool = False

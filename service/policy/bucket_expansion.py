@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.contract import JobKind
 from service.model.decision import Run, Skip, Suggest
-from service.model.policy import ExpansionMode
+from service.model.policy import Mode
 from service.policy.occasion import by_calendar
 from service.policy.words import count, size
 
@@ -30,7 +30,7 @@ _MOST_PARTITIONS = 10_000
 
 def decide(settings: ExpansionSettings, snapshot: TableSnapshot, occasion: Occasion) -> Run | Suggest | Skip:
     """Runs only in the mode `auto`. Partitions are named when most of them are small enough."""
-    if settings.mode is ExpansionMode.OFF:
+    if settings.mode is Mode.OFF:
         return Skip("off", "bucket expansion is switched off")
     if not snapshot.num_buckets:
         return Skip("no-bucket-index", "the table has no simple bucket index")
@@ -66,7 +66,7 @@ def _split(
     where = f"in {count(len(splittable), 'partition')} of {len(known)}" if "partitions" in params else "everywhere"
     because = f"{told}; {factor} times as many {where}"
     kind = JobKind.BUCKET_EXPANSION
-    return Run(kind, params, because) if settings.mode is ExpansionMode.AUTO else Suggest(kind, params, because)
+    return Run(kind, params, because) if settings.mode is Mode.AUTO else Suggest(kind, params, because)
 
 
 def factor_for(largest: int, target: int) -> int:

@@ -6,19 +6,34 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import CleaningPolicy, JobKind
 from service.model.decision import Run, Skip
+from service.model.incident import IncidentKind
 from service.policy.occasion import by_calendar, by_thresholds
 from service.policy.words import count, size
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from service.model.incident import Incident
     from service.model.policy import CleaningSettings
     from service.model.snapshot import TableSnapshot
     from service.policy.occasion import Occasion
 
 
-def decide(settings: CleaningSettings, snapshot: TableSnapshot, occasion: Occasion) -> Run | Skip:
-    """The calendar decides, or the thresholds; but not when nothing could be freed."""
+def decide(
+    settings: CleaningSettings, snapshot: TableSnapshot, occasion: Occasion, incidents: Sequence[Incident] = ()
+) -> Run | Skip:
+    """The calendar decides, or the thresholds; but not when nothing could be freed.
+
+    Late files of fenced writers have to go before the timeline is archived past their instants, so they do not wait for
+    either.
+    """
+    late = sum(each.is_standing and each.kind is IncidentKind.LATE_FILES for each in incidents)
+    told = f"{count(late, 'fenced write')} may have left late files"
     if not settings.enabled:
-        return Skip("off", "cleaning is switched off")
+        return Skip("off", "cleaning is switched off", warning=f"Cleaning is off, but {told}." if late else None)
+    params = {"policy": settings.policy.value, "retain": settings.retain}
+    if late:
+        return Run(JobKind.CLEANING, params, f"{told}, which must be gone before the timeline is archived")
     files = sum(each.freed_files for each in snapshot.partitions)
     if files == 0:
         return Skip("nothing-to-free", "no file is out of use")
@@ -42,4 +57,4 @@ def decide(settings: CleaningSettings, snapshot: TableSnapshot, occasion: Occasi
         return Skip("not-yet", timing.because, timing.until)
     freed = size(sum(each.freed_bytes for each in snapshot.partitions))
     because = f"{timing.because}; {count(files, 'file')} out of use, at most {freed} can be freed"
-    return Run(JobKind.CLEANING, {"policy": settings.policy.value, "retain": settings.retain}, because)
+    return Run(JobKind.CLEANING, params, because)

@@ -27,6 +27,12 @@ WITHDRAWN_BY_WINDOW = Problem(
     "The maintenance window closed before a worker was free.",
     "It is decided anew when the next one opens. Longer windows or more workers help.",
 )
+WITHDRAWN_BY_INCIDENT = Problem(
+    _WITHDRAWN,
+    "The service took the job back before it began",
+    "Rows of the table went astray, and it might have taken away what they can be repaired from.",
+    "Ask for it again when the table's incidents are closed; the job `repair` does that.",
+)
 """The problems of jobs that never began: they count neither as a failure nor as a turn."""
 
 _FIRST = timedelta(minutes=10)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import DEFAULT_GROUP, JobKind
 from service.model.decision import DECIDED, Run, Wait
+from service.model.incident import HELD_BACK
 from service.model.job import mutates
 from service.policy.past import Past
 from service.policy.words import count, duration
@@ -112,8 +113,8 @@ class Situation:
 
     `looked_at` is when the table was last looked at, `ran_at` when each service last ran on it, as far as that look
     could tell. `active` are its active jobs, dry runs left out. `group` is the worker group that runs them. `paused` is
-    why nothing may start. `closed_until` is when the next maintenance window opens, None while one is open. `rest` are
-    seconds between two jobs of a kind.
+    why nothing may start, `astray` what went astray, as sentences without their ends. `closed_until` is when the next
+    maintenance window opens, None while one is open. `rest` are seconds between two jobs of a kind.
     """
 
     now: datetime
@@ -122,6 +123,7 @@ class Situation:
     active: Sequence[Job] = ()
     group: str = DEFAULT_GROUP
     paused: str | None = None
+    astray: str | None = None
     closed_until: datetime | None = None
     past: Mapping[JobKind, Past] = field(default_factory=dict)
     wanted_since: Mapping[JobKind, datetime] = field(default_factory=dict)
@@ -158,6 +160,8 @@ def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
     standing = next((job for job in situation.active if mutates(job.kind, dry_run=job.dry_run)), None)
     if standing:
         return Wait("table-busy", f"{_name(standing.kind)} {standing.id} is {standing.state.value}")
+    if situation.astray and kind in HELD_BACK:
+        return Wait("incident-open", f"{situation.astray}; a repair goes first, and needs what is there")
     if past.next_try_at and past.next_try_at > situation.now:
         told = f"the last {_name(kind)} {past.told(situation.now)}; next try at {_at(past.next_try_at)}"
         return Wait("failed-before", told, past.next_try_at)

@@ -16,6 +16,7 @@ from service.store.page import Cursor, Page, page_of
 from service.store.violation import FOREIGN_KEY, violated
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -138,6 +139,18 @@ def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id:
     for job_id in ids:
         cancel_queued(connection, job_id, error=error, now=now)
     return ids
+
+
+def queued(connection: Connection, table_id: str, kinds: Collection[JobKind]) -> list[Job]:
+    """The table's queued jobs of these kinds, dry runs left out. They are locked; one that is being leased this very
+    moment is left out."""
+    query = sa.select(_j).where(
+        _j.c.table_id == table_id,
+        _j.c.kind.in_([kind.value for kind in kinds]),
+        _j.c.state == JobState.QUEUED.value,
+        sa.not_(_j.c.dry_run),
+    )
+    return [job_of(row) for row in connection.execute(query.with_for_update(skip_locked=True))]
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:

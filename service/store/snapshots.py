@@ -25,7 +25,8 @@ _p = schema.partitions
 
 @dataclass(frozen=True)
 class Stored:
-    """A snapshot without its partitions. `hashing_config` is the one in force: its instant, expressions and default."""
+    """A snapshot without its partitions. `hashing_config` is the one in force: its instant, expressions and default,
+    and those before it."""
 
     snapshot: TableSnapshot
     hashing_config: Mapping[str, Any] | None = field(default=None)
@@ -40,12 +41,13 @@ def find(connection: Connection, table_id: str) -> Stored | None:
 
 
 def get(connection: Connection, table_id: str) -> TableSnapshot | None:
-    """With the partitions, in the order of their paths; None before the first look."""
+    """With the partitions that have files, in the order of their paths; None before the first look."""
     stored = find(connection, table_id)
     if stored is None:
         return None
     rows = connection.execute(sa.select(_p.c.state).where(_p.c.table_id == table_id).order_by(_p.c.path))
-    return dataclasses.replace(stored.snapshot, partitions=tuple(map(_state, rows.scalars())))
+    states = tuple(state for state in map(_state, rows.scalars()) if state.has_files)
+    return dataclasses.replace(stored.snapshot, partitions=states)
 
 
 def details(connection: Connection, table_id: str, paths: Collection[str] | None = None) -> dict[str, PartitionDetail]:
@@ -100,7 +102,7 @@ def _partition_values(table_id: str, detail: PartitionDetail) -> dict[str, Any]:
         "state": dataclasses.asdict(detail.state),
         "buckets": [[bucket.number, bucket.bytes, bucket.rows] for bucket in detail.buckets],
         "base_rows": dict(detail.base_rows),
-        "replaced": list(detail.replaced),
+        "replaced": dict(detail.replaced),
     }
 
 
@@ -109,7 +111,8 @@ def _detail(row: sa.Row[Any]) -> PartitionDetail:
         state=_state(row.state),
         buckets=tuple(Bucket(*bucket) for bucket in row.buckets),
         base_rows=row.base_rows,
-        replaced=tuple(row.replaced),
+        # Earlier versions of the service kept the file ids alone.
+        replaced=row.replaced if isinstance(row.replaced, dict) else dict.fromkeys(row.replaced, ""),
     )
 
 

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from jobs.contract import Problem
 from service.model.errors import TableNotFoundError
+from service.model.incident import STANDING, IncidentKind
 from service.model.watch import Watch
 from service.store import schema
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _w = schema.watches
 _t = schema.tables
+_i = schema.incidents
 
 
 def is_any_due(connection: Connection, now: datetime) -> bool:
@@ -106,7 +108,12 @@ def start_over(connection: Connection, table_id: str, now: datetime) -> None:
 
 
 def _joined() -> sa.Select[Any]:
-    return sa.select(_w, _t.c.base_path).join_from(_w, _t, _w.c.table_id == _t.c.id)
+    late = sa.exists().where(
+        _i.c.table_id == _w.c.table_id,
+        _i.c.kind == IncidentKind.LATE_FILES.value,
+        _i.c.state.in_([state.value for state in STANDING]),
+    )
+    return sa.select(_w, _t.c.base_path, late.label("has_late_files")).join_from(_w, _t, _w.c.table_id == _t.c.id)
 
 
 def _watch(row: sa.Row[Any]) -> Watch:
@@ -123,4 +130,5 @@ def _watch(row: sa.Row[Any]) -> Watch:
         gap_at=row.gap_at,
         failures=row.failures,
         error=Problem.from_json(row.error) if row.error else None,
+        has_late_files=row.has_late_files,
     )

@@ -26,7 +26,24 @@ def test_a_commit_tells_what_it_wrote(tmp_path: Path, version: int) -> None:
     assert found.file_groups == 3
     assert found.replaced == {"p=3": ("old-0",)}
     assert found.base_rows == {"p=1": {base: 7}}
+    assert found.written == {"p=1": {bucket_id(0): 7}, "p=2": {bucket_id(1): 7}}
+    assert found.repaired == ()
     assert found.schema
+
+
+def test_what_a_base_file_held_before_was_not_brought_by_the_commit() -> None:
+    """Copy-on-write counts all rows of the new file under `numWrites`."""
+    stat = {"fileId": "a", "path": "p/a_0-1-1_001.parquet", "numWrites": 100}
+    stat |= {"numInserts": 3, "numUpdateWrites": 2, "numDeletes": 1}
+    content = json.dumps({"partitionToWriteStats": {"p": [stat]}, "operationType": "UPSERT"}).encode()
+    found = parse_metadata("commit", content, "")
+    assert found.written == {"p": {"a": 6}}
+    assert found.base_rows == {"p": {"a_0-1-1_001.parquet": 100}}
+
+
+def test_a_commit_tells_which_ones_it_repaired() -> None:
+    content = json.dumps({"extraMetadata": {"groundskeeper.repaired": "001,003"}}).encode()
+    assert parse_metadata("commit", content, "").repaired == ("001", "003")
 
 
 def test_a_clean_and_a_rollback_tell_the_partitions(tmp_path: Path) -> None:

@@ -103,7 +103,8 @@ def test_a_partition_is_summed_up_with_its_buckets() -> None:
     view = seen("001_002.deltacommit", "003_004.deltacommit")
     files = {base_file(A, "001"): 100, log_file(A, "003"): 30, base_file(B, "001"): 10}
     rows = {base_file(A, "001"): 7, base_file(B, "001"): 1, "gone": 99}
-    found = describe("p", listed(files, view), base_rows=rows, replaced=("x",), num_buckets=4, small_file_bytes=50)
+    gone = {"x": "002"}
+    found = describe("p", listed(files, view), base_rows=rows, replaced=gone, num_buckets=4, small_file_bytes=50)
     state = found.state
     assert (state.file_groups, state.base_files, state.base_bytes, state.log_files, state.log_bytes) == (
         2,
@@ -116,11 +117,29 @@ def test_a_partition_is_summed_up_with_its_buckets() -> None:
     assert (state.buckets, state.num_buckets, state.largest_bucket, state.largest_bucket_bytes) == (2, 4, 0, 130)
     assert [(b.number, b.bytes, b.rows) for b in found.buckets] == [(0, 130, 7), (1, 10, 1)]
     assert found.base_rows == {base_file(A, "001"): 7, base_file(B, "001"): 1}
-    assert found.replaced == ()
+    assert found.replaced == gone
 
 
 def test_rows_are_unknown_unless_known_of_each_file() -> None:
     found = listed({base_file(A, "001"): 100, base_file(B, "001"): 10}, seen("001_002.commit"))
-    detail = describe("p", found, base_rows={base_file(A, "001"): 7}, replaced=(), num_buckets=0, small_file_bytes=1)
+    detail = describe("p", found, base_rows={base_file(A, "001"): 7}, replaced={}, num_buckets=0, small_file_bytes=1)
     assert detail.state.rows is None
     assert (detail.state.buckets, detail.buckets) == (0, ())
+
+
+def test_of_replaced_file_groups_without_files_the_newest_are_remembered() -> None:
+    """And all that have files: they must not count as rows of the table again."""
+    replaced = {"with-files": "000", **{f"gone-{number:04d}": f"{number:04d}" for number in range(1, 1200)}}
+    name = base_file("with-files", "001")
+    found = describe(
+        "p",
+        listed({name: 1}, seen("001_002.commit")),
+        base_rows={},
+        replaced=replaced,
+        num_buckets=0,
+        small_file_bytes=1,
+    )
+    assert len(found.replaced) == 1001
+    assert found.replaced["with-files"] == "000"
+    assert "gone-1199" in found.replaced
+    assert "gone-0001" not in found.replaced

@@ -237,6 +237,36 @@ def test_a_browser_shows_that_all_upkeep_is_paused(dom: Callable[[str], str], ur
     assert re.search(r"Anybody paused all upkeep on .{5,40} The storage is being moved\.", _words(dom(f"{url}/")))
 
 
+def test_a_browser_shows_which_commit_went_astray_and_offers_to_repair_it(
+    dom: Callable[[str], str], url: str, tmp_path: Path
+) -> None:
+    trips = SmallTable.standing(tmp_path / "trips")
+    files = {"p": {base_file(bucket_id(0, tail=2), "007"): 10}}
+    trips.commit("007", files, action="replacecommit", operation="CLUSTER", replaced={"p": [bucket_id(0)]})
+    trips.commit("009", {"p": {log_file(bucket_id(0), "009"): 10}}, operation="DELETE_PREPPED", rows=7)
+    with httpx.Client(base_url=f"{url}/v1") as api:
+        api.put("/tables/tbl_2/policy", json={"repair": {"mode": "suggest"}})
+        body = {"basePath": str(trips.base), "commitTime": "009", "tableName": "trips"}
+        assert api.post("/callbacks/hudi", json=body).status_code < 300
+        deadline = time.monotonic() + 20
+        while not api.get("/incidents").json()["items"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    told = (
+        "A commit wrote to file groups that had been replaced No reader sees the 7 rows that 009 (DELETE_PREPPED) wrote"
+    )
+    overview = _words(dom(f"{url}/"))
+    assert f"trips : {told}" in overview
+    assert (
+        "Start a repair: it brings the rows to where they belong. Until then nothing is cleaned. Repair trips"
+        in overview
+    )
+    assert "trips 1 incident" in overview
+    table = _words(dom(f"{url}/#/tables/tbl_2"))
+    assert told in table
+    assert re.search(r"Repair suggested .{3,20} 1 commit wrote to file groups that had been replaced", table)
+
+
 def test_a_browser_shows_the_webhooks_and_what_was_sent(dom: Callable[[str], str], url: str) -> None:
     wanted = {"url": "https://hooks.example/", "types": ["table.*"], "description": "chat alerts"}
     with httpx.Client(base_url=f"{url}/v1") as api:

@@ -212,8 +212,8 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
     job = client.get(f"/v1/jobs/{started['job_id']}").json()
     assert (job["reason"], job["requested_by"], job["priority"]) == (started["because"], "policy", 0)
     current = client.get(path, params={"current": True}).json()["items"]
-    assert [each["kind"] for each in current] == ["compaction", "bucket_expansion", "clustering", "cleaning"]
-    assert current[0] == started
+    assert [each["kind"] for each in current] == ["repair", "compaction", "bucket_expansion", "clustering", "cleaning"]
+    assert current[1] == started
     # Page after page, each row once.
     seen, cursor = [], None
     while True:
@@ -223,7 +223,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         if cursor is None:
             break
     assert seen == client.get(path).json()["items"]
-    assert len(seen) == 5
+    assert len(seen) == 6
 
 
 def test_an_evaluation_shows_what_another_policy_would_do(
@@ -231,11 +231,11 @@ def test_an_evaluation_shows_what_another_policy_would_do(
 ) -> None:
     look(2)
     path = f"/v1/tables/{table_id}/evaluate"
-    assert client.post(path).json()["decisions"][0]["verdict"] == "skip"
+    assert client.post(path).json()["decisions"][1]["verdict"] == "skip"
     client.put(f"/v1/tables/{table_id}/policy", json={"compaction": {"commits": 2}})
     first = client.post(path).json()
     assert first["looked_at"] == "2026-01-01T00:00:00Z"
-    assert (first["decisions"][0]["verdict"], first["decisions"][0]["job_id"]) == ("run", None)
+    assert (first["decisions"][1]["verdict"], first["decisions"][1]["job_id"]) == ("run", None)
     assert client.get("/v1/jobs").json()["items"] == []
 
 

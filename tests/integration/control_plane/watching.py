@@ -10,7 +10,7 @@ from service.flows.hurry import Hurry
 from service.flows.observe import Observer, ObserveTerms
 from service.model.registration import Registration
 from service.policy.backoff import BackOff
-from service.store import commits, outbox, snapshots, tables, watches
+from service.store import commits, incidents, outbox, snapshots, tables, watches
 from service.store.engine import reading, writing
 from tests.small_table import SmallTable, bucket_id
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from service.model.commit import Commit
     from service.model.event import Event
+    from service.model.incident import Incident
     from service.model.snapshot import TableSnapshot
     from service.model.watch import Watch
     from tests.integration.control_plane.conftest import FakeClock
@@ -78,6 +79,11 @@ class Watched:
     def told(self) -> list[Event]:
         with reading(self.engine) as connection:
             return [published.event for published in outbox.after(connection, 0, 1000)]
+
+    def incidents(self, table_id: str) -> list[Incident]:
+        """In the order in which they were found."""
+        with reading(self.engine) as connection:
+            return list(reversed(incidents.page(connection, limit=500, table_id=table_id).items))
 
     def watch(self, table_id: str) -> Watch:
         with reading(self.engine) as connection:

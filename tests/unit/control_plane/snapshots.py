@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from service.model.incident import Incident, IncidentKind, IncidentState
 from service.model.snapshot import PartitionState, Pending, Since, TableSnapshot
 from service.model.table import TableType
 
@@ -39,3 +40,13 @@ def a_snapshot(*partitions: PartitionState, **changes: Any) -> TableSnapshot:
         "small_file_bytes": 100 * MIB,
     }
     return TableSnapshot(**{**known, **changes})
+
+
+def an_incident(
+    kind: IncidentKind = IncidentKind.STALE_WRITE,
+    state: IncidentState = IncidentState.OPEN,
+    *,
+    instant: str = "20260101115900000",
+) -> Incident:
+    """Found half a minute ago."""
+    return Incident(f"inc_{kind}_{instant}", "tbl_1", kind, instant, state, ago(seconds=30), details={"rows": 7})

@@ -9,14 +9,14 @@ import pytest
 
 from jobs.contract import JobKind
 from service.model.decision import Run, Skip, Suggest
-from service.model.policy import ExpansionMode, ExpansionSettings
+from service.model.policy import ExpansionSettings, Mode
 from service.model.snapshot import PartitionState, TableSnapshot
 from service.policy.bucket_expansion import decide, factor_for
 from service.policy.occasion import Calendar, Occasion
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, plan
 
-AUTO = ExpansionSettings(mode=ExpansionMode.AUTO, max_bucket_bytes=100 * MIB)
-SUGGEST = ExpansionSettings(mode=ExpansionMode.SUGGEST, max_bucket_bytes=100 * MIB)
+AUTO = ExpansionSettings(mode=Mode.AUTO, max_bucket_bytes=100 * MIB)
+SUGGEST = ExpansionSettings(mode=Mode.SUGGEST, max_bucket_bytes=100 * MIB)
 PLAIN = Occasion(NOW)
 HOW = {"on_active_writers": "wait", "wait_seconds": 300, "lock_seconds": 20, "settle_seconds": 15}
 
@@ -69,7 +69,7 @@ def test_buckets_that_are_too_large_are_split(snapshot: TableSnapshot, params: d
 
 LARGE = partition("", 150)
 SKIPS = [
-    ("off", ExpansionSettings(mode=ExpansionMode.OFF), table(LARGE), PLAIN,
+    ("off", ExpansionSettings(mode=Mode.OFF), table(LARGE), PLAIN,
      Skip("off", "bucket expansion is switched off")),
     ("no buckets", AUTO, a_snapshot(LARGE), PLAIN,
      Skip("no-bucket-index", "the table has no simple bucket index")),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.model.policy import ExpansionMode, PatternPolicy, Policy, TableLevel, Trigger, Window
+from service.model.policy import Mode, PatternPolicy, Policy, TableLevel, Trigger, Window
 from service.policy.levels import effective
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -34,7 +34,7 @@ def test_compaction_and_cleaning_are_on_clustering_is_off_and_expansion_suggests
     assert (policy.compaction.enabled, policy.compaction.trigger, policy.compaction.commits) == (True, "commits", 5)
     assert (policy.cleaning.enabled, policy.cleaning.commits, policy.cleaning.retain) == (True, 10, 10)
     assert not policy.clustering.enabled
-    assert policy.bucket_expansion.mode is ExpansionMode.SUGGEST
+    assert policy.bucket_expansion.mode is Mode.SUGGEST
     assert not policy.paused
 
 

@@ -28,7 +28,7 @@ from service.policy.planner import (
 )
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-COMPACTION, EXPANSION, CLUSTERING, CLEANING = DECIDED
+REPAIR, COMPACTION, EXPANSION, CLUSTERING, CLEANING = DECIDED
 LATER = NOW + timedelta(hours=1)
 NOTHING = Skip("not-yet", "nothing is due")
 
@@ -72,7 +72,8 @@ def waits(rulings: dict[JobKind, Ruling]) -> dict[JobKind, str]:
         ({COMPACTION, EXPANSION}, COMPACTION),
         ({CLEANING, EXPANSION}, EXPANSION),
         ({CLEANING, CLUSTERING}, CLUSTERING),
-        (set(DECIDED), COMPACTION),
+        (set(DECIDED) - {REPAIR}, COMPACTION),
+        (set(DECIDED), REPAIR),
     ],
 )
 def test_of_all_that_is_due_one_starts_and_the_others_wait(due: set[JobKind], first: JobKind) -> None:
@@ -111,6 +112,15 @@ def test_a_pause_keeps_everything() -> None:
     rulings = ruled(*DECIDED, paused="anna paused all upkeep")
     assert waits(rulings) == dict.fromkeys(DECIDED, "paused")
     assert rulings[COMPACTION].because == "compaction is due; but anna paused all upkeep"
+
+
+def test_while_rows_are_astray_nothing_starts_that_could_take_away_what_they_are_repaired_from() -> None:
+    rulings = ruled(EXPANSION, CLUSTERING, CLEANING, COMPACTION, astray="rows of 1 commit are astray")
+    assert started(rulings) == [COMPACTION]
+    assert waits(rulings) == dict.fromkeys((EXPANSION, CLUSTERING, CLEANING), "incident-open")
+    because = "cleaning is due; but rows of 1 commit are astray; a repair goes first, and needs what is there"
+    assert rulings[CLEANING].because == because
+    assert started(ruled(*DECIDED, astray="rows of 1 commit are astray")) == [REPAIR]
 
 
 def test_outside_a_window_everything_waits_until_the_next_opens() -> None:

@@ -14,17 +14,18 @@ from service.model.policy import (
     CleaningSettings,
     ClusteringSettings,
     CompactionSettings,
-    ExpansionMode,
     ExpansionSettings,
+    Mode,
+    RepairSettings,
 )
 from service.model.snapshot import PartitionState
-from service.policy import bucket_expansion, cleaning, clustering, compaction
+from service.policy import bucket_expansion, cleaning, clustering, compaction, repair
 from service.policy.occasion import Calendar, Occasion
-from tests.unit.control_plane.snapshots import NOW, a_snapshot
+from tests.unit.control_plane.snapshots import NOW, a_snapshot, an_incident
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(JobIn)
 DUE = Occasion(NOW, Calendar(is_due=True))
-AUTO = ExpansionSettings(mode=ExpansionMode.AUTO, max_bucket_bytes=100)
+AUTO = ExpansionSettings(mode=Mode.AUTO, max_bucket_bytes=100)
 LARGE = PartitionState("", base_bytes=900, buckets=4, num_buckets=4, largest_bucket=0, largest_bucket_bytes=300)
 SMALL = PartitionState("dt=1", base_bytes=100, buckets=4, num_buckets=4, largest_bucket=0, largest_bucket_bytes=30)
 
@@ -37,10 +38,11 @@ ANSWERS = [
     bucket_expansion.decide(AUTO, a_snapshot(LARGE, num_buckets=4), DUE),
     bucket_expansion.decide(AUTO, a_snapshot(LARGE, SMALL, num_buckets=4), DUE),
     bucket_expansion.decide(
-        ExpansionSettings(mode=ExpansionMode.AUTO, max_bucket_bytes=100, codec="zstd"),
+        ExpansionSettings(mode=Mode.AUTO, max_bucket_bytes=100, codec="zstd"),
         a_snapshot(LARGE, num_buckets=4),
         DUE,
     ),
+    repair.decide(RepairSettings(), [an_incident()], Occasion(NOW)),
 ]
 
 
@@ -51,5 +53,5 @@ def test_the_parameters_are_complete_and_right(answer: Run) -> None:
 
 
 def test_every_kind_is_among_them() -> None:
-    decided = set(JobKind) - {JobKind.AUDIT, JobKind.FINISH_EXPANSION, JobKind.REPAIR}
+    decided = set(JobKind) - {JobKind.AUDIT, JobKind.FINISH_EXPANSION}
     assert {answer.kind for answer in ANSWERS if isinstance(answer, Run)} == decided

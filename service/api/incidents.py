@@ -1,0 +1,152 @@
+"""What went wrong with tables: /v1/incidents and /v1/tables/{id}/incidents"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, Path, Query
+from pydantic import BaseModel, Field, StringConstraints
+
+from service.api.deps import CallerDep, PartsDep, needs
+from service.api.requests import Request
+from service.api.statuses import documented
+from service.api.tables import CursorText, Limit, TableId
+from service.flows import incidents as flows
+from service.model import errors
+from service.model.incident import Incident, IncidentKind, IncidentState
+from service.model.token import Role
+from service.store import incidents, tables
+from service.store.engine import reading
+
+router = APIRouter(prefix="/v1", tags=["incidents"])
+
+IncidentId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["inc_8c1d0e5f2a7b4963"])]
+KindQuery = Annotated[IncidentKind | None, Query(description="`late-files`: of a write that was fenced")]
+StateQuery = Annotated[
+    list[IncidentState], Query(description="May be given several times; without it, of any state", max_length=4)
+]
+
+
+class IncidentOut(BaseModel):
+    """`title`, `detail` and `hint` say what it means for the table's readers, and what to do."""
+
+    id: str = Field(examples=["inc_8c1d0e5f2a7b4963"])
+    table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
+    kind: IncidentKind = Field(examples=["stale-write"])
+    instant: str = Field(
+        description="The commit that did it, or the write that was fenced", examples=["20260101120000000"]
+    )
+    operation: str | None = Field(description="Hudi's WriteOperationType of that commit", examples=["UPSERT_PREPPED"])
+    state: IncidentState = Field(
+        description="`suspected`: only the rows can tell; a repair looks at them", examples=["open"]
+    )
+    title: str = Field(examples=["A commit wrote to file groups that had been replaced"])
+    detail: str = Field(examples=["No reader sees the 173 rows that 20260101120000000 (UPSERT_PREPPED) wrote there."])
+    hint: str = Field(examples=["Start a repair: it brings the rows to where they belong."])
+    details: dict[str, Any] = Field(
+        description="Figures of its kind", examples=[{"rows": 173, "file_groups": 1, "partitions": 1}]
+    )
+    opened_at: datetime
+    closed_at: datetime | None
+    because: str | None = Field(
+        description="Why it was closed, and by whom if somebody did",
+        examples=["20260101120030000 brought its rows over"],
+    )
+
+    @classmethod
+    def of(cls, incident: Incident) -> IncidentOut:
+        problem = incident.problem()
+        return cls(
+            id=incident.id,
+            table_id=incident.table_id,
+            kind=incident.kind,
+            instant=incident.instant,
+            operation=incident.operation,
+            state=incident.state,
+            title=problem.title,
+            detail=problem.detail,
+            hint=problem.hint,
+            details=dict(incident.details),
+            opened_at=incident.opened_at,
+            closed_at=incident.closed_at,
+            because=incident.because,
+        )
+
+
+class IncidentPage(BaseModel):
+    items: list[IncidentOut]
+    next_cursor: str | None
+
+
+class IncidentCloseIn(Request):
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00]*$")] = Field(
+        description="Kept with the incident, beside who closed it",
+        examples=["the batch was written again by hand"],
+    )
+
+
+_CLOSE_EXAMPLES: dict[str, Any] = {
+    "repaired by hand": {"value": {"reason": "the batch was written again by hand"}},
+    "a false alarm": {"value": {"reason": "the audit of job_4be1c0d2f6a89b37 found nothing"}},
+}
+
+
+@router.get(
+    "/incidents",
+    operation_id="listIncidents",
+    summary="List what went wrong, the newest first",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.ParamsInvalidError),
+)
+def list_incidents(
+    parts: PartsDep,
+    table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
+    kind: KindQuery = None,
+    state: StateQuery = [],  # noqa: B006 - FastAPI's way; nobody changes it
+    limit: Limit = 100,
+    cursor: CursorText = None,
+) -> IncidentPage:
+    with reading(parts.engine) as connection:
+        page = incidents.page(connection, limit=limit, cursor=cursor, table_id=table_id, kind=kind, states=state)
+    return IncidentPage(items=[IncidentOut.of(each) for each in page.items], next_cursor=page.next_cursor)
+
+
+@router.get(
+    "/tables/{table_id}/incidents",
+    operation_id="listIncidentsOfTable",
+    summary="List what went wrong with a table, the newest first",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError),
+)
+def list_incidents_of_table(
+    table_id: TableId,
+    parts: PartsDep,
+    kind: KindQuery = None,
+    state: StateQuery = [],  # noqa: B006 - FastAPI's way; nobody changes it
+    limit: Limit = 100,
+    cursor: CursorText = None,
+) -> IncidentPage:
+    with reading(parts.engine) as connection:
+        tables.get(connection, table_id)
+        page = incidents.page(connection, limit=limit, cursor=cursor, table_id=table_id, kind=kind, states=state)
+    return IncidentPage(items=[IncidentOut.of(each) for each in page.items], next_cursor=page.next_cursor)
+
+
+@router.post(
+    "/incidents/{incident_id}/close",
+    operation_id="closeIncident",
+    summary="Close an incident by hand",
+    dependencies=[Depends(needs(Role.OPERATOR))],
+    responses=documented(errors.IncidentNotFoundError, errors.IncidentClosedError, errors.ParamsInvalidError),
+)
+def close(
+    incident_id: IncidentId,
+    wanted: Annotated[IncidentCloseIn, Body(openapi_examples=_CLOSE_EXAMPLES)],
+    parts: PartsDep,
+    caller: CallerDep,
+) -> IncidentOut:
+    """It becomes `cleared`: nothing is repaired any more, and cleaning goes on, which may delete what a repair would
+    need. `because` keeps who did it and why."""
+    closed = flows.close(parts.engine, parts.bell, parts.clock, incident_id, by=caller.name, reason=wanted.reason)
+    return IncidentOut.of(closed)

@@ -1,0 +1,542 @@
+"""Commits that went astray are found by their file ids, told of, held on to and closed."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from datetime import timedelta
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import sqlalchemy as sa
+
+from jobs.contract import JobKind, Outcome, Result
+from jobs.stale_writes import REPAIRED_KEY
+from service.flows import lease, plan, submit
+from service.flows.bell import Bell
+from service.flows.lease import LeaseTerms
+from service.model.decision import Verdict
+from service.model.errors import IncidentOpenError
+from service.model.event import EventType
+from service.model.incident import Incident, IncidentKind, IncidentState
+from service.model.job import Job, JobState
+from service.policy.backoff import BackOff
+from service.store import decisions, incidents, jobs, schema
+from service.store.engine import reading, writing
+from tests.integration.control_plane.watching import A, B, Watched
+from tests.small_table import SmallTable, base_file, bucket_id, instant_at, log_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STALE, OLD, LATE = IncidentKind.STALE_WRITE, IncidentKind.OLD_NUMBER, IncidentKind.LATE_FILES
+OPEN, SUSPECTED = IncidentState.OPEN, IncidentState.SUSPECTED
+REPAIRED, CLEARED = IncidentState.REPAIRED, IncidentState.CLEARED
+NEW_A, NEW_B = bucket_id(0, tail=2), bucket_id(1, tail=2)
+HOUR = 3600.0
+
+
+class Story:
+    """A table of two buckets, version 6 or 9, its instants a second apart, and what becomes of it."""
+
+    def __init__(self, watched: Watched, base: Path, version: int = 9) -> None:
+        self.watched = watched
+        self.table = SmallTable(base / "t", version=version)
+        self.at = watched.clock()
+        self.commit({A: 10, B: 10}, in_base=True)
+        self.id = ""
+
+    def instant(self, *, hours: float = 0) -> str:
+        self.at += timedelta(seconds=1, hours=hours)
+        return instant_at(self.at)
+
+    def commit(self, buckets: dict[str, int], *, hours: float = 0, in_base: bool = False, **more: Any) -> str:
+        """Logs, or base files, with so many rows in all of them together."""
+        instant = self.instant(hours=hours)
+        write = base_file if in_base else log_file
+        files = {more.pop("partition", "p"): {write(file_id, instant): 10 for file_id in buckets}}
+        self._complete(instant, files, rows=max(buckets.values(), default=0), **more)
+        return instant
+
+    def _complete(self, instant: str, files: dict[str, dict[str, int]], **more: Any) -> None:
+        # Long before the clock of the tests, which orders the timeline before version 8.
+        modified = self.at.timestamp()
+        self.at += timedelta(seconds=1)
+        self.table.commit(instant, files, completed=instant_at(self.at), modified=modified, **more)
+
+    def replace(self, old: tuple[str, ...], new: tuple[str, ...], operation: str = "CLUSTER", **more: Any) -> str:
+        return self.commit(
+            dict.fromkeys(new, 10),
+            in_base=True,
+            action="replacecommit",
+            operation=operation,
+            replaced={"p": list(old)},
+            **more,
+        )
+
+    def expand(self, *, hours: float = 0) -> str:
+        """From two to four buckets."""
+        new = tuple(bucket_id(number, tail=2) for number in range(4))
+        instant = self.replace((A, B), new, "BUCKET_RESCALE", hours=hours)
+        self.table.hashing_config("00000000000000", 2)
+        self.table.hashing_config(instant, 4)
+        return instant
+
+    def register(self) -> None:
+        self.id = self.watched.register(self.table, buckets=2)
+        self.poll()
+
+    def poll(self) -> None:
+        self.watched.poll()
+
+    @property
+    def incidents(self) -> list[Incident]:
+        return self.watched.incidents(self.id)
+
+    @property
+    def found(self) -> list[tuple[IncidentKind, IncidentState, str]]:
+        return [(each.kind, each.state, each.instant) for each in self.incidents]
+
+    @property
+    def told(self) -> list[str]:
+        """The types of the events of the table that are about its health."""
+        kinds = (EventType.TABLE_UNHEALTHY, EventType.TABLE_RECOVERED)
+        kinds += (EventType.TABLE_INCIDENT_OPENED, EventType.TABLE_INCIDENT_CLOSED)
+        return [event.type.removeprefix("table.") for event in self.watched.told() if event.type in kinds]
+
+
+@pytest.fixture
+def story(watched: Watched, tmp_path: Path) -> Story:
+    return Story(watched, tmp_path)
+
+
+@pytest.fixture(params=[9, 6], ids=["v9", "v6"])
+def either(watched: Watched, tmp_path: Path, request: pytest.FixtureRequest) -> Story:
+    return Story(watched, tmp_path, request.param)
+
+
+def test_a_write_to_a_replaced_file_group_is_found_and_told_of(either: Story) -> None:
+    story = either
+    story.register()
+    replacing = story.replace((A,), (NEW_A,))
+    story.poll()
+    assert story.found == []
+    stale = story.commit({A: 7, B: 7}, operation="UPSERT_PREPPED")
+    story.poll()
+    assert story.found == [(STALE, OPEN, stale)]
+    [incident] = story.incidents
+    assert incident.operation == "UPSERT_PREPPED"
+    assert incident.details == {
+        "rows": 7,
+        "file_groups": 1,
+        "partitions": 1,
+        "groups": [{"partition": "p", "file_id": A, "replaced_by": replacing}],
+    }
+    assert story.told == ["incident_opened", "unhealthy"]
+    story.poll()
+    story.commit({B: 1})
+    story.poll()
+    assert story.found == [(STALE, OPEN, stale)]
+
+
+def test_it_does_not_matter_how_late_a_write_comes(story: Story) -> None:
+    """The replacement has been archived, and its old files were cleaned."""
+    story.register()
+    replacing = story.replace((A,), (NEW_A,))
+    story.poll()
+    for path in (story.table.base / "p").glob(f"*{A}*"):
+        path.unlink()
+    for _ in range(5):
+        story.commit({NEW_A: 3})
+        story.poll()
+    story.table.archive(replacing)
+    story.table.clean(story.instant(), ("p",))
+    story.poll()
+    stale = story.commit({A: 7}, hours=24 * 40)
+    story.poll()
+    assert story.found == [(STALE, OPEN, stale)]
+
+
+def test_several_are_found_at_once_after_the_service_was_down(either: Story) -> None:
+    story = either
+    story.register()
+    story.commit({A: 5})
+    story.replace((A,), (NEW_A,))
+    first = story.commit({A: 7}, operation="DELETE_PREPPED")
+    story.commit({NEW_A: 7})
+    second = story.commit({A: 7, NEW_B: 1})
+    story.poll()
+    assert {*story.found} == {(STALE, OPEN, first), (STALE, OPEN, second)}
+    assert Counter(story.told) == {"incident_opened": 2, "unhealthy": 1}
+
+
+def test_a_table_that_is_registered_after_the_accident_is_found_out_too(either: Story) -> None:
+    story = either
+    story.replace((A,), (NEW_A,))
+    stale = story.commit({A: 7})
+    story.register()
+    assert story.found == [(STALE, OPEN, stale)]
+
+
+def test_what_an_earlier_version_of_the_service_had_remembered_counts(story: Story) -> None:
+    """It kept the ids of replaced file groups alone, and of hashing configs the last one."""
+    story.register()
+    story.expand()
+    story.poll()
+    with writing(story.watched.engine) as connection:
+        [summary] = connection.execute(sa.select(schema.snapshots.c.summary)).scalars()
+        del summary["hashing_config"]["earlier"]
+        connection.execute(schema.snapshots.update().values(summary=summary))
+        connection.execute(schema.partitions.update().values(replaced=[A, B]))
+    stale, late = story.commit({A: 7}), story.commit({NEW_A: 30})
+    story.poll()
+    assert {*story.found} == {(STALE, OPEN, stale), (OLD, SUSPECTED, late)}
+    [of_stale] = [each.details["groups"] for each in story.incidents if each.kind is STALE]
+    assert of_stale == [{"partition": "p", "file_id": A, "replaced_by": ""}]
+
+
+def test_table_services_bring_no_rows(story: Story) -> None:
+    story.register()
+    story.replace((A,), (NEW_A,))
+    story.commit({A: 7}, action="commit", operation="COMPACT", in_base=True)
+    story.commit({A: 7}, operation="LOG_COMPACT")
+    story.replace((A, B), (NEW_B,))
+    story.poll()
+    assert story.found == []
+
+
+def test_what_was_replaced_by_a_commit_that_was_undone_is_there_again(story: Story) -> None:
+    story.register()
+    replacing = story.replace((A,), (NEW_A,))
+    story.poll()
+    story.table.restore(story.instant(), replacing)
+    story.poll()
+    story.commit({A: 7})
+    story.poll()
+    assert story.found == []
+
+
+@pytest.mark.parametrize("is_seen_at_once", [True, False])
+def test_nor_is_what_a_rolled_back_replacement_would_have_replaced(story: Story, is_seen_at_once: bool) -> None:
+    story.register()
+    replacing = story.replace((A,), (NEW_A,))
+    story.poll()
+    story.table.rollback(story.instant(), replacing, ("p",))
+    if not is_seen_at_once:
+        story.poll()
+    story.commit({A: 7})
+    story.poll()
+    assert story.found == []
+
+
+def test_a_stale_write_that_is_undone_itself_is_over(story: Story) -> None:
+    story.register()
+    story.replace((A,), (NEW_A,))
+    stale = story.commit({A: 7})
+    story.poll()
+    story.table.restore(story.instant(), stale, partitions=("p",))
+    story.poll()
+    assert story.found == [(STALE, CLEARED, stale)]
+    assert story.told == ["incident_opened", "unhealthy", "incident_closed", "recovered"]
+
+
+def test_a_repair_closes_it_by_what_its_commit_says(either: Story) -> None:
+    story = either
+    story.register()
+    story.replace((A,), (NEW_A,))
+    first, second = story.commit({A: 7}), story.commit({A: 7})
+    story.poll()
+    repair = story.commit({NEW_A: 7}, extra={REPAIRED_KEY: first})
+    story.poll()
+    assert {each.instant: (each.state, each.because) for each in story.incidents} == {
+        first: (REPAIRED, f"{repair} brought its rows over"),
+        second: (OPEN, None),
+    }
+    assert Counter(story.told) == {"incident_opened": 2, "unhealthy": 1, "incident_closed": 1}
+    story.commit({NEW_A: 7}, extra={REPAIRED_KEY: f"{first},{second}"})
+    story.poll()
+    assert {each.state for each in story.incidents} == {REPAIRED}
+    assert story.told[-2:] == ["incident_closed", "recovered"]
+
+
+def test_what_was_repaired_before_it_was_seen_is_no_incident(story: Story) -> None:
+    story.replace((A,), (NEW_A,))
+    stale = story.commit({A: 7})
+    story.commit({NEW_A: 7}, extra={REPAIRED_KEY: stale})
+    story.register()
+    assert story.found == []
+
+
+# By an old number
+
+
+def test_after_an_expansion_a_write_by_the_new_number_is_right(either: Story) -> None:
+    story = either
+    story.register()
+    story.expand()
+    story.commit({NEW_A: 30, bucket_id(3, tail=2): 30})
+    story.poll()
+    assert story.found == []
+
+
+def test_a_write_by_the_old_number_to_a_new_partition_is_suspected(either: Story) -> None:
+    story = either
+    story.register()
+    expansion = story.expand()
+    late = story.commit({A: 30, B: 30}, partition="q", in_base=True)
+    story.poll()
+    assert story.found == [(OLD, SUSPECTED, late)]
+    assert story.incidents[0].details == {
+        "rows": 60,
+        "partitions": 1,
+        "by_partition": [{"partition": "q", "rows": 60, "buckets": [2, 4], "since": expansion}],
+    }
+    # Nobody is told of a mere suspicion.
+    assert story.told == []
+
+
+def test_one_that_was_registered_later_is_suspected_too(story: Story) -> None:
+    story.expand()
+    late = story.commit({A: 30}, partition="q", in_base=True)
+    story.register()
+    assert story.found == [(OLD, SUSPECTED, late)]
+
+
+def test_a_few_rows_are_suspected_on_the_day_of_the_expansion_only(story: Story) -> None:
+    story.register()
+    story.expand()
+    story.poll()
+    soon = story.commit({NEW_A: 3}, hours=1)
+    story.commit({NEW_A: 3}, hours=30)
+    many = story.commit({NEW_A: 20}, hours=1)
+    story.poll()
+    assert sorted(each.instant for each in story.incidents) == [soon, many]
+
+
+def test_a_write_before_the_expansion_and_an_empty_one_are_not_suspected(story: Story) -> None:
+    story.register()
+    story.commit({A: 30}, partition="q", in_base=True)
+    story.expand()
+    story.commit({})
+    story.commit({NEW_A: 0})
+    story.poll()
+    assert story.found == []
+
+
+def test_what_is_stale_is_not_suspected_besides(story: Story) -> None:
+    story.register()
+    story.expand()
+    story.poll()
+    late = story.commit({A: 30})
+    story.poll()
+    assert story.found == [(STALE, OPEN, late)]
+
+
+def test_only_partitions_whose_number_has_changed_count(story: Story) -> None:
+    story.register()
+    instant = story.replace((A, B), (NEW_A, NEW_B, bucket_id(2), bucket_id(3)), "BUCKET_RESCALE")
+    story.table.hashing_config("00000000000000", 2)
+    story.table.hashing_config(instant, 2, rules="^p$,4")
+    story.commit({A: 30}, partition="q", in_base=True)
+    story.poll()
+    assert story.found == []
+    late = story.commit({NEW_A: 30})
+    story.poll()
+    assert story.found == [(OLD, SUSPECTED, late)]
+
+
+def test_the_last_change_of_each_partition_counts_however_long_ago(story: Story) -> None:
+    story.register()
+    instant = story.replace((A, B), (NEW_A, NEW_B, bucket_id(2), bucket_id(3)), "BUCKET_RESCALE")
+    story.table.hashing_config("00000000000000", 2)
+    story.table.hashing_config(instant, 2, rules="^p$,4")
+    story.poll()
+    other = story.replace((), (bucket_id(5, tail=3),), "BUCKET_RESCALE")
+    story.table.hashing_config(other, 2, rules="^p$,4;^other$,8")
+    story.poll()
+    late = story.commit({NEW_A: 30}, hours=100)
+    story.poll()
+    assert story.found == [(OLD, SUSPECTED, late)]
+
+
+def test_a_suspicion_that_is_repaired_was_right_and_is_told_of(story: Story) -> None:
+    story.register()
+    story.expand()
+    late = story.commit({NEW_A: 30})
+    story.poll()
+    # A repair's own rows may lie in low buckets.
+    story.commit({NEW_A: 30}, extra={REPAIRED_KEY: late})
+    story.poll()
+    assert story.found == [(OLD, REPAIRED, late)]
+    assert story.told == ["incident_opened", "incident_closed"]
+
+
+# What the service does about it
+
+
+class Upkeep:
+    """The jobs of a table, run by a worker that only says what the test wants."""
+
+    def __init__(self, story: Story) -> None:
+        self.story, self.engine, self.clock = story, story.watched.engine, story.watched.clock
+        self.terms = LeaseTerms(timedelta(seconds=30), 60.0, BackOff())
+
+    def plan(self) -> list[Job]:
+        planned = plan.run_once(self.engine, Bell(), self.clock, terms=plan.Terms())
+        return [self.job(job_id) for job_id in planned.jobs]
+
+    def ask(self, kind: JobKind, *, dry_run: bool = False) -> Job:
+        return submit.submit(
+            self.engine,
+            Bell(),
+            self.clock,
+            table_id=self.story.id,
+            kind=kind,
+            params={},
+            dry_run=dry_run,
+            max_attempts=1,
+            idempotency_key=None,
+        ).job
+
+    def run(self, job: Job, **details: Any) -> None:
+        leased = lease.lease(self.engine, self.clock, self.terms, "w", "default")
+        assert leased is not None
+        assert leased.job_id == job.id
+        result = Result(Outcome.SUCCEEDED, details=details)
+        lease.report(self.engine, Bell(), self.clock, Random(1), self.terms, job.id, 1, result)
+
+    def job(self, job_id: str) -> Job:
+        with reading(self.engine) as connection:
+            return jobs.get(connection, job_id)
+
+    def verdict(self, kind: JobKind) -> tuple[Verdict, str]:
+        with reading(self.engine) as connection:
+            found = decisions.latest(connection, self.story.id)[kind]
+        return found.verdict, found.code
+
+
+@pytest.fixture
+def upkeep(story: Story) -> Upkeep:
+    story.register()
+    return Upkeep(story)
+
+
+def test_a_repair_is_started_by_itself_and_cleaning_waits(story: Story, upkeep: Upkeep) -> None:
+    for number in range(12):
+        story.commit({A: number + 1}, in_base=True)
+    story.replace((A,), (NEW_A,))
+    story.poll()
+    [cleaning] = upkeep.plan()
+    assert cleaning.kind is JobKind.CLEANING
+    stale = story.commit({A: 7})
+    story.poll()
+    # It was queued, and must not start any more.
+    withdrawn = upkeep.job(cleaning.id)
+    assert (withdrawn.state, withdrawn.error and withdrawn.error.type) == (JobState.CANCELLED, "withdrawn")
+    [repair] = upkeep.plan()
+    assert (repair.kind, repair.params) == (JobKind.REPAIR, {"instants": [stale], "wait_seconds": 300})
+    upkeep.run(repair, repaired=[], cleared=[])
+    story.commit({NEW_A: 1})
+    story.poll()
+    assert [job.kind for job in upkeep.plan()] == [JobKind.COMPACTION]
+    assert upkeep.verdict(JobKind.CLEANING) == (Verdict.WAIT, "incident-open")
+    assert upkeep.verdict(JobKind.REPAIR) == (Verdict.SKIP, "just-repaired")
+
+
+def test_who_asks_for_a_cleaning_is_told_to_repair_first(story: Story, upkeep: Upkeep) -> None:
+    story.replace((A,), (NEW_A,))
+    stale = story.commit({A: 7})
+    story.poll()
+    for kind in (JobKind.CLEANING, JobKind.CLUSTERING, JobKind.BUCKET_EXPANSION):
+        with pytest.raises(IncidentOpenError, match=stale) as refused:
+            upkeep.ask(kind)
+        assert refused.value.extensions == {"incident_ids": [each.id for each in story.incidents]}
+        assert upkeep.ask(kind, dry_run=True).dry_run
+    assert upkeep.ask(JobKind.COMPACTION).state is JobState.QUEUED
+
+
+def test_what_a_repair_finds_in_its_place_is_cleared_without_a_word(story: Story, upkeep: Upkeep) -> None:
+    story.expand()
+    late = story.commit({NEW_A: 3})
+    story.poll()
+    [repair] = upkeep.plan()
+    assert repair.params["instants"] == [late]
+    upkeep.run(repair, repaired=[], cleared=[late])
+    assert story.found == [(OLD, CLEARED, late)]
+    assert story.incidents[0].because == f"repair {repair.id} found all its rows where they belong"
+    assert story.told == []
+    story.poll()
+    upkeep.plan()
+    assert upkeep.verdict(JobKind.REPAIR) == (Verdict.SKIP, "nothing-astray")
+
+
+def test_only_a_repair_that_succeeded_clears_anything(story: Story, upkeep: Upkeep) -> None:
+    story.expand()
+    late = story.commit({NEW_A: 3})
+    story.poll()
+    audit = upkeep.ask(JobKind.AUDIT)
+    upkeep.run(audit, cleared=[late])
+    assert story.found == [(OLD, SUSPECTED, late)]
+
+
+# Late files of fenced writers
+
+
+def test_a_fenced_write_is_an_incident_until_its_files_are_gone_for_sure(story: Story, upkeep: Upkeep) -> None:
+    table, fenced = story.table, story.instant()
+    job = upkeep.ask(JobKind.BUCKET_EXPANSION)
+    upkeep.run(job, fenced=[fenced])
+    assert story.found == [(LATE, OPEN, fenced)]
+    assert story.incidents[0].details == {"job_id": job.id, "job_kind": "bucket_expansion"}
+    assert story.told == ["incident_opened", "unhealthy"]
+    # The one cleaning that does not wait for its time.
+    [cleaning] = upkeep.plan()
+    assert cleaning.kind is JobKind.CLEANING
+    upkeep.run(cleaning)
+
+    markers = table.base / ".hoodie/.temp" / fenced / "p"
+    markers.mkdir(parents=True)
+    table.file("p", base_file(NEW_A, fenced), 10)
+    heartbeats = table.base / ".hoodie/.heartbeat"
+    heartbeats.mkdir(exist_ok=True)
+    (heartbeats / fenced).touch()
+    now = story.watched.clock().timestamp() + HOUR
+    os.utime(heartbeats / fenced, (now, now))
+    story.watched.poll(HOUR)
+    assert story.found == [(LATE, OPEN, fenced)]
+    story.watched.poll(HOUR)  # Its heartbeat is old now, the markers are there.
+    assert story.found == [(LATE, OPEN, fenced)]
+    markers.rmdir()
+    markers.parent.rmdir()
+    story.poll()
+    assert story.found == [(LATE, OPEN, fenced)]
+    (table.base / "p" / base_file(NEW_A, fenced)).unlink()
+    story.poll()
+    assert story.found == [(LATE, CLEARED, fenced)]
+    assert story.told == ["incident_opened", "unhealthy", "incident_closed", "recovered"]
+
+
+def test_a_writer_is_not_taken_for_dead_because_it_is_silent_for_a_moment(story: Story, upkeep: Upkeep) -> None:
+    """The rollback has removed its heartbeat; one that lives sends the next within a minute."""
+    upkeep.run(upkeep.ask(JobKind.BUCKET_EXPANSION), fenced=[fenced := story.instant()])
+    story.watched.poll(60)
+    assert story.found == [(LATE, OPEN, fenced)]
+    story.watched.poll(300)
+    assert story.found == [(LATE, CLEARED, fenced)]
+
+
+def test_late_files_hold_nothing_back(story: Story, upkeep: Upkeep) -> None:
+    upkeep.run(upkeep.ask(JobKind.BUCKET_EXPANSION), fenced=[story.instant()])
+    assert upkeep.ask(JobKind.BUCKET_EXPANSION).state is JobState.QUEUED
+
+
+def test_two_that_close_an_incident_at_once_tell_of_it_once(story: Story) -> None:
+    story.replace((A,), (NEW_A,))
+    story.commit({A: 7})
+    story.register()
+    [incident] = story.incidents
+    closed = incident.closed(CLEARED, "because", story.watched.clock())
+    with writing(story.watched.engine) as connection:
+        assert incidents.close(connection, closed)
+        assert not incidents.close(connection, closed)

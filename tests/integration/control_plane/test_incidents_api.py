@@ -1,0 +1,150 @@
+"""Incidents over REST: listed, counted, closed by people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from service.model.incident import Incident, IncidentKind, IncidentState
+from service.model.token import Role
+from service.store import incidents, outbox, schema
+from service.store.engine import reading, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import sqlalchemy as sa
+    from fastapi.testclient import TestClient
+
+    from tests.integration.control_plane.conftest import FakeClock
+
+STALE, OLD, LATE = IncidentKind.STALE_WRITE, IncidentKind.OLD_NUMBER, IncidentKind.LATE_FILES
+OPEN, SUSPECTED, CLEARED = IncidentState.OPEN, IncidentState.SUSPECTED, IncidentState.CLEARED
+
+
+@pytest.fixture
+def found(sqlite: sa.Engine, clock: FakeClock, table_id: str) -> list[str]:
+    """An open one, a suspected one and one of a fenced writer; the ids in the order in which they were found."""
+    every = [
+        Incident("inc_1", table_id, STALE, "001", OPEN, clock(), "UPSERT_PREPPED", {"rows": 173}),
+        Incident("inc_2", table_id, OLD, "003", SUSPECTED, clock(), "UPSERT", {"rows": 1}),
+        Incident("inc_3", table_id, LATE, "005", OPEN, clock()),
+    ]
+    with writing(sqlite) as connection:
+        assert incidents.add(connection, every) == every
+    return [each.id for each in every]
+
+
+def ids(client: TestClient, path: str = "/v1/incidents", **query: Any) -> list[str]:
+    answer = client.get(path, params=query)
+    assert answer.status_code == 200, answer.text
+    return [each["id"] for each in answer.json()["items"]]
+
+
+def test_incidents_say_what_they_mean_and_what_to_do(client: TestClient, table_id: str, found: list[str]) -> None:
+    shown = client.get("/v1/incidents", params={"kind": "stale-write"}).json()["items"]
+    assert shown == [
+        {
+            "id": "inc_1",
+            "table_id": table_id,
+            "kind": "stale-write",
+            "instant": "001",
+            "operation": "UPSERT_PREPPED",
+            "state": "open",
+            "title": "A commit wrote to file groups that had been replaced",
+            "detail": "No reader sees the 173 rows that 001 (UPSERT_PREPPED) wrote there: new ones are missing, "
+            "updates and deletes have no effect.",
+            "hint": "Start a repair: it brings the rows to where they belong. Until then nothing is cleaned.",
+            "details": {"rows": 173},
+            "opened_at": "2026-01-01T00:00:00Z",
+            "closed_at": None,
+            "because": None,
+        }
+    ]
+
+
+def test_they_are_filtered_and_paged(client: TestClient, table_id: str, found: list[str]) -> None:
+    newest_first = found[::-1]
+    assert ids(client) == newest_first
+    assert ids(client, f"/v1/tables/{table_id}/incidents") == newest_first
+    assert ids(client, table_id="tbl_other") == []
+    assert ids(client, state="open") == ["inc_3", "inc_1"]
+    assert ids(client, state=["open", "suspected"]) == newest_first
+    seen, cursor = [], None
+    while True:
+        page = client.get("/v1/incidents", params={"limit": 1, **({"cursor": cursor} if cursor else {})}).json()
+        seen += [each["id"] for each in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert seen == newest_first
+    assert client.get("/v1/tables/tbl_other/incidents").status_code == 404
+    assert client.get("/v1/incidents", params={"state": "gone"}).status_code == 422
+
+
+def test_a_table_shows_how_many_stand(client: TestClient, table_id: str, found: list[str]) -> None:
+    assert client.get(f"/v1/tables/{table_id}").json()["incidents"] == {"open": 2, "suspected": 1}
+    assert client.get("/v1/tables").json()["items"][0]["incidents"] == {"open": 2, "suspected": 1}
+    client.post("/v1/incidents/inc_3/close", json={"reason": "it is gone"})
+    assert client.get(f"/v1/tables/{table_id}").json()["incidents"] == {"open": 1, "suspected": 1}
+
+
+def test_somebody_closes_one_and_it_is_kept_who_and_why(
+    client: TestClient, sqlite: sa.Engine, clock: FakeClock, found: list[str]
+) -> None:
+    clock.advance(60)
+    closed = client.post("/v1/incidents/inc_1/close", json={"reason": "written again by hand"})
+    assert closed.status_code == 200
+    assert (closed.json()["state"], closed.json()["because"]) == ("cleared", "anybody: written again by hand")
+    assert closed.json()["closed_at"] == "2026-01-01T00:01:00Z"
+    again = client.post("/v1/incidents/inc_1/close", json={"reason": "once more"})
+    assert (again.status_code, again.json()["type"]) == (409, "/problems/incident-already-closed")
+    assert "written again by hand" in again.json()["detail"]
+    assert client.post("/v1/incidents/inc_2/close", json={"reason": "a false alarm"}).status_code == 200
+    assert client.post("/v1/incidents/inc_3/close", json={"reason": "it is gone"}).status_code == 200
+    with reading(sqlite) as connection:
+        told = [published.event.type for published in outbox.after(connection, 0, 100)]
+    # Nobody had been told of the suspicion.
+    assert told[1:] == ["table.incident_closed", "table.incident_closed", "table.recovered"]
+
+
+def test_who_may_only_look_cannot_close(
+    client: TestClient, make_token: Callable[[Role], dict[str, str]], found: list[str]
+) -> None:
+    reader, operator = make_token(Role.READER), make_token(Role.OPERATOR)
+    assert client.get("/v1/incidents", headers=reader).status_code == 200
+    refused = client.post("/v1/incidents/inc_1/close", json={"reason": "x"}, headers=reader)
+    assert refused.status_code == 403
+    assert client.post("/v1/incidents/inc_1/close", json={"reason": "x"}, headers=operator).status_code == 200
+
+
+def test_a_reason_is_needed_and_an_incident(client: TestClient, found: list[str]) -> None:
+    assert client.post("/v1/incidents/inc_1/close", json={"reason": ""}).status_code == 422
+    missing = client.post("/v1/incidents/inc_9/close", json={"reason": "x"})
+    assert (missing.status_code, missing.json()["type"]) == (404, "/problems/incident-not-found")
+
+
+def test_a_job_that_would_take_away_the_rows_is_refused_with_the_way_out(
+    client: TestClient, table_id: str, found: list[str]
+) -> None:
+    path = f"/v1/tables/{table_id}/jobs"
+    refused = client.post(path, json={"kind": "cleaning"})
+    assert (refused.status_code, refused.json()["type"]) == (409, "/problems/incident-open")
+    assert refused.json()["incident_ids"] == ["inc_1", "inc_2"]
+    assert "repair" in refused.json()["hint"]
+    assert client.get("/v1/jobs").json()["items"] == []
+    assert client.post(path, json={"kind": "cleaning", "dry_run": True}).status_code == 202
+    assert client.post(path, json={"kind": "repair", "params": {"instants": ["001"]}}).status_code == 202
+
+
+def test_closed_ones_are_forgotten_when_their_commits_are_history(
+    sqlite: sa.Engine, clock: FakeClock, table_id: str, found: list[str]
+) -> None:
+    with writing(sqlite) as connection:
+        connection.execute(schema.watches.update().values(active_from="002"))
+        for each in incidents.standing(connection, table_id, of=["001", "003"]):
+            incidents.close(connection, each.closed(CLEARED, "because", clock()))
+        clock.advance(1)
+        assert incidents.prune(connection, clock(), 10) == 1
+        assert [each.id for each in incidents.page(connection, limit=9).items] == ["inc_3", "inc_2"]

@@ -1,0 +1,77 @@
+"""When rows that went astray are brought over by themselves; and what their incidents want of cleaning."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.contract import JobKind
+from service.model.decision import Run, Skip, Suggest
+from service.model.incident import Incident, IncidentKind, IncidentState
+from service.model.policy import CleaningSettings, Mode, RepairSettings
+from service.policy import cleaning
+from service.policy.occasion import Occasion
+from service.policy.repair import decide
+from tests.unit.control_plane.snapshots import NOW, a_snapshot, ago, an_incident
+
+STALE, OLD, LATE = IncidentKind.STALE_WRITE, IncidentKind.OLD_NUMBER, IncidentKind.LATE_FILES
+SUSPECTED, REPAIRED, CLEARED = IncidentState.SUSPECTED, IncidentState.REPAIRED, IncidentState.CLEARED
+NO_OCCASION = Occasion(NOW)
+BOTH = [an_incident(OLD, SUSPECTED, instant="002"), an_incident(STALE, instant="001")]
+
+
+def test_what_is_open_or_suspected_is_repaired_at_once() -> None:
+    because = (
+        "1 commit wrote to file groups that had been replaced and 1 commit may have gone by an old number of buckets"
+    )
+    params = {"instants": ["001", "002"], "wait_seconds": 300}
+    assert decide(RepairSettings(), BOTH, NO_OCCASION) == Run(JobKind.REPAIR, params, because)
+
+
+@pytest.mark.parametrize(
+    "incidents",
+    [[], [an_incident(state=REPAIRED)], [an_incident(OLD, CLEARED)], [an_incident(LATE)]],
+    ids=["none", "repaired", "cleared", "late files"],
+)
+def test_else_there_is_nothing_to_repair(incidents: list[Incident]) -> None:
+    answer = decide(RepairSettings(), incidents, NO_OCCASION)
+    assert isinstance(answer, Skip)
+    assert (answer.code, answer.warning) == ("nothing-astray", None)
+
+
+def test_the_owner_may_want_to_be_asked_or_nothing_at_all() -> None:
+    suggested = decide(RepairSettings(Mode.SUGGEST), BOTH, NO_OCCASION)
+    assert isinstance(suggested, Suggest)
+    assert suggested.params["instants"] == ["001", "002"]
+    off = decide(RepairSettings(Mode.OFF), BOTH, NO_OCCASION)
+    assert isinstance(off, Skip)
+    assert off.code == "off"
+    assert "001, 002" in (off.warning or "")
+
+
+def test_what_the_last_repair_left_is_tried_again_after_an_hour_and_what_is_new_at_once() -> None:
+    tried = ["001", "002"]
+    recently = Occasion(NOW, last_run_at=ago(minutes=10))
+    left = decide(RepairSettings(), BOTH, recently, tried)
+    assert isinstance(left, Skip)
+    assert (left.code, left.until) == ("just-repaired", ago(minutes=-50))
+    assert isinstance(decide(RepairSettings(), [*BOTH, an_incident(instant="003")], recently, tried), Run)
+    assert isinstance(decide(RepairSettings(), BOTH, Occasion(NOW, last_run_at=ago(hours=1)), tried), Run)
+
+
+def test_late_files_want_a_cleaning_before_it_is_time_for_one() -> None:
+    """Nothing is out of use, and nothing was committed since the last one."""
+    idle = Occasion(NOW, last_run_at=ago(seconds=5))
+    assert isinstance(cleaning.decide(CleaningSettings(), a_snapshot(), idle), Skip)
+    wanted = cleaning.decide(CleaningSettings(), a_snapshot(), idle, [an_incident(LATE)])
+    assert wanted == Run(
+        JobKind.CLEANING,
+        {"policy": "KEEP_LATEST_COMMITS", "retain": 10},
+        "1 fenced write may have left late files, which must be gone before the timeline is archived",
+    )
+    assert isinstance(cleaning.decide(CleaningSettings(), a_snapshot(), idle, [an_incident(LATE, CLEARED)]), Skip)
+
+
+def test_a_cleaning_that_is_switched_off_stays_so_but_says_what_that_means() -> None:
+    off = cleaning.decide(CleaningSettings(enabled=False), a_snapshot(), NO_OCCASION, [an_incident(LATE)])
+    assert isinstance(off, Skip)
+    assert off.warning == "Cleaning is off, but 1 fenced write may have left late files."
