@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jobs import audit, bucket_expansion, cleaning, clustering, compaction, repair
+from jobs import audit, bucket_expansion, cleaning, clustering, compaction, finish_expansion, repair
 from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Problem, Progress, Result
 from jobs.errors import CancelledError, CommitStateUnknownError, JobError, LeaseLostError, RefusedError, TimedOutError
 from jobs.hudi.jvm import Jvm
@@ -31,6 +31,7 @@ RUN: dict[JobKind, Callable[[HudiTable, Plan, Report], Result]] = {
     JobKind.CLEANING: cleaning.run,
     JobKind.CLUSTERING: clustering.run,
     JobKind.BUCKET_EXPANSION: bucket_expansion.run,
+    JobKind.FINISH_EXPANSION: finish_expansion.run,
     JobKind.REPAIR: repair.run,
     JobKind.AUDIT: audit.run,
 }

@@ -129,7 +129,7 @@ def _planned(table: HudiTable, plan: Plan) -> tuple[Expansion | None, list[Probl
     slices = table.file_slices()
     current = table.bucket_rules()
     problems = refusals.of_data_plane(table, slices, own_instants=plan.earlier_instants)
-    problems += writer_engines.of_running_flink(table, plan)
+    problems += writer_engines.of_running_flink(table, plan) + writer_engines.of_sql_statements(table)
     if current is None:
         return None, problems
     existing = sorted({item.partition for item in slices})

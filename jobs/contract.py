@@ -151,8 +151,9 @@ class Table:
 
     `base_path` is what the owner registered, an absolute path or a URI. `writers_stopped`, `writers_hudi_version` and
     `writers_retry_conflicts` are what the owner declares about the writers; `writers_engines` are those that the owner
-    declares and those that were found in the table's commits, empty if nothing is known. `hudi_options` are added to
-    the Hudi client's.
+    declares and those that were found in the table's commits, empty if nothing is known; `writers_query_pruning_off`:
+    the owner has switched Hudi's pruning by buckets off wherever SQL reads the table. `hudi_options` are added to the
+    Hudi client's.
     """
 
     base_path: str
@@ -163,6 +164,7 @@ class Table:
     writers_stopped: bool = False
     writers_retry_conflicts: bool = False
     writers_engines: tuple[str, ...] = ()
+    writers_query_pruning_off: bool = False
     hudi_options: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> Json:
@@ -175,6 +177,7 @@ class Table:
             "writers_stopped": self.writers_stopped,
             "writers_retry_conflicts": self.writers_retry_conflicts,
             "writers_engines": list(self.writers_engines),
+            "writers_query_pruning_off": self.writers_query_pruning_off,
             "hudi_options": dict(self.hudi_options),
         }
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
 
 BASELINE = "00000000000000"
+# What a folder of configs is called when they are out of force, with the instant of the last one behind it.
+_RETIRED = "retired-"
 
 
 def rules_of(table: HudiTable) -> BucketRules | None:
@@ -100,6 +102,45 @@ def remove(table: HudiTable, instant: str) -> None:
             storage.deleteFile(path)
         if storage.exists(_unfinished(table, instant)):
             storage.deleteDirectory(_unfinished(table, instant))
+
+
+def is_in_force(table: HudiTable) -> bool:
+    with translated("looking for a hashing config"):
+        return _has_configs(table)
+
+
+def retired(table: HudiTable) -> list[str]:
+    """The folders of configs that were retired, the last one at the end."""
+    with translated("looking for retired hashing configs"):
+        folder, storage = _index_folder(table), table.meta.getStorage()
+        if not storage.exists(folder):
+            return []
+        names = [str(item.getPath().getName()) for item in table.jvm.items(storage.listDirectEntries(folder).stream())]
+        return sorted(name for name in names if name.startswith(_RETIRED))
+
+
+def retire(table: HudiTable) -> None:
+    """Takes the configs out of force by one rename. Call it with the table's lock held."""
+    with translated("retiring the hashing config"):
+        paths = table.jvm.hudi.storage.StoragePath
+        latest = _configs(table).loadingLatestHashingConfig(table.meta).getInstant()
+        configs = paths(table.meta.getHashingMetadataConfigPath()).getParent()
+        _move(table, configs, paths(_index_folder(table), f"{_RETIRED}{latest}"))
+
+
+def restore(table: HudiTable) -> None:
+    """Puts the configs that were retired last in force again. Call it with the table's lock held."""
+    last = retired(table)[-1]
+    with translated("putting the hashing config in force again"):
+        paths = table.jvm.hudi.storage.StoragePath
+        configs = paths(table.meta.getHashingMetadataConfigPath()).getParent()
+        _move(table, paths(_index_folder(table), last), configs)
+
+
+def _index_folder(table: HudiTable) -> Any:
+    """`.hoodie/.bucket_index`."""
+    paths = table.jvm.hudi.storage.StoragePath
+    return paths(table.meta.getHashingMetadataConfigPath()).getParent().getParent()
 
 
 def dangling(table: HudiTable) -> list[str]:

@@ -76,7 +76,7 @@ class BucketExpansionParams(_BesideWriters):
 
 
 class FinishExpansionParams(Request):
-    """Nothing to choose."""
+    undo: bool = Field(False, description="Put the hashing config that was retired last in force again")
 
 
 class RepairParams(Request):
@@ -132,7 +132,7 @@ class FinishExpansionIn(_JobIn):
     """Retires the hashing config of an expansion, when every writer has the new number of buckets as its own option."""
 
     kind: Literal[JobKind.FINISH_EXPANSION]
-    params: FinishExpansionParams = Field(default_factory=lambda: FinishExpansionParams())
+    params: FinishExpansionParams = Field(default_factory=lambda: FinishExpansionParams.model_validate({}))
 
 
 class RepairIn(_JobIn):
