@@ -38,11 +38,18 @@ def run_job(
     dry_run: bool = False,
     report: Report | None = None,
     writers_retry_conflicts: bool = False,
+    writers_query_pruning_off: bool = False,
     lock: TableLock | None = None,
     **plan: Any,
 ) -> Result:
-    shared = lock or TableLock()
-    table = hudi_table(spark, base, index, lock=shared, writers_retry_conflicts=writers_retry_conflicts)
+    table = hudi_table(
+        spark,
+        base,
+        index,
+        lock=lock or TableLock(),
+        writers_retry_conflicts=writers_retry_conflicts,
+        writers_query_pruning_off=writers_query_pruning_off,
+    )
     if kind == "bucket_expansion":
         params = {"settle_seconds": 1, **(params or {})}
     plan.setdefault("job_id", f"job_{next(_numbers)}")
