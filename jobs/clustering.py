@@ -55,6 +55,8 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
         problems += refusals.of_data_plane(table, slices, own_instants=plan.earlier_instants)
     elif done := recovery.already_completed(table, plan):
         return done
+    elif table.has_consistent_hashing():
+        problems.append(refusals.consistent_hashing())
     if plan.dry_run:
         return Result(Outcome.SUCCEEDED, details=_dry_run(slices, problems, in_buckets=in_buckets))
     if problems:
