@@ -19,6 +19,8 @@ Options = Annotated[
     dict[Word, Annotated[str, StringConstraints(max_length=16_384, pattern=_NO_NUL)]], Field(max_length=1000)
 ]
 
+LOCK_PROVIDER = r"^(filesystem|zookeeper|\w+(\.[\w$]+)+)$"
+
 
 class Request(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -38,7 +40,7 @@ class BucketIndexIn(Request):
 class LockIn(Request):
     """The lock that the table's writers take."""
 
-    provider: Annotated[str, StringConstraints(pattern=r"^(filesystem|zookeeper|\w+(\.[\w$]+)+)$")] = Field(
+    provider: Annotated[str, StringConstraints(pattern=LOCK_PROVIDER)] = Field(
         "filesystem", description="`filesystem`, `zookeeper`, or the full name of a Hudi LockProvider class"
     )
     options: Options = Field(default_factory=dict, description="The provider's Hudi options, `hoodie.write.lock.*`")
