@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWriters
 from service.api.requests import Names, PartitionPath, Request, Word
+from service.policy.hand_over import DEFAULT_SECONDS
 
 
 class CompactionParams(Request):
@@ -17,6 +18,17 @@ class CompactionParams(Request):
 class CleaningParams(Request):
     policy: CleaningPolicy = CleaningPolicy.KEEP_LATEST_COMMITS
     retain: int = Field(10, ge=1, le=1_000_000, description="Commits, hours or file versions that are kept")
+
+
+_HandOverSeconds = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=7 * 86_400,
+        description="Where Flink writes: how long to wait until it has been stopped (`writers-stopped`). Then the job"
+        " fails, and nothing has changed",
+    ),
+]
 
 
 class _BesideWriters(Request):
@@ -31,6 +43,7 @@ class _BesideWriters(Request):
     lock_seconds: int = Field(
         20, ge=0, le=600, description="How long writers may be kept waiting while what they changed is done again"
     )
+    hand_over_seconds: _HandOverSeconds = DEFAULT_SECONDS
 
 
 class ClusteringParams(_BesideWriters):
@@ -76,7 +89,7 @@ class BucketExpansionParams(_BesideWriters):
 
 
 class FinishExpansionParams(Request):
-    """Nothing to choose."""
+    hand_over_seconds: _HandOverSeconds = DEFAULT_SECONDS
 
 
 class RepairParams(Request):
@@ -84,6 +97,7 @@ class RepairParams(Request):
         None, description="Completed instants to look at beside those that are found to be stale"
     )
     wait_seconds: int = Field(300, ge=0, le=86_400, description="How long to wait for a moment without writes")
+    hand_over_seconds: _HandOverSeconds = DEFAULT_SECONDS
 
 
 class AuditParams(Request):
@@ -127,7 +141,7 @@ class FinishExpansionIn(_JobIn):
     """Retires the hashing config of an expansion, when every writer has the new number of buckets as its own option."""
 
     kind: Literal[JobKind.FINISH_EXPANSION]
-    params: FinishExpansionParams = Field(default_factory=lambda: FinishExpansionParams())
+    params: FinishExpansionParams = Field(default_factory=lambda: FinishExpansionParams.model_validate({}))
 
 
 class RepairIn(_JobIn):

@@ -16,7 +16,6 @@ from service.store.engine import reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
 
     from sqlalchemy import Engine
 
@@ -86,7 +85,7 @@ def refresh(
     timeline: Timeline,
     before: Before,
     news: Sequence[Seen],
-    written: Mapping[str, datetime | None],
+    listed: Mapping[str, Entry],
     small_file_bytes: int,
     *,
     has_gap: bool,
@@ -94,7 +93,7 @@ def refresh(
     """Lists the partitions that the new instants touched. Writes nothing.
 
     Lists all if it is not known which those are, if they are very many, at the first look, and when a rescale may have
-    given each another number of buckets.
+    given each another number of buckets. `listed` are the files of the timeline, by name.
     """
     metadata = [seen.metadata for seen in news]
     index, stored = before.table.index, before.stored
@@ -104,7 +103,7 @@ def refresh(
         paths = None
         known = {(seen.instant.requested_time, seen.instant.action) for seen in news}
         rest = [i for i in timeline.instants if i.is_completed and (i.requested_time, i.action) not in known]
-        metadata = [read_instant(storage, config, instant, written).metadata for instant in rest] + metadata
+        metadata = [read_instant(storage, config, instant, listed).metadata for instant in rest] + metadata
         layout = Layout.read(storage, config, timeline, index)
     else:
         layout = Layout.stored(index, stored.hashing_config)

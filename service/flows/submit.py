@@ -6,12 +6,14 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from service.flows import hand_over
 from service.flows.policies import effective_of
 from service.model.announcement import job_ended, job_queued
-from service.model.errors import IdempotencyKeyReusedError, JobNotCancellableError
+from service.model.errors import FenceLosesFlinkError, IdempotencyKeyReusedError, JobNotCancellableError
 from service.model.job import Job, JobState
 from service.policy import ending
-from service.store import jobs, outbox, planning, tables
+from service.policy.hand_over import loses_batches
+from service.store import jobs, outbox, planning, tables, watches
 from service.store.engine import writing
 
 if TYPE_CHECKING:
@@ -46,7 +48,8 @@ def submit(
     priority: int = 0,
     requested_by: str | None = None,
 ) -> Submission:
-    """`params` are checked already. Raises TableNotFoundError, JobConflictError or IdempotencyKeyReusedError."""
+    """`params` are checked already. Raises TableNotFoundError, JobConflictError, IdempotencyKeyReusedError or
+    FenceLosesFlinkError."""
     now = clock()
     with writing(engine) as connection:
         table = tables.get(connection, table_id)
@@ -64,9 +67,11 @@ def submit(
             worker_group=effective_of(connection, table).policy.worker_group,
             requested_by=requested_by,
         )
-        job = jobs.submit(connection, wanted)
+        if loses_batches(kind, params, table, watches.engines_of(connection, table_id)):
+            raise FenceLosesFlinkError('`on_active_writers` is "fence".')
+        job = jobs.submit(connection, hand_over.held_back(connection, wanted, table, now))
         if job.id == wanted.id:
-            outbox.publish(connection, [job_queued(job, table, now)], now=now)
+            outbox.publish(connection, [job_queued(job, table, now), *hand_over.told(job, table, now)], now=now)
     if job.id == wanted.id:
         bell.ring()
         return Submission(job, is_new=True)

@@ -19,6 +19,9 @@ from service.model.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+FLINK_CHECKPOINT = "flink_checkpoint_id"
+"""In the extra metadata of Flink's commits, if the job has `write.extra.metadata.enabled` (`StreamerUtil`, 1.2)."""
+
 _AVRO = b"Obj\x01"
 _META_PREFIX = "_hoodie_"
 _DIGEST_BYTES = 16
@@ -31,6 +34,7 @@ class InstantMetadata:
     `partitions` of None: it does not tell which ones it touched. `replaced` are file ids, `base_rows` the rows in each
     base file it wrote, both by partition path (base files by name). `schema` is a digest that is equal for equal
     columns, None if it has none. `rolled_back` are the requested times of the instants that it undid.
+    `flink_checkpoint` is the checkpoint of the Flink job that made it, if it tells.
     """
 
     operation: str | None = None
@@ -43,6 +47,7 @@ class InstantMetadata:
     base_rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     schema: str | None = None
     rolled_back: tuple[str, ...] = ()
+    flink_checkpoint: str | None = None
 
 
 def decode(content: bytes, where: str) -> dict[str, Any]:
@@ -89,7 +94,8 @@ def _of_commit(record: Mapping[str, Any]) -> InstantMetadata:
         name = (stat.get("path") or "").rpartition("/")[2]
         if name and not name.startswith("."):
             base_rows.setdefault(partition, {})[name] = int(stat.get("numWrites") or 0)
-    schema = (record.get("extraMetadata") or {}).get("schema")
+    extra = record.get("extraMetadata") or {}
+    schema = extra.get("schema")
     return InstantMetadata(
         operation=record.get("operationType"),
         rows_written=_sum(stats, "numInserts") + _sum(stats, "numUpdateWrites"),
@@ -100,6 +106,7 @@ def _of_commit(record: Mapping[str, Any]) -> InstantMetadata:
         replaced=replaced,
         base_rows=base_rows,
         schema=schema_digest(schema) if schema else None,
+        flink_checkpoint=extra.get(FLINK_CHECKPOINT),
     )
 
 

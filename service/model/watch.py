@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from jobs.contract import Problem
+    from service.model.sighting import Sightings
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,8 @@ class Watch:
     `fingerprint` is that of the timeline's file names: as long as it is the same, nothing has happened. `looked_at` is
     when the look began that found it. `active_from` is the oldest instant of the active timeline. `gap_at` is when the
     service last missed instants: they had been archived before it looked, to where it cannot read them. `failures`
-    counts looks that failed since the last good one, `error` is the last.
+    counts looks that failed since the last good one, `error` is the last. `engines` are what was seen of those that
+    write the table.
     """
 
     table_id: str
@@ -33,3 +35,4 @@ class Watch:
     gap_at: datetime | None = None
     failures: int = 0
     error: Problem | None = None
+    engines: Sightings = field(default_factory=dict)
