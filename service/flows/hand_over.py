@@ -4,78 +4,43 @@ service itself, where the owner has registered how to reach the cluster."""
 from __future__ import annotations
 
 import logging
-import secrets
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from jobs.contract import JobKind, WriterEngine
+from jobs.contract import WriterEngine
 from service.flink.hosts import check_allowed
 from service.flink.rest import FlinkRest
 from service.flows import telling
 from service.flows.crew import Crew
+from service.flows.flink_stop import Stopping
 from service.flows.timeline import read
 from service.model import announcement
-from service.model.commit import WRITING_ACTIONS
-from service.model.errors import DatabaseUnavailableError, FlinkError, GroundskeeperError, JobNotWaitingError
-from service.model.hand_over import FlinkStop, HandOver, HandOverState
+from service.model.errors import DatabaseUnavailableError, GroundskeeperError, JobNotWaitingError
+from service.model.hand_over import HandOver, HandOverState
 from service.policy import hand_over as policy
-from service.store import commits, hand_overs, jobs, outbox, planning, tables, watches
+from service.store import hand_overs, jobs, outbox, planning, tables, watches
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection, Engine
 
-    from service.flink.rest import FlinkJob
     from service.flows.bell import Bell
     from service.model.clock import Clock
-    from service.model.event import Event
     from service.model.job import Job
     from service.model.registration import FlinkWriter, Registration
+    from service.model.snapshot import Pending
 
 log = logging.getLogger(__name__)
-
-BY_SERVICE = "groundskeeper"
-"""Who has stopped the writers when the service did it by itself."""
 
 _STEP_AT_MOST = timedelta(minutes=2)
 """How long one step keeps other replicas from the same job; longer than all of its calls may take."""
 
 _STOP_AT_MOST = timedelta(minutes=10)
 """How long after its deadline a stop that was asked for may still come to its end: the writer stops anyway."""
-
-_SETTLED_AFTER = timedelta(seconds=150)
-"""An instant that a Flink job left behind has lost its heartbeat by then (Hudi: 60 s, twice missed), and the job that
-comes now may roll it back."""
-
-_CLOCKS_DIFFER = timedelta(seconds=5)
-
-
-def held_back(connection: Connection, job: Job, table: Registration, now: datetime) -> Job:
-    """`job` as it waits for the writers, if it must; else as it is. Nothing is written."""
-    sightings = watches.engines_of(connection, table.id)
-    is_committed = any(commits.is_known(connection, table.id, instant) for instant in job.instants)
-    if not policy.must_wait(job, table, sightings, is_committed=is_committed):
-        return job
-    return job.evolve(waits_for_writers=True, hand_over=policy.begun(job, table, sightings, now))
-
-
-def told(job: Job, table: Registration, now: datetime) -> list[Event]:
-    """What there is to tell of a job that has just been queued, beside that."""
-    is_draining = job.waits_for_writers and job.kind is JobKind.BUCKET_EXPANSION
-    return [announcement.expansion_held_back(job, table, now)] if is_draining else []
-
-
-def hold_back(connection: Connection, job: Job, table: Registration, now: datetime) -> list[Event]:
-    """Makes a queued job wait that should, and answers what there is to tell of that; nothing if it may go on."""
-    waiting = held_back(connection, job, table, now)
-    if not waiting.waits_for_writers or waiting.hand_over is None:
-        return []
-    hand_overs.begin(connection, job, waiting.hand_over)
-    return told(waiting, table, now) or [announcement.job_held_back(waiting, table, now)]
 
 
 def confirm(engine: Engine, bell: Bell, clock: Clock, job_id: str, *, by: str, savepoint: str | None) -> Job:
@@ -232,7 +197,7 @@ class HandOvers:
             try:
                 check_allowed(writer.rest_url, self._terms.hosts)
                 with self._rest(writer.rest_url) as rest:
-                    after = self._advance(rest, before, table, writer)
+                    after = self._stopping(rest, table, writer).advance(before)
             except GroundskeeperError as error:
                 retry_at = self._clock() + timedelta(seconds=self._terms.retry_seconds)
                 why = f"{error.title}: {error.detail}"
@@ -248,104 +213,19 @@ class HandOvers:
                 return
             standing = after if after.claimed_until == before.claimed_until else None
 
-    def _advance(self, rest: FlinkRest, standing: HandOver, table: Registration, writer: FlinkWriter) -> HandOver:
-        """One step. What keeps its claim is gone on with at once; what gives it back is for the next round."""
-        if standing.flink is None:
-            return self._find(rest, standing, table, writer)
-        if standing.flink.ended_at is None:
-            return self._stop(rest, standing, standing.flink, writer)
-        return self._settle(standing, standing.flink, standing.flink.ended_at, table)
+    def _stopping(self, rest: FlinkRest, table: Registration, writer: FlinkWriter) -> Stopping:
+        def pending() -> Sequence[Pending]:
+            # The table is looked at as well; but an unchanged one would leave no trace of that.
+            self._hurry(table.id)
+            return read(table.base_path, self._terms.storage_options).pending
 
-    def _find(self, rest: FlinkRest, standing: HandOver, table: Registration, writer: FlinkWriter) -> HandOver:
-        """Which job to stop. Its trigger is written down before it is used: so it is never used twice."""
-        now = self._clock()
-        named = [job for job in rest.jobs() if writer.job in (job.id, job.name)]
-        alive = [job for job in named if not job.has_ended]
-        if len(alive) > 1:
-            ids = ", ".join(job.id for job in alive)
-            return self._wait(standing, f"Several Flink jobs have the name {writer.job} ({ids}): register the id.")
-        if not named:
-            return self._wait(standing, f"The Flink cluster knows no job {writer.job}.")
-        if alive:
-            if alive[0].state != "RUNNING":
-                told = f"The Flink job {writer.job} is {alive[0].state}; it is asked to stop when it runs."
-                return self._wait(standing, told)
-            stop = FlinkStop(alive[0].id, secrets.token_hex(16), now)
-            told = f"The Flink job {writer.job} ({stop.job_id}) is asked to stop with a savepoint."
-            return standing.evolve(state=HandOverState.STOPPING, since=now, flink=stop, detail=told)
-        last = max(named, key=lambda job: job.ended_at or now)
-        if self._wrote_after(table.id, last):
-            told = (
-                f"The Flink job {writer.job} has {last.state} but Flink wrote the table after that: another job does."
-            )
-            return self._wait(standing, told)
-        told = f"The Flink job {writer.job} ({last.id}) was {last.state} already."
-        stop = FlinkStop(last.id, "", now, ended_at=now)
-        return standing.evolve(state=HandOverState.STOPPING, since=now, flink=stop, detail=told)
+        def wrote_at() -> datetime | None:
+            with reading(self._engine) as connection:
+                flink = watches.engines_of(connection, table.id).get(WriterEngine.FLINK)
+            return flink.last_seen if flink else None
 
-    def _stop(self, rest: FlinkRest, standing: HandOver, stop: FlinkStop, writer: FlinkWriter) -> HandOver:
-        """Asks for the stop if that is not known to have been asked, and looks how far it is."""
-        now = self._clock()
-        name = f"The Flink job {writer.job} ({stop.job_id})"
-        savepoint = None if standing.savepoint else rest.savepoint(stop.job_id, stop.trigger_id)
-        if savepoint is not None and savepoint.failure:
-            told = f"{name} could not be stopped: {savepoint.failure}"
-            failed = standing.evolve(state=HandOverState.DRAINING, since=now, flink=None)
-            return self._wait(failed, told)
-        if savepoint is not None and savepoint.location:
-            # Written down at once: nobody can ask for it again in a while.
-            return standing.evolve(savepoint=savepoint.location, detail=f"{name} has made its savepoint.")
-        try:
-            job = rest.job(stop.job_id)
-        except FlinkError:
-            # A cluster of one job ends with it; and it only tells of a savepoint when the job has ended.
-            if not standing.savepoint:
-                raise
-            job = None
-        if (job is not None and job.has_ended) or (job is None and standing.savepoint):
-            ended = FlinkStop(stop.job_id, stop.trigger_id, stop.asked_at, ended_at=now)
-            how = f" as {job.state}" if job is not None and job.state != "FINISHED" else ""
-            return standing.evolve(flink=ended, detail=f"{name} has ended{how}.")
-        if job is None:
-            told = (
-                f"The Flink cluster does not know the job {writer.job} ({stop.job_id}) any more; nobody can tell here"
-            )
-            return self._wait(standing, f"{told} whether it has stopped. Say so with writers-stopped, if it has.")
-        if savepoint is None and not standing.savepoint:
-            rest.stop(stop.job_id, trigger_id=stop.trigger_id, folder=writer.savepoint_folder)
-        return standing.evolve(detail=f"{name} is making its savepoint.", claimed_until=None)
-
-    def _settle(self, standing: HandOver, stop: FlinkStop, ended_at: datetime, table: Registration) -> HandOver:
-        """Waits for what the job still had in flight. Instants of other writers that began later are none of it."""
-        now = self._clock()
-        self._hurry(table.id)
-        timeline = read(table.base_path, self._terms.storage_options)
-        left = [
-            each.requested_time
-            for each in timeline.pending
-            if each.action in WRITING_ACTIONS
-            and not each.is_plan
-            and (each.requested_at is None or each.requested_at <= ended_at)
-        ]
-        if left and now - ended_at < _SETTLED_AFTER:
-            told = f"The Flink job has ended; {', '.join(left)} is still in flight on the table."
-            return standing.evolve(detail=told, claimed_until=None)
-        rest = f" It left {', '.join(left)} behind, without a writer." if left else ""
-        return standing.evolve(
-            state=HandOverState.STOPPED,
-            since=now,
-            by=BY_SERVICE,
-            detail=f"The Flink job {stop.job_id} was stopped.{rest}",
-            claimed_until=None,
-        )
-
-    def _wait(self, standing: HandOver, told: str) -> HandOver:
-        return standing.evolve(detail=told, claimed_until=self._clock() + timedelta(seconds=self._terms.retry_seconds))
-
-    def _wrote_after(self, table_id: str, ended: FlinkJob) -> bool:
-        with reading(self._engine) as connection:
-            flink = watches.engines_of(connection, table_id).get(WriterEngine.FLINK)
-        return flink is not None and ended.ended_at is not None and flink.last_seen > ended.ended_at + _CLOCKS_DIFFER
+        retry = timedelta(seconds=self._terms.retry_seconds)
+        return Stopping(rest, writer, self._clock, retry, pending, wrote_at)
 
     def _record(self, job: Job, after: HandOver) -> bool:
         with writing(self._engine) as connection:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.contract import HeartbeatAnswer, OnActiveWriters, Plan, Result
-from service.flows import hand_over, telling
+from service.flows import hold_back, telling
 from service.model.errors import LeaseLostError
 from service.model.job import AttemptOutcome, Job
 from service.policy.ending import End, Retry, after_result
@@ -57,7 +57,7 @@ def lease(engine: Engine, bell: Bell, clock: Clock, terms: LeaseTerms, worker_id
 
         def may_start(job: Job) -> bool:
             # A Flink job may have been seen only after this one was queued.
-            held_back = hand_over.hold_back(connection, job, tables.get(connection, job.table_id), now)
+            held_back = hold_back.hold_back(connection, job, tables.get(connection, job.table_id), now)
             events.extend(held_back)
             return not held_back
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.flows import hand_over, telling
+from service.flows import hold_back, telling
 from service.flows.view import paused, view_of
 from service.model.announcement import job_ended, job_queued
 from service.model.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
@@ -154,7 +154,7 @@ def _decide(
     events = [telling.of_job(connection, job_id, now, job_ended) for job_id in withdrawn]
     if job:
         table = tables.get(connection, table_id)
-        events += [job_queued(job, table, now), *hand_over.told(job, table, now)]
+        events += [job_queued(job, table, now), *hold_back.told(job, table, now)]
     outbox.publish(connection, events, now=now)
     return job
 
@@ -208,7 +208,7 @@ def _start(
         reason=run.because,
     )
     try:
-        return jobs.submit(connection, hand_over.held_back(connection, job, table, now))
+        return jobs.submit(connection, hold_back.held_back(connection, job, table, now))
     except JobConflictError as error:
         rulings[run.kind] = Wait("table-busy", f"{run.because}; but {error.detail}", warning=run.warning)
         return None

@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from service.flows import hand_over
+from service.flows import hold_back
 from service.flows.policies import effective_of
 from service.model.announcement import job_ended, job_queued
 from service.model.errors import FenceLosesFlinkError, IdempotencyKeyReusedError, JobNotCancellableError
@@ -69,9 +69,9 @@ def submit(
         )
         if loses_batches(kind, params, table, watches.engines_of(connection, table_id)):
             raise FenceLosesFlinkError('`on_active_writers` is "fence".')
-        job = jobs.submit(connection, hand_over.held_back(connection, wanted, table, now))
+        job = jobs.submit(connection, hold_back.held_back(connection, wanted, table, now))
         if job.id == wanted.id:
-            outbox.publish(connection, [job_queued(job, table, now), *hand_over.told(job, table, now)], now=now)
+            outbox.publish(connection, [job_queued(job, table, now), *hold_back.told(job, table, now)], now=now)
     if job.id == wanted.id:
         bell.ring()
         return Submission(job, is_new=True)

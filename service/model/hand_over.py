@@ -25,12 +25,14 @@ class HandOverState(StrEnum):
 @dataclass(frozen=True)
 class FlinkStop:
     """How far the service is with a Flink job. `trigger_id` names the stop, and was chosen before it was asked for: so
-    whoever goes on asks for the same one. `ended_at` is when the job was seen to have ended."""
+    whoever goes on asks for the same one. `ended_at` is when the job was seen to have ended, `savepoint` the one that
+    this stop made."""
 
     job_id: str
     trigger_id: str
     asked_at: datetime
     ended_at: datetime | None = None
+    savepoint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,11 @@ class HandOver:
 
 def _flink_stop(data: dict[str, Any]) -> FlinkStop:
     return FlinkStop(
-        data["job_id"], data["trigger_id"], datetime.fromisoformat(data["asked_at"]), _moment(data.get("ended_at"))
+        data["job_id"],
+        data["trigger_id"],
+        datetime.fromisoformat(data["asked_at"]),
+        _moment(data.get("ended_at")),
+        data.get("savepoint"),
     )
 
 

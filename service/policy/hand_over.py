@@ -53,7 +53,7 @@ def returned_at(hand_over: HandOver, sightings: Sightings) -> datetime | None:
 
 
 def begun(job: Job, table: Registration, sightings: Sightings, now: datetime) -> HandOver:
-    """A job that was released before and waits again keeps its savepoint: it may be the only one."""
+    """How a job begins to wait. One that was released before loses its savepoint: Flink has gone on from there."""
     deadline = now + timedelta(seconds=float(job.params.get("hand_over_seconds", DEFAULT_SECONDS)))
     before = job.hand_over
     back = returned_at(before, sightings) if before else None
@@ -63,7 +63,7 @@ def begun(job: Job, table: Registration, sightings: Sightings, now: datetime) ->
         why = f"The service is about to stop the Flink job {table.writers.flink.job}."
     else:
         why = "Flink writes this table, and somebody has to stop it."
-    return HandOver(HandOverState.DRAINING, now, deadline, savepoint=before.savepoint if before else None, detail=why)
+    return HandOver(HandOverState.DRAINING, now, deadline, detail=why)
 
 
 def loses_batches(kind: JobKind, params: Mapping[str, Any], table: Registration, sightings: Sightings) -> bool:

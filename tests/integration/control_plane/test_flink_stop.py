@@ -10,13 +10,15 @@ from sqlalchemy import event
 
 from jobs.contract import BucketIndex, JobKind, WriterEngine
 from service.flink.rest import FlinkRest
-from service.flows import hand_over, submit
+from service.flows import hand_over, lease, submit
 from service.flows.bell import Bell
 from service.flows.hand_over import HandOvers, HandOverTerms
+from service.flows.lease import LeaseTerms
 from service.model.hand_over import HandOverState
 from service.model.job import JobState
 from service.model.registration import FlinkWriter, Registration, Writers
 from service.model.sighting import Mark
+from service.policy.backoff import BackOff
 from service.store import jobs, leases, outbox, tables, watches
 from service.store.engine import reading, writing
 from tests.integration.flink_rest import FlinkCluster
@@ -318,7 +320,7 @@ def test_a_cluster_that_has_lost_the_job_proves_nothing(service: Service, cluste
     cluster.forgets_jobs = True
     service.tick()
     assert not service.can_lease()
-    assert "does not know the job" in service.standing(job_id).detail
+    assert "not known to its cluster any more" in service.standing(job_id).detail
     hand_over.confirm(service.engine, service.bell, service.clock, job_id, by="me", savepoint="s3://by-hand")
     assert service.can_lease()
     assert service.standing(job_id).savepoint == "s3://by-hand"
@@ -344,6 +346,27 @@ def test_one_bad_cluster_does_not_keep_the_others_waiting(service: Service, clus
         assert bad.stops == []
         service.tick(3601)
         assert service.job(stuck).state is JobState.FAILED
+
+
+def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_stopped_again(
+    service: Service, cluster: FlinkCluster, clock: FakeClock
+) -> None:
+    service.register(cluster)
+    job_id = service.submit()
+    for _ in range(6):
+        service.tick()
+    assert service.can_lease()
+    cluster.run("b" * 32)
+    clock.advance(5)
+    with writing(service.engine) as connection:
+        watches.mark(connection, "tbl_1", [Mark(WriterEngine.FLINK, clock(), "001", "it shows")])
+    terms = LeaseTerms(timedelta(seconds=30), 60.0, BackOff())
+    assert lease.lease(service.engine, service.bell, clock, terms, "w", "default") is None
+    for _ in range(6):
+        service.tick()
+    found = service.standing(job_id)
+    assert (found.state, found.savepoint) == (HandOverState.STOPPED, f"{FOLDER}/savepoint-{'b' * 32}")
+    assert lease.lease(service.engine, service.bell, clock, terms, "w", "default") is not None
 
 
 def test_a_stop_that_was_asked_for_may_come_to_its_end_after_the_deadline(

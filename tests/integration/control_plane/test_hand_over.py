@@ -235,11 +235,11 @@ def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_waited_for_agai
     desk.see()
     assert desk.lease() is None
     hand_over = desk.job(job_id)["hand_over"]
-    assert (hand_over["state"], hand_over["savepoint"]) == ("draining", "s3://sp/1")
+    assert (hand_over["state"], hand_over["savepoint"]) == ("draining", None)
     assert "after it was said to have been stopped" in hand_over["detail"]
     clock.advance(1)
-    desk.stopped(job_id)
-    assert desk.job(job_id)["hand_over"]["savepoint"] == "s3://sp/1"
+    desk.stopped(job_id, {"savepoint": "s3://sp/2"})
+    assert desk.job(job_id)["hand_over"]["savepoint"] == "s3://sp/2"
     assert desk.lease() is not None
 
 
