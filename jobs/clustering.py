@@ -57,6 +57,8 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
         problems += writer_engines.of_running_flink(table, plan)
     elif done := recovery.already_completed(table, plan):
         return done
+    elif table.has_consistent_hashing():
+        problems.append(refusals.consistent_hashing())
     if plan.dry_run:
         return Result(Outcome.SUCCEEDED, details=_dry_run(slices, problems, in_buckets=in_buckets))
     if problems:

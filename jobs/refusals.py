@@ -73,6 +73,15 @@ def of_repair(table: HudiTable) -> list[Problem]:
     return problems
 
 
+def consistent_hashing() -> Problem:
+    """Also of a table that was registered without an index: sorting it would break its buckets."""
+    return Problem(
+        "consistent-hashing",
+        "The table uses the consistent-hashing bucket index, which resizes itself",
+        hint="Let Hudi's own clustering split and merge its buckets.",
+    )
+
+
 def of_bucket_number(table: HudiTable, buckets: BucketChange, partitions: Sequence[str]) -> list[Problem]:
     """An expansion must multiply: each partition's new number must be a multiple of its old one, and larger."""
     numbers = {item: (buckets.old.buckets_of(item), buckets.new.buckets_of(item)) for item in partitions}
@@ -121,11 +130,7 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
             "Drop these indexes first (`DROP INDEX`), and create them again afterwards.",
         )
     if table.has_consistent_hashing():
-        yield Problem(
-            "consistent-hashing",
-            "The table uses the consistent-hashing bucket index, which resizes itself",
-            hint="Let Hudi's own clustering split and merge its buckets.",
-        )
+        yield consistent_hashing()
     plans = [
         item
         for item in table.pending()

@@ -17,6 +17,7 @@ from service.daemon.process import Daemon, Tick, url_of
 from service.flows import plan, prune, recover, register
 from service.flows.bell import Bell
 from service.flows.deliver import Dispatcher, DispatchTerms
+from service.flows.hand_over import HandOvers, HandOverTerms
 from service.flows.hurry import Hurry
 from service.flows.lease import LeaseTerms
 from service.flows.observe import Observer, ObserveTerms
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 _OBSERVE_SECONDS = 1.0
+_HAND_OVER_SECONDS = 1.0
 _PRUNE_SECONDS = 600.0
 
 
@@ -88,6 +90,7 @@ class Composition:
             storage_options=chosen.storage_options,
             local_worker=token,
             public_url=chosen.public_url,
+            flink_hosts=chosen.flink_hosts,
             callback_key=chosen.callback_key.get_secret_value() if chosen.callback_key else None,
             box=self._box,
             guard=self._guard,
@@ -132,6 +135,7 @@ class Composition:
                 first_after=chosen.lease_seconds / 2,
             ),
             Tick("observe", _OBSERVE_SECONDS, self._observer().run_once, rung=self.hurry.rung),
+            Tick("hand-over", _HAND_OVER_SECONDS, self._hand_overs().run_once),
             Tick("prune", _PRUNE_SECONDS, lambda: prune.run_once(engine, utc_now, keep)),
         ]
         if chosen.automatic:
@@ -143,6 +147,11 @@ class Composition:
                 )
             )
         return ticks
+
+    def _hand_overs(self) -> HandOvers:
+        chosen = self.chosen
+        terms = HandOverTerms(hosts=chosen.flink_hosts, storage_options=chosen.storage_options)
+        return HandOvers(self.engine, self.bell, utc_now, terms, hurry=self.hurry.ask)
 
     def _observer(self) -> Observer:
         chosen = self.chosen

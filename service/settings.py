@@ -48,6 +48,9 @@ class Settings(BaseSettings):
         None, pattern=r"^https?://[^\s?#]+$", description="How writers reach this service. Default: as the caller does"
     )
     callback_key: SecretStr | None = Field(None, min_length=1, description="What writers send as HUDI-CALLBACK-KEY")
+    flink_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Hosts of Flink's REST API that may be called to stop jobs: `host` or `host:port`, by commas"
+    )
     automatic: bool = Field(True, description="Whether this process starts jobs by policies")
     plan_seconds: float = Field(2.0, gt=0, le=3600, description="How often tables that are due are decided about")
     max_active_jobs: int = Field(100, ge=1, description="With so many active, none is started by policies")
@@ -101,6 +104,7 @@ class Settings(BaseSettings):
         "packages",
         "secret_keys",
         "webhook_allowed_hosts",
+        "flink_hosts",
         "webhook_schedule_seconds",
         mode="before",
     )

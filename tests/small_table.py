@@ -99,11 +99,15 @@ class SmallTable:
         table.base, table.version, table.timeline = base, 9, base / ".hoodie" / "timeline"
         return table
 
-    def begin(self, instant: str, action: str = "deltacommit", *, heartbeat: float | None = None) -> None:
-        """`heartbeat` is the time of the writer's last one, in seconds since the epoch."""
+    def begin(
+        self, instant: str, action: str = "deltacommit", *, heartbeat: float | None = None, flink: bool = False
+    ) -> None:
+        """`heartbeat` is the time of the writer's last one, in seconds since the epoch. Spark writes a workload profile
+        into the inflight file, Flink nothing."""
         (self.timeline / f"{instant}.{action}.requested").touch()
-        inflight = f"{instant}.inflight" if action == "commit" else f"{instant}.{action}.inflight"
-        (self.timeline / inflight).touch()
+        is_of_version_6 = action == "commit" and self.version < 8
+        inflight = f"{instant}.inflight" if is_of_version_6 else f"{instant}.{action}.inflight"
+        (self.timeline / inflight).write_bytes(b"" if flink else b"{}")
         if heartbeat is not None:
             folder = self.base / ".hoodie" / ".heartbeat"
             folder.mkdir(exist_ok=True)

@@ -32,8 +32,8 @@ from service.webhook.guard import Guard
 @dataclass(frozen=True)
 class Parts:
     """Everything the API is made of. `allowed_roots` of None: not set. `local_worker` is the token of the worker that
-    this very process starts; it is in no database, so it ends with the process. `event_source` is that of the
-    CloudEvents."""
+    this very process starts; it is in no database, so it ends with the process. `flink_hosts` are those whose
+    REST API may be called. `event_source` is that of the CloudEvents."""
 
     engine: Engine
     examine: Examine
@@ -52,6 +52,7 @@ class Parts:
     local_worker: Token | None = None
     public_url: str | None = None
     callback_key: str | None = field(default=None, repr=False)
+    flink_hosts: tuple[str, ...] = ()
     box: SecretBox = field(default_factory=SecretBox.fresh)
     guard: Guard = field(default_factory=Guard)
     event_source: str = "/groundskeeper"

@@ -9,9 +9,11 @@ from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
 from jobs.contract import JobKind
 from service.api.deps import CallerDep, PartsDep, needs
 from service.api.params import EXAMPLES, JobIn, as_json
+from service.api.requests import WritersStopped
 from service.api.responses import JobDetail, JobOut, JobPage
 from service.api.statuses import ACCEPTED, REPEATED, documented
 from service.api.tables import CursorText, Limit, TableId
+from service.flows import hand_over
 from service.flows import submit as submitting
 from service.model import errors
 from service.model.job import JobState
@@ -39,6 +41,7 @@ JobId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["job
             errors.JobConflictError,
             errors.IncidentOpenError,
             errors.IdempotencyKeyReusedError,
+            errors.FenceLosesFlinkError,
         ),
     },
 )
@@ -120,3 +123,21 @@ def get_job(job_id: JobId, parts: PartsDep) -> JobDetail:
 def cancel(job_id: JobId, parts: PartsDep) -> JobOut:
     """A queued job is cancelled at once. The worker of a running one is told within seconds, and cleans up first."""
     return JobOut.of(submitting.cancel(parts.engine, parts.bell, parts.clock, job_id))
+
+
+@router.post(
+    "/jobs/{job_id}/writers-stopped",
+    operation_id="confirmWritersStopped",
+    summary="Say that the writers were stopped, for a job that waits for that",
+    dependencies=[Depends(needs(Role.OPERATOR))],
+    responses=documented(errors.JobNotFoundError, errors.JobNotWaitingError, errors.ParamsInvalidError),
+)
+def confirm_writers_stopped(
+    job_id: JobId, parts: PartsDep, caller: CallerDep, said: WritersStopped | None = None
+) -> JobOut:
+    """Lets the job go on. Say it only when every Flink job that writes the table has ended; saying it again changes
+    nothing."""
+    savepoint = said.savepoint if said else None
+    job = hand_over.confirm(parts.engine, parts.bell, parts.clock, job_id, by=caller.name, savepoint=savepoint)
+    parts.hurry.ask(job.table_id)
+    return JobOut.of(job)

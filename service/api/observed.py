@@ -7,6 +7,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
+from jobs.contract import WriterEngine
 from service.flows.timeline import ActiveTimeline
 from service.model.commit import Commit
 from service.model.snapshot import PartitionDetail, PartitionState, Pending, Since, TableSnapshot
@@ -233,8 +234,13 @@ class HeardOut(BaseModel):
 
 
 class WriterOptionsOut(BaseModel):
-    engine: str
+    engine: WriterEngine
     options: dict[str, str]
+    session_conf: dict[str, str] = Field(description="Of the Spark session, when it starts: `SET` comes too late")
+    sql: dict[str, str] = Field(
+        description="The same in SQL: `with` of Flink's CREATE TABLE, `set` (and, of a new table, `tblproperties`) of"
+        " Spark SQL"
+    )
     notes: list[str]
 
 

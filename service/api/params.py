@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWriters
 from service.api.requests import Names, PartitionPath, Request, Word
+from service.policy.hand_over import DEFAULT_SECONDS
 
 
 class CompactionParams(Request):
@@ -17,6 +18,17 @@ class CompactionParams(Request):
 class CleaningParams(Request):
     policy: CleaningPolicy = CleaningPolicy.KEEP_LATEST_COMMITS
     retain: int = Field(10, ge=1, le=1_000_000, description="Commits, hours or file versions that are kept")
+
+
+_HandOverSeconds = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=7 * 86_400,
+        description="Where Flink writes: how long to wait until it has been stopped (`writers-stopped`). Then the job"
+        " fails, and nothing has changed",
+    ),
+]
 
 
 class _BesideWriters(Request):
@@ -31,6 +43,7 @@ class _BesideWriters(Request):
     lock_seconds: int = Field(
         20, ge=0, le=600, description="How long writers may be kept waiting while what they changed is done again"
     )
+    hand_over_seconds: _HandOverSeconds = DEFAULT_SECONDS
 
 
 class ClusteringParams(_BesideWriters):
@@ -77,6 +90,7 @@ class BucketExpansionParams(_BesideWriters):
 
 class FinishExpansionParams(Request):
     undo: bool = Field(False, description="Put the hashing config that was retired last in force again")
+    hand_over_seconds: _HandOverSeconds = DEFAULT_SECONDS
 
 
 class RepairParams(Request):
@@ -89,6 +103,7 @@ class RepairParams(Request):
         description="Instants whose deletes are lost and that somebody has run again: they count as repaired",
     )
     wait_seconds: int = Field(300, ge=0, le=86_400, description="How long to wait for a moment without writes")
+    hand_over_seconds: _HandOverSeconds = DEFAULT_SECONDS
 
 
 class AuditParams(Request):

@@ -62,6 +62,7 @@ _Cron = Annotated[
 _OfTheJob = Field(description="Parameter of the job")
 _WaitSeconds = Annotated[int, Field(ge=0, le=86_400, description="Parameter of the job")]
 _LockSeconds = Annotated[int, Field(ge=0, le=600, description="Parameter of the job")]
+_HandOverSeconds = Annotated[int, Field(ge=1, le=7 * 86_400, description="Parameter of the job")]
 
 
 class _Section(TypedDict, total=False):
@@ -121,6 +122,7 @@ class ClusteringPolicyIn(_Section, total=False):
     on_active_writers: Annotated[OnActiveWriters, _OfTheJob]
     wait_seconds: _WaitSeconds
     lock_seconds: _LockSeconds
+    hand_over_seconds: _HandOverSeconds
 
 
 class ExpansionPolicyIn(_Section, total=False):
@@ -131,6 +133,7 @@ class ExpansionPolicyIn(_Section, total=False):
     on_active_writers: Annotated[OnActiveWriters, _OfTheJob]
     wait_seconds: _WaitSeconds
     lock_seconds: _LockSeconds
+    hand_over_seconds: _HandOverSeconds
     settle_seconds: Annotated[int, Field(ge=1, le=600, description="Parameter of the job")]
     codec: Annotated[Literal["gzip", "snappy", "zstd"] | None, _OfTheJob]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from jobs.contract import DEFAULT_GROUP, BucketIndex, TableLock
+from jobs.contract import DEFAULT_GROUP, BucketIndex, TableLock, WriterEngine
 from service.model.policy import GROUP_PATTERN
-from service.model.registration import Writers
+from service.model.registration import FlinkWriter, Writers
 
 # No database and no file system takes the NUL character.
 _NO_NUL = r"^[^\x00]*$"
@@ -18,6 +19,8 @@ PartitionPath = Annotated[str, StringConstraints(max_length=4096, pattern=_NO_NU
 Options = Annotated[
     dict[Word, Annotated[str, StringConstraints(max_length=16_384, pattern=_NO_NUL)]], Field(max_length=1000)
 ]
+
+LOCK_PROVIDER = r"^(filesystem|zookeeper|\w+(\.[\w$]+)+)$"
 
 
 class Request(BaseModel):
@@ -38,7 +41,7 @@ class BucketIndexIn(Request):
 class LockIn(Request):
     """The lock that the table's writers take."""
 
-    provider: Annotated[str, StringConstraints(pattern=r"^(filesystem|zookeeper|\w+(\.[\w$]+)+)$")] = Field(
+    provider: Annotated[str, StringConstraints(pattern=LOCK_PROVIDER)] = Field(
         "filesystem", description="`filesystem`, `zookeeper`, or the full name of a Hudi LockProvider class"
     )
     options: Options = Field(default_factory=dict, description="The provider's Hudi options, `hoodie.write.lock.*`")
@@ -47,23 +50,63 @@ class LockIn(Request):
         return TableLock(self.provider, dict(self.options))
 
 
+class FlinkIn(Request):
+    """The Flink job that writes the table, for the service to stop it with a savepoint when a job has to wait for that.
+
+    Its host must be one of GROUNDSKEEPER_FLINK_HOSTS.
+    """
+
+    rest_url: Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$")] = Field(
+        examples=["http://flink-jobmanager:8081"]
+    )
+    job: Word = Field(description="Its name (`pipeline.name`) or its id", examples=["orders-ingest"])
+    savepoint_folder: Word | None = Field(
+        None, description="Default: `execution.checkpointing.savepoint-dir` of the cluster", examples=["s3://lake/sp"]
+    )
+
+    def to_model(self) -> FlinkWriter:
+        return FlinkWriter(self.rest_url.rstrip("/"), self.job, self.savepoint_folder)
+
+
 class WritersIn(Request):
-    """Either the Hudi version of the table's writers, or that none is running."""
+    """Either the Hudi version of the table's writers, or that none is running; and what they run on."""
 
     hudi_version: Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+([.-]\w+)*$")] | None = None
     stopped: bool = False
     retry_conflicts: bool = Field(
         False, description="Each of them has `hoodie.write.num.retries.on.conflict.failures` of at least 1"
     )
+    engines: Annotated[list[WriterEngine], Field(min_length=1)] | None = Field(
+        None,
+        description="All that writes the table: `spark` (DataFrames), `spark-sql` (statements), `flink`. What is seen"
+        " on it counts too. In a PATCH it says that what was seen before is over; left out or null there, what was"
+        " said stays.",
+    )
+    flink: FlinkIn | None = Field(None, description="Left out of a PATCH it stays as it is, null removes it")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
-        if (self.hudi_version is not None) == self.stopped:
+        is_about_engines = bool(self.model_fields_set & {"engines", "flink"})
+        if (self.hudi_version is not None) == self.stopped and (self.stopped or not is_about_engines):
             raise ValueError('say either {"hudi_version": "1.2.0"} or {"stopped": true}')
+        if self.flink and self.engines is not None and WriterEngine.FLINK not in self.engines:
+            raise ValueError("engines leaves flink out, and flink names a job")
         return self
 
-    def to_model(self) -> Writers:
-        return Writers(self.hudi_version, self.stopped, self.retry_conflicts)
+    def to_model(self, stored: Writers, now: datetime) -> Writers:
+        """`stored` is what was declared before."""
+        says_more = self.hudi_version is not None or self.stopped
+        engines = stored.engines if self.engines is None else tuple(dict.fromkeys(self.engines))
+        flink = self.flink.to_model() if self.flink else None
+        return Writers(
+            hudi_version=self.hudi_version if says_more else stored.hudi_version,
+            stopped=self.stopped if says_more else stored.stopped,
+            retry_conflicts=self.retry_conflicts if says_more else stored.retry_conflicts,
+            engines=engines,
+            flink=flink if "flink" in self.model_fields_set else stored.flink,
+            declared_at=now if says_more else stored.declared_at,
+            engines_at=stored.engines_at,
+        )
 
 
 class TableIn(Request):
@@ -75,8 +118,16 @@ class TableIn(Request):
                     "base_path": "s3a://lake/orders",
                     "index": {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]},
                     "lock": {"provider": "filesystem"},
-                    "writers": {"hudi_version": "1.2.0"},
-                }
+                    "writers": {"hudi_version": "1.2.0", "engines": ["spark"]},
+                },
+                {
+                    "base_path": "s3a://lake/clicks",
+                    "writers": {
+                        "hudi_version": "1.2.0",
+                        "engines": ["flink"],
+                        "flink": {"rest_url": "http://flink-jobmanager:8081", "job": "clicks-ingest"},
+                    },
+                },
             ]
         },
     )
@@ -95,7 +146,13 @@ class TableChange(Request):
     """Members that are left out stay as they are. `null` sets `index` and `writers` to unknown, others to default."""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"writers": {"stopped": True}, "name": "orders"}]}
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"writers": {"stopped": True}, "name": "orders"},
+                {"writers": {"engines": ["spark", "spark-sql"]}},
+            ]
+        },
     )
 
     name: Word | None = None
@@ -111,6 +168,12 @@ class TableChange(Request):
         if "name" in self.model_fields_set and self.name is None:
             raise ValueError("a table has a name")
         return self
+
+
+class WritersStopped(Request):
+    """`savepoint` is told to whoever starts the Flink job again, when the job has committed."""
+
+    savepoint: Word | None = Field(None, examples=["s3://lake/savepoints/savepoint-1f2e3d"])
 
 
 class WorkerInfoIn(BaseModel):

@@ -8,12 +8,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from jobs.contract import JobKind, Problem
+from jobs.contract import JobKind, Problem, WriterEngine
 from service.api.problems import document
+from service.model.hand_over import HandOverState
 from service.model.incident import IncidentState
 from service.model.job import Attempt, AttemptOutcome, Job, JobState
 from service.model.registration import Registration, Writers
 from service.model.secret import masked
+from service.model.sighting import Sightings
 
 
 class FieldError(BaseModel):
@@ -46,14 +48,42 @@ class LockOut(BaseModel):
     options: dict[str, str]
 
 
+class FlinkOut(BaseModel):
+    rest_url: str
+    job: str
+    savepoint_folder: str | None
+
+
+class SightingOut(BaseModel):
+    """What was seen of an engine."""
+
+    first_seen: datetime
+    last_seen: datetime
+    instant: str | None = Field(description="The last one that showed it; null if the table itself does")
+    evidence: str
+
+
 class WritersOut(BaseModel):
     hudi_version: str | None
     stopped: bool
     retry_conflicts: bool
+    engines: list[WriterEngine] | None = Field(description="As declared; null if nothing was said")
+    flink: FlinkOut | None
+    detected: dict[WriterEngine, SightingOut] = Field(description="Seen on the table since `engines` was said last")
 
     @classmethod
-    def of(cls, writers: Writers) -> WritersOut:
-        return cls(hudi_version=writers.hudi_version, stopped=writers.stopped, retry_conflicts=writers.retry_conflicts)
+    def of(cls, writers: Writers, sightings: Sightings) -> WritersOut:
+        return cls(
+            hudi_version=writers.hudi_version,
+            stopped=writers.stopped,
+            retry_conflicts=writers.retry_conflicts,
+            engines=None if writers.engines is None else list(writers.engines),
+            flink=FlinkOut.model_validate(writers.flink, from_attributes=True) if writers.flink else None,
+            detected={
+                engine: SightingOut.model_validate(each, from_attributes=True)
+                for engine, each in writers.detected(sightings).items()
+            },
+        )
 
 
 class IncidentCounts(BaseModel):
@@ -83,8 +113,10 @@ class TableOut(BaseModel):
     updated_at: datetime
 
     @classmethod
-    def of(cls, table: Registration, counts: Mapping[IncidentState, int]) -> TableOut:
-        """`counts` are those of its incidents that stand."""
+    def of(
+        cls, table: Registration, sightings: Sightings, counts: Mapping[IncidentState, int] | None = None
+    ) -> TableOut:
+        """`sightings` are those of the table's engines, `counts` those of its incidents that stand."""
         index = table.index
         return cls(
             id=table.id,
@@ -92,10 +124,10 @@ class TableOut(BaseModel):
             base_path=table.base_path,
             index=IndexOut(num_buckets=index.num_buckets, hash_fields=list(index.hash_fields)) if index else None,
             lock=LockOut(provider=table.lock.provider, options=masked(table.lock.options)),
-            writers=WritersOut.of(table.writers),
+            writers=WritersOut.of(table.writers, sightings),
             hudi_options=masked(table.hudi_options),
             profile=dict(table.profile),
-            incidents=IncidentCounts.of(counts),
+            incidents=IncidentCounts.of(counts or {}),
             created_at=table.created_at,
             updated_at=table.updated_at,
         )
@@ -146,6 +178,17 @@ class AttemptOut(BaseModel):
         )
 
 
+class HandOverOut(BaseModel):
+    state: HandOverState = Field(
+        description="`draining`: somebody has to stop the writers; `stopping`: the service is doing it"
+    )
+    since: datetime
+    deadline: datetime = Field(description="Then the job fails, if the writers are not stopped; nothing has changed")
+    by: str | None = Field(description="Who stopped them: a caller, or `groundskeeper`")
+    savepoint: str | None
+    detail: str
+
+
 class JobOut(BaseModel):
     id: str = Field(examples=["job_4be1c0d2f6a89b37"])
     table_id: str
@@ -171,6 +214,7 @@ class JobOut(BaseModel):
     started_at: datetime | None
     finished_at: datetime | None
     lease_deadline: datetime | None
+    hand_over: HandOverOut | None = Field(description="If it waits, or has waited, for the writers to be stopped")
 
     @classmethod
     def of(cls, job: Job) -> JobOut:
@@ -236,4 +280,5 @@ def _fields(job: Job) -> dict[str, Any]:
         "started_at": job.started_at,
         "finished_at": job.finished_at,
         "lease_deadline": job.lease_deadline,
+        "hand_over": HandOverOut.model_validate(job.hand_over, from_attributes=True) if job.hand_over else None,
     }

@@ -25,6 +25,7 @@ _STATUS: Final[dict[type[GroundskeeperError], HTTPStatus]] = {
     errors.RequestTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     errors.TooManyStreamsError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.StorageError: HTTPStatus.BAD_GATEWAY,
+    errors.FlinkError: HTTPStatus.BAD_GATEWAY,
     errors.DatabaseUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.NotReadyError: HTTPStatus.SERVICE_UNAVAILABLE,
 }

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from jobs.contract import TableLock
-from service.api.deps import CallerDep, PartsDep, needs, roots_for
-from service.api.requests import TableChange, TableIn
+from service.api.deps import CallerDep, Parts, PartsDep, needs, roots_for
+from service.api.requests import TableChange, TableIn, WritersIn
 from service.api.responses import TableOut, TablePage
 from service.api.statuses import CREATED, NOTHING, documented
+from service.flink.hosts import check_allowed
 from service.flows import registry
 from service.model import errors
 from service.model.registration import Registration, Writers
 from service.model.secret import unmasked
 from service.model.token import Role
-from service.store import incidents, tables
+from service.store import incidents, tables, watches
 from service.store.engine import reading
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
@@ -39,6 +41,7 @@ CursorText = Annotated[str | None, Query(description="`next_cursor` of the page 
         errors.TableUnsupportedError,
         errors.StorageUnsupportedError,
         errors.PathForbiddenError,
+        errors.FlinkHostNotAllowedError,
         errors.TableAlreadyRegisteredError,
         errors.BucketIndexContradictedError,
         errors.StorageError,
@@ -57,12 +60,12 @@ def register(wanted: TableIn, parts: PartsDep, caller: CallerDep, response: Resp
         name=wanted.name,
         claimed=wanted.index.to_contract() if wanted.index else None,
         lock=wanted.lock.to_contract(),
-        writers=wanted.writers.to_model() if wanted.writers else Writers(),
+        writers=_declared(wanted.writers, Writers(), parts),
         hudi_options=wanted.hudi_options,
     )
     parts.hurry.ask(table.id)
     response.headers["Location"] = f"/v1/tables/{table.id}"
-    return TableOut.of(table, {})
+    return _shown(parts, table)
 
 
 @router.get(
@@ -75,8 +78,9 @@ def register(wanted: TableIn, parts: PartsDep, caller: CallerDep, response: Resp
 def list_tables(parts: PartsDep, limit: Limit = 100, cursor: CursorText = None) -> TablePage:
     with reading(parts.engine) as connection:
         page = tables.page(connection, limit=limit, cursor=cursor)
-        counts = incidents.counts(connection, [table.id for table in page.items])
-    items = [TableOut.of(table, counts.get(table.id, {})) for table in page.items]
+        ids = [table.id for table in page.items]
+        seen, counts = watches.engines(connection, ids), incidents.counts(connection, ids)
+    items = [TableOut.of(table, seen.get(table.id, {}), counts.get(table.id)) for table in page.items]
     return TablePage(items=items, next_cursor=page.next_cursor)
 
 
@@ -89,8 +93,8 @@ def list_tables(parts: PartsDep, limit: Limit = 100, cursor: CursorText = None) 
 )
 def get_table(table_id: TableId, parts: PartsDep) -> TableOut:
     with reading(parts.engine) as connection:
-        counts = incidents.counts(connection, [table_id])
-        return TableOut.of(tables.get(connection, table_id), counts.get(table_id, {}))
+        seen, counts = watches.engines_of(connection, table_id), incidents.counts(connection, [table_id])
+        return TableOut.of(tables.get(connection, table_id), seen, counts.get(table_id))
 
 
 @router.patch(
@@ -102,6 +106,7 @@ def get_table(table_id: TableId, parts: PartsDep) -> TableOut:
         errors.TableNotFoundError,
         errors.ParamsInvalidError,
         errors.PathForbiddenError,
+        errors.FlinkHostNotAllowedError,
         errors.BucketIndexContradictedError,
         errors.StorageError,
     ),
@@ -113,16 +118,14 @@ def change_table(table_id: TableId, wanted: TableChange, parts: PartsDep, caller
     table = registry.change(
         parts.engine,
         table_id,
-        _changes(wanted, stored),
+        _changes(wanted, stored, parts),
         examine=parts.examine,
         allowed_roots=roots_for(parts, caller),
         storage_options=parts.storage_options,
         clock=parts.clock,
     )
     parts.hurry.ask(table_id)
-    with reading(parts.engine) as connection:
-        counts = incidents.counts(connection, [table_id])
-    return TableOut.of(table, counts.get(table_id, {}))
+    return _shown(parts, table)
 
 
 @router.delete(
@@ -138,7 +141,21 @@ def unregister(table_id: TableId, parts: PartsDep) -> None:
     registry.unregister(parts.engine, table_id)
 
 
-def _changes(wanted: TableChange, stored: Registration) -> dict[str, Any]:
+def _shown(parts: Parts, table: Registration) -> TableOut:
+    with reading(parts.engine) as connection:
+        return TableOut.of(table, watches.engines_of(connection, table.id))
+
+
+def _declared(wanted: WritersIn | None, stored: Writers, parts: Parts) -> Writers:
+    """Raises FlinkHostNotAllowedError."""
+    if wanted is None:
+        return Writers(engines_at=stored.engines_at)
+    if wanted.flink:
+        check_allowed(wanted.flink.rest_url, parts.flink_hosts)
+    return wanted.to_model(stored, parts.clock())
+
+
+def _changes(wanted: TableChange, stored: Registration, parts: Parts) -> dict[str, Any]:
     """Only the members that were sent."""
     changes: dict[str, Any] = {}
     sent = wanted.model_fields_set
@@ -150,7 +167,10 @@ def _changes(wanted: TableChange, stored: Registration) -> dict[str, Any]:
         lock = wanted.lock.to_contract() if wanted.lock else TableLock()
         changes["lock"] = TableLock(lock.provider, unmasked(lock.options, stored.lock.options))
     if "writers" in sent:
-        changes["writers"] = wanted.writers.to_model() if wanted.writers else Writers()
+        writers = _declared(wanted.writers, stored.writers, parts)
+        # What was seen before is over when the engines are said anew.
+        says_engines = wanted.writers is not None and wanted.writers.engines is not None
+        changes["writers"] = replace(writers, engines_at=parts.clock()) if says_engines else writers
     if "hudi_options" in sent:
         changes["hudi_options"] = unmasked(wanted.hudi_options or {}, stored.hudi_options)
     return changes

@@ -51,7 +51,7 @@ async def _next_plan(wanted: LeaseRequest, group: str, parts: Parts, request: Re
             if await request.is_disconnected():
                 return None
             plan = await run_in_threadpool(
-                leasing.lease, parts.engine, parts.clock, parts.terms, wanted.worker_id, group
+                leasing.lease, parts.engine, parts.bell, parts.clock, parts.terms, wanted.worker_id, group
             )
             left = end - loop.time()
             if plan is not None or left <= 0:

@@ -9,22 +9,26 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from service.api.deps import PartsDep, bearer, caller_of, needs, url_of_service
+from jobs.contract import BucketIndex, WriterEngine
+from service.api.deps import Parts, PartsDep, bearer, caller_of, needs, url_of_service
 from service.api.observed import HeardOut, WriterOptionsOut
-from service.api.requests import Word
+from service.api.requests import LOCK_PROVIDER, Word
 from service.api.statuses import ACCEPTED, documented
 from service.api.tables import TableId
 from service.flows import callback as callbacks
 from service.model import errors
 from service.model.secret import masked
+from service.model.table import TableType
 from service.model.token import Role
-from service.policy.writer_options import Callback, Engine, writer_options
+from service.policy.writer_options import Callback, Target, writer_options
 from service.store import snapshots, tables, tokens
 from service.store.engine import reading
 
 router = APIRouter(prefix="/v1", tags=["writers"])
 
 CALLBACK_PATH = "/v1/callbacks/hudi"
+WriterEngineQuery = Annotated[WriterEngine, Query(description="What the writer runs on")]
+_NO_NUL = r"^[^\x00]*$"
 _ASK_THE_OPERATOR = "<the value of GROUNDSKEEPER_CALLBACK_KEY>"
 
 
@@ -86,23 +90,84 @@ def get_writer_options(
     table_id: TableId,
     parts: PartsDep,
     request: Request,
-    engine: Annotated[Engine, Query(description="What the writer runs on")] = Engine.SPARK,
+    engine: WriterEngineQuery = WriterEngine.SPARK,
 ) -> WriterOptionsOut:
-    """Optimistic concurrency control with the table's own lock, the callback, no inline services, the bucket index."""
+    """How to write beside this service: concurrency control with the table's own lock, the callback, no inline
+    services, the bucket index. In the words of the engine; for Flink and Spark SQL also as SQL."""
     with reading(parts.engine) as connection:
         table = tables.get(connection, table_id)
         stored = snapshots.find(connection, table_id)
-        needs_token = parts.callback_key is None and tokens.exist(connection)
     registered = table.index.num_buckets if table.index else 0
-    found = writer_options(
+    target = Target.of(
         table,
-        engine,
         lock_options=masked(table.lock.options),
         num_buckets=(stored.snapshot.num_buckets if stored else 0) or registered,
-        callback=Callback(
-            url=url_of_service(request, parts) + CALLBACK_PATH,
-            key=_ASK_THE_OPERATOR if parts.callback_key else None,
-            headers="Authorization:Bearer <a token of this service>" if needs_token else None,
-        ),
+        has_hashing_config=bool(stored and stored.hashing_config),
     )
-    return WriterOptionsOut(engine=engine.value, options=dict(found.options), notes=list(found.notes))
+    return _shown(target, engine, parts, request)
+
+
+@router.get(
+    "/writer-options",
+    operation_id="getWriterOptionsOfNewTable",
+    summary="Show the options for a table that does not exist yet",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.ParamsInvalidError),
+)
+def get_writer_options_of_new_table(
+    parts: PartsDep,
+    request: Request,
+    engine: WriterEngineQuery,
+    base_path: Annotated[str, Query(min_length=1, max_length=4096, pattern=_NO_NUL, examples=["s3a://lake/orders"])],
+    table_name: Annotated[str | None, Query(max_length=1024, pattern=_NO_NUL)] = None,
+    table_type: TableType = TableType.MERGE_ON_READ,
+    record_key: Annotated[str | None, Query(description="Columns, separated by commas", pattern=_NO_NUL)] = None,
+    partition_by: Annotated[str | None, Query(description="Columns, separated by commas", pattern=_NO_NUL)] = None,
+    ordering_fields: Annotated[str | None, Query(description="Columns, separated by commas", pattern=_NO_NUL)] = None,
+    num_buckets: Annotated[int | None, Query(ge=1, le=1_000_000, description="Of a bucket index, if any")] = None,
+    hash_fields: Annotated[str | None, Query(description="Default: the record key", pattern=_NO_NUL)] = None,
+    lock_provider: Annotated[str, Query(max_length=1024, pattern=LOCK_PROVIDER)] = "filesystem",
+) -> WriterOptionsOut:
+    """The same as for a registered table, and what the first writer settles for ever. Nothing is looked at."""
+    keys = _columns(record_key)
+    hashed = _columns(hash_fields) or keys
+    if num_buckets and not hashed:
+        raise errors.ParamsInvalidError(
+            "hash_fields: is missing",
+            extensions={"errors": [{"field": "hash_fields", "message": "is missing, and so is record_key"}]},
+        )
+    target = Target(
+        base_path=base_path,
+        name=table_name or base_path.rstrip("/").rpartition("/")[2],
+        table_type=table_type,
+        record_key_fields=keys,
+        ordering_fields=_columns(ordering_fields),
+        partition_fields=_columns(partition_by),
+        index=BucketIndex(num_buckets, hashed) if num_buckets else None,
+        num_buckets=num_buckets or 0,
+        lock_provider=lock_provider,
+        exists=False,
+    )
+    return _shown(target, engine, parts, request)
+
+
+def _columns(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def _shown(target: Target, engine: WriterEngine, parts: Parts, request: Request) -> WriterOptionsOut:
+    with reading(parts.engine) as connection:
+        needs_token = parts.callback_key is None and tokens.exist(connection)
+    callback = Callback(
+        url=url_of_service(request, parts) + CALLBACK_PATH,
+        key=_ASK_THE_OPERATOR if parts.callback_key else None,
+        headers="Authorization:Bearer <a token of this service>" if needs_token else None,
+    )
+    found = writer_options(target, engine, callback=callback)
+    return WriterOptionsOut(
+        engine=engine,
+        options=dict(found.options),
+        session_conf=dict(found.session_conf),
+        sql=dict(found.sql),
+        notes=list(found.notes),
+    )

@@ -96,6 +96,7 @@ export function progress(job) {
 }
 
 function waiting(job) {
+  if (job.hand_over && ["draining", "stopping"].includes(job.hand_over.state)) return "waits for the writers to stop";
   const due = Date.parse(job.not_before) - Date.now();
   if (due > 0) return `${job.attempt ? "next attempt" : "due"} in ${seconds(due / 1000)}`;
   return between(job.created_at) > 20 ? "waits for a worker" : "waits";

@@ -2,6 +2,7 @@
 
 import { get, jobPath, post, problemOf, tablePath } from "./api.js";
 import { cancelButton, progress } from "./active.js";
+import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { between, isActive, kindName, moment, seconds, sentence } from "./format.js";
 import { badge, card, dryRun, grid, pairs, problem, tableLink, time } from "./parts.js";
@@ -11,6 +12,7 @@ export function jobPage(id, changed) {
   let job = null;
   let table = null;
   let failure = null;
+  let handOverFailure = null;
 
   async function load() {
     job = await get(jobPath(id));
@@ -21,6 +23,7 @@ export function jobPage(id, changed) {
     if (!job) return [];
     return [
       h("h1", { "data-key": "title" }, kindName(job.kind), " of ", tableLink(table.id, table.name), " ", badge(job), " ", dryRun(job)),
+      job.hand_over && handOver(),
       isActive(job) && card("progress", "Progress", progress(job), job.waits_for && h("p", {}, `Waits for ${job.waits_for}.`), h("div", { class: "actions" }, cancelButton(job, table.name, changed))),
       job.error && job.state !== "succeeded" && !isRefused() && problem(job.error, job.state === "failed" ? "bad" : "warn"),
       job.result && card("result", job.dry_run ? "Plan" : "Result", ...result(job), job.dry_run && go()),
@@ -50,6 +53,38 @@ export function jobPage(id, changed) {
       location.hash = `#/jobs/${encodeURIComponent(started.id)}`;
     } catch (error) {
       failure = problemOf(error);
+      changed.redraw();
+    }
+  }
+
+  /** How it stands with the writers that have to be stopped, and the way to say that they were. */
+  function handOver() {
+    const { state, since, deadline, by, savepoint, detail } = job.hand_over;
+    const isOpen = job.state === "queued" && ["draining", "stopping"].includes(state);
+    return card(
+      "hand-over",
+      "Hand-over by the writers",
+      pairs(
+        ["State", state],
+        ["Since", h("time", { datetime: since }, moment(since))],
+        ["Deadline", isOpen && h("time", { datetime: deadline }, moment(deadline))],
+        ["Stopped by", by],
+        ["Savepoint", savepoint && h("code", {}, savepoint)],
+      ),
+      detail && h("p", {}, detail),
+      isOpen && h("div", { class: "actions" }, h("button", { type: "button", onclick: confirmStopped }, "The writers were stopped")),
+      handOverFailure && problem(handOverFailure),
+    );
+  }
+
+  async function confirmStopped() {
+    const text = "Say so only when every Flink job that writes this table has ended. The job goes on at once.";
+    if (!(await confirmed("The writers were stopped?", text, "They were stopped"))) return;
+    try {
+      await post(`${jobPath(id)}/writers-stopped`);
+      changed();
+    } catch (error) {
+      handOverFailure = problemOf(error);
       changed.redraw();
     }
   }

@@ -9,7 +9,7 @@ import { Incidents } from "./incidents.js";
 import { jobForm } from "./job_form.js";
 import { Latest } from "./latest.js";
 import { buckets, pending, shape } from "./overview.js";
-import { card, pairs, problem } from "./parts.js";
+import { card, pairs, problem, time } from "./parts.js";
 import { Recent } from "./recent.js";
 import { Standing } from "./standing.js";
 import { Upkeep } from "./upkeep.js";
@@ -76,6 +76,9 @@ export function tablePage(id, changed) {
         ["Pending instants", pending(table)],
         ["Lock", lock.provider],
         ["Writers", writers.stopped ? "stopped" : writers.hudi_version ? `Hudi ${writers.hudi_version}` : "nothing declared"],
+        ["Engines", listed(writers.engines) ?? "nothing declared"],
+        ["Flink job", writers.flink && `${writers.flink.job} at ${writers.flink.rest_url}`],
+        ["Seen writing", seen(writers.detected)],
         ["Last jobs", latest.draw(id)],
       ),
       h("p", { class: "quiet" }, `Detected when the table was registered or last changed, ${moment(table.updated_at)}.`),
@@ -83,6 +86,15 @@ export function tablePage(id, changed) {
   }
 
   return { title: () => table?.name ?? "Table", load, draw, isBusy: () => active.jobs.length > 0 };
+}
+
+/** What was seen of each engine, the latest sign of it. */
+function seen(detected) {
+  const every = Object.entries(detected ?? {});
+  if (!every.length) return null;
+  const one = ([engine, { last_seen: at, instant, evidence }]) =>
+    h("li", { "data-key": engine }, engine, ", last ", time(at), instant && [" at ", h("code", {}, instant)], `: ${evidence}`);
+  return h("ul", { class: "plain" }, ...every.map(one));
 }
 
 function listed(names) {

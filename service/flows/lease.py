@@ -5,23 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jobs.contract import HeartbeatAnswer, Plan, Result
-from service.flows import incidents, telling
+from jobs.contract import HeartbeatAnswer, OnActiveWriters, Plan, Result
+from service.flows import hold_back, incidents, telling
 from service.model.errors import LeaseLostError
 from service.model.job import AttemptOutcome, Job
 from service.policy.ending import End, Retry, after_result
-from service.store import jobs, leases, outbox, planning, tables, workers
+from service.policy.hand_over import loses_batches
+from service.store import jobs, leases, outbox, planning, tables, watches, workers
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
     from datetime import timedelta
     from random import Random
 
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
     from jobs.contract import Heartbeat, WorkerInfo
     from service.flows.bell import Bell
     from service.model.clock import Clock
+    from service.model.event import Event
     from service.policy.backoff import BackOff
 
 
@@ -44,17 +46,38 @@ def announce(engine: Engine, clock: Clock, worker_id: str, info: WorkerInfo) -> 
         workers.announce(connection, worker_id, info, now)
 
 
-def lease(engine: Engine, clock: Clock, terms: LeaseTerms, worker_id: str, group: str) -> Plan | None:
+def lease(engine: Engine, bell: Bell, clock: Clock, terms: LeaseTerms, worker_id: str, group: str) -> Plan | None:
     """The next job for this worker, or nothing when none is due."""
     now = clock()
     with reading(engine) as connection:
         if not leases.is_any_due(connection, now, group):
             return None
+    events: list[Event] = []
     with writing(engine) as connection:
-        job = leases.take(connection, worker_id=worker_id, group=group, now=now, deadline=now + terms.lease)
-        if job is None:
-            return None
-        return job.plan(tables.get(connection, job.table_id).to_contract(), terms.timeout_seconds)
+
+        def may_start(job: Job) -> bool:
+            # A Flink job may have been seen only after this one was queued.
+            held_back = hold_back.hold_back(connection, job, tables.get(connection, job.table_id), now)
+            events.extend(held_back)
+            return not held_back
+
+        job = leases.take(
+            connection, worker_id=worker_id, group=group, now=now, deadline=now + terms.lease, may_start=may_start
+        )
+        outbox.publish(connection, events, now=now)
+        plan = _plan(connection, job, terms) if job else None
+    if events:
+        bell.ring()
+    return plan
+
+
+def _plan(connection: Connection, job: Job, terms: LeaseTerms) -> Plan:
+    table = tables.get(connection, job.table_id)
+    sightings = watches.engines_of(connection, job.table_id)
+    if loses_batches(job.kind, job.params, table, sightings):
+        # It was asked for before the Flink job was seen.
+        job = job.evolve(params={**job.params, "on_active_writers": OnActiveWriters.WAIT.value})
+    return job.plan(table.to_contract(sightings), terms.timeout_seconds)
 
 
 def heartbeat(

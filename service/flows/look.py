@@ -12,12 +12,14 @@ from service.flows import incidents, late_files, telling
 from service.flows.astray import Judged, judge
 from service.flows.news import commits_of, in_order_of_completion, missed, read_instant, what_was_known
 from service.flows.refresh import Files, refresh
+from service.lake.engine_marks import marks_of_table
 from service.lake.pending import read_pending, with_heartbeats
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.timeline import timeline_of
 from service.model.commit import CLEAN, CLUSTERING, COMPACTION, Commit
 from service.model.incident import IncidentKind
+from service.model.sighting import with_marks
 from service.model.snapshot import Pending, Since, TableSnapshot
 from service.store import commits, outbox, planning, snapshots, tables, watches
 from service.store import incidents as incidents_of
@@ -86,12 +88,12 @@ def _see(engine: Engine, clock: Clock, storage: Storage, table_id: str, small_fi
     """Reads the timeline and what is new on it, and lists what that touched. Writes nothing."""
     began = clock()
     config = read_table_config(storage)
-    written = {entry.name: entry.modified_at for entry in storage.list(config.timeline_path) if not entry.is_folder}
-    timeline = timeline_of(written)
+    listed = {entry.name: entry for entry in storage.list(config.timeline_path) if not entry.is_folder}
+    timeline = timeline_of(listed)
     with reading(engine) as connection:
         before = what_was_known(connection, table_id, timeline)
     new = [
-        read_instant(storage, config, instant, written)
+        read_instant(storage, config, instant, listed)
         for instant in timeline.instants
         if instant.is_completed and (instant.requested_time, instant.action) not in before.known
     ]
@@ -101,17 +103,19 @@ def _see(engine: Engine, clock: Clock, storage: Storage, table_id: str, small_fi
     news = in_order_of_completion([*archived, *new])
     schemas = [seen.metadata.schema for seen in news if seen.metadata.schema]
     pending = read_pending(storage, config, timeline)
+    marks = [*marks_of_table(storage), *(seen.mark for seen in news if seen.mark)]
     watch = dataclasses.replace(
         before.watch,
         timeline_path=config.timeline_path,
-        fingerprint=fingerprint(written),
+        fingerprint=fingerprint(listed),
         looked_at=began,
         active_from=timeline.instants[0].requested_time if timeline.instants else None,
         schema_digest=schemas[-1] if schemas else before.watch.schema_digest,
         has_pending=bool(pending),
         gap_at=began if has_gap else before.watch.gap_at,
+        engines=with_marks(before.watch.engines, marks),
     )
-    files = refresh(engine, storage, config, timeline, before, news, written, small_file_bytes, has_gap=has_gap)
+    files = refresh(engine, storage, config, timeline, before, news, listed, small_file_bytes, has_gap=has_gap)
     found = commits_of(news, before, config, clock())
     judged = judge(news, found, files, config)
     over: dict[str, str] = {}

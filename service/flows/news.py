@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from service.lake.engine_marks import mark_of_commit
 from service.lake.history import archived_since, has_history
 from service.lake.instant_metadata import InstantMetadata, parse_metadata
 from service.lake.instant_time import moment
 from service.lake.partition import Visibility
-from service.lake.timeline import file_name_of
+from service.lake.timeline import file_name_of, inflight_names_of
 from service.model.commit import Commit
 from service.store import commits, snapshots, tables, watches
 
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from service.lake.storage import Storage
+    from service.lake.history import Archived
+    from service.lake.storage import Entry, Storage
     from service.lake.table_config import TableConfig
     from service.lake.timeline import Timeline
     from service.model.registration import Registration
+    from service.model.sighting import Mark
     from service.model.timeline import Instant
     from service.model.watch import Watch
     from service.store.snapshots import Stored
@@ -59,20 +62,23 @@ def what_was_known(connection: Connection, table_id: str, timeline: Timeline) ->
 
 @dataclass(frozen=True)
 class Seen:
-    """A completed instant, when its file was written, and what it says."""
+    """A completed instant, when its file was written, what it says, and what shows who made it."""
 
     instant: Instant
     written_at: datetime | None
     metadata: InstantMetadata
+    mark: Mark | None = None
 
 
-def read_instant(
-    storage: Storage, config: TableConfig, instant: Instant, written: Mapping[str, datetime | None]
-) -> Seen:
+def read_instant(storage: Storage, config: TableConfig, instant: Instant, files: Mapping[str, Entry]) -> Seen:
+    """`files` are those of the timeline, by name."""
     name = file_name_of(instant)
     path = f"{config.timeline_path}/{name}"
     metadata = parse_metadata(instant.action, storage.read(path), f"{storage.base_path}/{path}")
-    return Seen(instant, written[name], metadata)
+    written_at = files[name].modified_at
+    has_empty_inflight = any(files[each].size == 0 for each in inflight_names_of(instant) if each in files)
+    mark = mark_of_commit(instant, metadata, written_at, has_empty_inflight=has_empty_inflight)
+    return Seen(instant, written_at, metadata, mark)
 
 
 def missed(
@@ -101,11 +107,19 @@ def missed(
     if config.timeline_layout < 2:
         return [], has_history(storage, config)
     return [
-        Seen(each.instant, None, parse_metadata(each.instant.action, each.metadata, storage.base_path))
+        _archived(each, config, storage.base_path)
         for each in archived_since(storage, config, min(gone))
         if (each.instant.requested_time, each.instant.action) not in before.known
         and (each.instant.requested_time in gone or each.instant.requested_time > newest)
     ], False
+
+
+def _archived(archived: Archived, config: TableConfig, base_path: str) -> Seen:
+    """Its inflight file is gone."""
+    instant = archived.instant
+    metadata = parse_metadata(instant.action, archived.metadata, base_path)
+    at = moment(instant.completion_time or instant.requested_time, config)
+    return Seen(instant, None, metadata, mark_of_commit(instant, metadata, at, has_empty_inflight=False))
 
 
 def in_order_of_completion(seen: Iterable[Seen]) -> list[Seen]:

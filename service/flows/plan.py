@@ -8,14 +8,15 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.flows import telling
+from service.flows import hold_back, telling
 from service.flows.view import paused, view_of
 from service.model.announcement import job_ended, job_queued
 from service.model.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
-from service.model.errors import DatabaseUnavailableError, JobConflictError
+from service.model.errors import DatabaseUnavailableError, FenceLosesFlinkError, JobConflictError
 from service.model.job import Job
+from service.policy.hand_over import loses_batches
 from service.policy.planner import ANY_ROOM, Limits, Load, room_wanted, rule
-from service.store import automation, decisions, jobs, outbox, planning
+from service.store import automation, decisions, jobs, outbox, planning, tables, watches
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
@@ -151,7 +152,9 @@ def _decide(
         decisions.record(connection, table_id, decision, before)
     _settle(connection, table_id, view.policy.worker_group, rulings, _next_decision_at(view, rulings, job))
     events = [telling.of_job(connection, job_id, now, job_ended) for job_id in withdrawn]
-    events += [telling.of_job(connection, job.id, now, job_queued)] if job else []
+    if job:
+        table = tables.get(connection, table_id)
+        events += [job_queued(job, table, now), *hold_back.told(job, table, now)]
     outbox.publish(connection, events, now=now)
     return job
 
@@ -186,6 +189,11 @@ def _start(
     if run is None:
         return None
     now = view.situation.now
+    table = tables.get(connection, table_id)
+    if loses_batches(run.kind, run.params, table, watches.engines_of(connection, table_id)):
+        because = f"{run.because}; but the policy says to fence writers, which would lose the batch of a Flink job"
+        rulings[run.kind] = Wait(FenceLosesFlinkError.type, because, warning=run.warning)
+        return None
     job = Job(
         id=f"job_{secrets.token_hex(8)}",
         table_id=table_id,
@@ -200,7 +208,7 @@ def _start(
         reason=run.because,
     )
     try:
-        return jobs.submit(connection, job)
+        return jobs.submit(connection, hold_back.held_back(connection, job, table, now))
     except JobConflictError as error:
         rulings[run.kind] = Wait("table-busy", f"{run.because}; but {error.detail}", warning=run.warning)
         return None

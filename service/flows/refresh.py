@@ -17,7 +17,6 @@ from service.store.engine import reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
 
     from sqlalchemy import Engine
 
@@ -132,7 +131,7 @@ def refresh(
     timeline: Timeline,
     before: Before,
     news: Sequence[Seen],
-    written: Mapping[str, datetime | None],
+    listed: Mapping[str, Entry],
     small_file_bytes: int,
     *,
     has_gap: bool,
@@ -140,7 +139,8 @@ def refresh(
     """Lists the partitions that the new instants touched. Writes nothing.
 
     Lists all if it is not known which those are, if they are very many, at the first look, when a rescale may have
-    given each another number of buckets, and when something was undone that had been completed.
+    given each another number of buckets, and when something was undone that had been completed. `listed` are the files
+    of the timeline, by name.
     """
     metadata = [seen.metadata for seen in news]
     index, stored = before.table.index, before.stored
@@ -153,7 +153,7 @@ def refresh(
         paths = None
         known = {(seen.instant.requested_time, seen.instant.action) for seen in news}
         rest = [
-            read_instant(storage, config, each, written)
+            read_instant(storage, config, each, listed)
             for each in timeline.instants
             if each.is_completed and (each.requested_time, each.action) not in known
         ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from service.lake.bucket_index import CONSISTENT_HASHING_FOLDER, Evidence, Finding, detect, verify
+from service.lake.engine_marks import marks_of_table
 from service.lake.hashing_config import HashingConfigs, read_hashing_configs
 from service.lake.location import canonical
 from service.lake.roots import check_allowed
@@ -20,16 +21,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jobs.contract import BucketIndex
+    from service.model.sighting import Mark
 
 
 @dataclass(frozen=True)
 class Examination:
-    """`base_path` is canonical: the same for all spellings of one place. `name` is the table's own, from Hudi."""
+    """`base_path` is canonical: the same for all spellings of one place. `name` is the table's own, from Hudi. `marks`
+    are what engines have left at the table itself; what its commits show is for the first look."""
 
     base_path: str
     name: str
     profile: TableProfile
     index: BucketIndex | None
+    marks: tuple[Mark, ...] = ()
 
 
 def examine(
@@ -63,7 +67,9 @@ def examine(
     )
     finding = verify(claimed, evidence) if claimed else detect(evidence)
     profile = _profile(config, timeline, sample, finding, _warnings(hashing))
-    return Examination(base_path, config.name or base_path.rpartition("/")[2], profile, finding.index)
+    return Examination(
+        base_path, config.name or base_path.rpartition("/")[2], profile, finding.index, tuple(marks_of_table(storage))
+    )
 
 
 def _profile(

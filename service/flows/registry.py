@@ -13,13 +13,14 @@ from service.store import jobs, outbox, planning, snapshots, tables, watches
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy import Engine
 
     from jobs.contract import BucketIndex, TableLock
     from service.flows.bell import Bell
     from service.model.clock import Clock
+    from service.model.sighting import Mark
 
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,8 @@ class Examination(Protocol):
     def profile(self) -> Profile: ...
     @property
     def index(self) -> BucketIndex | None: ...
+    @property
+    def marks(self) -> Sequence[Mark]: ...
 
 
 class Examine(Protocol):
@@ -90,6 +93,8 @@ def register(
     )
     with writing(engine) as connection:
         tables.register(connection, table)
+        # So that no job starts beside a Flink job before the table was looked at.
+        watches.mark(connection, table.id, found.marks)
         outbox.publish(connection, [table_registered(table, now)], now=now)
     bell.ring()
     return table

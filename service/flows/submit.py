@@ -6,13 +6,20 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from service.flows import hold_back
 from service.flows.policies import effective_of
 from service.model.announcement import job_ended, job_queued
-from service.model.errors import IdempotencyKeyReusedError, IncidentOpenError, JobNotCancellableError
+from service.model.errors import (
+    FenceLosesFlinkError,
+    IdempotencyKeyReusedError,
+    IncidentOpenError,
+    JobNotCancellableError,
+)
 from service.model.incident import HELD_BACK, astray
 from service.model.job import Job, JobState
 from service.policy import ending
-from service.store import incidents, jobs, outbox, planning, tables
+from service.policy.hand_over import loses_batches
+from service.store import incidents, jobs, outbox, planning, tables, watches
 from service.store.engine import writing
 
 if TYPE_CHECKING:
@@ -48,7 +55,7 @@ def submit(
     requested_by: str | None = None,
 ) -> Submission:
     """`params` are checked already. Raises TableNotFoundError, JobConflictError, IdempotencyKeyReusedError or
-    IncidentOpenError."""
+    FenceLosesFlinkError or IncidentOpenError."""
     now = clock()
     with writing(engine) as connection:
         table = tables.get(connection, table_id)
@@ -66,10 +73,12 @@ def submit(
             worker_group=effective_of(connection, table).policy.worker_group,
             requested_by=requested_by,
         )
-        job = jobs.submit(connection, wanted)
+        if loses_batches(kind, params, table, watches.engines_of(connection, table_id)):
+            raise FenceLosesFlinkError('`on_active_writers` is "fence".')
+        job = jobs.submit(connection, hold_back.held_back(connection, wanted, table, now))
         if job.id == wanted.id:
             _refuse_beside_incidents(connection, job)
-            outbox.publish(connection, [job_queued(job, table, now)], now=now)
+            outbox.publish(connection, [job_queued(job, table, now), *hold_back.told(job, table, now)], now=now)
     if job.id == wanted.id:
         bell.ring()
         return Submission(job, is_new=True)

@@ -50,8 +50,10 @@ class View:
 
     @property
     def withdrawable(self) -> list[Job]:
-        """The jobs that the service may take back: it asked for them itself, and no worker has had them."""
-        return [job for job in self.situation.active if job.reason is not None and job.attempt == 0]
+        """The jobs that the service may take back: it asked for them itself, no worker has had them, and no writer was
+        asked to stop for them."""
+        of_policy = [job for job in self.situation.active if job.reason is not None and job.attempt == 0]
+        return [job for job in of_policy if job.hand_over is None]
 
 
 def view_of(connection: Connection, table_id: str, now: datetime) -> View | None:

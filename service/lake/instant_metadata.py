@@ -20,6 +20,9 @@ from service.model.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+FLINK_CHECKPOINT = "flink_checkpoint_id"
+"""In the extra metadata of Flink's commits, if the job has `write.extra.metadata.enabled` (`StreamerUtil`, 1.2)."""
+
 _AVRO = b"Obj\x01"
 _META_PREFIX = "_hoodie_"
 _DIGEST_BYTES = 16
@@ -34,7 +37,7 @@ class InstantMetadata:
     `base_rows` the rows in each base file it wrote (by name), `written` the rows that it brought into each file group
     (by file id): inserted, updated and deleted ones. `schema` is a digest that is equal for equal columns, None if it
     has none. `rolled_back` are the requested times of the instants that it undid, `repaired` those whose rows it
-    brought over.
+    brought over. `flink_checkpoint` is the checkpoint of the Flink job that made it, if it tells.
     """
 
     operation: str | None = None
@@ -49,6 +52,7 @@ class InstantMetadata:
     schema: str | None = None
     rolled_back: tuple[str, ...] = ()
     repaired: tuple[str, ...] = ()
+    flink_checkpoint: str | None = None
 
 
 def decode(content: bytes, where: str) -> dict[str, Any]:
@@ -112,6 +116,7 @@ def _of_commit(record: Mapping[str, Any]) -> InstantMetadata:
         written=written,
         schema=schema_digest(schema) if schema else None,
         repaired=repaired_of(extra),
+        flink_checkpoint=extra.get(FLINK_CHECKPOINT),
     )
 
 

@@ -91,8 +91,9 @@ def _log_only(storage: Storage, timeline: Timeline, elsewhere: set[tuple[str, st
     """File groups of logs alone, as Flink writes them before the first compaction.
 
     A pending compaction begins a new slice under its own instant, and its logs are committed; the logs of any other
-    pending instant are not.
+    pending instant are not. The base files that it has written so far are not, either.
     """
+    pending = {i.requested_time for i in timeline.pending()}
     uncommitted = {i.requested_time for i in timeline.pending() if i.action not in COMPACTION_ACTIONS}
     with_base: set[tuple[str, str]] = set()
     logs: dict[tuple[str, str], list[Entry]] = {}
@@ -102,7 +103,7 @@ def _log_only(storage: Storage, timeline: Timeline, elsewhere: set[tuple[str, st
         if log is not None:
             if log.instant not in uncommitted:
                 logs.setdefault((partition, log.file_id), []).append(entry)
-        elif (base := parse_base_file_name(entry.name)) is not None:
+        elif (base := parse_base_file_name(entry.name)) is not None and base.instant not in pending:
             with_base.add((partition, base.file_id))
     for (partition, file_id), entries in logs.items():
         if (partition, file_id) not in elsewhere and (partition, file_id) not in with_base:

@@ -78,6 +78,15 @@ def parse_instant(file_name: str) -> Instant | None:
     return Instant(match["requested"], action, InstantState.COMPLETED, match["completion"])
 
 
+def inflight_names_of(instant: Instant) -> tuple[str, ...]:
+    """The files that may have said that a completed commit of a writer was inflight. They stay beside it.
+
+    That of a `commit` has no action in its name in table version 6.
+    """
+    name = f"{instant.requested_time}.{instant.action}.{InstantState.INFLIGHT}"
+    return (name, f"{instant.requested_time}.{InstantState.INFLIGHT}") if instant.action == "commit" else (name,)
+
+
 def file_name_of(instant: Instant) -> str:
     """The timeline file of a completed instant."""
     times = [instant.requested_time, *([instant.completion_time] if instant.completion_time else [])]

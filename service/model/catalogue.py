@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.contract import JobKind
 from service.model.event import EventType
+from service.model.hand_over import HandOverState
 from service.model.incident import IncidentKind, IncidentState
 
 if TYPE_CHECKING:
@@ -45,6 +46,15 @@ _INSTANTS: Schema = {"type": "array", "items": _INSTANT}
 _PROBLEM = _object(type=_TEXT, title=_TEXT, detail=_TEXT, hint=_TEXT, retriable=_FLAG)
 _TABLE = _object(id=_TEXT, name=_TEXT, base_path=_TEXT)
 _WEBHOOK = _object(id=_TEXT, description=_TEXT)
+_HAND_OVER = _object(
+    state={"enum": [state.value for state in HandOverState]},
+    since=_TEXT,
+    deadline={"type": "string", "description": "Until then the writers must be stopped, or the job is given up"},
+    by={"type": ["string", "null"], "description": "Who stopped them"},
+    savepoint={"type": ["string", "null"], "description": "Where the Flink job's savepoint is"},
+    detail=_TEXT,
+    what_to_do=_TEXT,
+)
 _JOB = _object(
     id=_TEXT,
     kind={"enum": [kind.value for kind in JobKind]},
@@ -53,8 +63,15 @@ _JOB = _object(
     max_attempts=_COUNT,
     instants={**_INSTANTS, "description": "Made by its attempts on the table's timeline"},
     error=_or_null(_PROBLEM),
+    hand_over=_or_null(_HAND_OVER),
 )
-_EXPANSION = _object(job_id=_TEXT, attempt=_COUNT, instant=_INSTANT, params={"type": "object"})
+_EXPANSION = _object(
+    job_id=_TEXT,
+    attempt=_COUNT,
+    instant=_or_null(_INSTANT),
+    params={"type": "object"},
+    hand_over=_or_null(_HAND_OVER),
+)
 _COMMIT = _object(
     instant=_INSTANT,
     action={"type": "string", "description": "As on the timeline: commit, deltacommit, replacecommit, clean ..."},
@@ -97,12 +114,33 @@ _A_JOB: dict[str, Any] = {
     "max_attempts": 3,
     "instants": ["20260101120000000"],
     "error": None,
+    "hand_over": None,
 }
-_AN_EXPANSION = {
+_A_HAND_OVER = {
+    "state": "draining",
+    "since": "2026-01-01T12:00:00+00:00",
+    "deadline": "2026-01-01T13:00:00+00:00",
+    "by": None,
+    "savepoint": None,
+    "detail": "Flink writes this table, and somebody has to stop it.",
+    "what_to_do": "Stop every Flink job that writes this table, with a savepoint; wait until it has ended; then POST"
+    ' /v1/jobs/job_4be1c0d2f6a89b37/writers-stopped {"savepoint": "..."}, before 2026-01-01T13:00:00+00:00.',
+}
+_RESUBMIT = {
+    **_A_HAND_OVER,
+    "state": "stopped",
+    "by": "groundskeeper",
+    "savepoint": "s3://lake/sp/savepoint-1f2e3d",
+    "detail": "The Flink job orders-ingest was stopped.",
+    "what_to_do": "Submit the Flink job again, from the savepoint s3://lake/sp/savepoint-1f2e3d, with the options that"
+    " GET /v1/tables/tbl_0f3c2a9d5e7b1c44/writer-options?engine=flink answers now.",
+}
+_AN_EXPANSION: dict[str, Any] = {
     "job_id": "job_4be1c0d2f6a89b37",
     "attempt": 1,
     "instant": "20260101120000000",
     "params": {"num_buckets": 8},
+    "hand_over": None,
 }
 _A_COMMIT = {
     "instant": "20260101120000000",
@@ -145,9 +183,9 @@ def _of_job(description: str, **example: Any) -> Entry:
     return Entry(description, _top(table=_TABLE, job=_JOB), {"table": _A_TABLE, "job": {**_A_JOB, **example}})
 
 
-def _of_expansion(description: str) -> Entry:
+def _of_expansion(description: str, **example: Any) -> Entry:
     schema = _top(table=_TABLE, expansion=_EXPANSION)
-    return Entry(description, schema, {"table": _A_TABLE, "expansion": _AN_EXPANSION})
+    return Entry(description, schema, {"table": _A_TABLE, "expansion": {**_AN_EXPANSION, **example}})
 
 
 CATALOGUE: Mapping[EventType, Entry] = {
@@ -157,7 +195,8 @@ CATALOGUE: Mapping[EventType, Entry] = {
         {"table": _A_TABLE, "commit": _A_COMMIT},
     ),
     EventType.JOB_QUEUED: _of_job(
-        "A job was asked for; or an attempt at it ended and it will be tried again, with `error` saying why.",
+        "A job was asked for; or an attempt at it ended and it will be tried again, with `error` saying why; or it"
+        " waits from now on until the writers have been stopped, with `hand_over` saying what to do.",
         attempt=0,
         instants=[],
     ),
@@ -166,10 +205,17 @@ CATALOGUE: Mapping[EventType, Entry] = {
     EventType.JOB_FAILED: _of_job("A job has failed for good.", error=_A_PROBLEM),
     EventType.JOB_CANCELLED: _of_job("A job has ended because somebody cancelled it."),
     EventType.EXPANSION_DRAINING: _of_expansion(
-        "A bucket expansion has rewritten the files and waits for a moment without writes in flight. Once an attempt."
+        "A bucket expansion waits until the writers have been stopped: `hand_over` says what to do and until when, and"
+        " there is no `instant` yet. Or it has rewritten the files and waits for a moment without writes in flight,"
+        " once an attempt.",
+        attempt=0,
+        instant=None,
+        hand_over=_A_HAND_OVER,
     ),
     EventType.EXPANSION_COMMITTED: _of_expansion(
-        "A bucket expansion has switched data and number of buckets. Restart writers that stay open for long."
+        "A bucket expansion has switched data and number of buckets. Restart writers that stay open for long: Flink"
+        " jobs that were stopped for it from `hand_over.savepoint`, with the table's new options.",
+        hand_over=_RESUBMIT,
     ),
     EventType.EXPANSION_ABORTED: _of_expansion(
         "A bucket expansion gave up before its commit, and left nothing behind. The job's own event says why."

@@ -53,5 +53,7 @@ class Commit:
 
     @property
     def ingests(self) -> bool:
-        """Whether a writer made it, and not a table service."""
-        return self.action in WRITING_ACTIONS and self.operation not in SERVICE_OPERATIONS
+        """Whether a writer made it, and not a table service, and it changed anything: an idle Flink job commits nothing
+        at each of its checkpoints."""
+        is_writers = self.action in WRITING_ACTIONS and self.operation not in SERVICE_OPERATIONS
+        return is_writers and self.file_groups > 0

@@ -120,6 +120,15 @@ class UrlNotAllowedError(InvalidError):
     hint = "Take an https URL of a public address; GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS can name others."
 
 
+class FlinkHostNotAllowedError(InvalidError):
+    type = "flink-host-not-allowed"
+    title = "The service may not call this Flink cluster"
+    hint = (
+        "An administrator can name its host in GROUNDSKEEPER_FLINK_HOSTS (`host` or `host:port`, separated by commas). "
+        "Without it, stop the job yourself when a job waits for that, and POST /v1/jobs/{id}/writers-stopped."
+    )
+
+
 class HeaderNotAllowedError(InvalidError):
     type = "header-not-allowed"
     title = "This header cannot be sent with a webhook"
@@ -154,6 +163,12 @@ class StorageError(GroundskeeperError):
     type = "storage-error"
     title = "The table's storage did not answer as it should"
     hint = "Check that the storage is up and that the service may read it, then try again."
+
+
+class FlinkError(GroundskeeperError):
+    type = "flink-error"
+    title = "The Flink cluster did not answer as it should"
+    hint = "Check `writers.flink` of the table, and that the cluster is up."
 
 
 class LookTooSlowError(StorageError):
@@ -214,6 +229,21 @@ class IncidentClosedError(ConflictError):
     type = "incident-already-closed"
     title = "The incident has been closed already"
     hint = "GET /v1/incidents shows what has become of it."
+
+
+class JobNotWaitingError(ConflictError):
+    type = "job-not-waiting"
+    title = "This job does not wait for writers to be stopped"
+    hint = "GET /v1/jobs/{id} shows its state, and in `hand_over` whether it waits."
+
+
+class FenceLosesFlinkError(ConflictError):
+    type = "fence-loses-flink-batches"
+    title = "A Flink job writes this table, and fencing would lose its batch"
+    hint = (
+        "Leave `on_active_writers` at `wait`: the job waits until the Flink job was stopped with a savepoint. If none "
+        'writes the table any more, PATCH it with `{"writers": {"engines": [...]}}`.'
+    )
 
 
 class JobNotCancellableError(ConflictError):

@@ -8,12 +8,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import DEFAULT_GROUP, JobKind, Plan
+from service.model.hand_over import HandOverState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from jobs.contract import Problem, Progress, Table
+    from service.model.hand_over import HandOver
 
 
 class JobState(StrEnum):
@@ -83,7 +85,8 @@ class Job:
 
     `error` is that of the last attempt; it stays while the job waits for the next one and goes when it succeeds. Of
     queued jobs those of a higher `priority` are handed out first, and to workers of `worker_group` only. `reason` is
-    why the service asked for the job by itself; None when somebody asked for it, who is `requested_by`.
+    why the service asked for the job by itself; None when somebody asked for it, who is `requested_by`. A job that
+    `waits_for_writers` is queued, but is handed to no worker until its `hand_over` says that they were stopped.
     """
 
     id: str
@@ -111,6 +114,8 @@ class Job:
     leased_at: datetime | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
+    waits_for_writers: bool = False
+    hand_over: HandOver | None = None
 
     def evolve(self, **changes: Any) -> Job:
         return dataclasses.replace(self, **changes)
@@ -133,5 +138,6 @@ class Job:
             params=self.params,
             dry_run=self.dry_run,
             earlier_instants=self.instants,
+            writers_stopped=self.hand_over is not None and self.hand_over.state is HandOverState.STOPPED,
             timeout_seconds=timeout_seconds,
         )

@@ -102,6 +102,7 @@ class ClusteringSettings:
     on_active_writers: OnActiveWriters = OnActiveWriters.WAIT
     wait_seconds: int = 300
     lock_seconds: int = 20
+    hand_over_seconds: int = 3600
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,7 @@ class ExpansionSettings:
     on_active_writers: OnActiveWriters = OnActiveWriters.WAIT
     wait_seconds: int = 300
     lock_seconds: int = 20
+    hand_over_seconds: int = 3600
     settle_seconds: int = 15
     codec: str | None = None
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from jobs.contract import Problem
+    from service.model.sighting import Sightings
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class Watch:
     when the look began that found it. `active_from` is the oldest instant of the active timeline. `gap_at` is when the
     service last missed instants: they had been archived before it looked, to where it cannot read them. `failures`
     counts looks that failed since the last good one, `error` is the last. `has_late_files`: an incident of that kind
-    stands, so that a look has more to do than to read the timeline.
+    stands, so that a look has more to do than to read the timeline. `engines` are what was seen of those that write the
+    table.
     """
 
     table_id: str
@@ -35,3 +37,4 @@ class Watch:
     failures: int = 0
     error: Problem | None = None
     has_late_files: bool = False
+    engines: Sightings = field(default_factory=dict)

@@ -103,6 +103,7 @@ def _params(settings: ExpansionSettings, factor: int, partitions: list[str] | No
         "on_active_writers": settings.on_active_writers.value,
         "wait_seconds": settings.wait_seconds,
         "lock_seconds": settings.lock_seconds,
+        "hand_over_seconds": settings.hand_over_seconds,
         "settle_seconds": settings.settle_seconds,
         "codec": settings.codec,
     }

@@ -72,4 +72,5 @@ def _params(settings: ClusteringSettings) -> dict[str, object]:
         "on_active_writers": settings.on_active_writers.value,
         "wait_seconds": settings.wait_seconds,
         "lock_seconds": settings.lock_seconds,
+        "hand_over_seconds": settings.hand_over_seconds,
     }

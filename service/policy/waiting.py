@@ -24,6 +24,9 @@ def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now:
 
     `of_table` are the held jobs of its table, `workers` all that are known.
     """
+    if job.waits_for_writers:
+        until = f", until {job.hand_over.deadline:%Y-%m-%d %H:%M} UTC" if job.hand_over else ""
+        return f"the writers to stop{until}"
     if job.not_before > now:
         return f"its next attempt, in {duration(job.not_before - now)}"
     writes = mutates(job.kind, dry_run=job.dry_run)

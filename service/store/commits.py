@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 _c = schema.commits
 
+# As `Commit.ingests`.
 _INGESTS = sa.and_(
-    _c.c.action.in_(WRITING_ACTIONS), sa.or_(_c.c.operation.is_(None), _c.c.operation.not_in(SERVICE_OPERATIONS))
+    _c.c.action.in_(WRITING_ACTIONS),
+    sa.or_(_c.c.operation.is_(None), _c.c.operation.not_in(SERVICE_OPERATIONS)),
+    _c.c.file_groups > 0,
 )
 # What the timeline orders by: completion times, which table versions before 8 do not have.
 _TIMELINE_TIME = sa.func.coalesce(_c.c.completion_time, _c.c.requested_time)

@@ -10,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from jobs.contract import JobKind, Problem, Progress
 from service.model.errors import JobConflictError, JobNotFoundError, TableNotFoundError
+from service.model.hand_over import HandOver
 from service.model.job import ACTIVE, REWRITING, Attempt, AttemptOutcome, Job, JobState, mutates
 from service.store import schema
 from service.store.page import Cursor, Page, page_of
@@ -130,9 +131,15 @@ def count_active(connection: Connection) -> Counter[tuple[JobKind, str]]:
 def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id: str | None = None) -> list[str]:
     """Ends the jobs that the service asked for by itself and that nobody has taken yet, on one table or on all.
 
-    Answers their ids. A job that is being leased this very moment is left alone.
+    Answers their ids. A job that is being leased this very moment is left alone, and so is one that has asked for the
+    writers to be stopped: that has begun.
     """
-    query = sa.select(_j.c.id).where(_j.c.state == JobState.QUEUED.value, _j.c.attempt == 0, _j.c.reason.is_not(None))
+    query = sa.select(_j.c.id).where(
+        _j.c.state == JobState.QUEUED.value,
+        _j.c.attempt == 0,
+        _j.c.reason.is_not(None),
+        _j.c.hand_over.is_(None),
+    )
     if table_id is not None:
         query = query.where(_j.c.table_id == table_id)
     ids = list(connection.execute(query.with_for_update(skip_locked=True)).scalars())
@@ -209,6 +216,8 @@ def job_of(row: sa.Row[Any]) -> Job:
         leased_at=row.leased_at,
         started_at=row.started_at,
         finished_at=row.finished_at,
+        waits_for_writers=row.waits_for_writers,
+        hand_over=HandOver.from_json(row.hand_over) if row.hand_over else None,
     )
 
 
@@ -234,6 +243,8 @@ def _new_values(job: Job) -> dict[str, Any]:
         "requested_by": job.requested_by,
         "reason": job.reason,
         "created_at": job.created_at,
+        "waits_for_writers": job.waits_for_writers,
+        "hand_over": job.hand_over.to_json() if job.hand_over else None,
     }
 
 

@@ -15,7 +15,7 @@ from service.store.jobs import job_of
 from service.store.violation import violated
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -31,8 +31,17 @@ def is_any_due(connection: Connection, now: datetime, group: str) -> bool:
     return connection.execute(_due(now, group).limit(1)).first() is not None
 
 
-def take(connection: Connection, *, worker_id: str, group: str, now: datetime, deadline: datetime) -> Job | None:
-    """Leases the next job of this worker group that is due to `worker_id`, or nothing.
+def take(
+    connection: Connection,
+    *,
+    worker_id: str,
+    group: str,
+    now: datetime,
+    deadline: datetime,
+    may_start: Callable[[Job], bool] = lambda _job: True,
+) -> Job | None:
+    """Leases the next job of this worker group that is due to `worker_id`, or nothing. `may_start` is asked last, with
+    the job locked; a job that it declines is passed over.
 
     Jobs of a higher priority go first; among equal ones it is the turn of the table whose last lease is the longest
     ago, so that a table with many jobs does not keep others waiting; and then of the oldest job.
@@ -48,6 +57,9 @@ def take(connection: Connection, *, worker_id: str, group: str, now: datetime, d
         if row is None:
             return None
         job = job_of(row)
+        if not may_start(job):
+            passed_over.append(job.id)
+            continue
         taken = job.evolve(
             state=JobState.LEASED,
             attempt=job.attempt + 1,
@@ -192,6 +204,7 @@ def _due(now: datetime, group: str) -> sa.Select[Any]:
             _j.c.state == JobState.QUEUED.value,
             _j.c.not_before <= now,
             _j.c.worker_group == group,
+            sa.not_(_j.c.waits_for_writers),
             sa.not_(is_blocked),
         )
         .order_by(_j.c.priority.desc(), last_lease.asc().nulls_first(), _j.c.created_at, _j.c.id)

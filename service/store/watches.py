@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from jobs.contract import Problem
+from service.model import sighting
 from service.model.errors import TableNotFoundError
 from service.model.incident import STANDING, IncidentKind
 from service.model.watch import Watch
 from service.store import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
     from datetime import datetime
 
     from sqlalchemy import Connection
+
+    from service.model.sighting import Mark, Sightings
 
 _w = schema.watches
 _t = schema.tables
@@ -80,6 +83,7 @@ def seen(connection: Connection, watch: Watch) -> None:
             schema_digest=watch.schema_digest,
             has_pending=watch.has_pending,
             gap_at=watch.gap_at,
+            engines=sighting.to_json(watch.engines),
             failures=0,
             error=None,
         )
@@ -100,6 +104,22 @@ def failed(connection: Connection, table_id: str, *, error: Problem, next_poll_a
         .returning(_w.c.failures)
     ).scalar()
     return failures or 0
+
+
+def engines(connection: Connection, table_ids: Collection[str]) -> dict[str, Sightings]:
+    """What was seen of the engines that write these tables; the tables that are not watched are left out."""
+    rows = connection.execute(sa.select(_w.c.table_id, _w.c.engines).where(_w.c.table_id.in_(table_ids)))
+    return {row.table_id: sighting.from_json(row.engines) for row in rows}
+
+
+def engines_of(connection: Connection, table_id: str) -> Sightings:
+    return engines(connection, [table_id]).get(table_id, {})
+
+
+def mark(connection: Connection, table_id: str, marks: Iterable[Mark]) -> None:
+    """Adds what was seen outside of a look. Two that do so at once are recorded one after the other."""
+    seen = sighting.with_marks(get(connection, table_id, for_update=True).engines, marks)
+    connection.execute(_w.update().where(_w.c.table_id == table_id).values(engines=sighting.to_json(seen)))
 
 
 def start_over(connection: Connection, table_id: str, now: datetime) -> None:
@@ -131,4 +151,5 @@ def _watch(row: sa.Row[Any]) -> Watch:
         failures=row.failures,
         error=Problem.from_json(row.error) if row.error else None,
         has_late_files=row.has_late_files,
+        engines=sighting.from_json(row.engines),
     )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     import sqlalchemy as sa
 
+    from service.model.sighting import Mark
     from tests.postgresql import Server
 
 
@@ -103,6 +104,7 @@ class FakeExamination:
     name: str = "orders"
     index: BucketIndex | None = None
     profile: FakeProfile = field(default_factory=FakeProfile)
+    marks: tuple[Mark, ...] = ()
 
 
 @dataclass
@@ -110,6 +112,7 @@ class FakeExamine:
     """Finds a table with four buckets everywhere, and remembers what it was asked."""
 
     asked: list[dict[str, Any]] = field(default_factory=list)
+    marks: tuple[Mark, ...] = ()
 
     def __call__(
         self,
@@ -126,7 +129,7 @@ class FakeExamine:
             raise BucketIndexContradictedError("37 of 40 keys differ", extensions={"sampled": 40, "contradicting": 37})
         if location.endswith("/broken"):
             raise ZeroDivisionError("a secret that nobody may see")
-        return FakeExamination(location.rstrip("/"), index=claimed)
+        return FakeExamination(location.rstrip("/"), index=claimed, marks=self.marks)
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ class Service:
         return plan.run_once(self.engine, self.bell, self.clock, terms=self.terms)
 
     def lease(self, group: str = DEFAULT_GROUP) -> Job | None:
-        leased = lease.lease(self.engine, self.clock, self._lease_terms, "w1", group)
+        leased = lease.lease(self.engine, self.bell, self.clock, self._lease_terms, "w1", group)
         return self.job(leased.job_id) if leased else None
 
     def end(self, job: Job, outcome: Outcome = Outcome.SUCCEEDED) -> None:

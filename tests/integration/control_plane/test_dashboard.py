@@ -278,6 +278,26 @@ def test_a_browser_shows_the_webhooks_and_what_was_sent(dom: Callable[[str], str
     assert "No such delivery." in words
 
 
+def test_a_browser_shows_that_a_job_waits_for_the_writers_and_how_to_say_that_they_were_stopped(
+    dom: Callable[[str], str], url: str
+) -> None:
+    with httpx.Client(base_url=f"{url}/v1") as api:
+        engines = {"writers": {"hudi_version": "1.2.0", "engines": ["flink", "spark"]}}
+        assert api.patch("/tables/tbl_2", json=engines).status_code == 200
+        expansion = {"kind": "bucket_expansion", "params": {"num_buckets": 8}}
+        job = api.post("/tables/tbl_2/jobs", json=expansion).json()["id"]
+        shown = _words(dom(f"{url}/#/jobs/{job}"))
+        assert "Hand-over by the writers State draining" in shown
+        assert "Flink writes this table, and somebody has to stop it. The writers were stopped" in shown
+        assert "waits for the writers to stop" in shown
+        assert "Engines flink, spark" in _words(dom(f"{url}/#/tables/tbl_2"))
+        api.post(f"/jobs/{job}/writers-stopped", json={"savepoint": "s3://sp/1"})
+        shown = _words(dom(f"{url}/#/jobs/{job}"))
+        assert "State stopped" in shown
+        assert "Savepoint s3://sp/1" in shown
+        api.post(f"/jobs/{job}/cancel")
+
+
 def test_a_browser_asks_for_a_token_where_one_is_needed(dom: Callable[[str], str], url: str, tmp_path: Path) -> None:
     create = [sys.executable, "-m", "service.cli", "token", "create", "--role", "reader"]
     subprocess.run(create, cwd=tmp_path, check=True, capture_output=True, timeout=60)

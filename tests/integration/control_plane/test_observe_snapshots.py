@@ -101,3 +101,25 @@ def test_heartbeats_of_writers_are_kept_up_to_date_while_nothing_is_committed(wa
     watched.poll()
     (pending,) = watched.snapshot(table_id).pending
     assert pending.heartbeat_at == datetime.fromtimestamp(2000, UTC)
+
+
+def test_what_an_idle_flink_job_commits_at_each_checkpoint_is_shown_but_not_counted(
+    watched: Watched, tmp_path: Path
+) -> None:
+    """Counted one by one as they come, and all at once after a service has run."""
+    table = SmallTable(tmp_path / "t")
+    table_id = watched.register(table)
+    table.commit("001", {"p": {log_file(A, "001"): 30}})
+    watched.poll()
+    for instant in ("003", "005"):
+        table.commit(instant)
+        watched.poll()
+    assert len(watched.commits(table_id)) == 3
+    found = watched.snapshot(table_id)
+    assert (found.since_compaction.commits, found.since_cleaning.commits, found.last_commit) == (1, 1, "005")
+    table.commit("007", {"p": {base_file(A, "007"): 30}}, action="commit", operation="COMPACT")
+    table.commit("009")
+    table.commit("011", {"p": {log_file(A, "011"): 30}})
+    watched.poll()
+    found = watched.snapshot(table_id)
+    assert (found.since_compaction.commits, found.since_cleaning.commits) == (1, 2)

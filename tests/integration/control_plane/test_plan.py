@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.contract import JobKind, Outcome
+from jobs.contract import BucketIndex, JobKind, Outcome, WriterEngine
 from service.flows import plan, policies, register, registry, submit
 from service.flows.plan import Planned
 from service.model.decision import DECIDED, Verdict
 from service.model.job import JobState
-from service.store import decisions, jobs, planning, tables
+from service.model.registration import Writers
+from service.model.snapshot import Since
+from service.store import decisions, jobs, planning, snapshots, tables
 from service.store.engine import reading, writing
 from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, ask
 
@@ -307,3 +310,46 @@ def test_who_posts_a_job_first_is_told_of_in_the_decision(service: Service) -> N
     service.look(commits=5)
     assert service.plan().jobs == ()
     assert service.decision().because.endswith(f"but compaction {asked.id} is queued")
+
+
+FLINK = {"index": BucketIndex(4, ("id",)), "writers": Writers("1.2.0", engines=(WriterEngine.FLINK,))}
+SORTED = {"enabled": True, "sort_by": ["city"], "unsorted_bytes": 1}
+
+
+def test_a_job_of_a_policy_waits_for_flink_too_and_is_not_taken_back_then(service: Service, clock: FakeClock) -> None:
+    service.register("tbl_2", **FLINK)
+    policies.put_table(service.engine, clock, "tbl_2", {"clustering": {**SORTED, "hand_over_seconds": 60}})
+    service.look("tbl_2")
+    with writing(service.engine) as connection:
+        found = snapshots.find(connection, "tbl_2")
+        assert found is not None
+        unsorted = replace(found.snapshot, since_clustering=Since(bytes_written=10))
+        snapshots.save(connection, replace(found, snapshot=unsorted))
+    [job_id] = service.plan().jobs
+    job = service.job(job_id)
+    assert job.kind is JobKind.CLUSTERING
+    assert job.waits_for_writers
+    assert job.hand_over is not None
+    assert job.hand_over.deadline == clock() + timedelta(seconds=60)
+    assert service.lease() is None
+    # Somebody may be stopping the writers for it at this moment.
+    policies.pause(service.engine, service.bell, clock, by="me", reason="")
+    service.plan()
+    assert service.job(job_id).state is JobState.QUEUED
+
+
+def test_a_policy_that_fences_starts_nothing_beside_flink_and_says_why(service: Service, clock: FakeClock) -> None:
+    service.register("tbl_2", **FLINK)
+    settings = {"clustering": {**SORTED, "on_active_writers": "fence"}}
+    policies.put_table(service.engine, clock, "tbl_2", settings)
+    service.look("tbl_2")
+    with writing(service.engine) as connection:
+        found = snapshots.find(connection, "tbl_2")
+        assert found is not None
+        unsorted = replace(found.snapshot, since_clustering=Since(bytes_written=10))
+        snapshots.save(connection, replace(found, snapshot=unsorted))
+    assert service.plan().jobs == ()
+    with reading(service.engine) as connection:
+        decision = decisions.latest(connection, "tbl_2")[JobKind.CLUSTERING]
+    assert (decision.verdict, decision.code) == (Verdict.WAIT, "fence-loses-flink-batches")
+    assert "lose the batch of a Flink job" in decision.because

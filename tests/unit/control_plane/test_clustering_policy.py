@@ -17,7 +17,14 @@ from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, plan, 
 SMALL = PartitionState("dt=1", base_files=10, small_files=5)
 ALONE = PartitionState("dt=2", base_files=1, small_files=1)
 PLAIN = Occasion(NOW)
-PARAMS = {"sort_by": ["city"], "layout": "linear", "on_active_writers": "wait", "wait_seconds": 300, "lock_seconds": 20}
+PARAMS = {
+    "sort_by": ["city"],
+    "layout": "linear",
+    "on_active_writers": "wait",
+    "wait_seconds": 300,
+    "lock_seconds": 20,
+    "hand_over_seconds": 3600,
+}
 
 
 def settings(**changes: object) -> ClusteringSettings:

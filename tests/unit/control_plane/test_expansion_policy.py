@@ -18,7 +18,13 @@ from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, plan
 AUTO = ExpansionSettings(mode=Mode.AUTO, max_bucket_bytes=100 * MIB)
 SUGGEST = ExpansionSettings(mode=Mode.SUGGEST, max_bucket_bytes=100 * MIB)
 PLAIN = Occasion(NOW)
-HOW = {"on_active_writers": "wait", "wait_seconds": 300, "lock_seconds": 20, "settle_seconds": 15}
+HOW = {
+    "on_active_writers": "wait",
+    "wait_seconds": 300,
+    "lock_seconds": 20,
+    "hand_over_seconds": 3600,
+    "settle_seconds": 15,
+}
 
 
 def partition(path: str, largest: float, *, average: float | None = None) -> PartitionState:

@@ -24,7 +24,7 @@ def test_defaults_are_filled_in() -> None:
     assert params("compaction") == {}
     assert params("audit") == {}
     assert params("cleaning") == {"policy": "KEEP_LATEST_COMMITS", "retain": 10}
-    beside_writers = {"on_active_writers": "wait", "wait_seconds": 300, "lock_seconds": 20}
+    beside_writers = {"on_active_writers": "wait", "wait_seconds": 300, "lock_seconds": 20, "hand_over_seconds": 3600}
     assert params("clustering", sort_by=["a"]) == {"sort_by": ["a"], "layout": "linear", **beside_writers}
     assert params("bucket_expansion", factor=2) == {"factor": 2, "settle_seconds": 15, **beside_writers}
 
@@ -36,6 +36,7 @@ def test_everything_that_can_be_said_of_an_expansion_is_kept() -> None:
         "on_active_writers": "abort",
         "wait_seconds": 0,
         "lock_seconds": 5,
+        "hand_over_seconds": 60,
         "settle_seconds": 30,
         "codec": "zstd",
     }

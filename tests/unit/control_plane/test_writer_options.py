@@ -1,35 +1,44 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from jobs.contract import BucketIndex, TableLock
+from jobs.contract import BucketIndex, TableLock, WriterEngine
 from service.model.registration import Registration
-from service.policy.writer_options import Callback, Engine, WriterOptions, writer_options
+from service.model.table import TableType
+from service.policy import writer_options as writer_options_module
+from service.policy.writer_options import Callback, Target, WriterOptions, writer_options
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CALLBACK = Callback("http://gk/v1/callbacks/hudi")
+RETRIES = "hoodie.write.num.retries.on.conflict.failures"
+SPARK, SPARK_SQL, FLINK = WriterEngine.SPARK, WriterEngine.SPARK_SQL, WriterEngine.FLINK
+FOUR = BucketIndex(4, ("a", "b"))
 
 
 def options(
-    engine: Engine = Engine.SPARK,
+    engine: WriterEngine = SPARK,
     *,
     index: BucketIndex | None = None,
     lock: TableLock | None = None,
     num_buckets: int = 0,
     callback: Callback = CALLBACK,
+    profile: dict[str, Any] | None = None,
+    has_hashing_config: bool = False,
 ) -> WriterOptions:
-    table = Registration("t", "/lake/t", "t", NOW, NOW, index=index, lock=lock or TableLock())
-    return writer_options(table, engine, lock_options=table.lock.options, num_buckets=num_buckets, callback=callback)
+    table = Registration("t", "/lake/t", "t", NOW, NOW, index=index, lock=lock or TableLock(), profile=profile or {})
+    target = Target.of(
+        table, lock_options=table.lock.options, num_buckets=num_buckets, has_hashing_config=has_hashing_config
+    )
+    return writer_options(target, engine, callback=callback)
 
 
-@pytest.mark.parametrize("engine", list(Engine))
-def test_every_writer_shares_the_table_leaves_services_alone_and_calls_back(engine: Engine) -> None:
+@pytest.mark.parametrize("engine", list(WriterEngine))
+def test_every_writer_leaves_services_and_others_instants_alone_and_calls_back(engine: WriterEngine) -> None:
     found = options(engine).options
-    assert found["hoodie.write.concurrency.mode"] == "optimistic_concurrency_control"
     assert found["hoodie.clean.failed.writes.policy"] == "LAZY"
-    assert int(found["hoodie.write.num.retries.on.conflict.failures"]) >= 1
     assert (
         found["hoodie.compact.inline"]
         == found["hoodie.clean.automatic"]
@@ -37,6 +46,43 @@ def test_every_writer_shares_the_table_leaves_services_alone_and_calls_back(engi
         == "false"
     )
     assert found["hoodie.write.commit.callback.http.url"] == CALLBACK.url
+
+
+def test_spark_repeats_a_batch_that_conflicts_and_a_statement_is_not_repeated_by_hudi() -> None:
+    for engine, retries in ((SPARK, "3"), (SPARK_SQL, "0")):
+        found = options(engine).options
+        assert found["hoodie.write.concurrency.mode"] == "optimistic_concurrency_control"
+        assert found[RETRIES] == retries
+
+
+def test_flink_does_not_conflict_with_itself_and_waits_for_the_lock_in_small_steps() -> None:
+    lock = TableLock("zookeeper", {"hoodie.write.lock.client.num_retries": "3", "hoodie.write.lock.zookeeper.url": "z"})
+    found = options(FLINK, lock=lock)
+    assert found.options["hoodie.write.concurrency.mode"] == "single_writer"
+    assert found.options["hoodie.write.lock.provider"].endswith("ZookeeperBasedLockProvider")
+    assert found.options["hoodie.write.lock.zookeeper.url"] == "z"
+    assert found.options["hoodie.write.lock.client.wait_time_ms_between_retry"] == "250"
+    assert found.options["hoodie.write.lock.client.num_retries"] == "200"
+    assert RETRIES not in found.options
+    assert any("pekko.ask.timeout" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("engine", list(WriterEngine))
+def test_a_table_of_non_blocking_writers_gets_options_of_non_blocking_writers(engine: WriterEngine) -> None:
+    found = options(engine, index=FOUR, num_buckets=4, profile={"bucket_layout": {"fixed_file_ids": True}})
+    assert found.options["hoodie.write.concurrency.mode"] == "non_blocking_concurrency_control"
+    assert found.options["hoodie.clean.failed.writes.policy"] == "LAZY"
+    assert RETRIES not in found.options
+    assert any("never conflict" in note for note in found.notes)
+
+
+def test_a_table_of_consistent_hashing_is_written_with_it() -> None:
+    found = options(FLINK, profile={"bucket_layout": {"kind": "consistent_hashing"}})
+    assert (found.options["index.type"], found.options["hoodie.index.bucket.engine"]) == (
+        "BUCKET",
+        "CONSISTENT_HASHING",
+    )
+    assert any("consistent-hashing" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(
@@ -52,9 +98,9 @@ def test_the_lock_is_the_tables_own(provider: str, option: str) -> None:
     assert (found["hoodie.write.lock.provider"], found["x"]) == (option, "y")
 
 
-@pytest.mark.parametrize(("engine", "name"), [(Engine.SPARK, "hoodie.index.type"), (Engine.FLINK, "index.type")])
-def test_the_number_of_buckets_is_the_present_one_and_a_change_is_told(engine: Engine, name: str) -> None:
-    found = options(engine, index=BucketIndex(4, ("a", "b")), num_buckets=8)
+@pytest.mark.parametrize(("engine", "name"), [(SPARK, "hoodie.index.type"), (FLINK, "index.type")])
+def test_the_number_of_buckets_is_the_present_one_and_a_change_is_told(engine: WriterEngine, name: str) -> None:
+    found = options(engine, index=FOUR, num_buckets=8)
     assert found.options[name] == "BUCKET"
     assert found.options["hoodie.bucket.index.num.buckets"] == "8"
     assert found.options["hoodie.bucket.index.hash.field"] == "a,b"
@@ -69,7 +115,7 @@ def test_only_a_spark_writer_without_a_bucket_index_is_told_how_to_get_along_wit
     name = "hoodie.clustering.rollback.pending.replacecommit.on.conflict"
     assert name in options().options
     assert name not in options(index=BucketIndex(4, ("a",)), num_buckets=4).options
-    assert name not in options(Engine.FLINK).options
+    assert name not in options(FLINK).options
 
 
 def test_a_key_and_headers_are_asked_for_only_if_the_service_wants_them() -> None:
@@ -77,3 +123,69 @@ def test_a_key_and_headers_are_asked_for_only_if_the_service_wants_them() -> Non
     assert not {key, headers} & set(options().options)
     found = options(callback=Callback("http://gk", key="<key>", headers="Authorization:Bearer <token>")).options
     assert (found[key], found[headers]) == ("<key>", "Authorization:Bearer <token>")
+
+
+def test_flink_gets_a_table_that_it_can_create_as_it_stands() -> None:
+    profile = {"table_type": "MERGE_ON_READ", "record_key_fields": ["id", "it's"], "ordering_fields": ["ver"]}
+    found = options(FLINK, index=FOUR, num_buckets=4, profile=profile)
+    expected = {
+        "connector": "hudi",
+        "path": "file:///lake/t",
+        "table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.recordkey.field": "id,it's",
+        "ordering.fields": "ver",
+    }
+    assert expected.items() <= found.options.items()
+    lines = found.sql["with"].splitlines()
+    assert (lines[0], lines[-1]) == ("WITH (", ")")
+    assert "  'hoodie.datasource.write.recordkey.field' = 'id,it''s'," in lines
+    assert len(lines) == len(found.options) + 2
+    assert not lines[-2].endswith(",")
+
+
+def test_spark_sql_gets_statements_and_what_must_be_set_before_the_session_starts() -> None:
+    found = options(SPARK_SQL, lock=TableLock("filesystem", {"a": "b;c"}))
+    assert found.session_conf == {"spark.sql.filesourceTableRelationCacheSize": "0"}
+    assert "SET hoodie.clean.failed.writes.policy=LAZY;" in found.sql["set"].splitlines()
+    assert "SET a=`b;c`;" in found.sql["set"].splitlines()
+    assert "filesourceTableRelationCacheSize" not in found.sql["set"]
+
+
+def test_what_statements_need_on_a_hashing_config_is_added_or_taken_out_there_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        writer_options_module, "_SPARK_SQL_ON_HASHING_CONFIG", {"hoodie.index.type": None, "hoodie.x": "y"}
+    )
+    with_config = options(SPARK_SQL, index=FOUR, num_buckets=8, has_hashing_config=True).options
+    assert ("hoodie.index.type" in with_config, with_config["hoodie.x"]) == (False, "y")
+    for found in (
+        options(SPARK_SQL, index=FOUR, num_buckets=4).options,
+        options(SPARK, index=FOUR, num_buckets=8, has_hashing_config=True).options,
+    ):
+        assert ("hoodie.index.type" in found, "hoodie.x" in found) == (True, False)
+
+
+@pytest.mark.parametrize("engine", list(WriterEngine))
+def test_a_table_that_does_not_exist_yet_is_described_by_the_options(engine: WriterEngine) -> None:
+    target = Target(
+        "s3a://lake/t",
+        name="t",
+        table_type=TableType.MERGE_ON_READ,
+        record_key_fields=("id",),
+        ordering_fields=("ts",),
+        index=BucketIndex(4, ("id",)),
+        num_buckets=4,
+        exists=False,
+    )
+    found = writer_options(target, engine, callback=CALLBACK)
+    assert found.options["hoodie.bucket.index.num.buckets"] == "4"
+    assert not any("registered with" in note for note in found.notes)
+    if engine is SPARK:
+        assert found.options["hoodie.datasource.write.recordkey.field"] == "id"
+        assert found.options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ"
+    if engine is SPARK_SQL:
+        told = "TBLPROPERTIES (type = 'mor', primaryKey = 'id', orderingFields = 'ts')"
+        assert found.sql["tblproperties"] == told
+    if engine is FLINK:
+        assert (found.options["path"], found.options["hoodie.table.name"]) == ("s3a://lake/t", "t")

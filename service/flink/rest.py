@@ -1,0 +1,141 @@
+"""One Flink cluster, over its REST API (1.15 and later; tested with 1.20)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from service.model.errors import FlinkError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_TERMINAL = frozenset({"FINISHED", "CANCELED", "FAILED"})
+_MOST_BYTES = 8 * 1024 * 1024
+_NOT_FOUND = 404
+
+
+@dataclass(frozen=True)
+class FlinkJob:
+    """`state` is Flink's `JobStatus`; `ended_at` is None while it lasts."""
+
+    id: str
+    name: str
+    state: str
+    ended_at: datetime | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in _TERMINAL
+
+
+@dataclass(frozen=True)
+class Savepoint:
+    """How far a savepoint is: `location` when it is done, and then the job that was to stop with it has; `failure` when
+    it will not be."""
+
+    location: str | None = None
+    failure: str | None = None
+
+
+class FlinkRest:
+    """Every call raises FlinkError if the cluster does not answer as it should. Redirects are not followed."""
+
+    def __init__(self, rest_url: str, *, connect_seconds: float = 3.0, read_seconds: float = 10.0) -> None:
+        self._url = rest_url.rstrip("/")
+        # Not by proxies of the environment: the host was allowed, and no other one is to be called.
+        self._client = httpx.Client(
+            timeout=httpx.Timeout(read_seconds, connect=connect_seconds), follow_redirects=False, trust_env=False
+        )
+
+    def __enter__(self) -> FlinkRest:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def jobs(self) -> list[FlinkJob]:
+        answer = self._get("/jobs/overview")
+        try:
+            return [_job(each) for each in (answer or {})["jobs"]]
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise FlinkError(f"{self._url}/jobs/overview is no list of jobs: {error!r}.") from error
+
+    def job(self, job_id: str) -> FlinkJob | None:
+        """None if the cluster does not know it."""
+        answer = self._get(f"/jobs/{job_id}")
+        try:
+            return _job(answer) if answer else None
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise FlinkError(f"{self._url}/jobs/{job_id} is no job: {error!r}.") from error
+
+    def stop(self, job_id: str, *, trigger_id: str, folder: str | None) -> None:
+        """Asks for a stop with savepoint. The same `trigger_id` again is the same stop (Flink 1.15 and later)."""
+        body: dict[str, Any] = {"drain": False, "triggerId": trigger_id}
+        if folder:
+            body["targetDirectory"] = folder
+        self._call("POST", f"/jobs/{job_id}/stop", body)
+
+    def savepoint(self, job_id: str, trigger_id: str) -> Savepoint | None:
+        """None if the cluster does not know this trigger: it was never asked, or the answer is too long ago."""
+        answer = self._get(f"/jobs/{job_id}/savepoints/{trigger_id}")
+        if answer is None:
+            return None
+        try:
+            if answer["status"]["id"] != "COMPLETED":
+                return Savepoint()
+            operation = answer.get("operation") or {}
+            if location := operation.get("location"):
+                return Savepoint(location=str(location))
+            cause = operation.get("failure-cause") or {}
+            return Savepoint(
+                failure=_first_line(str(cause.get("stack-trace") or cause.get("class") or "no reason given"))
+            )
+        except (AttributeError, KeyError, TypeError) as error:
+            raise FlinkError(f"What {self._url} says of the savepoint is none: {error!r}.") from error
+
+    def _get(self, path: str) -> dict[str, Any] | None:
+        return self._call("GET", path)
+
+    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any] | None:
+        """None if there is no such thing."""
+        url = f"{self._url}{path}"
+        content = b""
+        try:
+            with self._client.stream(method, url, json=body) as answer:
+                for chunk in answer.iter_bytes():
+                    content += chunk
+                    if len(content) > _MOST_BYTES:
+                        raise FlinkError(f"{url} answers more than {_MOST_BYTES} bytes.")
+                status = answer.status_code
+        except httpx.HTTPError as error:
+            raise FlinkError(f"{url}: {type(error).__name__} {error}".strip() + ".") from error
+        if status == _NOT_FOUND and method == "GET":
+            return None
+        try:
+            found = json.loads(content)
+        except ValueError:
+            found = None
+        if not 200 <= status < 300:
+            said = found.get("errors") if isinstance(found, dict) else None
+            told = _first_line(str(said[0])) if isinstance(said, list) and said else ""
+            raise FlinkError(f"{url} answers {status}{': ' if told else ''}{told}.")
+        if not isinstance(found, dict):
+            raise FlinkError(f"{url} answers no JSON object.")
+        return found
+
+
+def _job(data: dict[str, Any]) -> FlinkJob:
+    ended = int(data.get("end-time") or -1)
+    ended_at = datetime.fromtimestamp(ended / 1000, UTC) if ended > 0 else None
+    return FlinkJob(str(data["jid"]), str(data.get("name", "")), str(data["state"]), ended_at)
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0][:500]

@@ -1,0 +1,75 @@
+"""What was seen of the engines that write a table: Hudi says nowhere which they are, but each leaves marks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import WriterEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One trace of an engine: when it left it, at which instant (None: at the table), and what it is in words."""
+
+    engine: WriterEngine
+    at: datetime
+    instant: str | None
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """All marks of one engine. `instant` and `evidence` are those of the last one."""
+
+    first_seen: datetime
+    last_seen: datetime
+    instant: str | None
+    evidence: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "first_seen": self.first_seen.isoformat(),
+            "last_seen": self.last_seen.isoformat(),
+            "instant": self.instant,
+            "evidence": self.evidence,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Sighting:
+        return cls(
+            first_seen=datetime.fromisoformat(data["first_seen"]),
+            last_seen=datetime.fromisoformat(data["last_seen"]),
+            instant=data.get("instant"),
+            evidence=data["evidence"],
+        )
+
+
+Sightings = Mapping[WriterEngine, Sighting]
+
+
+def with_marks(sightings: Sightings, marks: Iterable[Mark]) -> dict[WriterEngine, Sighting]:
+    """Marks may come in any order, and again."""
+    found = dict(sightings)
+    for mark in marks:
+        old = found.get(mark.engine)
+        if old is None:
+            found[mark.engine] = Sighting(mark.at, mark.at, mark.instant, mark.evidence)
+        elif mark.at > old.last_seen:
+            found[mark.engine] = Sighting(old.first_seen, mark.at, mark.instant, mark.evidence)
+        elif mark.at < old.first_seen:
+            found[mark.engine] = Sighting(mark.at, old.last_seen, old.instant, old.evidence)
+    return found
+
+
+def to_json(sightings: Sightings) -> dict[str, Any]:
+    return {engine.value: sighting.to_json() for engine, sighting in sightings.items()}
+
+
+def from_json(data: Mapping[str, Any] | None) -> dict[WriterEngine, Sighting]:
+    return {WriterEngine(engine): Sighting.from_json(each) for engine, each in (data or {}).items()}

@@ -1,0 +1,309 @@
+"""A job that would replace file groups under a Flink writer waits until somebody says that it was stopped."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from jobs.contract import Heartbeat, Outcome, Plan, Problem, Progress, Result, WriterEngine
+from service.flows.hand_over import HandOvers, HandOverTerms
+from service.model.catalogue import CATALOGUE
+from service.model.event import EventType
+from service.model.sighting import Mark
+from service.model.token import Role
+from service.store import outbox, watches
+from service.store.engine import reading, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fastapi.testclient import TestClient
+
+    from service.api.deps import Parts
+    from service.model.event import Event
+    from tests.integration.control_plane.conftest import FakeClock
+
+INDEX = {"num_buckets": 4, "hash_fields": ["id"]}
+EXPANSION = {"kind": "bucket_expansion", "params": {"num_buckets": 8}}
+
+
+class Desk:
+    """A service with one table that Flink writes, and what people do with it."""
+
+    def __init__(self, client: TestClient, parts: Parts, clock: FakeClock) -> None:
+        self.client, self.parts, self.clock = client, parts, clock
+        self.table_id = self.register("/lake/orders", {"hudi_version": "1.2.0", "engines": ["flink"]})
+        self.hand_overs = HandOvers(parts.engine, parts.bell, clock, HandOverTerms())
+
+    def register(self, base_path: str, writers: Any) -> str:
+        answer = self.client.post("/v1/tables", json={"base_path": base_path, "index": INDEX, "writers": writers})
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+    def submit(self, body: Any = EXPANSION, table_id: str | None = None) -> dict[str, Any]:
+        answer = self.client.post(f"/v1/tables/{table_id or self.table_id}/jobs", json=body)
+        assert answer.status_code == 202, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.client.get(f"/v1/jobs/{job_id}").json()
+        return found
+
+    def lease(self) -> Plan | None:
+        answer = self.client.post("/v1/worker/leases", json={"worker_id": "w"})
+        return Plan.from_json(answer.json()["plan"]) if answer.status_code == 200 else None
+
+    def beat(self, plan: Plan, step: str, *instants: str) -> None:
+        beat = Heartbeat(plan.attempt, Progress(step, 0, 1, 0, 0), instants).to_json()
+        assert self.client.post(f"/v1/worker/leases/{plan.job_id}/heartbeat", json=beat).status_code == 200
+
+    def report(self, plan: Plan, result: Result) -> None:
+        body = {"attempt": plan.attempt, "result": result.to_json()}
+        assert self.client.post(f"/v1/worker/leases/{plan.job_id}/result", json=body).status_code == 200
+
+    def stopped(self, job_id: str, body: Any = None, **more: Any) -> Any:
+        return self.client.post(f"/v1/jobs/{job_id}/writers-stopped", json=body, **more)
+
+    def see(self, engine: WriterEngine = WriterEngine.FLINK, table_id: str | None = None) -> None:
+        """A look has found a sign of the engine, of now."""
+        with writing(self.parts.engine) as connection:
+            watches.mark(connection, table_id or self.table_id, [Mark(engine, self.clock(), "009", "it shows")])
+
+    def told(self) -> list[Event]:
+        with reading(self.parts.engine) as connection:
+            return [published.event for published in outbox.after(connection, 0, 1000)]
+
+
+@pytest.fixture
+def desk(client: TestClient, parts: Parts, clock: FakeClock) -> Desk:
+    return Desk(client, parts, clock)
+
+
+def test_an_expansion_waits_until_somebody_says_that_the_writers_were_stopped(desk: Desk, clock: FakeClock) -> None:
+    job = desk.submit()
+    assert (job["state"], job["hand_over"]["state"]) == ("queued", "draining")
+    assert job["hand_over"]["deadline"] == "2026-01-01T01:00:00Z"
+    assert desk.lease() is None
+    shown = desk.job(job["id"])
+    assert shown["waits_for"].startswith("the writers to stop")
+    assert desk.client.get("/v1/jobs").json()["items"][0]["hand_over"] == shown["hand_over"]
+    queued, draining = desk.told()[1:]
+    assert (queued.type, draining.type) == ("job.queued", "expansion.draining")
+    assert queued.data["job"]["hand_over"]["state"] == "draining"
+    told = draining.data["expansion"]
+    assert (told["instant"], told["hand_over"]["state"]) == (None, "draining")
+    assert f"/v1/jobs/{job['id']}/writers-stopped" in told["hand_over"]["what_to_do"]
+
+    clock.advance(60)
+    answer = desk.stopped(job["id"], {"savepoint": "s3://sp/1"})
+    assert answer.status_code == 200, answer.text
+    hand_over = answer.json()["hand_over"]
+    assert (hand_over["state"], hand_over["savepoint"], hand_over["by"]) == ("stopped", "s3://sp/1", "anybody")
+    clock.advance(60)
+    assert desk.stopped(job["id"], {"savepoint": "s3://sp/2"}).json()["hand_over"] == hand_over
+    plan = desk.lease()
+    assert plan is not None
+    assert (plan.writers_stopped, plan.attempt, plan.table.writers_engines) == (True, 1, ("flink",))
+    assert not plan.table.writers_stopped
+
+
+def test_when_it_has_committed_everybody_hears_how_to_start_flink_again(desk: Desk) -> None:
+    job_id = desk.submit()["id"]
+    desk.stopped(job_id, {"savepoint": "s3://sp/1"})
+    plan = desk.lease()
+    assert plan is not None
+    desk.beat(plan, "draining writers", "005")
+    desk.beat(plan, "watching writers", "005")
+    desk.report(plan, Result(Outcome.SUCCEEDED, ("005",)))
+    events = {event.type: event.data for event in desk.told()}
+    to_do = events["expansion.committed"]["expansion"]["hand_over"]
+    assert to_do["savepoint"] == "s3://sp/1"
+    assert "from the savepoint s3://sp/1" in to_do["what_to_do"]
+    assert f"/v1/tables/{desk.table_id}/writer-options?engine=flink" in to_do["what_to_do"]
+    assert events["job.succeeded"]["job"]["hand_over"]["savepoint"] == "s3://sp/1"
+    for event in desk.told():
+        schema = CATALOGUE[EventType(event.type)].schema
+        jsonschema.validate(json.loads(json.dumps(dict(event.data))), schema)
+
+
+def test_a_second_attempt_of_a_released_job_does_not_wait_again(desk: Desk, clock: FakeClock) -> None:
+    job_id = desk.submit()["id"]
+    desk.stopped(job_id)
+    plan = desk.lease()
+    assert plan is not None
+    desk.report(plan, Result(Outcome.FAILED, ("005",), error=Problem("x", "x", retriable=True)))
+    clock.advance(60)
+    again = desk.lease()
+    assert again is not None
+    assert (again.attempt, again.writers_stopped) == (2, True)
+
+
+def test_after_the_deadline_the_job_fails_and_nothing_has_changed(desk: Desk, clock: FakeClock) -> None:
+    job_id = desk.submit({**EXPANSION, "params": {"factor": 2, "hand_over_seconds": 600}})["id"]
+    clock.advance(599)
+    assert desk.hand_overs.run_once().given_up == ()
+    clock.advance(2)
+    assert desk.hand_overs.run_once().given_up == (job_id,)
+    job = desk.job(job_id)
+    assert (job["state"], job["error"]["type"]) == ("failed", "/problems/writers-not-stopped")
+    assert (job["hand_over"]["state"], job["attempt"]) == ("expired", 0)
+    assert "Nothing was changed" in job["error"]["hint"]
+    last = desk.told()[-1]
+    assert (last.type, last.data["job"]["error"]["type"]) == ("job.failed", "writers-not-stopped")
+    assert desk.lease() is None
+    assert desk.hand_overs.run_once().waiting == ()
+    answer = desk.stopped(job_id)
+    assert (answer.status_code, answer.json()["type"]) == (409, "/problems/job-not-waiting")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kind": "clustering", "params": {"sort_by": ["city"]}},
+        {"kind": "repair"},
+        {"kind": "finish_expansion"},
+    ],
+)
+def test_other_jobs_that_replace_file_groups_wait_too_and_say_so_when_they_are_queued(desk: Desk, body: Any) -> None:
+    job = desk.submit(body)
+    assert job["hand_over"]["state"] == "draining"
+    assert desk.lease() is None
+    [queued] = desk.told()[1:]
+    assert queued.type == "job.queued"
+    assert "writers-stopped" in queued.data["job"]["hand_over"]["what_to_do"]
+
+
+@pytest.mark.parametrize("body", [{"kind": "compaction"}, {"kind": "cleaning"}, {**EXPANSION, "dry_run": True}])
+def test_what_goes_on_beside_flink_does_not_wait(desk: Desk, body: Any) -> None:
+    job = desk.submit(body)
+    assert job["hand_over"] is None
+    assert desk.lease() is not None
+    assert desk.stopped(job["id"]).status_code == 409
+
+
+@pytest.mark.parametrize("writers", [None, {"hudi_version": "1.2.0"}, {"hudi_version": "1.2.0", "engines": ["spark"]}])
+def test_where_no_flink_is_known_jobs_go_on_as_ever(desk: Desk, writers: Any) -> None:
+    table_id = desk.register("/lake/other", writers)
+    assert desk.submit(table_id=table_id)["hand_over"] is None
+    plan = desk.lease()
+    assert plan is not None
+    assert not plan.writers_stopped
+
+
+def test_a_flink_job_that_is_seen_after_the_job_was_queued_is_waited_for_as_well(desk: Desk) -> None:
+    table_id = desk.register("/lake/other", {"hudi_version": "1.2.0", "engines": ["spark"]})
+    job = desk.submit(table_id=table_id)
+    desk.see(table_id=table_id)
+    assert desk.lease() is None
+    shown = desk.job(job["id"])
+    assert (shown["state"], shown["attempt"], shown["hand_over"]["state"]) == ("queued", 0, "draining")
+    assert desk.lease() is None
+    assert [event.type for event in desk.told()][-2:] == ["job.queued", "expansion.draining"]
+    desk.stopped(job["id"])
+    assert desk.lease() is not None
+
+
+def test_a_job_that_was_held_back_at_the_lease_lets_the_next_one_go(desk: Desk) -> None:
+    table_id = desk.register("/lake/other", None)
+    desk.submit({"kind": "clustering", "params": {"sort_by": ["city"]}}, table_id=table_id)
+    desk.see(table_id=table_id)
+    other = desk.submit({"kind": "audit"}, table_id=table_id)
+    plan = desk.lease()
+    assert plan is not None
+    assert plan.job_id == other["id"]
+    types = [event.type for event in desk.told()]
+    # Nothing else tells of a clustering that waits.
+    assert types.count("job.queued") == 3
+
+
+def test_writers_that_are_declared_stopped_are_not_waited_for(desk: Desk) -> None:
+    desk.client.patch(f"/v1/tables/{desk.table_id}", json={"writers": {"stopped": True}})
+    assert desk.submit()["hand_over"] is None
+    plan = desk.lease()
+    assert plan is not None
+    assert plan.table.writers_stopped
+
+
+def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_waited_for_again(desk: Desk, clock: FakeClock) -> None:
+    job_id = desk.submit()["id"]
+    desk.stopped(job_id, {"savepoint": "s3://sp/1"})
+    clock.advance(1)
+    desk.see()
+    assert desk.lease() is None
+    hand_over = desk.job(job_id)["hand_over"]
+    assert (hand_over["state"], hand_over["savepoint"]) == ("draining", None)
+    assert "after it was said to have been stopped" in hand_over["detail"]
+    clock.advance(1)
+    desk.stopped(job_id, {"savepoint": "s3://sp/2"})
+    assert desk.job(job_id)["hand_over"]["savepoint"] == "s3://sp/2"
+    assert desk.lease() is not None
+
+
+@pytest.mark.parametrize("said", [{"stopped": True}, {"engines": ["spark"]}])
+def test_a_job_goes_on_when_the_owner_declares_that_there_is_nobody_to_wait_for(
+    desk: Desk, clock: FakeClock, said: Any
+) -> None:
+    desk.see()
+    job_id = desk.submit()["id"]
+    assert desk.hand_overs.run_once().waiting == (job_id,)
+    assert desk.lease() is None
+    clock.advance(1)
+    desk.client.patch(f"/v1/tables/{desk.table_id}", json={"writers": said})
+    desk.hand_overs.run_once()
+    plan = desk.lease()
+    assert plan is not None
+    # Other writers may go on: nobody said of this job that all were stopped.
+    assert (plan.writers_stopped, plan.table.writers_stopped) == (False, "stopped" in said)
+    assert desk.job(job_id)["hand_over"] is None
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_flink_job_is_never_fenced(desk: Desk, dry_run: bool) -> None:
+    body = {**EXPANSION, "params": {"num_buckets": 8, "on_active_writers": "fence"}, "dry_run": dry_run}
+    answer = desk.client.post(f"/v1/tables/{desk.table_id}/jobs", json=body)
+    assert (answer.status_code, answer.json()["type"]) == (409, "/problems/fence-loses-flink-batches")
+    assert desk.client.get("/v1/jobs").json()["items"] == []
+
+
+def test_a_fence_that_was_asked_for_before_flink_was_seen_becomes_a_wait(desk: Desk) -> None:
+    table_id = desk.register("/lake/other", None)
+    params = {"num_buckets": 8, "on_active_writers": "fence"}
+    job = desk.submit({**EXPANSION, "params": params}, table_id=table_id)
+    desk.see(table_id=table_id)
+    assert desk.lease() is None
+    desk.stopped(job["id"])
+    plan = desk.lease()
+    assert plan is not None
+    assert plan.params["on_active_writers"] == "wait"
+
+
+def test_a_job_that_waits_can_be_cancelled(desk: Desk) -> None:
+    job_id = desk.submit()["id"]
+    assert desk.client.post(f"/v1/jobs/{job_id}/cancel").json()["state"] == "cancelled"
+    assert desk.hand_overs.run_once().waiting == ()
+    assert desk.stopped(job_id).status_code == 409
+    assert desk.submit()["id"] != job_id
+
+
+def test_a_job_that_runs_cannot_be_released_and_one_that_needs_it_can_be_ahead(desk: Desk) -> None:
+    table_id = desk.register("/lake/other", None)
+    job = desk.submit(table_id=table_id)
+    assert desk.stopped(job["id"], {"savepoint": "s3://sp"}).json()["hand_over"]["state"] == "stopped"
+    desk.client.post(f"/v1/jobs/{job['id']}/cancel")
+    other = desk.submit(table_id=table_id)
+    assert desk.lease() is not None
+    assert desk.stopped(other["id"]).json()["type"] == "/problems/job-not-waiting"
+    assert desk.stopped("job_none").status_code == 404
+
+
+def test_only_operators_may_say_it(desk: Desk, make_token: Callable[[Role], dict[str, str]]) -> None:
+    job_id = desk.submit()["id"]
+    reader, operator = make_token(Role.READER), make_token(Role.OPERATOR)
+    assert desk.stopped(job_id, headers=reader).status_code == 403
+    answer = desk.stopped(job_id, headers=operator)
+    assert answer.json()["hand_over"]["by"].startswith("a operator")
+    assert desk.stopped(job_id, {"savepoint": 3}, headers=operator).status_code == 422

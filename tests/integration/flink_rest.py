@@ -1,0 +1,101 @@
+"""A stand-in for the REST API of a Flink cluster, as Flink 1.20 answers: over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class FlinkCluster:
+    """Stops a job with a savepoint in as many polls as `slow` says. `fails` are the reasons why the next stops fail."""
+
+    jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    slow: int = 1
+    fails: list[str] = field(default_factory=list)
+    hangs: bool = False
+    broken: bool = False
+    forgets_jobs: bool = False
+    asked: list[tuple[str, str, Any]] = field(default_factory=list)
+
+    def __enter__(self) -> FlinkCluster:
+        self._triggers: dict[tuple[str, str], dict[str, Any]] = {}
+        cluster = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self._answer("GET", None)
+
+            def do_POST(self) -> None:
+                length = int(self.headers.get("content-length") or 0)
+                self._answer("POST", json.loads(self.rfile.read(length) or b"null"))
+
+            def _answer(self, method: str, body: Any) -> None:
+                cluster.asked.append((method, self.path, body))
+                if cluster.hangs:
+                    time.sleep(3)
+                status, answer = (500, "oh") if cluster.broken else cluster._answer(method, self.path, body)
+                content = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def run(self, job_id: str, name: str = "ingest", state: str = "RUNNING", ended: float = -1) -> None:
+        self.jobs[job_id] = {
+            "jid": job_id,
+            "name": name,
+            "state": state,
+            "end-time": int(ended * 1000) if ended > 0 else -1,
+        }
+
+    @property
+    def stops(self) -> list[Any]:
+        return [body for method, path, body in self.asked if method == "POST" and path.endswith("/stop")]
+
+    def _answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        match [method, *path.strip("/").split("/")]:
+            case ["GET", "jobs", "overview"]:
+                return 200, {"jobs": list(self.jobs.values())}
+            case ["GET", "jobs", job_id] if job_id in self.jobs and not self.forgets_jobs:
+                return 200, self.jobs[job_id]
+            case ["POST", "jobs", job_id, "stop"] if self.jobs.get(job_id, {}).get("state") == "RUNNING":
+                trigger = body["triggerId"]
+                self._triggers.setdefault((job_id, trigger), {"left": self.slow, "folder": body.get("targetDirectory")})
+                return 202, {"request-id": trigger}
+            case ["POST", "jobs", _, "stop"]:
+                return 409, {"errors": ["The job is not running.", "a stack trace"]}
+            case ["GET", "jobs", job_id, "savepoints", trigger] if (job_id, trigger) in self._triggers:
+                return 200, self._savepoint(job_id, self._triggers[job_id, trigger])
+        return 404, {"errors": ["Not found."]}
+
+    def _savepoint(self, job_id: str, asked: dict[str, Any]) -> dict[str, Any]:
+        if asked["left"] > 0:
+            asked["left"] -= 1
+            return {"status": {"id": "IN_PROGRESS"}, "operation": None}
+        if self.fails:
+            cause = {"class": "java.util.concurrent.CompletionException", "stack-trace": f"{self.fails.pop(0)}\n\tat x"}
+            return {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": cause}}
+        self.jobs[job_id]["state"] = "FINISHED"
+        location = f"{asked['folder'] or 'file:///default'}/savepoint-{job_id}"
+        return {"status": {"id": "COMPLETED"}, "operation": {"location": location}}

@@ -1,0 +1,123 @@
+"""Which jobs wait until the writers were stopped."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from jobs.contract import BucketIndex, JobKind, WriterEngine
+from service.model.hand_over import FlinkStop, HandOver, HandOverState
+from service.model.job import Job, JobState
+from service.model.registration import Registration, Writers
+from service.model.sighting import Sighting
+from service.policy.hand_over import begun, loses_batches, must_wait
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=1)
+FLINK = {WriterEngine.FLINK: Sighting(NOW, NOW, "001", "it shows")}
+STOPPED = HandOver(HandOverState.STOPPED, NOW, NOW, by="me", savepoint="s3://sp")
+
+
+def a_table(*, has_index: bool = True, **writers: Any) -> Registration:
+    index = BucketIndex(4, ("id",)) if has_index else None
+    return Registration("t", "/t", "t", NOW, NOW, index=index, writers=Writers(**writers))
+
+
+def a_job(kind: JobKind = JobKind.BUCKET_EXPANSION, **changes: Any) -> Job:
+    return Job("job_1", "t", kind, NOW, NOW, **changes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "has_index", "waits"),
+    [
+        (JobKind.BUCKET_EXPANSION, True, True),
+        (JobKind.BUCKET_EXPANSION, False, True),
+        (JobKind.CLUSTERING, True, True),
+        (JobKind.CLUSTERING, False, False),
+        (JobKind.REPAIR, True, True),
+        (JobKind.FINISH_EXPANSION, True, True),
+        (JobKind.COMPACTION, True, False),
+        (JobKind.CLEANING, True, False),
+        (JobKind.AUDIT, True, False),
+    ],
+)
+def test_only_what_replaces_file_groups_by_its_own_hand_waits(kind: JobKind, has_index: bool, waits: bool) -> None:
+    table = a_table(has_index=has_index)
+    assert must_wait(a_job(kind), table, FLINK, is_committed=False) is waits
+    assert not must_wait(a_job(kind, dry_run=True), table, FLINK, is_committed=False)
+
+
+def test_it_waits_for_flink_declared_or_seen_and_for_no_other_writer() -> None:
+    job = a_job()
+    assert not must_wait(job, a_table(), {}, is_committed=False)
+    assert not must_wait(job, a_table(engines=(WriterEngine.SPARK,)), {}, is_committed=False)
+    assert must_wait(job, a_table(engines=(WriterEngine.FLINK,)), {}, is_committed=False)
+    assert must_wait(job, a_table(engines=(WriterEngine.SPARK,)), FLINK, is_committed=False)
+
+
+def test_writers_that_are_declared_stopped_are_not_waited_for_unless_they_are_seen_again() -> None:
+    assert not must_wait(a_job(), a_table(stopped=True, declared_at=LATER), FLINK, is_committed=False)
+    again = {WriterEngine.FLINK: Sighting(NOW, LATER, "002", "it shows")}
+    assert must_wait(a_job(), a_table(stopped=True, declared_at=NOW), again, is_committed=False)
+
+
+def test_a_job_that_was_released_waits_again_if_flink_came_back_before_the_commit() -> None:
+    released = a_job(hand_over=STOPPED, instants=("005",), attempt=1)
+    again = {WriterEngine.FLINK: Sighting(NOW, LATER, "002", "it shows")}
+    assert not must_wait(released, a_table(), FLINK, is_committed=False)
+    assert must_wait(released, a_table(), again, is_committed=False)
+    assert not must_wait(released, a_table(), again, is_committed=True)
+    waits = begun(released, a_table(), again, LATER)
+    # From there Flink has gone on since.
+    assert (waits.state, waits.savepoint) == (HandOverState.DRAINING, None)
+    assert "again at 2026-01-01 00:01:00" in waits.detail
+
+
+def test_the_deadline_is_that_of_the_parameters() -> None:
+    assert begun(a_job(params={"hand_over_seconds": 60}), a_table(), FLINK, NOW).deadline == LATER
+    assert begun(a_job(), a_table(), FLINK, NOW).deadline == NOW + timedelta(hours=1)
+
+
+def test_fencing_is_refused_only_where_it_would_lose_a_flink_jobs_batch() -> None:
+    fence, wait = {"on_active_writers": "fence"}, {"on_active_writers": "wait"}
+    assert loses_batches(JobKind.BUCKET_EXPANSION, fence, a_table(), FLINK)
+    assert not loses_batches(JobKind.BUCKET_EXPANSION, wait, a_table(), FLINK)
+    assert not loses_batches(JobKind.BUCKET_EXPANSION, fence, a_table(), {})
+    assert not loses_batches(JobKind.CLUSTERING, fence, a_table(has_index=False), FLINK)
+
+
+def test_a_plan_says_that_the_writers_were_stopped_only_when_they_were() -> None:
+    contract = a_table().to_contract(FLINK)
+    assert a_job(hand_over=STOPPED).plan(contract, 60).writers_stopped
+    for state in (HandOverState.DRAINING, HandOverState.STOPPING, HandOverState.EXPIRED):
+        assert not a_job(hand_over=STOPPED.evolve(state=state)).plan(contract, 60).writers_stopped
+    assert not a_job().plan(contract, 60).writers_stopped
+
+
+def test_a_hand_over_is_stored_whole() -> None:
+    stop = FlinkStop("abc", "def", NOW, ended_at=LATER, savepoint="s3://sp")
+    hand_over = STOPPED.evolve(flink=stop, claimed_until=LATER, detail="it stands so")
+    assert HandOver.from_json(hand_over.to_json()) == hand_over
+
+
+@pytest.mark.parametrize(
+    ("state", "is_over", "expected"),
+    [
+        (HandOverState.DRAINING, False, "POST /v1/jobs/job_1/writers-stopped"),
+        (HandOverState.STOPPED, False, "Leave the writers stopped"),
+        (HandOverState.STOPPED, True, "again, from the savepoint s3://sp, with the options that GET /v1/tables/t/"),
+        (HandOverState.EXPIRED, True, "Nothing: the job was given up"),
+        (HandOverState.STOPPING, True, "See that the Flink job runs"),
+    ],
+)
+def test_it_says_what_to_do_next(state: HandOverState, is_over: bool, expected: str) -> None:
+    assert expected in STOPPED.evolve(state=state).what_to_do("job_1", "t", is_over=is_over)
+
+
+def test_a_job_that_waits_for_writers_says_so() -> None:
+    from service.policy.waiting import waits_for
+
+    job = a_job(waits_for_writers=True, hand_over=begun(a_job(), a_table(), FLINK, NOW), state=JobState.QUEUED)
+    assert waits_for(job, [], [], NOW) == "the writers to stop, until 2026-01-01 01:00 UTC"

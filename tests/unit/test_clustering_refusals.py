@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jobs import clustering
+from jobs.contract import JobKind, Plan, Table
+from jobs.errors import RefusedError
+
+SCHEMA = json.dumps({"type": "record", "name": "r", "fields": [{"name": "city", "type": "string"}]})
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_table_of_consistent_hashing_that_was_registered_without_an_index_is_not_sorted(dry_run: bool) -> None:
+    """Hudi's clustering would be asked for a sort that its buckets do not survive."""
+    declared = Table("/lake/t", "t")
+    table: Any = SimpleNamespace(
+        file_slices=lambda: [], schema=lambda: SCHEMA, declared=declared, has_consistent_hashing=lambda: True
+    )
+    plan = Plan("job_1", 1, JobKind.CLUSTERING, declared, {"sort_by": ["city"]}, dry_run=dry_run)
+    report: Any = SimpleNamespace(step=lambda _step: None)
+    if dry_run:
+        refusals = clustering.run(table, plan, report).details["refusals"]
+        assert [each["type"] for each in refusals] == ["consistent-hashing"]
+    else:
+        with pytest.raises(RefusedError) as caught:
+            clustering.run(table, plan, report)
+        assert caught.value.problem().type == "consistent-hashing"
