@@ -76,6 +76,11 @@ class WritersIn(Request):
     retry_conflicts: bool = Field(
         False, description="Each of them has `hoodie.write.num.retries.on.conflict.failures` of at least 1"
     )
+    query_pruning_off: bool | None = Field(
+        None,
+        description="Hudi's `hoodie.bucket.index.query.pruning` is false wherever SQL reads the table. With Spark SQL"
+        " among the writers the first bucket expansion asks for it. Left out of a PATCH, what was said stays",
+    )
     engines: Annotated[list[WriterEngine], Field(min_length=1)] | None = Field(
         None,
         description="All that writes the table: `spark` (DataFrames), `spark-sql` (statements), `flink`. What is seen"
@@ -86,7 +91,7 @@ class WritersIn(Request):
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
-        is_about_engines = bool(self.model_fields_set & {"engines", "flink"})
+        is_about_engines = bool(self.model_fields_set & {"engines", "flink", "query_pruning_off"})
         if (self.hudi_version is not None) == self.stopped and (self.stopped or not is_about_engines):
             raise ValueError('say either {"hudi_version": "1.2.0"} or {"stopped": true}')
         if self.flink and self.engines is not None and WriterEngine.FLINK not in self.engines:
@@ -102,6 +107,7 @@ class WritersIn(Request):
             hudi_version=self.hudi_version if says_more else stored.hudi_version,
             stopped=self.stopped if says_more else stored.stopped,
             retry_conflicts=self.retry_conflicts if says_more else stored.retry_conflicts,
+            query_pruning_off=stored.query_pruning_off if self.query_pruning_off is None else self.query_pruning_off,
             engines=engines,
             flink=flink if "flink" in self.model_fields_set else stored.flink,
             declared_at=now if says_more else stored.declared_at,

@@ -67,6 +67,7 @@ class WritersOut(BaseModel):
     hudi_version: str | None
     stopped: bool
     retry_conflicts: bool
+    query_pruning_off: bool
     engines: list[WriterEngine] | None = Field(description="As declared; null if nothing was said")
     flink: FlinkOut | None
     detected: dict[WriterEngine, SightingOut] = Field(description="Seen on the table since `engines` was said last")
@@ -77,6 +78,7 @@ class WritersOut(BaseModel):
             hudi_version=writers.hudi_version,
             stopped=writers.stopped,
             retry_conflicts=writers.retry_conflicts,
+            query_pruning_off=writers.query_pruning_off,
             engines=None if writers.engines is None else list(writers.engines),
             flink=FlinkOut.model_validate(writers.flink, from_attributes=True) if writers.flink else None,
             detected={

@@ -143,7 +143,8 @@ def unregister(table_id: TableId, parts: PartsDep) -> None:
 
 def _shown(parts: Parts, table: Registration) -> TableOut:
     with reading(parts.engine) as connection:
-        return TableOut.of(table, watches.engines_of(connection, table.id))
+        counts = incidents.counts(connection, [table.id])
+        return TableOut.of(table, watches.engines_of(connection, table.id), counts.get(table.id))
 
 
 def _declared(wanted: WritersIn | None, stored: Writers, parts: Parts) -> Writers:

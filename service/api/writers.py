@@ -102,7 +102,6 @@ def get_writer_options(
         table,
         lock_options=masked(table.lock.options),
         num_buckets=(stored.snapshot.num_buckets if stored else 0) or registered,
-        has_hashing_config=bool(stored and stored.hashing_config),
     )
     return _shown(target, engine, parts, request)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jobs.contract import HeartbeatAnswer, OnActiveWriters, Plan, Result
+from jobs.contract import HeartbeatAnswer, JobKind, OnActiveWriters, Plan, Result
 from service.flows import hold_back, incidents, telling
 from service.model.errors import LeaseLostError
-from service.model.job import AttemptOutcome, Job
+from service.model.job import AttemptOutcome, Job, JobState
 from service.policy.ending import End, Retry, after_result
 from service.policy.hand_over import loses_batches
-from service.store import jobs, leases, outbox, planning, tables, watches, workers
+from service.store import jobs, leases, outbox, planning, snapshots, tables, watches, workers
 from service.store.engine import reading, writing
 
 if TYPE_CHECKING:
@@ -122,6 +122,10 @@ def report(
                     now=now,
                 )
                 planning.wake(connection, job.table_id, now)
+                if job.kind is JobKind.FINISH_EXPANSION and state is JobState.SUCCEEDED and not job.dry_run:
+                    # It leaves nothing on the timeline by which a poll would see that the buckets' numbers are others.
+                    snapshots.forget(connection, job.table_id)
+                    watches.start_over(connection, job.table_id, now)
             case Retry(not_before, error):
                 leases.put_back(
                     connection, job, not_before=not_before, outcome=outcome, error=error, instants=instants, now=now

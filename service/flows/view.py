@@ -16,7 +16,7 @@ from service.policy.occasion import Calendar, Occasion
 from service.policy.past import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW, Past, past_of
 from service.policy.planner import Situation
 from service.policy.words import count
-from service.store import automation, decisions, incidents, jobs, snapshots, tables
+from service.store import automation, decisions, incidents, jobs, snapshots, tables, watches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from service.model.incident import Incident
     from service.model.job import Job
     from service.model.policy import Pause, Policy
+    from service.model.registration import Registration
     from service.model.snapshot import TableSnapshot
 
 _REMEMBERED = 60
@@ -87,13 +88,28 @@ def view_of(connection: Connection, table_id: str, now: datetime) -> View | None
     )
     return View(
         policy=policy,
-        answers=_answers(policy, snapshot, _occasions(now, calendars, past, recent), standing, _tried(recent)),
+        answers=_answers(
+            policy,
+            snapshot,
+            _occasions(now, calendars, past, recent),
+            standing,
+            _tried(recent),
+            _obstacle_to_expansion(connection, table),
+        ),
         situation=situation,
         before=before,
         calendars=calendars,
         closes_at=closes_at,
         withdrawal=WITHDRAWN_BY_PAUSE if pause else WITHDRAWN_BY_WINDOW if is_closed else None,
     )
+
+
+def _obstacle_to_expansion(connection: Connection, table: Registration) -> str | None:
+    stored = snapshots.find(connection, table.id)
+    has_config = bool(stored and stored.hashing_config)
+    sightings = watches.engines_of(connection, table.id)
+    is_in_the_way = bucket_expansion.sql_loses_rows(table, sightings, has_hashing_config=has_config)
+    return bucket_expansion.SQL_LOSES_ROWS if is_in_the_way else None
 
 
 def paused(pause: Pause | None, policy: Policy) -> str | None:
@@ -122,12 +138,13 @@ def _answers(
     occasions: Mapping[JobKind, Occasion],
     standing: Sequence[Incident],
     tried: Sequence[str],
+    obstacle_to_expansion: str | None,
 ) -> dict[JobKind, Answer]:
     return {
         JobKind.REPAIR: repair.decide(policy.repair, standing, occasions[JobKind.REPAIR], tried),
         JobKind.COMPACTION: compaction.decide(policy.compaction, snapshot, occasions[JobKind.COMPACTION]),
         JobKind.BUCKET_EXPANSION: bucket_expansion.decide(
-            policy.bucket_expansion, snapshot, occasions[JobKind.BUCKET_EXPANSION]
+            policy.bucket_expansion, snapshot, occasions[JobKind.BUCKET_EXPANSION], obstacle_to_expansion
         ),
         JobKind.CLUSTERING: clustering.decide(policy.clustering, snapshot, occasions[JobKind.CLUSTERING]),
         JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, occasions[JobKind.CLEANING], standing),

@@ -32,12 +32,13 @@ class Writers:
     `retry_conflicts`: all of them are set to write a batch again when it conflicts. `engines` are what writes the
     table, None if nothing was said. `declared_at` is when this was said, None for what an earlier version stored;
     `engines_at` when `engines` was said *again*, after the registration: what was seen of an engine before that is
-    over.
+    over. `query_pruning_off`: Hudi's pruning by buckets is off wherever SQL reads the table.
     """
 
     hudi_version: str | None = None
     stopped: bool = False
     retry_conflicts: bool = False
+    query_pruning_off: bool = False
     engines: tuple[WriterEngine, ...] | None = None
     flink: FlinkWriter | None = None
     declared_at: datetime | None = None
@@ -67,6 +68,7 @@ class Writers:
             "hudi_version": self.hudi_version,
             "stopped": self.stopped,
             "retry_conflicts": self.retry_conflicts,
+            "query_pruning_off": self.query_pruning_off,
             "engines": None if self.engines is None else [engine.value for engine in self.engines],
             "flink": dataclasses.asdict(self.flink) if self.flink else None,
             "declared_at": self.declared_at.isoformat() if self.declared_at else None,
@@ -80,6 +82,7 @@ class Writers:
             hudi_version=data.get("hudi_version"),
             stopped=bool(data.get("stopped", False)),
             retry_conflicts=bool(data.get("retry_conflicts", False)),
+            query_pruning_off=bool(data.get("query_pruning_off", False)),
             engines=None if engines is None else tuple(WriterEngine(engine) for engine in engines),
             flink=FlinkWriter(**flink) if flink else None,
             declared_at=_moment(data.get("declared_at")),
@@ -123,5 +126,6 @@ class Registration:
             writers_stopped=self.writers.are_stopped(sightings),
             writers_retry_conflicts=self.writers.retry_conflicts,
             writers_engines=tuple(engine.value for engine in self.writers.known_engines(sightings)),
+            writers_query_pruning_off=self.writers.query_pruning_off,
             hudi_options=self.hudi_options,
         )

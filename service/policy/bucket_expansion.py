@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import JobKind
+from jobs.contract import JobKind, WriterEngine
 from service.model.decision import Run, Skip, Suggest
 from service.model.policy import Mode
 from service.policy.occasion import by_calendar
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from service.model.policy import ExpansionSettings
+    from service.model.registration import Registration
+    from service.model.sighting import Sightings
     from service.model.snapshot import PartitionState, TableSnapshot
     from service.policy.occasion import Occasion
 
@@ -28,8 +30,28 @@ _MOST_PARTITIONS = 10_000
 """More are not named one by one."""
 
 
-def decide(settings: ExpansionSettings, snapshot: TableSnapshot, occasion: Occasion) -> Run | Suggest | Skip:
-    """Runs only in the mode `auto`. Partitions are named when most of them are small enough."""
+SQL_LOSES_ROWS = (
+    "Spark SQL reads and writes the table, and Hudi 1.2 would lose rows there: set"
+    " hoodie.bucket.index.query.pruning=false wherever it does, and declare that (`writers.query_pruning_off`)"
+)
+
+
+def sql_loses_rows(table: Registration, sightings: Sightings, *, has_hashing_config: bool) -> bool:
+    """Whether the table's first hashing config would make statements miss rows, and the owner has not seen to it.
+
+    The job would refuse (`jobs.writer_engines.of_sql_statements`).
+    """
+    is_written_by_sql = WriterEngine.SPARK_SQL in table.writers.known_engines(sightings)
+    return is_written_by_sql and not table.writers.query_pruning_off and not has_hashing_config
+
+
+def decide(
+    settings: ExpansionSettings, snapshot: TableSnapshot, occasion: Occasion, obstacle: str | None = None
+) -> Run | Suggest | Skip:
+    """Runs only in the mode `auto`, and only without an `obstacle`, a sentence about what the owner has to see to.
+
+    Partitions are named when most of them are small enough.
+    """
     if settings.mode is Mode.OFF:
         return Skip("off", "bucket expansion is switched off")
     if not snapshot.num_buckets:
@@ -42,7 +64,10 @@ def decide(settings: ExpansionSettings, snapshot: TableSnapshot, occasion: Occas
         most = max((each.largest_bucket_bytes for each in known), default=0)
         allowed = size(settings.max_bucket_bytes)
         return Skip("small-enough", f"the largest bucket has {size(most)}, {allowed} are allowed")
-    return _split(settings, snapshot, large, known)
+    answer = _split(settings, snapshot, large, known)
+    if obstacle and isinstance(answer, Run):
+        return Suggest(answer.kind, answer.params, f"{answer.because}. But {obstacle}")
+    return answer
 
 
 def _split(

@@ -9,6 +9,7 @@ from jobs.contract import JobKind
 from service.model.decision import Run, Skip, Suggest
 from service.model.incident import IncidentKind, astray
 from service.model.policy import Mode
+from service.policy.hand_over import DEFAULT_SECONDS
 from service.policy.words import count
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def decide(
         if until > occasion.now:
             because = f"the last repair has looked at them; but {told} still"
             return Skip("just-repaired", because, until, warning)
-    params = {"instants": instants, "wait_seconds": WAIT_SECONDS}
+    params = {"instants": instants, "wait_seconds": WAIT_SECONDS, "hand_over_seconds": DEFAULT_SECONDS}
     if settings.mode is Mode.SUGGEST:
         return Suggest(JobKind.REPAIR, params, told)
     return Run(JobKind.REPAIR, params, told)

@@ -44,13 +44,10 @@ class Target:
     lock_options: Mapping[str, str] = field(default_factory=dict)
     is_non_blocking: bool = False
     has_consistent_hashing: bool = False
-    has_hashing_config: bool = False
     exists: bool = True
 
     @classmethod
-    def of(
-        cls, table: Registration, *, lock_options: Mapping[str, str], num_buckets: int, has_hashing_config: bool
-    ) -> Target:
+    def of(cls, table: Registration, *, lock_options: Mapping[str, str], num_buckets: int) -> Target:
         profile, layout = table.profile, table.profile.get("bucket_layout") or {}
         table_type = profile.get("table_type")
         return cls(
@@ -66,7 +63,6 @@ class Target:
             lock_options=lock_options,
             is_non_blocking=bool(layout.get("fixed_file_ids")),
             has_consistent_hashing=layout.get("kind") == BucketIndexKind.CONSISTENT_HASHING.value,
-            has_hashing_config=has_hashing_config or bool(layout.get("hashing_config")),
         )
 
 
@@ -101,6 +97,8 @@ _BESIDE_OTHERS_OF = {
     WriterEngine.FLINK: {
         "hoodie.write.concurrency.mode": "single_writer",
         **_LAZY,
+        # So that its commits tell that they are Flink's.
+        "write.extra.metadata.enabled": "true",
         # Its coordinator waits for the lock inside of a call that lasts `pekko.ask.timeout` at most.
         "hoodie.write.lock.client.wait_time_ms_between_retry": "250",
         "hoodie.write.lock.client.num_retries": "200",
@@ -137,8 +135,10 @@ _BEFORE_CLUSTERING = {
 # too late for it.
 _FRESH_SESSION = {"spark.sql.filesourceTableRelationCacheSize": "0"}
 
-_SPARK_SQL_ON_HASHING_CONFIG: Mapping[str, str | None] = {}
-"""What `UPDATE` and `DELETE` need beside that on a table with a hashing config; None takes an option out."""
+# On a table with a hashing config Hudi 1.2 takes "rows may be in any bucket" for "in none", and reads nothing: a filter
+# that is not on the hash field loses rows, and `UPDATE` and `DELETE` read what they change. (Without a config it only
+# skips files, which costs little, so it is switched off before there is one.)
+_NO_PRUNING = {"hoodie.bucket.index.query.pruning": "false"}
 
 
 def writer_options(target: Target, engine: WriterEngine, *, callback: Callback) -> WriterOptions:
@@ -156,16 +156,13 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback) 
     if callback.headers:
         options["hoodie.write.commit.callback.http.custom.headers"] = callback.headers
     options |= _index(target, engine)
-    if engine is WriterEngine.SPARK_SQL and target.has_hashing_config:
-        changed = {**options, **_SPARK_SQL_ON_HASHING_CONFIG}
-        options = {key: value for key, value in changed.items() if value is not None}
     notes = tuple(_notes(target, engine))
     match engine:
         case WriterEngine.FLINK:
             options = {**_table_for_flink(target), **options}
             return WriterOptions(options, sql={"with": _with(options)}, notes=notes)
         case WriterEngine.SPARK:
-            return WriterOptions({**_table_for_spark(target), **options}, notes=notes)
+            return WriterOptions({**_table_for_spark(target), **options}, session_conf=_FRESH_SESSION, notes=notes)
         case WriterEngine.SPARK_SQL:
             sql = {"set": "\n".join(_set(key, value) for key, value in options.items())}
             if not target.exists:
@@ -184,6 +181,7 @@ def _index(target: Target, engine: WriterEngine) -> dict[str, str]:
     if target.index:
         options["hoodie.bucket.index.hash.field"] = ",".join(target.index.hash_fields)
         options["hoodie.bucket.index.num.buckets"] = str(target.num_buckets)
+        options |= {} if is_flink else _NO_PRUNING
     return options
 
 
@@ -272,15 +270,30 @@ def _notes(target: Target, engine: WriterEngine) -> list[str]:
 def _notes_of_spark(target: Target) -> list[str]:
     if not target.index:
         return []
-    return ["In local mode use the master local[N,F], such as local[2,4]: Hudi 1.2 now and then fails a task."]
+    pruning = next(iter(_NO_PRUNING))
+    return [
+        "In local mode use the master local[N,F], such as local[2,4]: Hudi 1.2 now and then fails a task.",
+        f"Whoever reads the table by SQL needs {pruning}=false as well once it has been expanded, else Hudi 1.2 loses"
+        f" rows: SET {pruning}=false, spark.{pruning}=false in the session's conf, or for all sessions ALTER TABLE ..."
+        f" SET TBLPROPERTIES ('{pruning}'='false'). A `finish_expansion` job makes it needless.",
+        _FRESH_NOTE,
+    ]
+
+
+_FRESH_NOTE = (
+    "Give `session_conf` to the session when it starts (--conf, or the builder): SET cannot change it any more. Without"
+    " it a session that lives for long needs a REFRESH TABLE before each UPDATE and DELETE, also before it runs one"
+    " again that has failed: it would write to file groups that have been replaced."
+)
 
 
 def _notes_of_spark_sql(target: Target) -> list[str]:
     return [
-        "Give `session_conf` to the session when it starts (--conf, or the builder): SET cannot change it any more.",
+        *(_notes_of_spark(target) or [_FRESH_NOTE]),
         "UPDATE and DELETE read where their rows are and write there. So a statement that conflicts must fail, and be"
-        " run again as a whole; in a session that lives for long after a REFRESH TABLE.",
-        *_notes_of_spark(target),
+        " run again as a whole.",
+        "In a MERGE INTO a merge-on-read table name all columns in UPDATE SET, and give WHEN NOT MATCHED an INSERT:"
+        " Hudi 1.2 loses or adds rows otherwise, whatever the index.",
     ]
 
 

@@ -32,7 +32,8 @@ BESIDE_OTHERS = {
 
 
 def expand(spark: SparkSession, base: Path, num_buckets: int) -> None:
-    result = run_job(spark, base, "bucket_expansion", {"num_buckets": num_buckets, "settle_seconds": 0})
+    params = {"num_buckets": num_buckets, "settle_seconds": 0}
+    result = run_job(spark, base, "bucket_expansion", params, writers_stopped=True)
     assert result.outcome is Outcome.SUCCEEDED
 
 

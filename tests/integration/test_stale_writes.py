@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
 UPDATE = "UPDATE {table} SET fare = -1.0, ts = 5 WHERE city < 500"
 DELETE = "DELETE FROM {table} WHERE city >= 800"
+_NUMBERS = count(1)
 # Of 300 rows.
 UPDATED, DELETED = 149, 61
 
@@ -31,7 +33,7 @@ class LongSession:
 
     def __init__(self, spark: SparkSession, base: Path, options: dict[str, str]) -> None:
         self._session = spark.newSession()
-        self._table = f"t{abs(hash(str(base)))}"
+        self._table = f"stale_{next(_NUMBERS)}"
         self.run(f"CREATE TABLE {self._table} USING hudi LOCATION '{base}'")
         for key, value in options.items():
             self.run(f"SET {key}={value}")
@@ -123,7 +125,7 @@ def test_what_was_written_or_deleted_after_a_stale_write_stays(spark: SparkSessi
     base = tmp_path / "trips"
     options = written_stale(spark, base, UPDATE, table_type=MOR)
     cheap = tables.rows(spark, 0, 300, ts=9).where("city < 100")
-    count = cheap.count()
+    newer = cheap.count()
     tables.upsert(cheap, base, options)
     gone = tables.rows(spark, 0, 300).where("city >= 400 and city < 500")
     tables.upsert(gone, base, {**options, "hoodie.datasource.write.operation": "delete"})
@@ -131,10 +133,10 @@ def test_what_was_written_or_deleted_after_a_stale_write_stays(spark: SparkSessi
     result = run_job(spark, base, "repair")
 
     rows = spark.read.format("hudi").load(str(base))
-    assert rows.where("ts = 9").count() == count
+    assert rows.where("ts = 9").count() == newer
     assert rows.where("city >= 400 and city < 500").count() == 0
-    assert rows.where("ts = 5").count() == result.details["rows"] == UPDATED - count - gone.count()
-    assert result.details["superseded"] == count + gone.count()
+    assert rows.where("ts = 5").count() == result.details["rows"] == UPDATED - newer - gone.count()
+    assert result.details["superseded"] == newer + gone.count()
     proved(spark, base, 4)
 
 

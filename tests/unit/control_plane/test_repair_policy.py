@@ -23,7 +23,7 @@ def test_what_is_open_or_suspected_is_repaired_at_once() -> None:
     because = (
         "1 commit wrote to file groups that had been replaced and 1 commit may have gone by an old number of buckets"
     )
-    params = {"instants": ["001", "002"], "wait_seconds": 300}
+    params = {"instants": ["001", "002"], "wait_seconds": 300, "hand_over_seconds": 3600}
     assert decide(RepairSettings(), BOTH, NO_OCCASION) == Run(JobKind.REPAIR, params, because)
 
 

@@ -8,7 +8,6 @@ import pytest
 from jobs.contract import BucketIndex, TableLock, WriterEngine
 from service.model.registration import Registration
 from service.model.table import TableType
-from service.policy import writer_options as writer_options_module
 from service.policy.writer_options import Callback, Target, WriterOptions, writer_options
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -26,12 +25,9 @@ def options(
     num_buckets: int = 0,
     callback: Callback = CALLBACK,
     profile: dict[str, Any] | None = None,
-    has_hashing_config: bool = False,
 ) -> WriterOptions:
     table = Registration("t", "/lake/t", "t", NOW, NOW, index=index, lock=lock or TableLock(), profile=profile or {})
-    target = Target.of(
-        table, lock_options=table.lock.options, num_buckets=num_buckets, has_hashing_config=has_hashing_config
-    )
+    target = Target.of(table, lock_options=table.lock.options, num_buckets=num_buckets)
     return writer_options(target, engine, callback=callback)
 
 
@@ -151,19 +147,14 @@ def test_spark_sql_gets_statements_and_what_must_be_set_before_the_session_start
     assert "filesourceTableRelationCacheSize" not in found.sql["set"]
 
 
-def test_what_statements_need_on_a_hashing_config_is_added_or_taken_out_there_only(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(
-        writer_options_module, "_SPARK_SQL_ON_HASHING_CONFIG", {"hoodie.index.type": None, "hoodie.x": "y"}
-    )
-    with_config = options(SPARK_SQL, index=FOUR, num_buckets=8, has_hashing_config=True).options
-    assert ("hoodie.index.type" in with_config, with_config["hoodie.x"]) == (False, "y")
-    for found in (
-        options(SPARK_SQL, index=FOUR, num_buckets=4).options,
-        options(SPARK, index=FOUR, num_buckets=8, has_hashing_config=True).options,
-    ):
-        assert ("hoodie.index.type" in found, "hoodie.x" in found) == (True, False)
+def test_spark_does_not_prune_by_buckets_where_that_loses_rows() -> None:
+    pruning = "hoodie.bucket.index.query.pruning"
+    for engine in (SPARK, SPARK_SQL):
+        found = options(engine, index=FOUR, num_buckets=4)
+        assert found.options[pruning] == "false"
+        assert any(pruning in note for note in found.notes)
+        assert pruning not in options(engine).options
+    assert pruning not in options(WriterEngine.FLINK, index=FOUR, num_buckets=4).options
 
 
 @pytest.mark.parametrize("engine", list(WriterEngine))

@@ -1,0 +1,100 @@
+"""File groups are replaced while a Flink job stands still; what one that does not stand still loses is repaired."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+from jobs.errors import RefusedError
+from tests.acceptance.conftest import SETTINGS
+from tests.acceptance.daemon import Daemon
+from tests.flink import timeline
+from tests.flink.check import differences
+from tests.flink.job import FlinkJob
+from tests.flink.test_flink_writer import BESIDE_OTHERS, expand
+from tests.integration.run import run_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.flink.cluster import FlinkCluster
+
+
+def test_an_expansion_stops_the_flink_job_by_itself_and_no_row_is_lost(
+    flink: FlinkCluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "numbers"
+    job = FlinkJob(base, last=3000, keys=600, late=450, rate=100, name="numbers to lake", options=BESIDE_OTHERS)
+    running = flink.start(job)
+    flink.wait_for_checkpoints(running, 2)
+    with Daemon(tmp_path / "service", flink_hosts=urlsplit(flink.url).netloc, poll_seconds="1", **SETTINGS) as daemon:
+        writers = {
+            "hudi_version": "1.2.0",
+            "engines": ["flink"],
+            "flink": {
+                "rest_url": flink.url,
+                "job": "numbers to lake",
+                "savepoint_folder": (tmp_path / "saved").as_uri(),
+            },
+        }
+        table = daemon.register(base, writers=writers)
+        daemon.wait_for_worker()
+        asked = time.monotonic()
+        expansion = daemon.submit(table, "bucket_expansion", num_buckets=8)
+        done = daemon.wait(expansion)
+        assert done["state"] == "succeeded", (done, daemon.log.read_text()[-4000:])
+        assert done["hand_over"]["state"] == "stopped"
+        assert flink.state(running) == "FINISHED"
+        faster = replace(job, rate=1000)
+        resumed = flink.start(faster, savepoint=done["hand_over"]["savepoint"])
+        paused = time.monotonic() - asked
+        flink.wait(resumed, "FINISHED")
+        timeline.wait_until_complete(base)
+        audit = daemon.succeed(table, "audit")
+    print(f"from the order to the job running again: {paused:.1f} s")
+    assert (audit["clean"], audit["stale_writes"]) == (True, [])
+    found = differences(spark, base, job.expected(), num_buckets=8)
+    assert found.none, found
+
+
+def test_beside_a_running_flink_job_nothing_is_replaced(
+    flink: FlinkCluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "numbers"
+    running = flink.start(FlinkJob(base, last=1000, rate=100, options=BESIDE_OTHERS))
+    flink.wait_for_checkpoints(running, 2)
+    for kind, params in (("bucket_expansion", {"num_buckets": 8}), ("clustering", {"sort_by": ["num"]})):
+        with pytest.raises(RefusedError, match="Flink"):
+            run_job(spark, base, kind, params)
+    flink.wait(running, "FINISHED")
+
+
+def test_what_a_job_that_was_said_to_be_stopped_writes_to_replaced_file_groups_is_found_and_brought_over(
+    flink: FlinkCluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "numbers"
+    job = FlinkJob(base, last=4000, keys=600, late=450, rate=100, options=BESIDE_OTHERS)
+    running = flink.start(job)
+    flink.wait_for_checkpoints(running, 3)
+    expand(spark, base, 8)
+    flink.wait_for_checkpoints(running, flink.checkpoints(running) + 3)
+    saved = flink.stop_with_savepoint(running)
+    timeline.wait_until_complete(base)
+
+    audit = run_job(spark, base, "audit").details
+    assert not audit["clean"]
+    assert {stale["operation"] for stale in audit["stale_writes"]} == {"UPSERT"}
+    instants = [commit.instant for commit in timeline.commits(base)]
+    run_job(spark, base, "repair", {"instants": instants}, writers_stopped=True)
+
+    flink.wait(flink.start(replace(job, rate=1000), savepoint=saved), "FINISHED")
+    timeline.wait_until_complete(base)
+    assert run_job(spark, base, "audit").details["clean"]
+    found = differences(spark, base, job.expected(), num_buckets=8)
+    assert found.none, found
