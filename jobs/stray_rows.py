@@ -164,6 +164,8 @@ def _wins(
         mine = F.struct(*[F.col(name).alias(f"_{number}") for number, name in enumerate(names)])
         theirs = F.struct(*[F.col(f"now_{name}").alias(f"_{number}") for number, name in enumerate(names)])
         is_newer = (mine > theirs) | ((mine == theirs) & is_newer)
+    # A struct of nulls is no null: it is less than any other.
+    is_newer = F.col("now_at").isNotNull() & is_newer
     was_there = now if is_visible else _keys_at(table, strays, now, commits)
     if is_visible:
         return joined.where(F.col("now_at").isNull() | is_newer), was_there

@@ -1,12 +1,14 @@
-"""A writer that never pauses, and all four services on automatic; killed as often as asked for. Every row is looked at.
+"""A writer that never pauses, and all services on automatic; killed as often as asked for. Every row is looked at.
 
-    python tests/benchmarks/by_itself.py [--minutes 10] [--kills 0] [--overlapping] [--type MERGE_ON_READ] [--json]
+    python tests/benchmarks/by_itself.py [--writer batch|sql|flink] [--minutes 10] [--kills 0] [--json] ...
 
-The writer (OCC, its own Spark session, its first number of buckets) repeats batches that conflict, as the service
-advises. With `--overlapping` a second one writes to other partitions, so there is hardly a moment without a write in
-flight. `--kills` are SIGKILLs of the service or its worker, in turn and at random moments; a killed service is started
-again on its database. Ends with 1 unless no batch failed, the table equals the writer's acknowledged batches row for
-row, an audit finds it clean, and no job is left behind or has run twice at once.
+`batch` (OCC, its own Spark session, its first number of buckets) repeats DataFrame upserts that conflict; with
+`--overlapping` a second one writes to other partitions, so there is hardly a moment without a write in flight. `sql` is
+one session of Spark SQL statements with the options that the service prints, `--careless` without those that keep it
+fresh. `flink` is a job on a real cluster that the service stops for each hand-over, and this script starts again.
+`--kills` are SIGKILLs of the service or its worker, in turn and at random moments; a killed service is started again on
+its database. Ends with 1 unless the table equals what the writer was acknowledged, row for row, an audit finds it
+clean, and no job is left behind or has run twice at once.
 """
 
 from __future__ import annotations
@@ -27,13 +29,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from jobs.contract import BucketIndex
 from jobs.session import start_session
 from tests.acceptance.daemon import ENDED, Daemon
-from tests.integration import ceaseless_writer, tables
+from tests.benchmarks.writers_by_itself import Batches, FlinkStream, SqlUser, Writer
 from tests.integration.run import run_job
 
-INDEX = BucketIndex(2, ("id",))
 POLICY = {
     "compaction": {"commits": 5, "min_interval_seconds": 0},
     "cleaning": {"commits": 8, "retain": 3, "min_interval_seconds": 0},
@@ -62,61 +62,63 @@ SETTINGS = {
     "max_attempts": "30",
 }
 SETTLING_SECONDS = 300.0
-# So that buckets reach the least size that a policy may name.
-PAYLOAD_BYTES = 8000
-FIRST_ID_OF_THE_SECOND = 3_000_000
 
 
-def run(minutes: float, kills: int, table_type: str, *, is_overlapping: bool) -> dict[str, Any]:
+def run(minutes: float, kills: int, writer: Writer) -> dict[str, Any]:
     rng = random.Random()
     with tempfile.TemporaryDirectory() as name, ExitStack() as services:
         folder = Path(name)
         base = folder / "trips"
-        options = tables.writer_options(base, table_type=table_type, num_buckets=INDEX.num_buckets)
-        options |= {
-            "hoodie.write.num.retries.on.conflict.failures": "5",
-            # Else every small file has 430 KB of it, and buckets hardly get smaller.
-            "hoodie.parquet.bloom.filter.enabled": "false",
-        }
-        with ExitStack() as writing:
-            ledgers = [
-                writing.enter_context(
-                    ceaseless_writer.running(folder / f"writer_{first_id}", base, options, PAYLOAD_BYTES, first_id)
-                )
-                for first_id in ((0, FIRST_ID_OF_THE_SECOND) if is_overlapping else (0,))
-            ]
-            daemon = services.enter_context(Daemon(folder / "service", **SETTINGS))
-            writers = {"hudi_version": "1.2.0", "retry_conflicts": True}
-            table = daemon.register(base, INDEX.num_buckets, writers=writers)
-            answer = daemon.call("PUT", f"/v1/tables/{table}/policy", POLICY)
+        with writer.running(folder, base):
+            settings = {**SETTINGS, **writer.settings}
+            daemon = services.enter_context(Daemon(folder / "service", **settings))
+            table = daemon.register(base, writer.index.num_buckets, writers=writer.declared)
+            answer = daemon.call("PUT", f"/v1/tables/{table}/policy", _policy(writer))
             assert answer.is_success, answer.text
+            writer.registered(daemon, table)
             for victim in _moments(minutes * 60, kills, rng):
                 if _kill(daemon, victim):
-                    daemon = services.enter_context(Daemon(folder / "service", **SETTINGS))
+                    daemon = services.enter_context(Daemon(folder / "service", **settings))
+                    writer.registered(daemon, table)
         left = _settled(daemon, table)
         jobs = _jobs(daemon, table)
+        incidents = _incidents(daemon, table)
         services.close()
-        lines = [line for ledger in ledgers for line in ceaseless_writer.read(ledger)]
         spark = start_session(master="local[2,4]", app_name="by itself", conf={"spark.sql.shuffle.partitions": "2"})
-        found, expected = ceaseless_writer.found(spark, base), ceaseless_writer.expected(lines)
-        audit = run_job(spark, base, "audit", index=INDEX).details
+        compared = writer.compared(spark, base)
+        audit = run_job(spark, base, "audit", index=writer.index).details
         spark.stop()
-    failed = [line.error for line in lines if line.error]
     outcome = {
-        "rows": len(found),
-        "lost_or_old": sum(found.get(key) != number for key, number in expected.items()),
+        **compared,
         "misplaced": audit["misplaced"],
         "duplicates": audit["duplicates"],
-        "batches": len(lines) - len(failed),
-        "failed_batches": len(failed),
+        "stale_writes": len(audit["stale_writes"]),
         "jobs": dict(sorted(Counter(f"{job['kind']} {_told(job)}" for job in jobs).items())),
+        "fenced": sum(len((job["result"] or {}).get("fenced", ())) for job in jobs),
+        "incidents": incidents,
         "attempts": sum(job["attempt"] for job in jobs),
         "kills": kills,
         "jobs_left": left,
         "at_once": _at_once(jobs),
     }
-    ok = found == expected and bool(audit["clean"]) and not failed and not left and outcome["at_once"] <= 1
-    return {"ok": ok, **outcome}
+    ok = compared["ok"] and bool(audit["clean"]) and not left and outcome["at_once"] <= 1
+    return {**outcome, "ok": ok}
+
+
+def _policy(writer: Writer) -> dict[str, Any]:
+    """Rows differ between the writers, and so does what their tables can be ordered by."""
+    column = {Batches: "fare", SqlUser: "qty", FlinkStream: "num"}[type(writer)]
+    policy = {**POLICY, "clustering": {**POLICY["clustering"], "sort_by": [column]}}
+    if isinstance(writer, FlinkStream):
+        # Each of them takes a hand-over.
+        policy["clustering"] = {**policy["clustering"], "min_interval_seconds": 240}
+        policy["bucket_expansion"] = {**POLICY["bucket_expansion"], "min_interval_seconds": 240}
+    return policy
+
+
+def _incidents(daemon: Daemon, table: str) -> dict[str, int]:
+    found = daemon.call("GET", f"/v1/tables/{table}/incidents").json()["items"]
+    return dict(Counter(f"{each['kind']} {each['state']}" for each in found))
 
 
 def _moments(seconds: float, kills: int, rng: random.Random) -> Any:
@@ -175,12 +177,23 @@ def _at_once(jobs: list[dict[str, Any]]) -> int:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--writer", choices=["batch", "sql", "flink"], default="batch")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--kills", type=int, default=0)
-    parser.add_argument("--overlapping", action="store_true", help="a second writer, on other partitions")
+    parser.add_argument("--overlapping", action="store_true", help="batch: a second writer, on other partitions")
+    parser.add_argument("--careless", action="store_true", help="sql: a session that caches what it has read")
+    parser.add_argument("--seed", type=int, default=1, help="sql: of the order of statements")
     parser.add_argument("--type", choices=["MERGE_ON_READ", "COPY_ON_WRITE"], default="MERGE_ON_READ")
+    parser.add_argument("--version", type=int, choices=[6, 9], default=9)
     parser.add_argument("--json", action="store_true", help="the result as one line of JSON, the last one")
     given = parser.parse_args()
-    result = run(given.minutes, given.kills, given.type, is_overlapping=given.overlapping)
+    match given.writer:
+        case "batch":
+            chosen: Writer = Batches(given.type, given.version, overlapping=given.overlapping)
+        case "sql":
+            chosen = SqlUser(given.type, given.version, given.seed, careless=given.careless)
+        case _:
+            chosen = FlinkStream(given.type, given.minutes)
+    result = run(given.minutes, given.kills, chosen)
     print(json.dumps(result, indent=None if given.json else 2))
     sys.exit(0 if result["ok"] else 1)

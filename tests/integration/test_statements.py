@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+_NUMBERS = count(1)
 MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
 INDEX = BucketIndex(2, ("id",))
 Rows = dict[int, tuple[int, int, str]]
@@ -37,7 +39,8 @@ class Sales:
     def __init__(self, spark: SparkSession, base: Path, table_type: str, version: int) -> None:
         self.base = base
         self.spark = spark.newSession()
-        self.name = f"sales_{table_type.lower()}_{version}"
+        self.version = version
+        self.name = f"sales_{next(_NUMBERS)}"
         self.rows: Rows = {}
         properties = {
             "type": "mor" if table_type == MOR else "cow",
@@ -87,7 +90,9 @@ class Sales:
 
 
 def insert(table: Sales) -> None:
-    table.insert(range(300, 600), 2)
+    """Of ids that are new: Hudi's `INSERT INTO` a copy-on-write table looks for no others."""
+    first = max(table.rows) + 1
+    table.insert(range(first, first + 200), 2)
 
 
 def new_partition(table: Sales) -> None:
@@ -96,13 +101,14 @@ def new_partition(table: Sales) -> None:
 
 
 def update(table: Sales) -> None:
-    table.run(f"UPDATE {table.name} SET qty = -1, ver = 3L WHERE id % 3 = 1")
-    table.change(lambda number: number % 3 == 1, -1, 3)
+    ver = max(row[1] for row in table.rows.values()) + 1
+    table.run(f"UPDATE {table.name} SET qty = -1, ver = {ver}L WHERE id % 3 = 1")
+    table.change(lambda number: number % 3 == 1, -1, ver)
 
 
 def update_by_key(table: Sales) -> None:
-    table.run(f"UPDATE {table.name} SET qty = -7, ver = 4L WHERE id = 7")
-    table.change(lambda number: number == 7, -7, 4)
+    table.run(f"UPDATE {table.name} SET qty = -7, ver = 8L WHERE id = 7")
+    table.change(lambda number: number == 7, -7, 8)
 
 
 def delete(table: Sales) -> None:
@@ -149,7 +155,7 @@ def streaming_sink(table: Sales) -> None:
         "hoodie.datasource.compaction.async.enable": "false",
         "checkpointLocation": str(table.base.parent / "checkpoint"),
     }
-    if "_6" in table.name:
+    if table.version == 6:
         options["hoodie.write.table.version"] = "6"
     source = table.spark.readStream.schema("id long, qty int, ver long, region string").parquet(str(folder))
     stream = source.writeStream.format("hudi").options(**options).trigger(availableNow=True)
