@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from jobs.errors import CancelledError
 from jobs.hudi.lock import for_at_most
 from jobs.hudi.table import REPLACE
+from jobs.stale_writes import KNOWN_KEY
 from jobs.switch import Verdict
 from jobs.writers import INGESTION
 
@@ -39,8 +40,6 @@ POLL_SECONDS = 0.05
 HOLD_SECONDS = 10.0
 LOCK_SECONDS = 60.0
 WATCHED = INGESTION | {REPLACE}
-KNOWN_KEY = "groundskeeper.known"
-"""In the extra metadata of a replacement: the instants that were completed when it was decided to commit."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +60,11 @@ class Before:
     @classmethod
     def of_commit(cls, instant: str, commits: Sequence[Commit], on_timeline: Sequence[Instant]) -> Before:
         """Of a replacement that another attempt committed: what was not completed then is judged if it completes."""
-        extra = next((each.extra for each in commits if each.write.instant == instant), {})
-        completed = frozenset(filter(None, extra.get(KNOWN_KEY, "").split(","))) | {instant}
-        earlier = {each.requested for each in on_timeline if each.requested < instant}
-        return cls(completed | earlier, frozenset(earlier - completed))
+        told = next((each.write.known for each in commits if each.write.instant == instant), None)
+        earlier = {each.requested for each in on_timeline if each.requested < instant} | {instant}
+        # By an earlier version of ours, whose commits do not tell: then all that is older counts as known.
+        completed = earlier if told is None else told | {instant}
+        return cls(frozenset(completed | earlier), frozenset(earlier - completed))
 
 
 @dataclass

@@ -25,12 +25,18 @@ REPAIRED_KEY = "groundskeeper.repaired"
 """In the extra metadata of a commit: the instants, with commas between, whose rows it brought over."""
 
 
+KNOWN_KEY = "groundskeeper.known"
+"""In the extra metadata of a replacement of ours: the instants that were completed when it was decided to commit. What
+completed after that, and before it, slipped in while its worker stood still without the lock."""
+
+
 @dataclass(frozen=True)
 class CompletedWrite:
     """A completed instant of the timeline, as far as it matters here.
 
     `written` are the file groups that it wrote files of, `replaced` those that it took out of use. `repaired` are the
-    instants of stale writes whose rows it brought over.
+    instants of stale writes whose rows it brought over. `known` are the instants whose rows are in what it wrote in the
+    place of the replaced ones; None if it does not tell, and then all that completed before it are.
     """
 
     instant: str
@@ -38,6 +44,7 @@ class CompletedWrite:
     written: frozenset[Group] = frozenset()
     replaced: frozenset[Group] = frozenset()
     repaired: tuple[str, ...] = ()
+    known: frozenset[str] | None = None
 
     @property
     def brings_rows(self) -> bool:
@@ -63,14 +70,26 @@ def stale_writes(
     """
     gone = dict(replaced_before or {})
     found: dict[str, StaleWrite] = {}
+    earlier: list[CompletedWrite] = []
     for write in completed:
-        hit = _hits(write.written, gone) if write.brings_rows else {}
-        if hit:
-            found[write.instant] = StaleWrite(write.instant, write.operation, hit)
+        if write.known is not None:
+            replaced = dict.fromkeys(write.replaced, write.instant)
+            for other in earlier:
+                if other.instant not in write.known:
+                    _note(found, other, _hits(other.written, replaced))
+        if write.brings_rows:
+            _note(found, write, _hits(write.written, gone))
+            earlier.append(write)
         for instant in write.repaired:
             found.pop(instant, None)
         gone.update(dict.fromkeys(write.replaced, write.instant))
     return list(found.values())
+
+
+def _note(found: dict[str, StaleWrite], write: CompletedWrite, hit: Mapping[Group, str]) -> None:
+    if hit:
+        before = found[write.instant].groups if write.instant in found else {}
+        found[write.instant] = StaleWrite(write.instant, write.operation, {**before, **hit})
 
 
 def _hits(written: Iterable[Group], gone: Mapping[Group, str]) -> dict[Group, str]:
@@ -86,6 +105,12 @@ def _hits(written: Iterable[Group], gone: Mapping[Group, str]) -> dict[Group, st
 def hits(written: Iterable[Group], replaced: Collection[Group]) -> set[Group]:
     """Those of the written file groups that were replaced, or were made in the place of such ones."""
     return set(_hits(written, dict.fromkeys(replaced, "replaced")))
+
+
+def known_of(extra_metadata: Mapping[str, str]) -> frozenset[str] | None:
+    """The instants that a replacement of ours knew; None of any other commit."""
+    told = extra_metadata.get(KNOWN_KEY)
+    return None if told is None else frozenset(filter(None, told.split(",")))
 
 
 def repaired_of(extra_metadata: Mapping[str, str]) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import Problem, WriterEngine
 from jobs.hudi import hashing_config
-from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
     from jobs.contract import Plan
@@ -23,25 +22,6 @@ if TYPE_CHECKING:
 PRUNING = "hoodie.bucket.index.query.pruning"
 # `WriteOperationType`s of statements that carry the locations of rows which they have read.
 PREPPED = frozenset({"UPSERT_PREPPED", "DELETE_PREPPED"})
-# With `write.extra.metadata.enabled`: the id of the checkpoint before (`StreamWriteOperatorCoordinator`).
-FLINK_CHECKPOINT = "flink_checkpoint_id"
-# Written when a Flink job starts on the table (`ViewStorageProperties`); it stays when the job has ended.
-_FLINK_STARTED = ".hoodie/.aux/view_storage_conf"
-
-
-def flink_marks(table: HudiTable) -> str | None:
-    """What tells that Flink has written this table, as words for people; None if nothing does."""
-    found = [commit for commit in table.commits() if FLINK_CHECKPOINT in commit.extra]
-    if found:
-        return f"{found[-1].write.instant} was committed by Flink (it names its checkpoint)"
-    with translated("looking for marks of Flink"):
-        folder = table.jvm.hudi.storage.StoragePath(f"{table.base_path}/.hoodie/.aux")
-        storage = table.meta.getStorage()
-        if not storage.exists(folder):
-            return None
-        names = [str(item.getPath().getName()) for item in table.jvm.items(storage.listDirectEntries(folder).stream())]
-    marks = [name for name in names if name.startswith(_FLINK_STARTED.rpartition("/")[2])]
-    return f"a Flink job has been started on it (.hoodie/.aux/{marks[0]})" if marks else None
 
 
 def may_be_flink(table: HudiTable) -> str | None:
@@ -52,7 +32,7 @@ def may_be_flink(table: HudiTable) -> str | None:
     engines = table.declared.writers_engines
     if WriterEngine.FLINK in engines:
         return "Flink is among its writers"
-    return None if engines else flink_marks(table)
+    return None if engines else table.flink_mark
 
 
 def of_running_flink(table: HudiTable, plan: Plan) -> list[Problem]:

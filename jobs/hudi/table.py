@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.hudi import hashing_config
 from jobs.hudi.jvm import Jvm, translated
-from jobs.stale_writes import CompletedWrite, repaired_of
+from jobs.stale_writes import CompletedWrite, known_of, repaired_of
 
 if TYPE_CHECKING:
     from jobs import contract
@@ -21,6 +21,8 @@ HOUSEKEEPING = frozenset({"clean", "savepoint", "indexing"})
 COMPACTION, CLUSTERING, REPLACE = "compaction", "clustering", "replacecommit"
 # Of completed instants: a compaction completes as a commit, a clustering as a replacecommit.
 _WRITES = frozenset({"commit", "deltacommit", REPLACE})
+
+_FLINK_CHECKPOINT, _FLINK_STARTED = "flink_checkpoint_id", "view_storage_conf"
 
 Buckets = dict[str, set[int]]
 """Partition path -> ids of buckets."""
@@ -249,6 +251,25 @@ class HudiTable:
         with translated("reading the archived timeline"):
             return bool(self.meta.getArchivedTimeline(requested).containsInstant(requested))
 
+    @cached_property
+    def flink_mark(self) -> str | None:
+        """What tells that Flink has written this table, as words for people; None if nothing does.
+
+        `flink_checkpoint_id` is in its commits if it was told to say more (`write.extra.metadata.enabled`); a job that
+        starts writes where its timeline server is (`ViewStorageProperties`), and that stays when it has ended.
+        """
+        named = [commit.write.instant for commit in self.commits() if _FLINK_CHECKPOINT in commit.extra]
+        if named:
+            return f"{named[-1]} was committed by Flink (it names its checkpoint)"
+        with translated("looking for marks of Flink"):
+            folder = self.jvm.hudi.storage.StoragePath(f"{self.base_path}/.hoodie/.aux")
+            if not self.meta.getStorage().exists(folder):
+                return None
+            entries = self.jvm.items(self.meta.getStorage().listDirectEntries(folder).stream())
+            marks = sorted(str(entry.getPath().getName()) for entry in entries)
+        found = next((name for name in marks if name.startswith(_FLINK_STARTED)), None)
+        return f"a Flink job has been started on it (.hoodie/.aux/{found})" if found else None
+
     # -- files
 
     def partitions(self) -> list[str]:
@@ -344,5 +365,6 @@ def _commit(requested: str, completed: str, record: dict[str, Any]) -> Commit:
         written=frozenset(_touched(record).keys),
         replaced=frozenset((partition, file_id) for partition, ids in replaced for file_id in ids),
         repaired=repaired_of(extra),
+        known=known_of(extra),
     )
     return Commit(write, completed, files, previous, deleted, extra)

@@ -93,6 +93,7 @@ def _write(seen: Seen) -> CompletedWrite:
         written=frozenset((path, file_id) for path, ids in metadata.written.items() for file_id in ids),
         replaced=frozenset((path, file_id) for path, ids in metadata.replaced.items() for file_id in ids),
         repaired=metadata.repaired,
+        known=metadata.known,
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import fastavro
 
-from jobs.stale_writes import repaired_of
+from jobs.stale_writes import known_of, repaired_of
 from service.model.commit import WRITING_ACTIONS
 from service.model.errors import StorageError
 
@@ -37,7 +37,8 @@ class InstantMetadata:
     `base_rows` the rows in each base file it wrote (by name), `written` the rows that it brought into each file group
     (by file id): inserted, updated and deleted ones. `schema` is a digest that is equal for equal columns, None if it
     has none. `rolled_back` are the requested times of the instants that it undid, `repaired` those whose rows it
-    brought over. `flink_checkpoint` is the checkpoint of the Flink job that made it, if it tells.
+    brought over, `known` those that a replacement of ours took along. `flink_checkpoint` is the checkpoint of the Flink
+    job that made it, if it tells.
     """
 
     operation: str | None = None
@@ -52,6 +53,7 @@ class InstantMetadata:
     schema: str | None = None
     rolled_back: tuple[str, ...] = ()
     repaired: tuple[str, ...] = ()
+    known: frozenset[str] | None = None
     flink_checkpoint: str | None = None
 
 
@@ -116,6 +118,7 @@ def _of_commit(record: Mapping[str, Any]) -> InstantMetadata:
         written=written,
         schema=schema_digest(schema) if schema else None,
         repaired=repaired_of(extra),
+        known=known_of(extra),
         flink_checkpoint=extra.get(FLINK_CHECKPOINT),
     )
 

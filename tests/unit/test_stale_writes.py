@@ -1,0 +1,61 @@
+"""Which commits are stale, by their file ids and the order in which they completed."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.stale_writes import CompletedWrite, StaleWrite, stale_writes
+
+OLD, NEW, OTHER = ("p", "00000000-a-0"), ("p", "00000000-b-0"), ("p", "00000001-c-0")
+
+
+def write(instant: str, *groups: tuple[str, str], operation: str = "UPSERT", **more: object) -> CompletedWrite:
+    return CompletedWrite(instant, operation, written=frozenset(groups), **more)  # type: ignore[arg-type]
+
+
+def replacement(instant: str = "20", **more: object) -> CompletedWrite:
+    return write(instant, NEW, operation="CLUSTER", replaced=frozenset({OLD}), **more)
+
+
+def test_a_write_to_a_group_that_was_replaced_before_is_stale_however_late() -> None:
+    late = [write(str(number), OTHER) for number in range(30, 60)]
+    found = stale_writes([write("10", OLD), replacement(), *late, write("99", OLD, OTHER)])
+    assert found == [StaleWrite("99", "UPSERT", {OLD: "20"})]
+
+
+def test_a_write_before_the_replacement_and_one_to_its_new_groups_are_not() -> None:
+    assert stale_writes([write("10", OLD), replacement(), write("30", NEW)]) == []
+
+
+def test_a_group_that_hudi_made_in_the_place_of_a_replaced_one_is() -> None:
+    made = ("p", "00000000-a-0-0")
+    assert stale_writes([replacement(), write("30", made)]) == [StaleWrite("30", "UPSERT", {made: "20"})]
+    # Rows that are written there again are no better.
+    assert [each.instant for each in stale_writes([replacement(), write("30", made), write("40", made)])] == [
+        "30",
+        "40",
+    ]
+
+
+@pytest.mark.parametrize("operation", ["COMPACT", "LOG_COMPACT", "CLUSTER", "BUCKET_RESCALE"])
+def test_what_table_services_write_there_brings_no_rows(operation: str) -> None:
+    assert stale_writes([replacement(), write("30", OLD, operation=operation)]) == []
+
+
+def test_one_that_was_repaired_is_not_any_more() -> None:
+    mended = write("50", NEW, repaired=("30",))
+    assert [each.instant for each in stale_writes([replacement(), write("30", OLD), write("40", OLD), mended])] == [
+        "40"
+    ]
+
+
+def test_a_commit_that_slipped_in_before_a_replacement_that_did_not_know_of_it_is_stale() -> None:
+    slipped_in = write("15", OLD)
+    known = [write("10", OLD), slipped_in]
+    assert stale_writes([*known, replacement(known=frozenset({"10"}))]) == [StaleWrite("15", "UPSERT", {OLD: "20"})]
+    assert stale_writes([*known, replacement(known=frozenset({"10", "15"}))]) == []
+    assert stale_writes([*known, replacement()]) == []
+
+
+def test_what_was_replaced_before_the_first_of_them_counts_too() -> None:
+    assert stale_writes([write("30", OLD)], {OLD: "05"}) == [StaleWrite("30", "UPSERT", {OLD: "05"})]
