@@ -95,10 +95,10 @@ def _note(found: dict[str, StaleWrite], write: CompletedWrite, hit: Mapping[Grou
 def _hits(written: Iterable[Group], gone: Mapping[Group, str]) -> dict[Group, str]:
     found: dict[Group, str] = {}
     for partition, file_id in written:
-        made_from = (partition, file_id.rpartition("-")[0])
-        by = gone.get((partition, file_id)) or gone.get(made_from)
-        if by is not None:
-            found[(partition, file_id)] = by
+        for group in ((partition, file_id), (partition, file_id.rpartition("-")[0])):
+            if group in gone:
+                found[(partition, file_id)] = gone[group]
+                break
     return found
 
 

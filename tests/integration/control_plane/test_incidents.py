@@ -400,7 +400,7 @@ class Upkeep:
         ).job
 
     def run(self, job: Job, **details: Any) -> None:
-        leased = lease.lease(self.engine, self.clock, self.terms, "w", "default")
+        leased = lease.lease(self.engine, Bell(), self.clock, self.terms, "w", "default")
         assert leased is not None
         assert leased.job_id == job.id
         result = Result(Outcome.SUCCEEDED, details=details)
@@ -435,7 +435,7 @@ def test_a_repair_is_started_by_itself_and_cleaning_waits(story: Story, upkeep: 
     withdrawn = upkeep.job(cleaning.id)
     assert (withdrawn.state, withdrawn.error and withdrawn.error.type) == (JobState.CANCELLED, "withdrawn")
     [repair] = upkeep.plan()
-    assert (repair.kind, repair.params) == (JobKind.REPAIR, {"instants": [stale], "wait_seconds": 300})
+    assert (repair.kind, repair.params) == (JobKind.REPAIR, {"instants": [stale], "wait_seconds": 300, "hand_over_seconds": 3600})
     upkeep.run(repair, repaired=[], cleared=[])
     story.commit({NEW_A: 1})
     story.poll()

@@ -13,6 +13,7 @@ UNKNOWN = {
     "hudi_version": None,
     "stopped": False,
     "retry_conflicts": False,
+    "query_pruning_off": False,
     "engines": None,
     "flink": None,
     "detected": {},
