@@ -435,7 +435,10 @@ def test_a_repair_is_started_by_itself_and_cleaning_waits(story: Story, upkeep: 
     withdrawn = upkeep.job(cleaning.id)
     assert (withdrawn.state, withdrawn.error and withdrawn.error.type) == (JobState.CANCELLED, "withdrawn")
     [repair] = upkeep.plan()
-    assert (repair.kind, repair.params) == (JobKind.REPAIR, {"instants": [stale], "wait_seconds": 300, "hand_over_seconds": 3600})
+    assert (repair.kind, repair.params) == (
+        JobKind.REPAIR,
+        {"instants": [stale], "wait_seconds": 300, "hand_over_seconds": 3600},
+    )
     upkeep.run(repair, repaired=[], cleared=[])
     story.commit({NEW_A: 1})
     story.poll()
