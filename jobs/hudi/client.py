@@ -341,7 +341,13 @@ class WriteClient:
         """Completes the replacecommit: `written` takes the place of the file groups of `replaced`, atomically.
 
         Files of this instant that are not in `written` vanish: Hudi finds their markers.
+
+        The commit names the table's schema as of now, not as of when the client was opened: a BUCKET_RESCALE counts as
+        one that may change it (`WriteOperationType.canUpdateSchema`), and would take back the columns that somebody has
+        added meanwhile. Writers fail then, for which the new column has no schema.
         """
+        self._table.reload()
+        schema = self._table.schema()
         metadata: dict[str, Any] = {"partitionToWriteStats": {}, "partitionToReplaceFileIds": {}}
         for file in written:
             metadata["partitionToWriteStats"].setdefault(file.partition, []).append(_write_stat(file))
@@ -351,7 +357,7 @@ class WriteClient:
             # By way of Hudi's JSON: one call, and not one for each member of each file.
             kind = self._jvm.hudi.common.model.HoodieReplaceCommitMetadata
             described = kind.fromJsonString(json.dumps(metadata), get_java_class(kind))
-            extra = self._jvm.some(self._jvm.map({**extra_metadata, "schema": self._schema}))
+            extra = self._jvm.some(self._jvm.map({**extra_metadata, "schema": schema}))
             stats, gone = described.getWriteStats(), described.getPartitionToReplaceFileIds()
             self._client.commitStats(instant, stats, extra, REPLACE, gone, self._jvm.nothing())
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.contract import BucketIndex
+from jobs.contract import BucketIndex, ExpansionStep
 from jobs.errors import RefusedError
 from jobs.writer_engines import PRUNING
 from tests.integration import tables
-from tests.integration.run import run_job
+from tests.integration.run import hudi_table, run_job
+from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -246,3 +247,22 @@ def test_a_finished_expansion_needs_no_remedy(spark: SparkSession, tmp_path: Pat
     table.run(f"REFRESH TABLE {table.name}")
     insert(table)
     table.check(8)
+
+
+def test_columns_that_are_added_during_an_expansion_stay(spark: SparkSession, tmp_path: Path) -> None:
+    table = Sales(spark, tmp_path / "sales", MOR, 9)
+
+    def alter() -> None:
+        table.run(f"ALTER TABLE {table.name} ADD COLUMNS (note STRING)")
+
+    report = At(ExpansionStep.DRAINING, alter)
+    run_job(spark, table.base, "bucket_expansion", {"num_buckets": 4}, index=INDEX, report=report)
+
+    assert '"note"' in hudi_table(spark, table.base, INDEX).schema()
+    table.run(f"REFRESH TABLE {table.name}")
+    table.run(f"INSERT INTO {table.name} SELECT id, 1, 2L, 'noted', 'a' FROM range(1000, 1100)")
+    frame = spark.read.format("hudi").option(PRUNING, "false").load(str(table.base))
+    assert frame.where("note = 'noted'").count() == 100
+    assert frame.count() == 500
+    table.rows |= dict.fromkeys(range(1000, 1100), (1, 2, "a"))
+    table.check()
