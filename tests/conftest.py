@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--exhaustive", action="store_true", help="also the rest of the long matrices")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--exhaustive"):
+        for item in items:
+            if item.get_closest_marker("exhaustive"):
+                item.add_marker(pytest.mark.skip(reason="of a long matrix: --exhaustive"))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     session = start_session(driver_memory="3g", packages=[S3A], conf={"spark.sql.shuffle.partitions": "2"})

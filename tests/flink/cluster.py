@@ -181,7 +181,8 @@ class FlinkCluster:
 
         def there() -> bool:
             found = self.get(f"/jobs/{job}")
-            assert found["state"] == state or found["state"] not in ENDED, self.exceptions(job)
+            # A short job may have come to its end before it was seen to run.
+            assert found["state"] in (state, "FINISHED") or found["state"] not in ENDED, self.exceptions(job)
             return all(vertex["status"] in (state, "FINISHED") for vertex in found["vertices"])
 
         self._until(there, f"{job} {state}")

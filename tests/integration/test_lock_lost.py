@@ -69,7 +69,15 @@ def test_a_lock_that_is_held_is_proved_to_be_ours(
         lock.verify()
 
 
-@pytest.mark.parametrize("place", POINTS)
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param("when it begins to commit", marks=pytest.mark.exhaustive),
+        "right before the commit",
+        "in the midst of the commit",
+        pytest.param("right after the commit", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_what_a_writer_commits_while_the_worker_stands_still_is_right(
     spark: SparkSession, tmp_path: Path, server: zookeeper.Server, spares: Spares, place: str
 ) -> None:

@@ -54,7 +54,15 @@ def written_stale(
     return options
 
 
-@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 9), (MOR, 6), (COW, 6)])
+@pytest.mark.parametrize(
+    ("table_type", "version"),
+    [
+        (MOR, 9),
+        (COW, 6),
+        pytest.param(COW, 9, marks=pytest.mark.exhaustive),
+        pytest.param(MOR, 6, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_stale_update_is_found_kept_from_cleaning_and_brought_over(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int
 ) -> None:
@@ -88,7 +96,7 @@ def test_a_stale_update_is_found_kept_from_cleaning_and_brought_over(
     run_job(spark, base, "cleaning", {"retain": 1})
 
 
-@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
 def test_a_stale_delete_of_merge_on_read_is_brought_over(spark: SparkSession, tmp_path: Path, version: int) -> None:
     base = tmp_path / "trips"
     written_stale(spark, base, DELETE, table_type=MOR, version=version)
