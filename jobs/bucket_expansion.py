@@ -57,7 +57,7 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
         return done if plan.dry_run else _settled(table, plan, report, done)
     expansion, problems = _planned(table, plan)
     if plan.dry_run:
-        return Result(Outcome.SUCCEEDED, details=_dry_run(expansion, problems))
+        return Result(Outcome.SUCCEEDED, details=_dry_run(expansion, problems) | {"warnings": _warnings(table)})
     if problems or expansion is None:
         raise RefusedError(problems)
 
@@ -162,6 +162,16 @@ def _numbers(expansion: Expansion) -> list[int]:
     return [
         max(expansion.buckets.old.buckets_of(partition) for partition in partitions),
         max(expansion.buckets.new.buckets_of(partition) for partition in partitions),
+    ]
+
+
+def _warnings(table: HudiTable) -> list[str]:
+    """Sentences for the owner about what cannot be known from here."""
+    if table.declared.writers_engines or table.declared.writers_stopped:
+        return []
+    return [
+        "It is not declared what writes the table (`writers.engines`). A Flink job has to be stopped first, and Spark"
+        f" SQL needs {writer_engines.PRUNING}=false from then on: nothing of either has been seen on the table yet."
     ]
 
 
