@@ -67,19 +67,19 @@ def test_beside_a_running_flink_job_nothing_is_replaced(
     flink: FlinkCluster, spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "numbers"
-    running = flink.start(FlinkJob(base, last=1000, rate=100, options=BESIDE_OTHERS))
+    running = flink.start(FlinkJob(base, last=1000, rate=20, options=BESIDE_OTHERS))
     flink.wait_for_checkpoints(running, 2)
     for kind, params in (("bucket_expansion", {"num_buckets": 8}), ("clustering", {"sort_by": ["num"]})):
         with pytest.raises(RefusedError, match="Flink"):
             run_job(spark, base, kind, params)
-    flink.wait(running, "FINISHED")
+    flink.stop_with_savepoint(running)
 
 
 def test_what_a_job_that_was_said_to_be_stopped_writes_to_replaced_file_groups_is_found_and_brought_over(
     flink: FlinkCluster, spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "numbers"
-    job = FlinkJob(base, last=4000, keys=600, late=450, rate=100, options=BESIDE_OTHERS)
+    job = FlinkJob(base, last=8000, keys=600, late=450, rate=40, options=BESIDE_OTHERS)
     running = flink.start(job)
     flink.wait_for_checkpoints(running, 3)
     expand(spark, base, 8)
