@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 START_SECONDS = 60.0
-_JAVA = ["java", "-cp", f"{Path(pyspark.__file__).parent / 'jars'}/*"]
 # So that a session that is not heard of ends soon: ZooKeeper looks at sessions once a tick.
 TICK_MILLISECONDS = 500
 SESSION_MILLISECONDS = 2000
@@ -55,6 +55,12 @@ class Server:
         }
 
 
+def _java() -> list[str]:
+    """The Java that Spark runs on: `jobs.session` has said where it is."""
+    home = os.environ.get("JAVA_HOME")
+    return [f"{home}/bin/java" if home else "java", "-cp", f"{Path(pyspark.__file__).parent / 'jars'}/*"]
+
+
 @contextmanager
 def running() -> Iterator[Server]:
     """Starts the server on a free port and an empty folder, and ends it."""
@@ -69,7 +75,7 @@ def running() -> Iterator[Server]:
     )
     main = "org.apache.zookeeper.server.ZooKeeperServerMain"
     log = (folder / "log").open("wb")
-    process = subprocess.Popen([*_JAVA, main, str(config)], stdout=log, stderr=log)
+    process = subprocess.Popen([*_java(), main, str(config)], stdout=log, stderr=log)
     try:
         deadline = time.monotonic() + START_SECONDS
         while not _is_serving(port):

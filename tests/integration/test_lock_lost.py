@@ -39,7 +39,7 @@ POINTS = {
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[zookeeper.Server]:
+def server(spark: SparkSession) -> Iterator[zookeeper.Server]:
     with zookeeper.running() as found:
         yield found
 
