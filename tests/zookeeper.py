@@ -44,7 +44,7 @@ class Server:
     def delete(self, path: str) -> None:
         """Deletes a node by ZooKeeper's own command line."""
         subprocess.run(
-            [*_JAVA, "org.apache.zookeeper.ZooKeeperMain", "-server", self.address, "delete", path], check=True
+            [*_java(), "org.apache.zookeeper.ZooKeeperMain", "-server", self.address, "delete", path], check=True
         )
 
     def writer_options(self, name: str) -> dict[str, str]:
