@@ -10,9 +10,9 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lent_lock import lent
 from jobs.hudi.lock import TableLock
-from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS
+from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK
 from jobs.stale_writes import hits, stale_writes
-from jobs.writers import INGESTION, dead_writes, sweep_all
+from jobs.writers import INGESTION, roll_back_dead, sweep_all
 
 if TYPE_CHECKING:
     from jobs.contract import Plan
@@ -44,6 +44,12 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
     lock = TableLock(table, plan.job_id)
     if not plan.dry_run:
         lock.break_stale()
+    rolled_back: list[str] = []
+    if not plan.dry_run:
+        report.step("rolling back dead writers")
+        # Failed writes keep files that nothing will need; only those of writers that are sure to be dead are undone.
+        with WriteClient(table, UNDER_OUR_LOCK) as client:
+            rolled_back = roll_back_dead(table, lock, client, report.checkpoint)
     with lent(table, lock, report.checkpoint), WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
         found = {} if problems else client.files_to_clean()
         files = [path for paths in found.values() for path in paths]
@@ -61,8 +67,6 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
                 Outcome.SUCCEEDED,
                 details={**details, "paths": files[:1000], "estimated_cost": cost, "refusals": refused},
             )
-        report.step("rolling back dead writers")
-        rolled_back = _roll_back_dead_writers(table, client)
         # Without a metadata table they would come back as rows when their rollback leaves the active timeline.
         late_files = sweep_all(table, client)
         report.step("deleting")
@@ -73,14 +77,6 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
         return Result(Outcome.SUCCEEDED, details={**details, "files_deleted": 0})
     details |= {"files_deleted": summary.deleted_files, "failed_deletes": summary.failed_deletes}
     return Result(Outcome.SUCCEEDED, instants=(summary.instant,), details=details)
-
-
-def _roll_back_dead_writers(table: HudiTable, client: WriteClient) -> list[str]:
-    """Failed writes keep files that nothing will need; only those of writers that are sure to be dead are undone."""
-    dead = dead_writes(table, client)
-    for instant in dead:
-        client.rollback(instant)
-    return dead
 
 
 def _problems(policy: CleaningPolicy, retain: int) -> list[Problem]:

@@ -24,22 +24,11 @@ PRUNING = "hoodie.bucket.index.query.pruning"
 PREPPED = frozenset({"UPSERT_PREPPED", "DELETE_PREPPED"})
 
 
-def may_be_flink(table: HudiTable) -> str | None:
-    """Why a Flink job may be at work on the table, None if none is known of.
-
-    What is declared, or was found by the service, counts; without either, the marks on the table.
-    """
-    engines = table.declared.writers_engines
-    if WriterEngine.FLINK in engines:
-        return "Flink is among its writers"
-    return None if engines else table.flink_mark
-
-
 def of_running_flink(table: HudiTable, plan: Plan) -> list[Problem]:
     """Why file groups of this table cannot be replaced now: a Flink job may be running."""
     if table.declared.writers_stopped or plan.writers_stopped:
         return []
-    because = may_be_flink(table)
+    because = table.may_have_flink
     if because is None:
         return []
     return [

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from jobs.contract import OnActiveWriters
 from jobs.errors import JobError
 from jobs.rhythm import parsed
-from jobs.writer_engines import may_be_flink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -56,13 +55,8 @@ class Writers:
 
     def in_flight(self, own: str, checkpoint: Callable[[], None]) -> list[Instant]:
         """Others' pending instants; those of dead writers are rolled back first, as any writer would (LAZY)."""
-        dead = dead_writes(self._table, self._client)
-        if dead:
-            with self._lock.held(checkpoint):
-                for instant in dead:
-                    logger.warning("rolling back %s: its writer is dead, or gave it up", instant)
-                    self._client.rollback(instant)
-        return [item for item in self._table.pending(without=own) if item.requested not in dead]
+        roll_back_dead(self._table, self._lock, self._client, checkpoint)
+        return self._table.pending(without=own)
 
     def is_dead(self, item: Instant) -> bool:
         return self._client.is_dead(item.requested)
@@ -147,6 +141,22 @@ def _again_later(instant: str) -> Iterator[None]:
         logger.warning("late files of %s are left for the next time: %s", instant, error.detail)
 
 
+def roll_back_dead(table: HudiTable, lock: TableLock, client: WriteClient, checkpoint: Callable[[], None]) -> list[str]:
+    """Rolls back the instants of dead writers; which those were.
+
+    Who is dead is asked again with the lock in hand: a writer completes its instant under the lock and removes its
+    heartbeat right after that, so one that is at this very moment about to commit looks like a dead one before.
+    """
+    if not dead_writes(table, client):
+        return []
+    with lock.held(checkpoint):
+        dead = dead_writes(table, client)
+        for instant in dead:
+            logger.warning("rolling back %s: its writer is dead, or gave it up", instant)
+            client.rollback(instant)
+    return dead
+
+
 def dead_writes(table: HudiTable, client: WriteClient) -> list[str]:
     """Pending instants of ingestion whose writers are sure to be dead, or to have given them up.
 
@@ -156,13 +166,12 @@ def dead_writes(table: HudiTable, client: WriteClient) -> list[str]:
     single-writer mode sends none, and may be alive. Of Flink none is taken for dead: between its checkpoint and its
     commit an instant without a living writer holds acknowledged rows, which the restarted job commits.
     """
-    if may_be_flink(table):
+    if table.may_have_flink:
         return []
     pending = [item.requested for item in table.pending() if item.action in INGESTION]
     dead = [instant for instant in pending if client.is_dead(instant)]
-    if not table.declared.writers_retry_conflicts:
-        return dead
-    silent = [instant for instant in pending if instant not in dead and not client.has_heartbeat(instant)]
-    # One that has completed meanwhile has no heartbeat either.
-    still_pending = {item.requested for item in table.pending()} if silent else set()
-    return dead + [instant for instant in silent if instant in still_pending]
+    if table.declared.writers_retry_conflicts:
+        dead += [instant for instant in pending if instant not in dead and not client.has_heartbeat(instant)]
+    # One that has completed meanwhile has no heartbeat any more, which looks like an expired one.
+    still_pending = {item.requested for item in table.pending()} if dead else set()
+    return [instant for instant in dead if instant in still_pending]

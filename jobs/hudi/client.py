@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from jobs.base_files import WrittenFile
     from jobs.hudi.table import FileSlice, HudiTable
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class WriteClient:
             table_version=table.version,
             metadata_partitions=table.metadata_partitions,
             owner_options=table.declared.hudi_options,
+            beside_flink=table.may_have_flink is not None,
         )
         if table.declared.index:
             rules = table.bucket_rules()
@@ -137,7 +141,14 @@ class WriteClient:
     # -- instants of dead writers
 
     def rollback(self, instant: str) -> None:
-        """Undoes a pending instant: its data files, its markers, its entries on the timeline, its hashing config."""
+        """Undoes a pending instant: its data files, its markers, its entries on the timeline, its hashing config.
+
+        Hudi would undo a completed one just as well; that one is left alone. Call it with the lock held, so that
+        nothing completes in between.
+        """
+        if self._table.state_of(instant) == "COMPLETED":
+            logger.warning("%s has completed meanwhile, and is not rolled back", instant)
+            return
         with translated(f"rolling back {instant}"):
             self._client.rollback(instant)
             self.forget_heartbeat(instant)

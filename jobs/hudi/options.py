@@ -35,8 +35,9 @@ _NOTHING_BY_ITSELF = {
 # One timeline server for each of many short clients costs more than it saves; its markers need it, direct ones do not.
 _NO_TIMELINE_SERVER = {"hoodie.embed.timeline.server": "false", "hoodie.write.markers.type": "DIRECT"}
 
-# On by default, the metadata's deltacommit of a compaction is opened when it *begins*: the next commit of a writer that
-# writes its metadata at the end (Flink) takes that for a dead one, rolls it back, and the compaction fails.
+# How the metadata table is written: with this on, as Spark has it by default, its deltacommit is opened when an instant
+# *begins*; without it, as Flink does, it is written at the end, and whatever is open then is taken for dead and rolled
+# back. So all who write a table have to do it alike, or they make each other's commits fail.
 _METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 
 # Each optional partition of the metadata table, and the option that makes a client write it.
@@ -67,13 +68,17 @@ def client_options(
     table_version: int,
     metadata_partitions: Set[str],
     owner_options: Mapping[str, str],
+    beside_flink: bool = False,
 ) -> dict[str, str]:
-    """Options that hold for every client of a table; `owner_options` may add to them but not undo them."""
+    """Options that hold for every client of a table; `owner_options` may add to them but not undo them.
+
+    `beside_flink`: Flink may write the table as well.
+    """
     options = {
         **owner_options,
         **_NOTHING_BY_ITSELF,
         **_NO_TIMELINE_SERVER,
-        **_METADATA_AT_THE_END,
+        **(_METADATA_AT_THE_END if beside_flink else {}),
         "hoodie.table.name": table_name,
         "hoodie.write.table.version": str(table_version),
         "hoodie.write.auto.upgrade": "false",

@@ -54,6 +54,7 @@ def _options(table: HudiTable) -> dict[str, str]:
         table_version=table.version,
         metadata_partitions=table.metadata_partitions,
         owner_options=table.declared.hudi_options,
+        beside_flink=table.may_have_flink is not None,
     )
     if table.declared.index:
         options |= bucket_index_options(table.declared.index, table.record_key_fields, None)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from jobs.contract import WriterEngine
 from jobs.hudi import hashing_config
 from jobs.hudi.jvm import Jvm, translated
 from jobs.stale_writes import CompletedWrite, known_of, repaired_of
@@ -250,6 +251,17 @@ class HudiTable:
         """Whether the instant completed so long ago that it has left the active timeline."""
         with translated("reading the archived timeline"):
             return bool(self.meta.getArchivedTimeline(requested).containsInstant(requested))
+
+    @cached_property
+    def may_have_flink(self) -> str | None:
+        """Why a Flink job may be at work on the table, as words for people; None if none is known of.
+
+        What is declared, or was found by the service, counts; without either, the marks on the table.
+        """
+        engines = self.declared.writers_engines
+        if WriterEngine.FLINK in engines:
+            return "Flink is among its writers"
+        return None if engines else self.flink_mark
 
     @cached_property
     def flink_mark(self) -> str | None:

@@ -1,0 +1,64 @@
+"""What Flink leaves on a table, and what is not done there any more; a real Flink is in `tests/flink`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.errors import RefusedError, WritersActiveError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
+from tests.integration import tables
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import INDEX
+from tests.integration.writers import let_heartbeat_expire
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+KINDS = (("bucket_expansion", {"factor": 2}), ("clustering", {"sort_by": ["city"]}))
+
+
+def flink_has_started(base: Path) -> None:
+    """As Hudi's Flink writer does, when its job starts."""
+    folder = base / ".hoodie" / ".aux"
+    folder.mkdir(exist_ok=True)
+    (folder / "view_storage_conf").write_text("hoodie.filesystem.view.remote.port=4711\n")
+
+
+def test_file_groups_are_not_replaced_where_a_flink_job_may_run(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base)
+    flink_has_started(base)
+    for kind, params in KINDS:
+        with pytest.raises(RefusedError, match="view_storage_conf") as caught:
+            run_job(spark, base, kind, params)
+        assert caught.value.problem().type == "flink-may-be-running"
+        plan = run_job(spark, base, kind, params, dry_run=True).details
+        assert [problem["type"] for problem in plan["refusals"]] == ["flink-may-be-running"]
+    run_job(spark, base, "compaction")
+    run_job(spark, base, "cleaning", {"retain": 1})
+
+    run_job(spark, base, "bucket_expansion", {"factor": 2}, writers_stopped=True)
+    proved(spark, base, 8)
+
+
+def test_an_instant_that_flink_left_is_never_rolled_back(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base)
+    flink_has_started(base)
+    table = hudi_table(spark, base, INDEX)
+    client = WriteClient(table, UNDER_OUR_LOCK)._client
+    instant = client.startCommit("deltacommit", table.meta)
+    client.getHeartbeatClient().stopHeartbeatTimers()
+    let_heartbeat_expire(base, instant)
+
+    with pytest.raises(WritersActiveError, match=instant):
+        run_job(spark, base, "bucket_expansion", {"factor": 2, "wait_seconds": 1}, writers_stopped=True)
+    run_job(spark, base, "cleaning", {"retain": 1})
+
+    # The restarted job would commit it.
+    assert hudi_table(spark, base, INDEX).state_of(instant) == "REQUESTED"
