@@ -21,7 +21,7 @@ from service.model.secret import masked
 from service.model.table import TableType
 from service.model.token import Role
 from service.policy.writer_options import Callback, Target, writer_options
-from service.store import snapshots, tables, tokens
+from service.store import snapshots, tables, tokens, watches
 from service.store.engine import reading
 
 router = APIRouter(prefix="/v1", tags=["writers"])
@@ -97,11 +97,13 @@ def get_writer_options(
     with reading(parts.engine) as connection:
         table = tables.get(connection, table_id)
         stored = snapshots.find(connection, table_id)
+        sightings = watches.engines_of(connection, table_id)
     registered = table.index.num_buckets if table.index else 0
     target = Target.of(
         table,
         lock_options=masked(table.lock.options),
         num_buckets=(stored.snapshot.num_buckets if stored else 0) or registered,
+        has_flink=WriterEngine.FLINK in table.writers.known_engines(sightings),
     )
     return _shown(target, engine, parts, request)
 

@@ -29,7 +29,8 @@ class Target:
     """The table that is to be written; it need not exist yet. Fields that are not known are left out of the options.
 
     `lock_options` are as they may be shown. `index` is what the writers were registered with, `num_buckets` the present
-    number, 0 without an index. `is_non_blocking`: its file groups have the fixed ids of NBCC.
+    number, 0 without an index. `is_non_blocking`: its file groups have the fixed ids of NBCC. `has_flink`: Flink writes
+    it as well.
     """
 
     base_path: str
@@ -44,10 +45,13 @@ class Target:
     lock_options: Mapping[str, str] = field(default_factory=dict)
     is_non_blocking: bool = False
     has_consistent_hashing: bool = False
+    has_flink: bool = False
     exists: bool = True
 
     @classmethod
-    def of(cls, table: Registration, *, lock_options: Mapping[str, str], num_buckets: int) -> Target:
+    def of(
+        cls, table: Registration, *, lock_options: Mapping[str, str], num_buckets: int, has_flink: bool = False
+    ) -> Target:
         profile, layout = table.profile, table.profile.get("bucket_layout") or {}
         table_type = profile.get("table_type")
         return cls(
@@ -63,6 +67,7 @@ class Target:
             lock_options=lock_options,
             is_non_blocking=bool(layout.get("fixed_file_ids")),
             has_consistent_hashing=layout.get("kind") == BucketIndexKind.CONSISTENT_HASHING.value,
+            has_flink=has_flink,
         )
 
 
@@ -135,6 +140,10 @@ _BEFORE_CLUSTERING = {
 # too late for it.
 _FRESH_SESSION = {"spark.sql.filesourceTableRelationCacheSize": "0"}
 
+# Flink writes the metadata table at the end of its instants and takes what is open then for dead; Spark would open its
+# own at the beginning.
+_METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
+
 # On a table with a hashing config Hudi 1.2 takes "rows may be in any bucket" for "in none", and reads nothing: a filter
 # that is not on the hash field loses rows, and `UPDATE` and `DELETE` read what they change. (Without a config it only
 # skips files, which costs little, so it is switched off before there is one.)
@@ -156,6 +165,8 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback) 
     if callback.headers:
         options["hoodie.write.commit.callback.http.custom.headers"] = callback.headers
     options |= _index(target, engine)
+    if target.has_flink and engine is not WriterEngine.FLINK:
+        options |= _METADATA_AT_THE_END
     notes = tuple(_notes(target, engine))
     match engine:
         case WriterEngine.FLINK:

@@ -147,6 +147,15 @@ def test_spark_sql_gets_statements_and_what_must_be_set_before_the_session_start
     assert "filesourceTableRelationCacheSize" not in found.sql["set"]
 
 
+def test_beside_flink_spark_writes_the_metadata_table_as_flink_does() -> None:
+    streaming = "hoodie.metadata.streaming.write.enabled"
+    for engine in (SPARK, SPARK_SQL):
+        assert (
+            writer_options(Target("/lake/t", has_flink=True), engine, callback=CALLBACK).options[streaming] == "false"
+        )
+        assert streaming not in writer_options(Target("/lake/t"), engine, callback=CALLBACK).options
+
+
 def test_spark_does_not_prune_by_buckets_where_that_loses_rows() -> None:
     pruning = "hoodie.bucket.index.query.pruning"
     for engine in (SPARK, SPARK_SQL):
