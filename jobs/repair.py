@@ -190,12 +190,16 @@ def _bring_over(
 def _drop_visible(
     table: HudiTable, lock: TableLock, plan: Plan, report: Report, stale: Sequence[StaleWrite], repaired: Repaired
 ) -> None:
-    """Takes the stale file groups that readers see out of use, as all others are: with two file groups in a bucket no
-    writer can write. Nothing is lost if it ends here: their files stay, and the next attempt finds the writes stale."""
+    """Takes the stale file groups that readers see out of use, as all others are.
+
+    With two file groups in a bucket no writer can write, so whatever is in flight there will fail or is stale itself,
+    and nothing is waited for. Nothing is lost if it ends here: the files stay, and the next attempt finds the writes
+    stale.
+    """
     groups = {group for write in stale for group in write.groups}
     if not any(item.key in groups for item in table.file_slices()):
         return
-    dropped = _replacement(table, lock, plan, report, groups, rewrite=lambda *_: []).run()
+    dropped = _replacement(table, lock, plan, report, groups, rewrite=lambda *_: [], whatever_writes=True).run()
     repaired.instants += (dropped.instant,)
 
 
@@ -255,12 +259,14 @@ def _replacement(
     *,
     rewrite: Rewriter,
     extra: Mapping[str, str] | None = None,
+    whatever_writes: bool = False,
 ) -> Replacement:
     def choose(slices: list[FileSlice]) -> list[FileSlice]:
         return [item for item in slices if item.key in groups]
 
     params = {"wait_seconds": _wait_seconds(plan)}
-    terms = Terms.of("CLUSTER", params, writers_retry=table.declared.writers_retry_conflicts)
+    retry = table.declared.writers_retry_conflicts
+    terms = Terms.of("CLUSTER", params, writers_retry=retry, whatever_writes=whatever_writes)
     return Replacement(table, terms, report, lock, choose=choose, rewrite=rewrite, extra=extra)
 
 

@@ -63,6 +63,7 @@ class Terms:
     `lock_seconds` bounds the rewriting done while writers are kept waiting; more than that is done before, in another
     round. `may_leave_out`: changed slices for which that time does not suffice may stay as they are. `needs_pause`: it
     matters what writers that start right afterwards have read before. `writers_retry`: see `Writers`.
+    `whatever_writes`: no write in flight is hit, whatever it does.
     """
 
     operation: str
@@ -72,6 +73,7 @@ class Terms:
     may_leave_out: bool = False
     needs_pause: bool = False
     writers_retry: bool = False
+    whatever_writes: bool = False
 
     @classmethod
     def of(cls, operation: str, params: Mapping[str, Any], **more: bool) -> Terms:
@@ -197,19 +199,20 @@ class Replacement:
             if self._is_worth_a_round(outcome, is_quiet=not in_flight):
                 self._round(outcome, f"catching up, round {outcome.rounds}")
                 in_flight = writers.in_flight(outcome.instant, self._report.checkpoint)
-            in_the_way = writers.in_the_way(in_flight, self._buckets())
+            in_the_way = self._in_the_way(writers, in_flight)
             is_good = not in_the_way and self._is_a_good_moment(in_flight)
             if is_good:
                 with self._lock.held(self._report.checkpoint):
                     locked_since = time.monotonic()
                     self._standing = self._table.instants()
                     in_flight = self._table.pending(without=outcome.instant)
-                    in_the_way = writers.in_the_way(in_flight, self._buckets())
+                    in_the_way = self._in_the_way(writers, in_flight)
                     # Often it is the writer's own commit that the lock was waited for; then the moment has passed.
                     is_good = not in_the_way and self._is_a_good_moment(in_flight)
                     if is_good and self._may_do_under_lock(self._changed()[0]):
                         outcome.waited_seconds = locked_since - waiting_since
-                        writers.fence_all(in_flight, self._buckets())
+                        if not terms.whatever_writes:
+                            writers.fence_all(in_flight, self._buckets())
                         outcome.fenced = writers.fenced
                         self._commit_under_lock(client, outcome)
                         outcome.locked_seconds = time.monotonic() - locked_since
@@ -221,6 +224,9 @@ class Replacement:
                 raise WritersActiveError(f"After {terms.wait_seconds:.0f} s: {why}.")
             if in_the_way or not is_good:
                 time.sleep(POLL_SECONDS)
+
+    def _in_the_way(self, writers: Writers, in_flight: Sequence[Instant]) -> list[Instant]:
+        return [] if self._terms.whatever_writes else writers.in_the_way(in_flight, self._buckets())
 
     def _commit_under_lock(self, client: WriteClient, outcome: Replaced) -> None:
         self._round(outcome, "committing", under_lock=True)

@@ -148,6 +148,9 @@ _METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 # that is not on the hash field loses rows, and `UPDATE` and `DELETE` read what they change. (Without a config it only
 # skips files, which costs little, so it is switched off before there is one.)
 _NO_PRUNING = {"hoodie.bucket.index.query.pruning": "false"}
+# `UPDATE` and `DELETE` of Spark SQL would write to the file groups in which they have found their rows, replaced or
+# not; without this they look the buckets up when they write, as every upsert does.
+_LOOKED_UP_ANEW = {"hoodie.spark.sql.optimized.writes.enable": "false"}
 
 
 def writer_options(target: Target, engine: WriterEngine, *, callback: Callback) -> WriterOptions:
@@ -192,7 +195,7 @@ def _index(target: Target, engine: WriterEngine) -> dict[str, str]:
     if target.index:
         options["hoodie.bucket.index.hash.field"] = ",".join(target.index.hash_fields)
         options["hoodie.bucket.index.num.buckets"] = str(target.num_buckets)
-        options |= {} if is_flink else _NO_PRUNING
+        options |= {} if is_flink else {**_NO_PRUNING, **_LOOKED_UP_ANEW}
     return options
 
 
@@ -293,8 +296,8 @@ def _notes_of_spark(target: Target) -> list[str]:
 
 _FRESH_NOTE = (
     "Give `session_conf` to the session when it starts (--conf, or the builder): SET cannot change it any more. Without"
-    " it a session that lives for long needs a REFRESH TABLE before each UPDATE and DELETE, also before it runs one"
-    " again that has failed: it would write to file groups that have been replaced."
+    " it a session that lives for long reads a table as it was at its last statement: REFRESH TABLE it before an UPDATE"
+    " or DELETE if others write it too, and before one is run again that has failed."
 )
 
 

@@ -161,6 +161,7 @@ def test_spark_does_not_prune_by_buckets_where_that_loses_rows() -> None:
     for engine in (SPARK, SPARK_SQL):
         found = options(engine, index=FOUR, num_buckets=4)
         assert found.options[pruning] == "false"
+        assert found.options["hoodie.spark.sql.optimized.writes.enable"] == "false"
         assert any(pruning in note for note in found.notes)
         assert pruning not in options(engine).options
     assert pruning not in options(WriterEngine.FLINK, index=FOUR, num_buckets=4).options
