@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime
 from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.contract import WriterEngine
 from jobs.errors import DeletesLostError, RefusedError
+from jobs.writer_engines import PRUNING
+from service.model.registration import Registration
+from service.policy.writer_options import Callback, Target, writer_options
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import proved, run_job
+from tests.integration.tables import INDEX
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +29,7 @@ MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
 UPDATE = "UPDATE {table} SET fare = -1.0, ts = 5 WHERE city < 500"
 DELETE = "DELETE FROM {table} WHERE city >= 800"
 _NUMBERS = count(1)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 # Of 300 rows.
 UPDATED, DELETED = 149, 61
 
@@ -183,3 +190,25 @@ def _completed(base: Path) -> list[Path]:
 
 def _all(frame: object) -> list[str]:
     return sorted(str(row) for row in frame.collect())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 6)])
+def test_a_long_session_with_the_printed_options_goes_to_the_right_file_groups(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, table_type=table_type, version=version)
+    table = Registration("t", str(base), "trips", NOW, NOW, index=INDEX)
+    target = Target.of(table, lock_options={}, num_buckets=4)
+    printed = writer_options(target, WriterEngine.SPARK, callback=Callback("http://127.0.0.1:1/")).options
+    printed = {key: value for key, value in printed.items() if ".callback." not in key}
+    session = LongSession(spark, base, {**options, **printed})
+    run_job(spark, base, "clustering", {"sort_by": ["city"]})
+    session.run(UPDATE)
+    session.run("SELECT count(*) FROM {table}")
+    run_job(spark, base, "bucket_expansion", {"factor": 2})
+    session.run(DELETE)
+
+    assert len(proved(spark, base, 8)) == 300 - DELETED
+    rows = spark.read.format("hudi").option(PRUNING, "false").load(str(base))
+    assert (rows.where("ts = 5").count(), rows.where("city >= 800").count()) == (UPDATED, 0)
