@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import CleaningPolicy, Outcome, Problem, Result
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.report import Report
 
+WAIT_SECONDS, POLL_SECONDS = 60.0, 0.5
+_IN_FLIGHT = "stale-write-in-flight"
 # A query that is running reads the version before the latest: with fewer, it would lose files under its feet.
 _LEAST = {
     CleaningPolicy.KEEP_LATEST_COMMITS: 1,
@@ -38,6 +41,8 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
     policy = CleaningPolicy(plan.params.get("policy", CleaningPolicy.KEEP_LATEST_COMMITS))
     retain = int(plan.params.get("retain", 10))
     problems = _problems(policy, retain) + _still_needed(table)
+    if not plan.dry_run and [problem.type for problem in problems] == [_IN_FLIGHT]:
+        problems = _when_it_has_ended(table, report)
     if problems and not plan.dry_run:
         raise RefusedError(problems)
     options = {"hoodie.clean.policy": policy.value, _RETAINED[policy]: str(retain)}
@@ -93,6 +98,18 @@ def _problems(policy: CleaningPolicy, retain: int) -> list[Problem]:
     ]
 
 
+def _when_it_has_ended(table: HudiTable, report: Report) -> list[Problem]:
+    """A write that was in flight when file groups were replaced mostly fails for it, and soon."""
+    report.step("waiting for a write to replaced file groups")
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        problems = _still_needed(table)
+        if [problem.type for problem in problems] != [_IN_FLIGHT] or time.monotonic() > deadline:
+            return problems
+        report.checkpoint()
+        time.sleep(POLL_SECONDS)
+
+
 def _still_needed(table: HudiTable) -> list[Problem]:
     """What a stale write wrote lies in files that are out of use, and can be brought over from nowhere else.
 
@@ -108,7 +125,7 @@ def _still_needed(table: HudiTable) -> list[Problem]:
     if going_there:
         return [
             Problem(
-                "stale-write-in-flight",
+                _IN_FLIGHT,
                 "A write in flight goes to file groups that were replaced; cleaning could delete what it writes",
                 ", ".join(going_there),
                 "Wait until it has ended; what it commits is repaired then.",
