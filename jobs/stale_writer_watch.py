@@ -92,6 +92,7 @@ class StaleWriterWatch:
         self._switch = switch
         self._before = before
         self._judged: set[str] = set(before.known - before.in_flight)
+        self._waited_for: set[str] = set()
         self._found = Found()
 
     def run(self, seconds: float) -> Found:
@@ -148,8 +149,9 @@ class StaleWriterWatch:
 
     def _judge_in_flight(self, item: Instant) -> bool:
         """Whether the write has not told yet where it goes, and its writer is alive."""
-        if self._has_yet_to_tell(item):
-            # The lock keeps it from committing meanwhile.
+        if self._has_yet_to_tell(item) and item.requested not in self._waited_for:
+            # The lock keeps it from committing meanwhile. Once: it may need the lock itself to go on.
+            self._waited_for.add(item.requested)
             with self._lock.held(for_at_most(LOCK_SECONDS)):
                 waited_until = time.monotonic() + HOLD_SECONDS
                 while self._has_yet_to_tell(item) and time.monotonic() < waited_until:
