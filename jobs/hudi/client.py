@@ -105,8 +105,21 @@ class WriteClient:
     def commit_compaction(self, instant: str, begun: Any) -> None:
         """Completes the instant; the lock must be held."""
         with translated("committing the compaction"):
+            self._present_schema()
             self._client.commitCompaction(instant, begun, self._jvm.nothing())
             self._client.getHeartbeatClient().stop(instant)
+
+    def _present_schema(self) -> str:
+        """Makes the commit name the table's schema as of now, not as of when the client was opened.
+
+        Else it would take back the columns that somebody has added meanwhile: writers, for which the new column has no
+        schema then, fail. Whatever the extra metadata says, Hudi takes the configuration's
+        (`CommitUtils.buildMetadata`).
+        """
+        self._table.reload()
+        schema = self._table.schema()
+        self._client.getConfig().setSchema(schema)
+        return schema
 
     def schedule_clustering(self) -> str | None:
         with translated("scheduling the clustering"):
@@ -352,13 +365,8 @@ class WriteClient:
         """Completes the replacecommit: `written` takes the place of the file groups of `replaced`, atomically.
 
         Files of this instant that are not in `written` vanish: Hudi finds their markers.
-
-        The commit names the table's schema as of now, not as of when the client was opened: a BUCKET_RESCALE counts as
-        one that may change it (`WriteOperationType.canUpdateSchema`), and would take back the columns that somebody has
-        added meanwhile. Writers fail then, for which the new column has no schema.
         """
-        self._table.reload()
-        schema = self._table.schema()
+        schema = self._present_schema()
         metadata: dict[str, Any] = {"partitionToWriteStats": {}, "partitionToReplaceFileIds": {}}
         for file in written:
             metadata["partitionToWriteStats"].setdefault(file.partition, []).append(_write_stat(file))
