@@ -138,7 +138,8 @@ def test_logs_that_are_named_alike_are_told_by_their_blocks(spark: SparkSession,
     kept = {path: path.read_bytes() for path in late}
     with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK) as client:
         undone = max(path.name.partition(".")[0] for path in base.glob(".hoodie/*.deltacommit"))
-        client.rollback(undone)
+        # Ours leaves a completed instant alone.
+        client._client.rollback(undone)
     for path, content in kept.items():
         path.write_bytes(content)
     assert late
