@@ -108,7 +108,7 @@ class Eye:
 def roll_back_last(spark: SparkSession, base: Path, index: BucketIndex | None) -> None:
     table = hudi_table(spark, base, index)
     with WriteClient(table, UNDER_OUR_LOCK) as client:
-        client.rollback(max(instant for instant, _ in table.completed_writes()))
+        client._client.rollback(max(instant for instant, _ in table.completed_writes()))
 
 
 @pytest.mark.parametrize(
