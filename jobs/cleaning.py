@@ -47,10 +47,9 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
         raise RefusedError(problems)
     options = {"hoodie.clean.policy": policy.value, _RETAINED[policy]: str(retain)}
     lock = TableLock(table, plan.job_id)
-    if not plan.dry_run:
-        lock.break_stale()
     rolled_back: list[str] = []
     if not plan.dry_run:
+        lock.break_stale()
         report.step("rolling back dead writers")
         # Failed writes keep files that nothing will need; only those of writers that are sure to be dead are undone.
         with WriteClient(table, UNDER_OUR_LOCK) as client:

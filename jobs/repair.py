@@ -178,10 +178,10 @@ def _bring_over(
             lock.verify()
             marked = {REPAIRED_KEY: ",".join(each for each in instants if each not in lost)}
             repaired.instants += (rows.write(table, decided.upserts, "upsert", marked),)
+            report.step("proving the repair")
+            stray_rows.require_written(table, decided)
         repaired.rows, repaired.deletes = decided.upsert_count, decided.delete_count
         repaired.superseded = decided.superseded
-        report.step("proving the repair")
-        stray_rows.require_written(table, decided)
     if lost:
         told = ", ".join(f"{count} of {instant}" for instant, count in lost.items())
         raise DeletesLostError(f"Deletes that are lost: {told}.")
@@ -221,7 +221,8 @@ def _move(
         lock.verify()
         repaired.instants += (rows.write(table, decided.upserts, "upsert", {}),)
     repaired.rows += decided.upsert_count
-    repaired.moved += _leave_out(table, lock, plan, report, wrong.groups, instants, repaired)
+    repaired.moved += wrong.rows.count()
+    _leave_out(table, lock, plan, report, wrong.groups, instants, repaired)
     repaired.stale += tuple(instants)
 
 
@@ -233,8 +234,8 @@ def _leave_out(
     groups: frozenset[tuple[str, str]],
     instants: Sequence[str],
     repaired: Repaired,
-) -> int:
-    """Rewrites these file groups without the rows that belong elsewhere; how many those were."""
+) -> None:
+    """Rewrites these file groups without the rows that belong elsewhere."""
     rules, index = table.bucket_rules(), table.declared.index
     if rules is None or index is None:
         raise AssertionError("only tables with a bucket index have rows in wrong buckets")
@@ -243,11 +244,9 @@ def _leave_out(
         work = Rewrite(storage_of(table), instant, index.hash_fields, leaves_others_out=True)
         return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), report)
 
-    before = rows.current(table).count()
     extra = {REPAIRED_KEY: ",".join(instants)}
     replaced = _replacement(table, lock, plan, report, groups, rewrite=rewrite, extra=extra).run()
     repaired.instants += (replaced.instant,)
-    return before - rows.current(table).count()
 
 
 def _replacement(

@@ -96,19 +96,15 @@ def decide(
 def require_written(table: HudiTable, decided: Decided) -> None:
     """The proof: each row that was to be written is there as it is, once, and no key that was to be deleted.
 
-    Raises `StaleWriterError`; writers that go on after the lock was given back may have changed rows, which then have
-    a newer commit and are passed over.
+    The lock must still be held: writers that go on may change any row. Raises `StaleWriterError`.
     """
     with translated("proving the repair"):
         columns = [name for name in decided.upserts.columns if name not in _KEY]
         wanted = decided.upserts.select(*_KEY, F.to_json(F.struct(*columns)).alias("wanted"))
         found = rows.current(table)
-        found = found.select(*_KEY, COMMIT_TIME, F.to_json(F.struct(*columns)).alias("found"))
-        repaired_at = max((commit.write.instant for commit in table.commits()[-1:]), default="")
+        found = found.select(*_KEY, F.to_json(F.struct(*columns)).alias("found"))
         joined = wanted.join(found, _KEY, "left")
-        wrong = joined.where(
-            F.col("found").isNull() | ((F.col("wanted") != F.col("found")) & (F.col(COMMIT_TIME) <= repaired_at))
-        ).count()
+        wrong = joined.where(F.col("found").isNull() | (F.col("wanted") != F.col("found"))).count()
         twice = joined.count() - wanted.count()
         left = decided.deletes.join(found, _KEY, "left_semi").count() if decided.deletes is not None else 0
     if wrong or twice or left:

@@ -216,14 +216,6 @@ class HudiTable:
             if item["state"] == "COMPLETED" and item["action"] == action
         ]
 
-    def completed_until(self, requested: str) -> set[str]:
-        """The instants that completed before this one did, and this one."""
-        found = {
-            item["requestedTime"]: item["completionTime"] for item in self._timeline() if item["state"] == "COMPLETED"
-        }
-        end = found.get(requested, "")
-        return {instant for instant, completed in found.items() if completed <= end}
-
     def _timeline(self) -> list[dict[str, str]]:
         """The active timeline as of now, each instant as an `InstantDTO`."""
         with translated("reading the timeline"):
