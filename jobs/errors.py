@@ -49,6 +49,10 @@ class HudiError(JobError):
     retriable = True
 
 
+class FileMissingError(HudiError):
+    """A file that was listed or looked for is there no more: somebody removed it meanwhile."""
+
+
 class TableGoneError(JobError):
     type = "table-gone"
     title = "There is no Hudi table at the registered base path any more"

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
-from jobs.errors import HudiError, JobError, TableGoneError, TableLockedError
+from jobs.errors import FileMissingError, HudiError, JobError, TableGoneError, TableLockedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# By simple class name, looked for along the whole chain of causes; the first that is listed wins.
+# By simple class name, looked for along the whole chain of causes; the outermost that is listed wins.
 _TYPED: dict[str, type[JobError]] = {
     "HoodieLockException": TableLockedError,
     "TableNotFoundException": TableGoneError,
+    "FileNotFoundException": FileMissingError,
 }
 
 

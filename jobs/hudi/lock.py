@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import LockLostError, TableLockedError
+from jobs.errors import FileMissingError, LockLostError, TableLockedError
 from jobs.hudi.jvm import translated
 from jobs.hudi.lock_proof import SignedFile, Unproved, proof_of
 from jobs.hudi.options import LOCK_PROVIDERS, MULTI_WRITER, lock_options
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
 
 logger = logging.getLogger(__name__)
+
+MAX_NOTE_BYTES = 64 * 1024
 
 
 class TableLock:
@@ -152,18 +154,16 @@ class TableLock:
         return LOCK_PROVIDERS.get(declared, declared)
 
     def _read(self) -> dict[str, Any]:
-        with translated("reading the table's lock"):
-            storage = self._storage
-            if not storage.exists(self._path):
-                return {}
-            stream = storage.open(self._path)
-            try:
-                text = bytes(stream.readAllBytes()).decode()
-            finally:
-                stream.close()
+        """What the lock file says; nothing if there is none, which its holder may have removed this very moment."""
         try:
-            note = json.loads(text or "{}")
-        except ValueError:
+            with translated("reading the table's lock", expected=FileMissingError):
+                stream = self._storage.open(self._path)
+                try:
+                    content = bytes(stream.readNBytes(MAX_NOTE_BYTES))
+                finally:
+                    stream.close()
+            note = json.loads(content or b"{}")
+        except (FileMissingError, ValueError):
             return {}
         return note if isinstance(note, dict) else {}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -99,6 +101,29 @@ def test_only_the_job_that_left_a_lock_breaks_it(spark: SparkSession, tmp_path: 
     with TableLock(table, "job_other").held(lambda: None):
         pass
     assert not (base / ".hoodie" / "lock").exists()
+
+
+def test_a_lock_that_its_holder_gives_back_while_it_is_read_stops_no_job(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base)
+    lock = TableLock(hudi_table(spark, base, INDEX), "job_reader")
+    stop = threading.Event()
+
+    def take_and_give_back() -> int:
+        times = 0
+        while not stop.is_set():
+            (base / ".hoodie" / "lock").touch()
+            (base / ".hoodie" / "lock").unlink()
+            times += 1
+        return times
+
+    with ThreadPoolExecutor(1) as pool:
+        holder = pool.submit(take_and_give_back)
+        try:
+            assert not any([lock.break_stale() for _ in range(500)])
+        finally:
+            stop.set()
+        assert holder.result() > 500
 
 
 def test_a_lock_whose_process_is_no_more_is_broken_by_any_job(spark: SparkSession, tmp_path: Path) -> None:
