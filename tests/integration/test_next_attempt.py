@@ -120,7 +120,7 @@ def test_a_lock_that_its_holder_gives_back_while_it_is_read_stops_no_job(spark: 
     with ThreadPoolExecutor(1) as pool:
         holder = pool.submit(take_and_give_back)
         try:
-            assert not any([lock.break_stale() for _ in range(500)])
+            assert not any(lock.break_stale() for _ in range(500))
         finally:
             stop.set()
         assert holder.result() > 500
