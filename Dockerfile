@@ -15,7 +15,7 @@ RUN pip install --no-cache-dir '.[kafka,postgresql]'
 
 USER groundskeeper
 WORKDIR /home/groundskeeper
-RUN python -c "from jobs.session import start_session; start_session(master='local[1]').stop()"
+RUN python -c "from jobs.hudi.session import start_session; start_session(master='local[1]').stop()"
 
 # Inside a container the port is published, so the service must listen on all addresses; it refuses to without a token:
 # run `groundskeeper token create --role admin` against the same database first.

@@ -1,10 +1,10 @@
-"""Alembic's entry: runs the migrations on the connection that `service.store.migrate` hands over."""
+"""Alembic's entry: runs the migrations on the connection that `service.db.migrate` hands over."""
 
 from __future__ import annotations
 
 from alembic import context
 
-from service.store.schema import metadata
+from service.db.schema import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

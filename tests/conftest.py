@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.session import S3A, start_session
+from jobs.hudi.session import S3A, start_session
 from tests import postgresql as postgresql_server
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ class Server:
 
 
 def _java() -> list[str]:
-    """The Java that Spark runs on: `jobs.session` has said where it is."""
+    """The Java that Spark runs on: `jobs.hudi.session` has said where it is."""
     home = os.environ.get("JAVA_HOME")
     return [f"{home}/bin/java" if home else "java", "-cp", f"{Path(pyspark.__file__).parent / 'jars'}/*"]
 

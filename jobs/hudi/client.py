@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Self
 from py4j.java_gateway import get_java_class
 
 from jobs.errors import JobError, PlanTakenError
+from jobs.format.instants import wall_clock
 from jobs.hudi import hashing_config
 from jobs.hudi.jvm import translated
 from jobs.hudi.options import bucket_index_options, client_options
 from jobs.hudi.table import REPLACE
-from jobs.rhythm import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from types import TracebackType
 
-    from jobs.base_files import WrittenFile
+    from jobs.format.written_file import WrittenFile
     from jobs.hudi.table import FileSlice, HudiTable
 
 logger = logging.getLogger(__name__)
@@ -221,7 +221,7 @@ class WriteClient:
         tell it, if they were written after the rollback. Lists every partition.
         """
         found: dict[str, set[str]] = {}
-        suspicious = min((parsed(by) for by in undone.values()), default=None)
+        suspicious = min((wall_clock(by) for by in undone.values()), default=None)
         if suspicious is None:
             return found
         with translated("listing the partitions"):
@@ -315,7 +315,7 @@ class WriteClient:
     def is_dead(self, instant: str) -> bool:
         """Whether a writer that does send heartbeats has stopped sending them for this instant.
 
-        False for an instant without any heartbeat: see `dead_writes` in `jobs.writers`.
+        False for an instant without any heartbeat: see `dead_writes` in `jobs.protocol.writers`.
         """
         with translated("reading a heartbeat"):
             return self.has_heartbeat(instant) and bool(self._client.getHeartbeatClient().isHeartbeatExpired(instant))

@@ -6,10 +6,10 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from jobs import s3
 from jobs.errors import JobError
 from jobs.hudi.jvm import translated
-from jobs.storage import Storage, of_hadoop
+from jobs.storage import s3
+from jobs.storage.paths import Storage, of_hadoop
 
 if TYPE_CHECKING:
     from jobs.hudi.jvm import Jvm

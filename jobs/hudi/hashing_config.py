@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.bucket_rules import BucketRules
 from jobs.errors import HudiError
+from jobs.format.bucket_rules import BucketRules
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:

@@ -118,7 +118,7 @@ MULTI_WRITER = {
     "hoodie.clean.failed.writes.policy": "LAZY",
 }
 
-# For clients that lock by themselves, in the midst of their work: see `jobs.hudi.lent_lock`.
+# For clients that lock by themselves, in the midst of their work: see `jobs.hudi.lock_bridge`.
 LENT_LOCK = {
     "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
     # The table's lock is waited for until a checkpoint ends that; a wait that is interrupted is soon given up.

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.base_files import RECORD_KEY
 from jobs.errors import FilesGoneError
+from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from jobs.format.stale_writes import Group, StaleWrite
     from jobs.hudi.table import Commit, HudiTable
-    from jobs.stale_writes import Group, StaleWrite
 
 _PARTITION_METADATA = ".hoodie_partition_metadata"
 _LOG = ".log."
@@ -101,7 +101,7 @@ def deleted_from_base_files(
             before = _base_file(table, group, instant)
             with translated("comparing base files"):
                 old = table.jvm.spark.read.parquet(before).select(RECORD_KEY)
-                now = rows.where(F.col("_hoodie_file_name").startswith(group[1])).select(RECORD_KEY)
+                now = rows.where(F.col(FILE_NAME).startswith(group[1])).select(RECORD_KEY)
                 found += [DeletedKey(group[0], row[0], write.instant) for row in old.subtract(now).collect()]
     return found
 

@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import WriterEngine
+from jobs.format.stale_writes import CompletedWrite, known_of, repaired_of
 from jobs.hudi import hashing_config
 from jobs.hudi.jvm import Jvm, translated
-from jobs.stale_writes import CompletedWrite, known_of, repaired_of
 
 if TYPE_CHECKING:
     from jobs import contract
-    from jobs.bucket_rules import BucketRules
-    from jobs.stale_writes import Group
+    from jobs.format.bucket_rules import BucketRules
+    from jobs.format.stale_writes import Group
 
 # Instants of these actions do not change which rows and files are the latest.
 HOUSEKEEPING = frozenset({"clean", "savepoint", "indexing"})

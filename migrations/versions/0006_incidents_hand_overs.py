@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from service.store.schema import UtcDateTime
+from service.db.schema import UtcDateTime
 
 revision = "0006"
 down_revision = "0005"

@@ -12,10 +12,10 @@ from service.api import (
     dashboard,
     decisions,
     events,
-    gate,
     health,
     incidents,
     jobs,
+    middleware,
     policies,
     problems,
     tables,
@@ -24,7 +24,7 @@ from service.api import (
     workers,
     writers,
 )
-from service.api.deps import Parts
+from service.api.dependencies import Parts
 from service.api.responses import ProblemDocument
 
 _DESCRIPTION = """
@@ -85,8 +85,8 @@ def create_app(parts: Parts) -> FastAPI:
     dashboard.install(app)
     problems.install(app)
     # The last one added is the first one passed.
-    app.add_middleware(gate.SizeLimit, max_bytes=parts.max_request_bytes)
-    app.add_middleware(gate.AuditLog)
+    app.add_middleware(middleware.SizeLimit, max_bytes=parts.max_request_bytes)
+    app.add_middleware(middleware.AuditLog)
     _document_problems(app)
     return app
 

@@ -7,23 +7,16 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import AwareDatetime
 
-from service.api.deps import PartsDep, needs
-from service.api.observed import (
-    BucketsOfPartition,
-    BucketsOut,
-    CommitOut,
-    CommitPage,
-    SnapshotOut,
-    TimelineOut,
-)
+from service.access.token import Role
+from service.api.dependencies import PartsDep, needs
+from service.api.observed import BucketsOfPartition, BucketsOut, CommitOut, CommitPage, SnapshotOut, TimelineOut
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit, TableId
-from service.flows import timeline as timelines
+from service.catalog import commit_store, snapshot_store, watch_store
+from service.catalog.watch import Watch
+from service.db.engine import reading
 from service.model import errors
-from service.model.token import Role
-from service.model.watch import Watch
-from service.store import commits, snapshots, watches
-from service.store.engine import reading
+from service.observation import active_timeline as timelines
 
 router = APIRouter(prefix="/v1", tags=["commits"], dependencies=[Depends(needs(Role.READER))])
 
@@ -46,7 +39,7 @@ def list_commits(
 ) -> CommitPage:
     """Every completed instant of every table, whoever made it, the commits of one table in the order of completion."""
     with reading(parts.engine) as connection:
-        page = commits.page(connection, limit=limit, cursor=cursor, table_id=table_id, action=action, since=since)
+        page = commit_store.page(connection, limit=limit, cursor=cursor, table_id=table_id, action=action, since=since)
     return CommitPage(items=[CommitOut.of(commit) for commit in page.items], next_cursor=page.next_cursor)
 
 
@@ -59,7 +52,7 @@ def list_commits(
 def timeline(table_id: TableId, parts: PartsDep) -> TimelineOut:
     """Read from the table's storage at this moment, with the age and the heartbeat of what is pending."""
     with reading(parts.engine) as connection:
-        watch = watches.get(connection, table_id)
+        watch = watch_store.get(connection, table_id)
     return TimelineOut.of(timelines.read(watch.base_path, parts.storage_options), watch, parts.clock())
 
 
@@ -72,8 +65,8 @@ def timeline(table_id: TableId, parts: PartsDep) -> TimelineOut:
 def snapshot(table_id: TableId, parts: PartsDep, partitions: Partitions = 100) -> SnapshotOut:
     """As of the last change of its timeline that was seen."""
     with reading(parts.engine) as connection:
-        watch = watches.get(connection, table_id)
-        found = snapshots.get(connection, table_id)
+        watch = watch_store.get(connection, table_id)
+        found = snapshot_store.get(connection, table_id)
     if found is None:
         raise _not_taken(watch)
     return SnapshotOut.of(found, watch, parts.clock(), partitions)
@@ -88,9 +81,9 @@ def snapshot(table_id: TableId, parts: PartsDep, partitions: Partitions = 100) -
 def buckets(table_id: TableId, parts: PartsDep, partitions: Partitions = 100) -> BucketsOut:
     """Bytes, rows and skew of the buckets of each partition."""
     with reading(parts.engine) as connection:
-        watch = watches.get(connection, table_id)
-        stored = snapshots.find(connection, table_id)
-        details = snapshots.details(connection, table_id)
+        watch = watch_store.get(connection, table_id)
+        stored = snapshot_store.find(connection, table_id)
+        details = snapshot_store.details(connection, table_id)
     if stored is None:
         raise _not_taken(watch)
     found = [

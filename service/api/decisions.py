@@ -7,16 +7,16 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from jobs.contract import JobKind
-from service.api.deps import PartsDep, needs
+from service.access.token import Role
+from service.api.dependencies import PartsDep, needs
 from service.api.policy_models import DecisionOut, DecisionPage, EvaluationOut
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit, TableId
-from service.flows import plan
+from service.catalog import table_store
+from service.db.engine import reading
 from service.model import errors
-from service.model.decision import DECIDED
-from service.model.token import Role
-from service.store import decisions, tables
-from service.store.engine import reading
+from service.scheduling import decision_store, scheduler
+from service.scheduling.decision import DECIDED
 
 router = APIRouter(prefix="/v1/tables", tags=["decisions"], dependencies=[Depends(needs(Role.READER))])
 
@@ -37,12 +37,12 @@ def list_decisions(
 ) -> DecisionPage:
     """The same decision several times in a row is one item, with `count` and the latest figures."""
     with reading(parts.engine) as connection:
-        tables.get(connection, table_id)
+        table_store.get(connection, table_id)
         if current:
-            latest = decisions.latest(connection, table_id)
+            latest = decision_store.latest(connection, table_id)
             standing = [latest[each] for each in DECIDED if each in latest and kind in (None, each)]
             return DecisionPage(items=[DecisionOut.of(each) for each in standing], next_cursor=None)
-        page = decisions.page(connection, table_id, limit=limit, cursor=cursor, kind=kind)
+        page = decision_store.page(connection, table_id, limit=limit, cursor=cursor, kind=kind)
     return DecisionPage(items=[DecisionOut.of(each) for each in page.items], next_cursor=page.next_cursor)
 
 
@@ -54,5 +54,5 @@ def list_decisions(
 )
 def evaluate(table_id: TableId, parts: PartsDep) -> EvaluationOut:
     """Nothing is started or written down."""
-    found = plan.evaluate(parts.engine, parts.clock, table_id, terms=parts.planning)
+    found = scheduler.evaluate(parts.engine, parts.clock, table_id, terms=parts.planning)
     return EvaluationOut(looked_at=found.looked_at, decisions=[DecisionOut.of(each) for each in found.decisions])

@@ -14,16 +14,16 @@ from anyio import CapacityLimiter
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from service.api.deps import Parts, PartsDep, needs
+from service.access.token import Role
+from service.api.dependencies import Parts, PartsDep, needs
+from service.api.event_catalogue import CATALOGUE, Entry
 from service.api.statuses import documented
 from service.api.webhook_forms import EventTypeList, EventTypeOut
+from service.db.engine import reading
+from service.delivery import outbox
+from service.delivery.cloud_event import cloud_event
+from service.events.event import Event, EventType, Published, event_id
 from service.model import errors
-from service.model.catalogue import CATALOGUE, Entry
-from service.model.event import Event, EventType, Published, event_id
-from service.model.token import Role
-from service.store import outbox
-from service.store.engine import reading
-from service.webhook.cloud_event import cloud_event
 
 router = APIRouter(prefix="/v1", tags=["webhooks"])
 

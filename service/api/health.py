@@ -7,11 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 
-from service.api.deps import PartsDep
+from service.api.dependencies import PartsDep
 from service.api.responses import HealthOut
 from service.api.statuses import documented, status_of
+from service.db import migrate
 from service.model.errors import GroundskeeperError, NotReadyError, RouteNotFoundError
-from service.store import migrate
 
 router = APIRouter(tags=["health"])
 

@@ -8,16 +8,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends, Path, Query
 from pydantic import BaseModel, Field, StringConstraints
 
-from service.api.deps import CallerDep, PartsDep, needs
+from service.access.token import Role
+from service.api.dependencies import CallerDep, PartsDep, needs
 from service.api.requests import Request
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit, TableId
-from service.flows import incidents as flows
+from service.catalog import table_store
+from service.db.engine import reading
+from service.incidents import store, tracker
+from service.incidents.incident import Incident, IncidentKind, IncidentState
 from service.model import errors
-from service.model.incident import Incident, IncidentKind, IncidentState
-from service.model.token import Role
-from service.store import incidents, tables
-from service.store.engine import reading
 
 router = APIRouter(prefix="/v1", tags=["incidents"])
 
@@ -108,7 +108,7 @@ def list_incidents(
     cursor: CursorText = None,
 ) -> IncidentPage:
     with reading(parts.engine) as connection:
-        page = incidents.page(connection, limit=limit, cursor=cursor, table_id=table_id, kind=kind, states=state)
+        page = store.page(connection, limit=limit, cursor=cursor, table_id=table_id, kind=kind, states=state)
     return IncidentPage(items=[IncidentOut.of(each) for each in page.items], next_cursor=page.next_cursor)
 
 
@@ -128,8 +128,8 @@ def list_incidents_of_table(
     cursor: CursorText = None,
 ) -> IncidentPage:
     with reading(parts.engine) as connection:
-        tables.get(connection, table_id)
-        page = incidents.page(connection, limit=limit, cursor=cursor, table_id=table_id, kind=kind, states=state)
+        table_store.get(connection, table_id)
+        page = store.page(connection, limit=limit, cursor=cursor, table_id=table_id, kind=kind, states=state)
     return IncidentPage(items=[IncidentOut.of(each) for each in page.items], next_cursor=page.next_cursor)
 
 
@@ -148,5 +148,5 @@ def close(
 ) -> IncidentOut:
     """It becomes `cleared`: nothing is repaired any more, and cleaning goes on, which may delete what a repair would
     need. `because` keeps who did it and why."""
-    closed = flows.close(parts.engine, parts.bell, parts.clock, incident_id, by=caller.name, reason=wanted.reason)
+    closed = tracker.close(parts.engine, parts.bell, parts.clock, incident_id, by=caller.name, reason=wanted.reason)
     return IncidentOut.of(closed)

@@ -7,20 +7,20 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
 
 from jobs.contract import JobKind
-from service.api.deps import CallerDep, PartsDep, needs
+from service.access.token import Role
+from service.api.dependencies import CallerDep, PartsDep, needs
 from service.api.params import EXAMPLES, JobIn, as_json
 from service.api.requests import WritersStopped
 from service.api.responses import JobDetail, JobOut, JobPage
 from service.api.statuses import ACCEPTED, REPEATED, documented
 from service.api.tables import CursorText, Limit, TableId
-from service.flows import hand_over
-from service.flows import submit as submitting
+from service.db.engine import reading
+from service.hand_over import coordinator
 from service.model import errors
-from service.model.job import JobState
-from service.model.token import Role
-from service.policy.waiting import waits_for
-from service.store import jobs, leases, workers
-from service.store.engine import reading
+from service.queue import job_store, lease_store, worker_store
+from service.queue import submission as submitting
+from service.queue.job import JobState
+from service.queue.queue_status import waits_for
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
 
@@ -91,7 +91,7 @@ def list_jobs(
     cursor: CursorText = None,
 ) -> JobPage:
     with reading(parts.engine) as connection:
-        page = jobs.page(connection, limit=limit, cursor=cursor, table_id=table_id, kind=kind, state=state)
+        page = job_store.page(connection, limit=limit, cursor=cursor, table_id=table_id, kind=kind, state=state)
     return JobPage(items=[JobOut.of(job) for job in page.items], next_cursor=page.next_cursor)
 
 
@@ -104,12 +104,12 @@ def list_jobs(
 )
 def get_job(job_id: JobId, parts: PartsDep) -> JobDetail:
     with reading(parts.engine) as connection:
-        job = jobs.get(connection, job_id)
+        job = job_store.get(connection, job_id)
         waiting = None
         if job.state is JobState.QUEUED:
-            held = leases.on_table(connection, job.table_id)
-            waiting = waits_for(job, held, workers.every(connection), parts.clock())
-        return JobDetail.with_attempts(job, jobs.attempts(connection, job_id), waiting)
+            held = lease_store.on_table(connection, job.table_id)
+            waiting = waits_for(job, held, worker_store.every(connection), parts.clock())
+        return JobDetail.with_attempts(job, job_store.attempts(connection, job_id), waiting)
 
 
 @router.post(
@@ -138,6 +138,6 @@ def confirm_writers_stopped(
     """Lets the job go on. Say it only when every Flink job that writes the table has ended; saying it again changes
     nothing."""
     savepoint = said.savepoint if said else None
-    job = hand_over.confirm(parts.engine, parts.bell, parts.clock, job_id, by=caller.name, savepoint=savepoint)
+    job = coordinator.confirm(parts.engine, parts.bell, parts.clock, job_id, by=caller.name, savepoint=savepoint)
     parts.hurry.ask(job.table_id)
     return JobOut.of(job)

@@ -8,11 +8,11 @@ from datetime import datetime
 from pydantic import BaseModel, Field
 
 from jobs.contract import WriterEngine
-from service.flows.timeline import ActiveTimeline
-from service.model.commit import Commit
-from service.model.snapshot import PartitionDetail, PartitionState, Pending, Since, TableSnapshot
-from service.model.table import TableType
-from service.model.watch import Watch
+from service.catalog.watch import Watch
+from service.lake.commit import Commit
+from service.lake.snapshot import PartitionDetail, PartitionState, Pending, Since, TableSnapshot
+from service.lake.table import TableType
+from service.observation.active_timeline import ActiveTimeline
 
 
 class CommitOut(BaseModel):

@@ -8,7 +8,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWriters
 from service.api.requests import Names, PartitionPath, Request, Word
-from service.policy.hand_over import DEFAULT_SECONDS
+from service.queue.hand_over_policy import DEFAULT_SECONDS
 
 
 class CompactionParams(Request):

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Depends, Path, Response
 
-from service.api.deps import CallerDep, PartsDep, needs
+from service.access.token import Role
+from service.api.dependencies import CallerDep, PartsDep, needs
 from service.api.policy_models import (
     EXAMPLES,
     EffectivePolicyOut,
@@ -19,11 +20,10 @@ from service.api.policy_models import (
 )
 from service.api.statuses import CREATED, NOTHING, documented
 from service.api.tables import TableId
-from service.flows import policies as setting
+from service.db.engine import reading
 from service.model import errors
-from service.model.token import Role
-from service.store import automation, policies
-from service.store.engine import reading
+from service.policies import policy_registry, store
+from service.scheduling import pause_store, pausing
 
 router = APIRouter(prefix="/v1", tags=["policies"])
 
@@ -46,7 +46,7 @@ _operator = Depends(needs(Role.OPERATOR))
 @router.get("/policies", operation_id="listPolicies", summary="List the policies of patterns", dependencies=[_reader])
 def list_policies(parts: PartsDep) -> PatternPolicyList:
     with reading(parts.engine) as connection:
-        return PatternPolicyList(items=[PatternPolicyOut.of(policy) for policy in policies.every(connection)])
+        return PatternPolicyList(items=[PatternPolicyOut.of(policy) for policy in store.every(connection)])
 
 
 @router.get(
@@ -58,7 +58,7 @@ def list_policies(parts: PartsDep) -> PatternPolicyList:
 )
 def get_policy(pattern: Pattern, parts: PartsDep) -> PatternPolicyOut:
     with reading(parts.engine) as connection:
-        return PatternPolicyOut.of(policies.get(connection, pattern))
+        return PatternPolicyOut.of(store.get(connection, pattern))
 
 
 @router.put(
@@ -79,7 +79,7 @@ def put_policy(
 ) -> PatternPolicyOut:
     """Replaces the one that was there. Members that are left out come from weaker patterns, or are the defaults."""
     settings = {name: value for name, value in wanted.items() if name != "precedence"}
-    policy, is_new = setting.put_pattern(
+    policy, is_new = policy_registry.put_pattern(
         parts.engine, parts.clock, pattern, precedence=wanted.get("precedence", 0), settings=settings
     )
     if is_new:
@@ -96,7 +96,7 @@ def put_policy(
     responses=documented(errors.PolicyNotFoundError),
 )
 def delete_policy(pattern: Pattern, parts: PartsDep) -> None:
-    setting.delete_pattern(parts.engine, parts.clock, pattern)
+    policy_registry.delete_pattern(parts.engine, parts.clock, pattern)
 
 
 @router.get(
@@ -108,7 +108,7 @@ def delete_policy(pattern: Pattern, parts: PartsDep) -> None:
 )
 def get_table_policy(table_id: TableId, parts: PartsDep) -> EffectivePolicyOut:
     """All levels laid over each other, and where each value comes from."""
-    return EffectivePolicyOut.of(setting.of_table(parts.engine, table_id))
+    return EffectivePolicyOut.of(policy_registry.of_table(parts.engine, table_id))
 
 
 @router.put(
@@ -122,7 +122,7 @@ def put_table_policy(
     table_id: TableId, wanted: Annotated[PolicyIn, Body(openapi_examples=EXAMPLES)], parts: PartsDep
 ) -> EffectivePolicyOut:
     """Replaces what was set for this table before, and answers the policy that counts from now on."""
-    return EffectivePolicyOut.of(setting.put_table(parts.engine, parts.clock, table_id, wanted))
+    return EffectivePolicyOut.of(policy_registry.put_table(parts.engine, parts.clock, table_id, wanted))
 
 
 @router.delete(
@@ -134,13 +134,13 @@ def put_table_policy(
     responses=documented(errors.TableNotFoundError, errors.PolicyNotFoundError),
 )
 def delete_table_policy(table_id: TableId, parts: PartsDep) -> None:
-    setting.delete_table(parts.engine, parts.clock, table_id)
+    policy_registry.delete_table(parts.engine, parts.clock, table_id)
 
 
 @router.get("/pause", operation_id="getPause", summary="Show whether all upkeep is paused", dependencies=[_reader])
 def get_pause(parts: PartsDep) -> PauseOut:
     with reading(parts.engine) as connection:
-        return PauseOut.of(automation.pause_of(connection))
+        return PauseOut.of(pause_store.pause_of(connection))
 
 
 @router.put(
@@ -152,10 +152,10 @@ def get_pause(parts: PartsDep) -> PauseOut:
 )
 def pause(parts: PartsDep, caller: CallerDep, wanted: Annotated[PauseIn, Body(default_factory=PauseIn)]) -> PauseOut:
     """Jobs that wait for their first worker are taken back, those that have begun go on. Jobs can still be posted."""
-    return PauseOut.of(setting.pause(parts.engine, parts.bell, parts.clock, by=caller.name, reason=wanted.reason))
+    return PauseOut.of(pausing.pause(parts.engine, parts.bell, parts.clock, by=caller.name, reason=wanted.reason))
 
 
 @router.delete("/pause", operation_id="resume", summary="End the pause", status_code=NOTHING, dependencies=[_operator])
 def resume(parts: PartsDep) -> None:
     """Everything is decided about anew, a few jobs at a time."""
-    setting.resume(parts.engine, parts.bell, parts.clock)
+    pausing.resume(parts.engine, parts.bell, parts.clock)

@@ -15,10 +15,10 @@ from typing_extensions import TypedDict
 
 from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWriters
 from service.api.requests import Names, Request, Word
-from service.flows.cron import next_after
-from service.model.decision import Decision, Verdict
-from service.model.policy import GIB, GROUP_PATTERN, Mode, PatternPolicy, Pause, Trigger
-from service.policy.levels import Effective
+from service.policies.policy import GIB, GROUP_PATTERN, Mode, PatternPolicy, Pause, Trigger
+from service.policies.precedence import Effective
+from service.scheduling.cron import next_after
+from service.scheduling.decision import Decision, Verdict
 
 
 def _check_cron(expression: str) -> str:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from jobs.contract import DEFAULT_GROUP, BucketIndex, TableLock, WriterEngine
-from service.model.policy import GROUP_PATTERN
-from service.model.registration import FlinkWriter, Writers
+from service.catalog.registration import FlinkWriter, Writers
+from service.policies.policy import GROUP_PATTERN
 
 # No database and no file system takes the NUL character.
 _NO_NUL = r"^[^\x00]*$"

@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.contract import JobKind, Problem, WriterEngine
 from service.api.problems import document
-from service.model.hand_over import HandOverState
-from service.model.incident import IncidentState
-from service.model.job import Attempt, AttemptOutcome, Job, JobState
-from service.model.registration import Registration, Writers
+from service.catalog.registration import Registration, Writers
+from service.incidents.incident import IncidentState
+from service.lake.engine_sighting import Sightings
 from service.model.secret import masked
-from service.model.sighting import Sightings
+from service.queue.hand_over import HandOverState
+from service.queue.job import Attempt, AttemptOutcome, Job, JobState
 
 
 class FieldError(BaseModel):

@@ -8,18 +8,19 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from jobs.contract import TableLock
-from service.api.deps import CallerDep, Parts, PartsDep, needs, roots_for
+from service.access.token import Role
+from service.api.dependencies import CallerDep, Parts, PartsDep, needs, roots_for
 from service.api.requests import TableChange, TableIn, WritersIn
 from service.api.responses import TableOut, TablePage
 from service.api.statuses import CREATED, NOTHING, documented
-from service.flink.hosts import check_allowed
-from service.flows import registry
+from service.catalog import table_store, watch_store
+from service.catalog.registration import Registration, Writers
+from service.db.engine import reading
+from service.hand_over.flink_hosts import check_allowed
+from service.incidents import store
 from service.model import errors
-from service.model.registration import Registration, Writers
 from service.model.secret import unmasked
-from service.model.token import Role
-from service.store import incidents, tables, watches
-from service.store.engine import reading
+from service.registration import registry
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
@@ -77,9 +78,9 @@ def register(wanted: TableIn, parts: PartsDep, caller: CallerDep, response: Resp
 )
 def list_tables(parts: PartsDep, limit: Limit = 100, cursor: CursorText = None) -> TablePage:
     with reading(parts.engine) as connection:
-        page = tables.page(connection, limit=limit, cursor=cursor)
+        page = table_store.page(connection, limit=limit, cursor=cursor)
         ids = [table.id for table in page.items]
-        seen, counts = watches.engines(connection, ids), incidents.counts(connection, ids)
+        seen, counts = watch_store.engines(connection, ids), store.counts(connection, ids)
     items = [TableOut.of(table, seen.get(table.id, {}), counts.get(table.id)) for table in page.items]
     return TablePage(items=items, next_cursor=page.next_cursor)
 
@@ -93,8 +94,8 @@ def list_tables(parts: PartsDep, limit: Limit = 100, cursor: CursorText = None) 
 )
 def get_table(table_id: TableId, parts: PartsDep) -> TableOut:
     with reading(parts.engine) as connection:
-        seen, counts = watches.engines_of(connection, table_id), incidents.counts(connection, [table_id])
-        return TableOut.of(tables.get(connection, table_id), seen, counts.get(table_id))
+        seen, counts = watch_store.engines_of(connection, table_id), store.counts(connection, [table_id])
+        return TableOut.of(table_store.get(connection, table_id), seen, counts.get(table_id))
 
 
 @router.patch(
@@ -114,7 +115,7 @@ def get_table(table_id: TableId, parts: PartsDep) -> TableOut:
 def change_table(table_id: TableId, wanted: TableChange, parts: PartsDep, caller: CallerDep) -> TableOut:
     """A new index is verified on sampled record keys before it is taken over."""
     with reading(parts.engine) as connection:
-        stored = tables.get(connection, table_id)
+        stored = table_store.get(connection, table_id)
     table = registry.change(
         parts.engine,
         table_id,
@@ -143,8 +144,8 @@ def unregister(table_id: TableId, parts: PartsDep) -> None:
 
 def _shown(parts: Parts, table: Registration) -> TableOut:
     with reading(parts.engine) as connection:
-        counts = incidents.counts(connection, [table.id])
-        return TableOut.of(table, watches.engines_of(connection, table.id), counts.get(table.id))
+        counts = store.counts(connection, [table.id])
+        return TableOut.of(table, watch_store.engines_of(connection, table.id), counts.get(table.id))
 
 
 def _declared(wanted: WritersIn | None, stored: Writers, parts: Parts) -> Writers:

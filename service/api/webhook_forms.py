@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from service.api.requests import Request, Word
+from service.delivery.secret_cipher import SecretBox
+from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, Webhook
+from service.events.event import EventType
 from service.model.errors import SecretUnreadableError
-from service.model.event import EventType
 from service.model.secret import MASK
-from service.model.webhook import Delivery, DeliveryAttempt, DeliveryState, Webhook
-from service.webhook.box import SecretBox
 
 
 def _of_catalogue(pattern: str) -> str:

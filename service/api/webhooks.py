@@ -8,7 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Response
 from sqlalchemy import Connection
 
-from service.api.deps import Caller, CallerDep, Parts, PartsDep, needs
+from service.access.token import Role
+from service.api.dependencies import Caller, CallerDep, Parts, PartsDep, needs
 from service.api.statuses import ACCEPTED, CREATED, NOTHING, documented
 from service.api.tables import CursorText, Limit
 from service.api.webhook_forms import (
@@ -22,12 +23,11 @@ from service.api.webhook_forms import (
     WebhookOut,
     WebhookPage,
 )
-from service.flows import webhooks as flows
+from service.db.engine import reading
+from service.delivery import delivery_store, webhook_store
+from service.delivery import webhooks as flows
+from service.delivery.webhook import Delivery, DeliveryState, Webhook
 from service.model import errors
-from service.model.token import Role
-from service.model.webhook import Delivery, DeliveryState, Webhook
-from service.store import deliveries, webhooks
-from service.store.engine import reading
 
 router = APIRouter(prefix="/v1", tags=["webhooks"])
 
@@ -78,8 +78,8 @@ def create(wanted: WebhookIn, parts: PartsDep, response: Response) -> WebhookCre
 )
 def list_webhooks(parts: PartsDep, caller: CallerDep, limit: Limit = 100, cursor: CursorText = None) -> WebhookPage:
     with reading(parts.engine) as connection:
-        page = webhooks.page(connection, limit=limit, cursor=cursor)
-        counts = deliveries.open_counts(connection, [webhook.id for webhook in page.items])
+        page = webhook_store.page(connection, limit=limit, cursor=cursor)
+        counts = delivery_store.open_counts(connection, [webhook.id for webhook in page.items])
     items = [_out(webhook, parts, caller, counts.get(webhook.id, {})) for webhook in page.items]
     return WebhookPage(items=items, next_cursor=page.next_cursor)
 
@@ -93,7 +93,7 @@ def list_webhooks(parts: PartsDep, caller: CallerDep, limit: Limit = 100, cursor
 )
 def get_webhook(webhook_id: WebhookId, parts: PartsDep, caller: CallerDep) -> WebhookOut:
     with reading(parts.engine) as connection:
-        return _shown(connection, parts, caller, webhooks.get(connection, webhook_id))
+        return _shown(connection, parts, caller, webhook_store.get(connection, webhook_id))
 
 
 @router.patch(
@@ -176,7 +176,7 @@ def rotate_secret(webhook_id: WebhookId, parts: PartsDep) -> WebhookCreated:
     """For a day messages carry the signatures of both."""
     created = flows.rotate_secret(parts.engine, parts.clock, parts.box, webhook_id)
     with reading(parts.engine) as connection:
-        counts = deliveries.open_counts(connection, [webhook_id])
+        counts = delivery_store.open_counts(connection, [webhook_id])
     return WebhookCreated.with_secret(created.webhook, parts.box, dict(counts.get(webhook_id, {})), created.secret)
 
 
@@ -218,9 +218,9 @@ def list_deliveries(
     cursor: CursorText = None,
 ) -> DeliveryPage:
     with reading(parts.engine) as connection:
-        webhooks.get(connection, webhook_id)
-        page = deliveries.page(connection, webhook_id, limit=limit, cursor=cursor, state=state)
-        attempts = deliveries.attempts(connection, [delivery.id for delivery in page.items])
+        webhook_store.get(connection, webhook_id)
+        page = delivery_store.page(connection, webhook_id, limit=limit, cursor=cursor, state=state)
+        attempts = delivery_store.attempts(connection, [delivery.id for delivery in page.items])
     items = [DeliveryOut.of(delivery, attempts.get(delivery.id, [])) for delivery in page.items]
     return DeliveryPage(items=items, next_cursor=page.next_cursor)
 
@@ -234,7 +234,7 @@ def list_deliveries(
 )
 def get_delivery(delivery_id: DeliveryId, parts: PartsDep) -> DeliveryOut:
     with reading(parts.engine) as connection:
-        delivery = deliveries.get(connection, delivery_id)
+        delivery = delivery_store.get(connection, delivery_id)
     return _delivery(parts, delivery)
 
 
@@ -252,7 +252,7 @@ def replay_delivery(delivery_id: DeliveryId, parts: PartsDep) -> DeliveryOut:
 
 
 def _shown(connection: Connection, parts: Parts, caller: Caller, webhook: Webhook) -> WebhookOut:
-    counts = deliveries.open_counts(connection, [webhook.id])
+    counts = delivery_store.open_counts(connection, [webhook.id])
     return _out(webhook, parts, caller, counts.get(webhook.id, {}))
 
 
@@ -262,5 +262,5 @@ def _out(webhook: Webhook, parts: Parts, caller: Caller, counts: Mapping[Deliver
 
 def _delivery(parts: Parts, delivery: Delivery) -> DeliveryOut:
     with reading(parts.engine) as connection:
-        attempts = deliveries.attempts(connection, [delivery.id])
+        attempts = delivery_store.attempts(connection, [delivery.id])
     return DeliveryOut.of(delivery, attempts.get(delivery.id, []))

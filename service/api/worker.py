@@ -8,15 +8,15 @@ from fastapi import APIRouter, BackgroundTasks, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from jobs.contract import Heartbeat, Plan, Result, WorkerInfo
-from service.api.deps import Parts, PartsDep, needs
+from service.access.token import Role
+from service.api.dependencies import Parts, PartsDep, needs
 from service.api.jobs import JobId
 from service.api.requests import HeartbeatIn, LeaseRequest, ReportIn
 from service.api.responses import HeartbeatOut, LeaseOut, ReportOut
 from service.api.statuses import NOTHING, documented
-from service.flows import lease as leasing
-from service.flows import registry
 from service.model import errors
-from service.model.token import Role
+from service.queue import leases as leasing
+from service.registration import registry
 
 router = APIRouter(prefix="/v1/worker/leases", tags=["worker"], dependencies=[Depends(needs(Role.WORKER))])
 

@@ -7,11 +7,11 @@ from datetime import datetime
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
 
-from service.api.deps import PartsDep, needs
-from service.model.token import Role
-from service.model.worker import Worker
-from service.store import workers
-from service.store.engine import reading
+from service.access.token import Role
+from service.api.dependencies import PartsDep, needs
+from service.db.engine import reading
+from service.queue import worker_store
+from service.queue.worker import Worker
 
 router = APIRouter(prefix="/v1/workers", tags=["jobs"])
 
@@ -53,4 +53,4 @@ class WorkerList(BaseModel):
 def list_workers(parts: PartsDep) -> WorkerList:
     """Those that were not seen for a day are left out."""
     with reading(parts.engine) as connection:
-        return WorkerList(items=[WorkerOut.of(worker) for worker in workers.every(connection)])
+        return WorkerList(items=[WorkerOut.of(worker) for worker in worker_store.every(connection)])

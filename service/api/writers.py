@@ -10,19 +10,20 @@ from fastapi.security import HTTPAuthorizationCredentials
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from jobs.contract import BucketIndex, WriterEngine
-from service.api.deps import Parts, PartsDep, bearer, caller_of, needs, url_of_service
+from service.access import token_store
+from service.access.token import Role
+from service.api.dependencies import Parts, PartsDep, bearer, caller_of, needs, url_of_service
 from service.api.observed import HeardOut, WriterOptionsOut
 from service.api.requests import LOCK_PROVIDER, Word
 from service.api.statuses import ACCEPTED, documented
 from service.api.tables import TableId
-from service.flows import callback as callbacks
+from service.catalog import snapshot_store, table_store, watch_store
+from service.catalog.writer_options import Callback, Target, writer_options
+from service.db.engine import reading
+from service.lake.table import TableType
 from service.model import errors
 from service.model.secret import masked
-from service.model.table import TableType
-from service.model.token import Role
-from service.policy.writer_options import Callback, Target, writer_options
-from service.store import snapshots, tables, tokens, watches
-from service.store.engine import reading
+from service.observation import callback as callbacks
 
 router = APIRouter(prefix="/v1", tags=["writers"])
 
@@ -95,9 +96,9 @@ def get_writer_options(
     """How to write beside this service: concurrency control with the table's own lock, the callback, no inline
     services, the bucket index. In the words of the engine; for Flink and Spark SQL also as SQL."""
     with reading(parts.engine) as connection:
-        table = tables.get(connection, table_id)
-        stored = snapshots.find(connection, table_id)
-        sightings = watches.engines_of(connection, table_id)
+        table = table_store.get(connection, table_id)
+        stored = snapshot_store.find(connection, table_id)
+        sightings = watch_store.engines_of(connection, table_id)
     registered = table.index.num_buckets if table.index else 0
     target = Target.of(
         table,
@@ -158,7 +159,7 @@ def _columns(text: str | None) -> tuple[str, ...]:
 
 def _shown(target: Target, engine: WriterEngine, parts: Parts, request: Request) -> WriterOptionsOut:
     with reading(parts.engine) as connection:
-        needs_token = parts.callback_key is None and tokens.exist(connection)
+        needs_token = parts.callback_key is None and token_store.exist(connection)
     callback = Callback(
         url=url_of_service(request, parts) + CALLBACK_PATH,
         key=_ASK_THE_OPERATOR if parts.callback_key else None,

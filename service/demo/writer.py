@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.session import start_session
+from jobs.hudi.session import start_session
 from service.demo import ledger
 from service.demo.ledger import PARTITIONS, Batch
 

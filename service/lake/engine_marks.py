@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
+from service.lake.engine_sighting import Mark
 from service.lake.instant_metadata import FLINK_CHECKPOINT
 from service.lake.table_config import META_FOLDER
-from service.model.sighting import Mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from service.lake.instant import Instant
     from service.lake.instant_metadata import InstantMetadata
     from service.lake.storage import Entry, Storage
-    from service.model.timeline import Instant
 
 # Records that carry their location, as the statements UPDATE and DELETE write them (`WriteOperationType`).
 _PREPPED = frozenset({"UPSERT_PREPPED", "DELETE_PREPPED", "INSERT_PREPPED", "BULK_INSERT_PREPPED"})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from service.model.timeline import Instant, InstantState
+from service.lake.instant import Instant, InstantState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

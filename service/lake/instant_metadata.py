@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import fastavro
 
-from jobs.stale_writes import known_of, repaired_of
-from service.model.commit import WRITING_ACTIONS
+from jobs.format.stale_writes import known_of, repaired_of
+from service.lake.commit import WRITING_ACTIONS
 from service.model.errors import StorageError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _BROUGHT = ("numInserts", "numUpdateWrites", "numDeletes")
 
 @dataclass(frozen=True)
 class InstantMetadata:
-    """The counts are those of `service.model.commit.Commit`.
+    """The counts are those of `service.lake.commit.Commit`.
 
     `partitions` of None: it does not tell which ones it touched. By partition path: `replaced` are file ids,
     `base_rows` the rows in each base file it wrote (by name), `written` the rows that it brought into each file group

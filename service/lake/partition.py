@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from service.lake.file_names import parse_base_file_name, parse_log_file_name
-from service.lake.snapshot import FileSlice
+from jobs.format.file_names import parse_base_file_name, parse_log_file_name
+from service.lake.commit import WRITING_ACTIONS
+from service.lake.file_slices import FileSlice
+from service.lake.snapshot import Bucket, PartitionDetail, PartitionState
 from service.lake.timeline import COMPACTION_ACTIONS
-from service.model.commit import WRITING_ACTIONS
-from service.model.snapshot import Bucket, PartitionDetail, PartitionState
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping

@@ -5,20 +5,20 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from jobs.format.instants import moment
+from service.lake.instant import InstantState
 from service.lake.instant_metadata import decode
-from service.lake.instant_time import moment
+from service.lake.snapshot import Pending
 from service.lake.table_config import META_FOLDER
-from service.model.snapshot import Pending
-from service.model.timeline import InstantState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+    from service.lake.instant import Instant
     from service.lake.storage import Storage
     from service.lake.table_config import TableConfig
     from service.lake.timeline import Timeline
-    from service.model.timeline import Instant
 
 _HEARTBEATS = f"{META_FOLDER}/.heartbeat"  # `HoodieTableMetaClient.HEARTBEAT_FOLDER_NAME`
 _PLANS = frozenset({"compaction", "logcompaction", "clustering"})
@@ -33,7 +33,7 @@ def read_pending(storage: Storage, config: TableConfig, timeline: Timeline) -> t
             requested_time=instant.requested_time,
             action=instant.action,
             state=instant.state.value,
-            requested_at=moment(instant.requested_time, config),
+            requested_at=moment(instant.requested_time, config.properties),
             heartbeat_at=heartbeats.get(instant.requested_time),
             is_plan=instant.action in _PLANS or _is_clustering_plan(storage, config, instant),
         )

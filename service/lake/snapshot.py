@@ -1,124 +1,123 @@
-"""The latest file slice of each file group."""
+"""How a table stands: all that the policies decide by."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hudi import HudiTable
-
-from service.lake.file_names import bucket_of, parse_base_file_name, parse_log_file_name
-from service.lake.table_config import META_FOLDER
-from service.lake.timeline import COMPACTION_ACTIONS
-from service.model.errors import StorageError
-from service.model.table import TableType
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
+    from datetime import datetime
 
-    from service.lake.storage import Entry, Storage
-    from service.lake.table_config import TableConfig
-    from service.lake.timeline import Timeline
+    from service.lake.table import TableType
 
 
 @dataclass(frozen=True)
-class FileSlice:
-    """A base file and the logs on top of it; sizes in bytes. A log-only slice has no base file.
+class Since:
+    """What has been committed since the last run of a table service was requested, or at all if there was none.
 
-    `partition_path` is relative to the table, empty for a table without partitions. `base_file` and `logs` are names.
+    `commits` counts writers' completed instants (commit, deltacommit, replacecommit of ingestion), `bytes_written` what
+    they wrote; `at` is the completion of that last run by the table's timeline, None without one.
     """
 
-    partition_path: str
-    file_id: str
-    base_file: str | None
-    base_bytes: int
-    logs: tuple[str, ...] = ()
+    commits: int = 0
+    bytes_written: int = 0
+    at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A requested or inflight instant. `heartbeat_at` is None where its writer sends no heartbeats.
+
+    `is_plan`: a compaction, log compaction or clustering that has been scheduled, by whomever, and can be executed.
+    """
+
+    requested_time: str
+    action: str
+    state: str
+    requested_at: datetime | None
+    heartbeat_at: datetime | None = None
+    is_plan: bool = False
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """The latest file slices of one partition. Sizes in bytes; of file groups those of the base file and its logs.
+
+    `freed_bytes` and `freed_files` are what is no longer part of any latest slice (older versions of file groups, and
+    replaced ones): the most that cleaning would free. `largest_bucket_bytes` and `buckets` are 0 without a bucket
+    index. `rows` are those of the base files, None where they are not known of each; what logs add is not counted.
+    """
+
+    path: str
+    file_groups: int = 0
+    base_files: int = 0
+    base_bytes: int = 0
+    log_files: int = 0
     log_bytes: int = 0
+    small_files: int = 0
+    small_bytes: int = 0
+    freed_files: int = 0
+    freed_bytes: int = 0
+    rows: int | None = None
+    buckets: int = 0
+    num_buckets: int = 0
+    largest_bucket: int | None = None
+    largest_bucket_bytes: int = 0
 
     @property
-    def bucket(self) -> int | None:
-        return bucket_of(self.file_id)
+    def has_files(self) -> bool:
+        return bool(self.base_bytes or self.log_bytes or self.file_groups or self.freed_files)
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Of one partition. `bytes` of base file and logs; `rows` of the base file, None if not known."""
+
+    number: int
+    bytes: int
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class PartitionDetail:
+    """A partition with its buckets, and what the next look at it must remember: the rows of its latest base files, as
+    far as they are known, and the file groups that were replaced, each with the instant that did it (empty if that is
+    not known). A partition that has no files any more is kept for these alone."""
+
+    state: PartitionState
+    buckets: tuple[Bucket, ...] = ()
+    base_rows: Mapping[str, int] = field(default_factory=dict)
+    replaced: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TableSnapshot:
+    """One look at a table. `first_commit_at` is None as long as nothing was committed.
+
+    `num_buckets` is the number of the table as a whole (0 without a simple bucket index); partitions may have their
+    own. `small_file_bytes` is the size below which a base file counted as small. A snapshot is as old as the last
+    change of the timeline: as long as nothing happens there, it holds.
+    """
+
+    table_id: str
+    taken_at: datetime
+    table_type: TableType
+    partitions: tuple[PartitionState, ...] = ()
+    pending: tuple[Pending, ...] = ()
+    last_commit: str | None = None
+    last_commit_at: datetime | None = None
+    first_commit_at: datetime | None = None
+    since_compaction: Since = Since()
+    since_cleaning: Since = Since()
+    since_clustering: Since = Since()
+    num_buckets: int = 0
+    small_file_bytes: int = 0
 
     @property
-    def base_path(self) -> str | None:
-        """Of the base file, relative to the table."""
-        return None if self.base_file is None else _join(self.partition_path, self.base_file)
+    def base_bytes(self) -> int:
+        return sum(p.base_bytes for p in self.partitions)
 
-
-def read_snapshot(storage: Storage, config: TableConfig, timeline: Timeline) -> tuple[FileSlice, ...]:
-    """The slices as of the last completed instant, in the order of partition and file id.
-
-    hudi-rs (0.5) knows the rules of replaced file groups and uncommitted files, but leaves out file groups that have
-    no base file yet; those come from a listing. Raises StorageError.
-    """
-    if not any(instant.is_completed for instant in timeline.instants):
-        return ()
-    try:
-        table = HudiTable(storage.base_path, options=dict(storage.hudi_options))
-        found = table.get_file_slices()
-        replaced = _replaced(table) if config.table_type is TableType.MERGE_ON_READ else set()
-    except Exception as error:  # hudi-rs raises one type for everything
-        raise StorageError(f"{storage.base_path}: the snapshot cannot be read: {error}") from error
-    slices = [
-        FileSlice(
-            partition_path=s.partition_path,
-            file_id=s.file_id,
-            base_file=s.base_file_name or None,
-            base_bytes=s.base_file_size,
-            logs=tuple(s.log_file_names),
-            log_bytes=sum(s.log_file_sizes),
-        )
-        for s in found
-    ]
-    if config.table_type is TableType.MERGE_ON_READ:
-        slices.extend(_log_only(storage, timeline, replaced | {(s.partition_path, s.file_id) for s in slices}))
-    return tuple(sorted(slices, key=lambda s: (s.partition_path, s.file_id)))
-
-
-def _replaced(table: HudiTable) -> set[tuple[str, str]]:
-    """The file groups that a completed replacecommit of the active timeline put away."""
-    timeline = table.get_timeline()
-    groups: set[tuple[str, str]] = set()
-    for instant in timeline.get_completed_replacecommits():
-        metadata = json.loads(timeline.get_instant_metadata_in_json(instant))
-        for partition, file_ids in (metadata.get("partitionToReplaceFileIds") or {}).items():
-            groups.update((partition, file_id) for file_id in file_ids)
-    return groups
-
-
-def _log_only(storage: Storage, timeline: Timeline, elsewhere: set[tuple[str, str]]) -> Iterator[FileSlice]:
-    """File groups of logs alone, as Flink writes them before the first compaction.
-
-    A pending compaction begins a new slice under its own instant, and its logs are committed; the logs of any other
-    pending instant are not. The base files that it has written so far are not, either.
-    """
-    pending = {i.requested_time for i in timeline.pending()}
-    uncommitted = {i.requested_time for i in timeline.pending() if i.action not in COMPACTION_ACTIONS}
-    with_base: set[tuple[str, str]] = set()
-    logs: dict[tuple[str, str], list[Entry]] = {}
-    for entry in data_files(storage):
-        partition = entry.path.rpartition("/")[0]
-        log = parse_log_file_name(entry.name)
-        if log is not None:
-            if log.instant not in uncommitted:
-                logs.setdefault((partition, log.file_id), []).append(entry)
-        elif (base := parse_base_file_name(entry.name)) is not None and base.instant not in pending:
-            with_base.add((partition, base.file_id))
-    for (partition, file_id), entries in logs.items():
-        if (partition, file_id) not in elsewhere and (partition, file_id) not in with_base:
-            names = tuple(sorted(entry.name for entry in entries))
-            yield FileSlice(partition, file_id, None, 0, names, sum(entry.size for entry in entries))
-
-
-def data_files(storage: Storage) -> Iterator[Entry]:
-    """All files below the table but those in `.hoodie`, whatever their state."""
-    for entry in storage.list():
-        if not entry.is_folder:
-            yield entry
-        elif entry.name != META_FOLDER:
-            yield from (below for below in storage.list(entry.path, recursive=True) if not below.is_folder)
-
-
-def _join(partition_path: str, name: str) -> str:
-    return f"{partition_path}/{name}" if partition_path else name
+    @property
+    def log_bytes(self) -> int:
+        return sum(p.log_bytes for p in self.partitions)

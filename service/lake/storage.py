@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 from pyarrow import fs
 
-from jobs import s3
+from jobs.storage import s3
 from service.lake.location import is_s3
 from service.model.errors import PathNotFoundError, StorageError, StorageUnsupportedError
 

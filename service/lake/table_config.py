@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from service.lake.properties import parse_properties
+from jobs.format.properties import parse_properties
+from service.lake.table import TableType
 from service.model.errors import NotAHudiTableError, PathNotFoundError, TableUnsupportedError
-from service.model.table import TableType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from service.model.timeline import Instant, InstantState
+from service.lake.instant import Instant, InstantState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

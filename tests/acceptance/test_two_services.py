@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from service.model.event import EventType
-from service.store import schema
-from service.store.engine import open_engine, reading
+from service.db import schema
+from service.db.engine import open_engine, reading
+from service.events.event import EventType
 from tests.acceptance.conftest import SETTINGS
 from tests.acceptance.daemon import ENDED, PATIENCE_SECONDS, Daemon
 from tests.acceptance.storage import completed, left_behind

@@ -26,15 +26,18 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import sqlalchemy as sa
 
 from jobs.contract import DEFAULT_GROUP, Heartbeat, JobKind, Outcome, Progress, Result
-from service.flows import lease, plan, prune
-from service.flows.bell import Bell
-from service.flows.lease import LeaseTerms
-from service.flows.look import look
+from service.catalog import watch_store
+from service.db import schema
+from service.db.engine import open_engine, reading
+from service.events.notifier import Bell
+from service.model.backoff import BackOff
 from service.model.clock import utc_now
-from service.policy.backoff import BackOff
-from service.settings import Settings
-from service.store import schema, watches
-from service.store.engine import open_engine, reading
+from service.observation.poll import look
+from service.queue import leases
+from service.queue.leases import LeaseTerms
+from service.runtime import retention
+from service.runtime.settings import Settings
+from service.scheduling import scheduler
 from tests.benchmarks.control_plane import BUCKETS, PARTITIONS, database_bytes, lay, register, say
 from tests.small_table import SmallTable, base_file, bucket_id, instant_at, log_file
 
@@ -66,7 +69,7 @@ class Day:
         self.bell = Bell()
         self.now = utc_now()
         self.rng = random.Random(1)
-        self.plans = plan.Terms()
+        self.plans = scheduler.Terms()
         self.ids = register(self.engine, lay(folder / "lake", count))
         self.order = list(self.ids)
         self.id_of = {str(base): table_id for table_id, base in self.ids.items()}
@@ -77,7 +80,7 @@ class Day:
 
     def look(self, table_id: str) -> None:
         with reading(self.engine) as connection:
-            watch = watches.get(connection, table_id)
+            watch = watch_store.get(connection, table_id)
         look(self.engine, self.clock, watch, storage_options={}, small_file_bytes=100 * 1024 * 1024)
 
     def minute(self, number: int) -> None:
@@ -91,18 +94,18 @@ class Day:
         if number % PRUNE_EVERY_MINUTES == 0:
             chosen = Settings()
             keep = [timedelta(days=days) for days in (chosen.history_days, chosen.commit_days, chosen.events_days)]
-            prune.run_once(self.engine, self.clock, prune.Keep(*keep))
+            retention.run_once(self.engine, self.clock, retention.Keep(*keep))
 
     def serve(self) -> None:
         """Decides and works until nothing is left to do."""
         while True:
-            plan.run_once(self.engine, self.bell, self.clock, terms=self.plans)
-            taken = lease.lease(self.engine, self.clock, TERMS, "w1", DEFAULT_GROUP)
+            scheduler.run_once(self.engine, self.bell, self.clock, terms=self.plans)
+            taken = leases.lease(self.engine, self.clock, TERMS, "w1", DEFAULT_GROUP)
             if taken is None:
                 return
             while taken:
                 self.work(taken)
-                taken = lease.lease(self.engine, self.clock, TERMS, "w1", DEFAULT_GROUP)
+                taken = leases.lease(self.engine, self.clock, TERMS, "w1", DEFAULT_GROUP)
 
     def write(self, table_id: str) -> None:
         table, instant = self.table(table_id), instant_at(self.now)
@@ -116,7 +119,7 @@ class Day:
         instant = instant_at(self.now)
         progress = Progress("working", 1, 8, 10_000, 80_000)
         beat = Heartbeat(taken.attempt, progress, (instant,))
-        lease.heartbeat(self.engine, self.bell, self.clock, TERMS, taken.job_id, beat)
+        leases.heartbeat(self.engine, self.bell, self.clock, TERMS, taken.job_id, beat)
         self.now += timedelta(milliseconds=700)
         table_id = self.id_of[taken.table.base_path]
         table = self.table(table_id)
@@ -129,7 +132,7 @@ class Day:
             table.clean(instant, PARTITIONS)
         details = {"files_read": 40, "files_written": 4, "bytes_read": 80_000, "bytes_written": 16_000, "seconds": 0.7}
         result = Result(Outcome.SUCCEEDED, details=details, instants=(instant,))
-        lease.report(self.engine, self.bell, self.clock, self.rng, TERMS, taken.job_id, taken.attempt, result)
+        leases.report(self.engine, self.bell, self.clock, self.rng, TERMS, taken.job_id, taken.attempt, result)
         self.look(table_id)
         self.counts["jobs"] += 1
 

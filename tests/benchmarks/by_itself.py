@@ -29,7 +29,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from jobs.session import start_session
+from jobs.hudi.session import start_session
 from tests.acceptance.daemon import ENDED, Daemon
 from tests.benchmarks.writers_by_itself import Batches, FlinkStream, SqlUser, Writer
 from tests.integration.run import run_job

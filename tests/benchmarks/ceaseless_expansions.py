@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from jobs.contract import BucketIndex, OnActiveWriters
 from jobs.errors import WritersActiveError
-from jobs.session import start_session
+from jobs.hudi.session import start_session
 from tests.integration import ceaseless_writer, tables
 from tests.integration.run import hudi_table, run_job
 

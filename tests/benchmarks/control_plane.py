@@ -30,9 +30,10 @@ import httpx
 import sqlalchemy as sa
 
 from jobs.contract import BucketIndex
-from service.model.registration import Registration
-from service.store import migrate, schema, tables
-from service.store.engine import open_engine, reading, writing
+from service.catalog import table_store
+from service.catalog.registration import Registration
+from service.db import migrate, schema
+from service.db.engine import open_engine, reading, writing
 from tests.acceptance.daemon import Daemon
 from tests.small_table import SmallTable, base_file, bucket_id, instant_at, later, log_file
 
@@ -103,7 +104,7 @@ def register(engine: Engine, bases: list[Path]) -> dict[str, Path]:
     ids = {f"tbl_{base.name}": base for base in bases}
     with writing(engine) as connection:
         for table_id, base in ids.items():
-            tables.register(
+            table_store.register(
                 connection,
                 Registration(table_id, str(base), base.name, now, now, index=BucketIndex(BUCKETS, ("id",))),
             )

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from jobs.attempt import RUN
 from jobs.contract import BucketIndex, JobKind, Plan, Table
 from jobs.hudi.jvm import Jvm
+from jobs.hudi.session import start_session
 from jobs.hudi.table import HudiTable
-from jobs.report import Silent
-from jobs.session import start_session
+from jobs.job_context import Silent
+from jobs.worker.attempt import RUN
 from tests.benchmarks import chart, trips, variants
 from tests.benchmarks.process_tree import Cost, measured
 from tests.benchmarks.trips import Shape

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs import parquet_layout
-from jobs.attempt import RUN
 from jobs.contract import BucketIndex, JobKind, Outcome, Plan, Table
+from jobs.dataplane import parquet_layout
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
-from jobs.report import Silent
+from jobs.job_context import Silent
+from jobs.worker.attempt import RUN
 from tests.benchmarks.trips import Shape, table_options
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from jobs.bucket_hash import bucket_ids
+from jobs.format.bucket_hash import bucket_ids
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -83,7 +83,7 @@ def write(
     first_id: int,
     new_rows: int,
 ) -> None:
-    from jobs.session import start_session
+    from jobs.hudi.session import start_session
 
     spark = start_session(master="local[1,4]", app_name="a ceaseless writer", driver_memory="1g")
     below = first_id

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyspark
 
-from jobs import session
+from jobs.hudi import session
 from tests.integration.certificate import self_signed
 
 if TYPE_CHECKING:

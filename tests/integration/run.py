@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from jobs.attempt import RUN
 from jobs.contract import BucketIndex, JobKind, Plan, Result, Table, TableLock
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
-from jobs.report import Silent
+from jobs.job_context import Silent
+from jobs.worker.attempt import RUN
 from tests.integration import tables
 from tests.integration.tables import INDEX
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from jobs.report import Report
+    from jobs.job_context import Report
 
 _numbers = count(1)
 

@@ -10,8 +10,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from service.store import migrate
-from service.store.engine import open_engine
+from service.db import migrate
+from service.db.engine import open_engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -162,7 +162,7 @@ def _overwrite(ledger: Ledger, region: str) -> Statement:
 def run(
     base: Path, path: Path, stop: Path, options: Path, table_type: str, version: int, seed: int, *, refresh: bool
 ) -> None:
-    from jobs.session import start_session
+    from jobs.hudi.session import start_session
 
     spark = start_session(
         master="local[1,4]",

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs import parquet_layout
-from jobs.bloom_filter import BloomFilter, FilterKind
+from jobs.dataplane import parquet_layout
+from jobs.dataplane.bloom_filter import BloomFilter, FilterKind
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, run_job

@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.compaction import DUE
-from jobs.errors import (
-    CommitLostError,
-    PlanTakenError,
-    WritersActiveError,
-)
+from jobs.errors import CommitLostError, PlanTakenError, WritersActiveError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.services.compaction import DUE
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX, left_behind

@@ -1,4 +1,4 @@
-"""`jobs.bucket_hash` against Hudi's own `BucketIdentifier`, on 100 000 keys of every kind."""
+"""`jobs.format.bucket_hash` against Hudi's own `BucketIdentifier`, on 100 000 keys of every kind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from jobs.bucket_hash import RecordKeyError, bucket_ids
+from jobs.format.bucket_hash import RecordKeyError, bucket_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

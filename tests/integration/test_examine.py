@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import BucketIndex
-from service.flows.register import Examination, examine
+from service.lake.file_slices import read_snapshot
 from service.lake.hashing_config import FOLDER
-from service.lake.snapshot import read_snapshot
 from service.lake.storage import open_storage
+from service.lake.table import BucketIndexKind, TableProfile, TableType
 from service.lake.table_config import read_table_config
 from service.lake.timeline import read_timeline
 from service.model.errors import BucketIndexContradictedError
-from service.model.table import BucketIndexKind, TableProfile, TableType
+from service.registration.detection import Examination, examine
 from tests.integration.tables import rows, upsert, write_table, writer_options
 
 if TYPE_CHECKING:

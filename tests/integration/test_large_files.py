@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.bucket_hash import bucket_ids
-from jobs.session import MEMORY_OF_TASKS
+from jobs.format.bucket_hash import bucket_ids
+from jobs.hudi.session import MEMORY_OF_TASKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

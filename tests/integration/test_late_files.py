@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.compaction import DUE
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.services.compaction import DUE
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
@@ -52,7 +52,7 @@ def test_cleaning_removes_what_a_fenced_writer_still_wrote_when_nobody_watched_a
         assert not each.exists()
         assert markers.exists()
 
-    monkeypatch.setattr("jobs.writers.OVER_AFTER", timedelta(0))
+    monkeypatch.setattr("jobs.protocol.writers.OVER_AFTER", timedelta(0))
     assert run_job(spark, base, "cleaning", {"retain": 5}).details["late_files_deleted"] == 0
     assert not markers.exists()
     assert proved(spark, base, 8) == before

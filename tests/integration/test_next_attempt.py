@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.errors import (
-    LeaseLostError,
-    RefusedError,
-    TableLockedError,
-)
+from jobs.errors import LeaseLostError, RefusedError, TableLockedError
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock, for_at_most

@@ -11,15 +11,16 @@ import pytest
 from jobs.contract import BucketIndex
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
-from service.flows.look import look
-from service.lake.snapshot import read_snapshot
+from service.catalog import commit_store, snapshot_store, table_store, watch_store
+from service.catalog.registration import Registration
+from service.db import migrate
+from service.db.engine import open_engine, reading, writing
+from service.lake.file_slices import read_snapshot
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.timeline import read_timeline
 from service.model.clock import utc_now
-from service.model.registration import Registration
-from service.store import commits, migrate, snapshots, tables, watches
-from service.store.engine import open_engine, reading, writing
+from service.observation.poll import look
 from tests.integration import tables as real
 from tests.integration.run import hudi_table, run_job
 
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from service.lake.snapshot import PartitionDetail
     from service.lake.timeline import Timeline
-    from service.model.snapshot import PartitionDetail
 
 INDEX = BucketIndex(2, ("id",))
 SMALL = 100 * 1024 * 1024
@@ -44,12 +45,12 @@ class Eye:
         migrate.upgrade(self.engine)
         early = datetime(2020, 1, 1, tzinfo=UTC)
         with writing(self.engine) as connection:
-            tables.register(connection, Registration("t", str(base), "t", early, early, index=index))
+            table_store.register(connection, Registration("t", str(base), "t", early, early, index=index))
 
     def look(self) -> list[str]:
         """The actions or operations of the commits that are new, in the order of their completion."""
         with reading(self.engine) as connection:
-            watch = watches.get(connection, "t")
+            watch = watch_store.get(connection, "t")
         found = look(self.engine, utc_now, watch, storage_options={}, small_file_bytes=SMALL)
         assert self._partitions() == self._by_hudi_rs()
         return [commit.operation or commit.action for commit in found.commits]
@@ -58,8 +59,8 @@ class Eye:
         """Forgets what was remembered of the files; what is then found must be the same."""
         before = self._details()
         with writing(self.engine) as connection:
-            snapshots.forget(connection, "t")
-            watches.start_over(connection, "t", utc_now())
+            snapshot_store.forget(connection, "t")
+            watch_store.start_over(connection, "t", utc_now())
         assert self.look() == []
         after = self._details()
         assert {path: detail.state for path, detail in after.items()} == {
@@ -91,7 +92,7 @@ class Eye:
 
     def _details(self) -> dict[str, PartitionDetail]:
         with reading(self.engine) as connection:
-            return snapshots.details(connection, "t")
+            return snapshot_store.details(connection, "t")
 
     def timeline(self) -> Timeline:
         storage = open_storage(str(self.base), {})
@@ -135,7 +136,7 @@ def test_a_bucketed_table_through_all_its_services(
         run_job(spark, base, "compaction", index=INDEX)
         assert eye.look() == ["COMPACT"]
         with reading(eye.engine) as connection:
-            stored = snapshots.find(connection, "t")
+            stored = snapshot_store.find(connection, "t")
         assert stored is not None
         assert stored.snapshot.since_compaction.commits == 0
     real.upsert(real.rows(spark, 0, 50, ts=5), base, options)
@@ -180,8 +181,8 @@ def test_a_table_without_a_bucket_index_and_its_archived_commits(
         real.upsert(real.rows(spark, 0, 50, ts=10 + number), base, {**options, **archiving})
     found = eye.look()
     with reading(eye.engine) as connection:
-        watch = watches.get(connection, "t")
-        known = {each.requested_time for each in commits.page(connection, limit=100).items}
+        watch = watch_store.get(connection, "t")
+        known = {each.requested_time for each in commit_store.page(connection, limit=100).items}
     active = {instant.requested_time for instant in eye.timeline().instants}
     assert len(known - active) >= 3, "nothing was archived"
     if version == 9:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.contract import ExpansionStep
 from jobs.hudi import hashing_config
 from jobs.hudi.lock import TableLock
-from jobs.replacement import Replacement
+from jobs.protocol.replacement import Replacement
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX

@@ -16,15 +16,15 @@ import pytest
 from pyarrow import fs
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.base_files import Rewrite, Source
-from jobs.connections import JOBS_IN_PEACE, Connections
 from jobs.contract import BucketIndex, Outcome, TableLock
+from jobs.dataplane.rewrite import rewrite_base_file
+from jobs.dataplane.split_writer import Rewrite, Source
 from jobs.errors import CancelledError, RefusedError
 from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
-from jobs.rewrite import rewrite_base_file
-from jobs.storage import of_hadoop
-from service.flows.register import examine
+from jobs.hudi.s3a_recycling import JOBS_IN_PEACE, Connections
+from jobs.storage.paths import of_hadoop
+from service.registration.detection import examine
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import run_job

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.bucket_rules import BucketRules, Selection
 from jobs.contract import BucketIndex
 from jobs.errors import RefusedError
+from jobs.format.bucket_rules import BucketRules, Selection
 from tests.integration import tables
 from tests.integration.run import run_job
 

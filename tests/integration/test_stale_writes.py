@@ -12,9 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from jobs.contract import WriterEngine
 from jobs.errors import DeletesLostError, RefusedError
-from jobs.writer_engines import PRUNING
-from service.model.registration import Registration
-from service.policy.writer_options import Callback, Target, writer_options
+from jobs.protocol.writer_engines import PRUNING
+from service.catalog.registration import Registration
+from service.catalog.writer_options import Callback, Target, writer_options
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import proved, run_job

@@ -13,7 +13,7 @@ import pytest
 
 from jobs.contract import BucketIndex, ExpansionStep
 from jobs.errors import RefusedError
-from jobs.writer_engines import PRUNING
+from jobs.protocol.writer_engines import PRUNING
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
 from tests.integration.writers import At

@@ -17,11 +17,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.attempt import Attempt
 from jobs.contract import Heartbeat, HeartbeatAnswer, Plan
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
-from jobs.session import start_session
+from jobs.hudi.session import start_session
+from jobs.worker.attempt import Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from jobs.errors import CancelledError
-from jobs.report import Silent
+from jobs.job_context import Silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

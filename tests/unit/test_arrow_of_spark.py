@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.arrow_of_spark import of_type, without_hidden_nulls
+from jobs.dataplane.arrow_of_spark import of_type, without_hidden_nulls
 
 
 def required(name: str, kind: pa.DataType) -> pa.Field:

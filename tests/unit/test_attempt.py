@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs import attempt as attempts
-from jobs.attempt import Attempt
 from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Plan, Result, Table
 from jobs.errors import JobError, LeaseLostError
+from jobs.worker import attempt as attempts
+from jobs.worker.attempt import Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jobs.report import Report
+    from jobs.job_context import Report
 
 PLAN = Plan("job_1", 1, JobKind.BUCKET_EXPANSION, Table("/lake/orders", "orders"))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.bucket_hash import RecordKeyError, bucket_ids, hash_codes
+from jobs.format.bucket_hash import RecordKeyError, bucket_ids, hash_codes
 
 
 class LoopsForEver(Exception):  # noqa: N818  (it says what Hudi does)

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.bucket_hash import bucket_ids
 from jobs.contract import BucketIndex
-from service.lake.bucket_index import Evidence, detect, verify
+from jobs.format.bucket_hash import bucket_ids
+from service.lake.file_slices import FileSlice
 from service.lake.hashing_config import HashingConfig
-from service.lake.sample import FILES, KeySample, choose, read_sample
-from service.lake.snapshot import FileSlice
 from service.lake.storage import open_storage
+from service.lake.table import BucketIndexKind, BucketLayout, Column, TableProfile, TableType
 from service.model.errors import BucketIndexContradictedError, StorageError
-from service.model.table import BucketIndexKind, BucketLayout, Column, TableProfile, TableType
+from service.registration.bucket_index import Evidence, detect, verify
+from service.registration.key_sample import FILES, KeySample, choose, read_sample
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.bucket_rules import BucketChange, BucketRules, Selection
 from jobs.errors import RefusedError
+from jobs.format.bucket_rules import BucketChange, BucketRules, Selection
 
 PATHS = st.lists(
     st.text(alphabet="ab=/.-+*?()[]{}^$|\\,; é😀0", max_size=8), min_size=1, max_size=6, unique=True

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from jobs import clustering
 from jobs.contract import JobKind, Plan, Table
 from jobs.errors import RefusedError
+from jobs.services import clustering
 
 SCHEMA = json.dumps({"type": "record", "name": "r", "fields": [{"name": "city", "type": "string"}]})
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from jobs.connections import JOBS_AT_MOST, JOBS_IN_PEACE, Connections
+from jobs.hudi.s3a_recycling import JOBS_AT_MOST, JOBS_IN_PEACE, Connections
 
 TABLE = "s3a://lake/trips"
 

@@ -10,10 +10,10 @@ import pytest
 
 from jobs.contract import WriterEngine
 from service.lake.engine_marks import mark_of_commit, marks_of_table
+from service.lake.instant import Instant, InstantState
 from service.lake.instant_metadata import InstantMetadata, parse_metadata
 from service.lake.storage import open_storage
 from service.lake.timeline import inflight_names_of
-from service.model.timeline import Instant, InstantState
 from tests.small_table import SmallTable
 
 if TYPE_CHECKING:

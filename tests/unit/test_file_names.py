@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.lake.file_names import (
+from jobs.format.file_names import (
     BaseFileName,
     LogFileName,
     bucket_of,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.session import HUDI_BUNDLE, S3A, _jars
-from service import settings
+from jobs.hudi.session import HUDI_BUNDLE, S3A, _jars
+from service.runtime import settings
 
 if TYPE_CHECKING:
     import pytest

@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from jobs import batches, parquet_layout
+from jobs.dataplane import parquet_layout
 from jobs.errors import RefusedError
+from jobs.storage import batches
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.lake.properties import parse_properties
+from jobs.format.properties import parse_properties
 
 
 @pytest.mark.parametrize(

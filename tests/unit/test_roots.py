@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from service.flows.register import examine
 from service.lake.location import canonical, plain
 from service.lake.roots import check_allowed
 from service.model.errors import (
@@ -14,6 +13,7 @@ from service.model.errors import (
     StorageUnsupportedError,
     TableUnsupportedError,
 )
+from service.registration.detection import examine
 
 if TYPE_CHECKING:
     from pathlib import Path

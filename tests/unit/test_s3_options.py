@@ -6,10 +6,10 @@ import pickle
 
 import pytest
 
-from jobs import s3
 from jobs.errors import RefusedError
-from jobs.s3 import Credentials
-from jobs.storage import Storage, of_hadoop
+from jobs.storage import s3
+from jobs.storage.paths import Storage, of_hadoop
+from jobs.storage.s3 import Credentials
 
 KEYS = {"fs.s3a.access.key": "AKIA", "fs.s3a.secret.key": "geheim"}
 PROVIDERS = "fs.s3a.aws.credentials.provider"

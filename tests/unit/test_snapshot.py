@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from service.lake.snapshot import read_snapshot
+from service.lake.file_slices import read_snapshot
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.timeline import read_timeline

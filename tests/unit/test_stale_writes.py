@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.stale_writes import CompletedWrite, StaleWrite, stale_writes
+from jobs.format.stale_writes import CompletedWrite, StaleWrite, stale_writes
 
 OLD, NEW, OTHER = ("p", "00000000-a-0"), ("p", "00000000-b-0"), ("p", "00000001-c-0")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.bucket_rules import BucketChange, BucketRules
+from jobs.format.bucket_rules import BucketChange, BucketRules
 from jobs.hudi.table import Touched
-from jobs.switch import SURE_ROWS, Switch, Verdict
+from jobs.protocol.switch import SURE_ROWS, Switch, Verdict
 
 OLD = "00000001-a-0"
 SWITCH = Switch(frozenset({("p", OLD)}), BucketChange(BucketRules.uniform(4), BucketRules.uniform(8)))

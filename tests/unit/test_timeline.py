@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from service.lake.history import is_archived
+from service.lake.instant import Instant, InstantState
 from service.lake.storage import open_storage
 from service.lake.table_config import TableConfig
 from service.lake.timeline import Timeline, parse_instant, read_timeline
-from service.model.timeline import Instant, InstantState
 
 if TYPE_CHECKING:
     from pathlib import Path

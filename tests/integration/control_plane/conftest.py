@@ -12,13 +12,15 @@ import pytest
 from fastapi.testclient import TestClient
 
 from jobs.contract import BucketIndex
+from service.access import token_store
+from service.access.token import Bearer, Role, Token, digest
 from service.api.app import create_app
-from service.api.deps import Parts
+from service.api.dependencies import Parts
+from service.catalog import table_store
+from service.catalog.registration import Registration
+from service.db import migrate
+from service.db.engine import open_engine, writing
 from service.model.errors import BucketIndexContradictedError, PathForbiddenError
-from service.model.registration import Registration
-from service.model.token import Bearer, Role, Token, digest
-from service.store import migrate, tables, tokens
-from service.store.engine import open_engine, writing
 from tests.integration.control_plane.posting import Post
 from tests.integration.control_plane.watching import Watched
 from tests.integration.receiver import Receiver
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     import sqlalchemy as sa
 
-    from service.model.sighting import Mark
+    from service.lake.engine_sighting import Mark
     from tests.postgresql import Server
 
 
@@ -89,7 +91,7 @@ def version(request: pytest.FixtureRequest) -> int:
 def a_table(engine: sa.Engine, clock: FakeClock) -> Registration:
     table = Registration("tbl_1", "/lake/orders", "orders", clock(), clock(), index=BucketIndex(4, ("id",)))
     with writing(engine) as connection:
-        tables.register(connection, table)
+        table_store.register(connection, table)
     return table
 
 
@@ -156,7 +158,7 @@ def make_token(sqlite: sa.Engine, clock: FakeClock) -> Callable[[Role], dict[str
     def make(role: Role) -> dict[str, str]:
         bearer = Bearer.new()
         with writing(sqlite) as connection:
-            tokens.add(connection, Token(bearer.id, f"a {role}", role, digest(bearer.secret), clock()))
+            token_store.add(connection, Token(bearer.id, f"a {role}", role, digest(bearer.secret), clock()))
         return {"Authorization": f"Bearer {bearer}"}
 
     return make

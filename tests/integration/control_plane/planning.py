@@ -7,24 +7,25 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import DEFAULT_GROUP, JobKind, Outcome, Problem, Result
-from service.flows import lease, plan, submit
-from service.flows.bell import Bell
-from service.flows.lease import LeaseTerms
-from service.flows.plan import Planned, Terms
-from service.model.registration import Registration
-from service.model.snapshot import PartitionDetail, PartitionState, Since, TableSnapshot
-from service.model.table import TableType
-from service.policy.backoff import BackOff
-from service.policy.planner import Limits
-from service.store import decisions, jobs, planning, snapshots, tables
-from service.store.engine import reading, writing
-from service.store.snapshots import Stored
+from service.catalog import decision_times, snapshot_store, table_store
+from service.catalog.registration import Registration
+from service.catalog.snapshot_store import Stored
+from service.db.engine import reading, writing
+from service.events.notifier import Bell
+from service.lake.snapshot import PartitionDetail, PartitionState, Since, TableSnapshot
+from service.lake.table import TableType
+from service.model.backoff import BackOff
+from service.queue import job_store, leases, submission
+from service.queue.leases import LeaseTerms
+from service.scheduling import decision_store, scheduler
+from service.scheduling.admission import Limits
+from service.scheduling.scheduler import Planned, Terms
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from service.model.decision import Decision
-    from service.model.job import Job
+    from service.queue.job import Job
+    from service.scheduling.decision import Decision
     from tests.integration.control_plane.conftest import FakeClock
 
 COMPACTION, CLEANING = JobKind.COMPACTION, JobKind.CLEANING
@@ -32,12 +33,12 @@ REFUSAL = Problem("column-unknown", "There is no such column")
 
 
 def save_look(connection: sa.Connection, snapshot: TableSnapshot) -> None:
-    """As `service.flows.look` records what it has seen."""
-    snapshots.save(connection, Stored(snapshot))
-    snapshots.save_partitions(
+    """As `service.observation.poll` records what it has seen."""
+    snapshot_store.save(connection, Stored(snapshot))
+    snapshot_store.save_partitions(
         connection, snapshot.table_id, None, [PartitionDetail(state) for state in snapshot.partitions]
     )
-    planning.wake(connection, snapshot.table_id, snapshot.taken_at)
+    decision_times.wake(connection, snapshot.table_id, snapshot.taken_at)
 
 
 class Service:
@@ -53,7 +54,7 @@ class Service:
     def register(self, table_id: str = "tbl_1", **changes: Any) -> None:
         table = Registration(table_id, f"/lake/{table_id}", table_id, self.clock(), self.clock())
         with writing(self.engine) as connection:
-            tables.register(connection, table.evolve(**changes))
+            table_store.register(connection, table.evolve(**changes))
 
     def look(self, table_id: str = "tbl_1", *, commits: int = 0, freed: int = 0, since_cleaning: int = 0) -> None:
         """The table was written to and looked at just now."""
@@ -71,16 +72,16 @@ class Service:
             save_look(connection, snapshot)
 
     def plan(self) -> Planned:
-        return plan.run_once(self.engine, self.bell, self.clock, terms=self.terms)
+        return scheduler.run_once(self.engine, self.bell, self.clock, terms=self.terms)
 
     def lease(self, group: str = DEFAULT_GROUP) -> Job | None:
-        leased = lease.lease(self.engine, self.bell, self.clock, self._lease_terms, "w1", group)
+        leased = leases.lease(self.engine, self.bell, self.clock, self._lease_terms, "w1", group)
         return self.job(leased.job_id) if leased else None
 
     def end(self, job: Job, outcome: Outcome = Outcome.SUCCEEDED) -> None:
         error = None if outcome is Outcome.SUCCEEDED else REFUSAL
         result = Result(outcome, error=error)
-        lease.report(self.engine, self.bell, self.clock, Random(1), self._lease_terms, job.id, job.attempt, result)
+        leases.report(self.engine, self.bell, self.clock, Random(1), self._lease_terms, job.id, job.attempt, result)
 
     def run(self, outcome: Outcome = Outcome.SUCCEEDED) -> Job:
         """A worker takes the next job and ends it."""
@@ -91,19 +92,19 @@ class Service:
 
     def job(self, job_id: str) -> Job:
         with reading(self.engine) as connection:
-            return jobs.get(connection, job_id)
+            return job_store.get(connection, job_id)
 
     def decision(self, kind: JobKind = COMPACTION, table_id: str = "tbl_1") -> Decision:
         with reading(self.engine) as connection:
-            return decisions.latest(connection, table_id)[kind]
+            return decision_store.latest(connection, table_id)[kind]
 
     def history(self, kind: JobKind = COMPACTION) -> list[Decision]:
         with reading(self.engine) as connection:
-            return list(decisions.page(connection, "tbl_1", limit=100, kind=kind).items)
+            return list(decision_store.page(connection, "tbl_1", limit=100, kind=kind).items)
 
 
 def ask(service: Service, kind: JobKind, table_id: str = "tbl_1") -> Job:
-    return submit.submit(
+    return submission.submit(
         service.engine,
         service.bell,
         service.clock,

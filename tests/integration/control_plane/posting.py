@@ -8,29 +8,29 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol
 
-from service.flows import webhooks as flows
-from service.flows.bell import Bell
-from service.flows.deliver import Dispatcher, DispatchTerms
-from service.model.announcement import commit_published
+from service.catalog.registration import Registration
+from service.db.engine import reading, writing
+from service.delivery import delivery_store, outbox, webhook_store
+from service.delivery import webhooks as flows
+from service.delivery.attempt_policy import DeliveryTerms
+from service.delivery.dispatcher import Dispatcher, DispatchTerms
+from service.delivery.guard import Guard
+from service.delivery.http import Sender, SendLimits
+from service.delivery.kafka import KafkaSender
+from service.delivery.secret_cipher import SecretBox
+from service.delivery.transport import Carrier
+from service.events.notifier import Bell
+from service.lake.commit import Commit
 from service.model.clock import utc_now
-from service.model.commit import Commit
-from service.model.registration import Registration
-from service.policy.delivery import DeliveryTerms
-from service.store import deliveries, outbox, webhooks
-from service.store.engine import reading, writing
-from service.webhook.box import SecretBox
-from service.webhook.carrier import Carrier
-from service.webhook.guard import Guard
-from service.webhook.kafka import KafkaSender
-from service.webhook.sender import Sender, SendLimits
+from service.observation.poll_events import commit_published
 
 if TYPE_CHECKING:
     import asyncio
 
     import sqlalchemy as sa
 
-    from service.model.event import Published
-    from service.model.webhook import Delivery, DeliveryAttempt, Webhook
+    from service.delivery.webhook import Delivery, DeliveryAttempt, Webhook
+    from service.events.event import Published
 
 LOCAL = Guard.of(["127.0.0.1"])
 # Only receivers that hang use it up; the others have to be in time on a busy machine too.
@@ -125,16 +125,16 @@ class Post:
 
     def get(self, webhook_id: str) -> Webhook:
         with reading(self.engine) as connection:
-            return webhooks.get(connection, webhook_id)
+            return webhook_store.get(connection, webhook_id)
 
     def deliveries(self, webhook_id: str) -> list[Delivery]:
         """In the order of their events."""
         with reading(self.engine) as connection:
-            return list(deliveries.page(connection, webhook_id, limit=10_000).items)[::-1]
+            return list(delivery_store.page(connection, webhook_id, limit=10_000).items)[::-1]
 
     def attempts(self, delivery_id: str) -> list[DeliveryAttempt]:
         with reading(self.engine) as connection:
-            return list(deliveries.attempts(connection, [delivery_id]).get(delivery_id, []))
+            return list(delivery_store.attempts(connection, [delivery_id]).get(delivery_id, []))
 
     def states(self, webhook_id: str) -> list[str]:
         return [delivery.state.value for delivery in self.deliveries(webhook_id)]

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from service.daemon.dispatch import DispatchThread
-from service.daemon.local_worker import LocalWorkers
-from service.daemon.process import Daemon, Tick, listen, url_of
-from service.flows.bell import Bell
-from service.flows.deliver import Dispatcher, DispatchTerms
+from service.delivery.dispatcher import Dispatcher, DispatchTerms
+from service.delivery.http import Sender
+from service.delivery.kafka import KafkaSender
+from service.delivery.transport import Carrier
+from service.events.notifier import Bell
 from service.model.clock import utc_now
 from service.model.errors import DatabaseUnavailableError
-from service.webhook.carrier import Carrier
-from service.webhook.kafka import KafkaSender
-from service.webhook.sender import Sender
+from service.runtime.dispatch import DispatchThread
+from service.runtime.local_worker import LocalWorkers
+from service.runtime.process import Daemon, Tick, listen, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fastapi.testclient import TestClient
 
-    from service.api.deps import Parts
+    from service.api.dependencies import Parts
 
 
 def _run(

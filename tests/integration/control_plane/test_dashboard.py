@@ -15,14 +15,17 @@ import httpx
 import pytest
 
 from jobs.contract import BucketIndex, JobKind, Outcome, Problem, Result
+from service.access.token import Role
 from service.api.dashboard import FOLDER
+from service.catalog import table_store
+from service.catalog.registration import Registration
+from service.db import migrate
+from service.db.engine import open_engine, writing
 from service.model.clock import utc_now
-from service.model.decision import Decision, Verdict
-from service.model.policy import TableLevel
-from service.model.registration import Registration
-from service.model.token import Role
-from service.store import decisions, migrate, policies, tables
-from service.store.engine import open_engine, writing
+from service.policies import store
+from service.policies.policy import TableLevel
+from service.scheduling import decision_store
+from service.scheduling.decision import Decision, Verdict
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
@@ -101,13 +104,15 @@ def url(tmp_path: Path) -> Iterator[str]:
     now = utc_now()
     profile = {"table_type": "MERGE_ON_READ", "table_version": 9, "warnings": ["Something is dangling."]}
     with writing(engine) as connection:
-        tables.register(connection, Registration("tbl_1", "/lake/orders", "<b>orders</b>", now, now, profile=profile))
+        table_store.register(
+            connection, Registration("tbl_1", "/lake/orders", "<b>orders</b>", now, now, profile=profile)
+        )
         trips = Registration("tbl_2", str(_trips(tmp_path)), "trips", now, now, index=BucketIndex(4, ("id",)))
-        tables.register(connection, trips)
-        policies.put_table(connection, "tbl_1", TableLevel({"cleaning": {"cron": "0 3 * * 6", "retain": 4}}, now))
+        table_store.register(connection, trips)
+        store.put_table(connection, "tbl_1", TableLevel({"cleaning": {"cron": "0 3 * * 6", "retain": 4}}, now))
         because = "7 commits since the last compaction, 5 asked for; but the table's policy has paused it"
         decision = Decision(JobKind.COMPACTION, Verdict.WAIT, "paused", because, now, now, warning="A plan is old.")
-        decisions.record(connection, "tbl_1", decision, None)
+        decision_store.record(connection, "tbl_1", decision, None)
     engine.dispose()
     clean = {key: value for key, value in os.environ.items() if not key.startswith("GROUNDSKEEPER_")}
     process = subprocess.Popen(

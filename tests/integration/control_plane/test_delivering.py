@@ -13,14 +13,14 @@ from cloudevents.v1.http import from_http
 from standardwebhooks import Webhook as Verifier
 from standardwebhooks import WebhookVerificationError
 
-from service.flows import webhooks as flows
-from service.flows.deliver import DispatchTerms
+from service.db.engine import reading
+from service.delivery import outbox
+from service.delivery import webhooks as flows
+from service.delivery.attempt_policy import DeliveryTerms
+from service.delivery.dispatcher import DispatchTerms
+from service.delivery.http import SendLimits
+from service.delivery.secret_cipher import SecretBox
 from service.model.clock import utc_now
-from service.policy.delivery import DeliveryTerms
-from service.store import outbox
-from service.store.engine import reading
-from service.webhook.box import SecretBox
-from service.webhook.sender import SendLimits
 from tests.integration.control_plane.posting import LOCAL, PATIENT, Post, ids
 from tests.integration.receiver import Received, Receiver, Reply
 

@@ -11,14 +11,14 @@ from fastapi.testclient import TestClient
 
 from jobs.contract import WriterEngine
 from service.api.app import create_app
-from service.model.sighting import Mark
+from service.lake.engine_sighting import Mark
 from tests.integration.control_plane.watching import A, Watched
 from tests.small_table import SmallTable, log_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from service.api.deps import Parts
+    from service.api.dependencies import Parts
     from tests.integration.control_plane.conftest import FakeClock
 
 FLINK, SPARK_SQL = WriterEngine.FLINK, WriterEngine.SPARK_SQL

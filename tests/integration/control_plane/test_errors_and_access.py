@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fastapi.testclient import TestClient
 
+from service.access import token_store
+from service.access.token import Bearer, Role, Token, digest
 from service.api.app import create_app
-from service.model.token import Bearer, Role, Token, digest
-from service.store import tokens
-from service.store.engine import open_engine, writing
+from service.db.engine import open_engine, writing
 
 if TYPE_CHECKING:
-    from service.api.deps import Parts
+    from service.api.dependencies import Parts
 
 MakeToken = Callable[[Role], dict[str, str]]
 
@@ -105,7 +105,7 @@ def test_a_token_with_another_secret_or_that_was_revoked_is_refused(
     bearer = Bearer.parse(headers["Authorization"].removeprefix("Bearer "))
     assert bearer is not None
     with writing(parts.engine) as connection:
-        tokens.revoke(connection, bearer.id, clock())
+        token_store.revoke(connection, bearer.id, clock())
     assert client.get("/v1/tables", headers=headers).status_code == 401
     # The service that once had a token does not fall open when the last one is revoked.
     assert client.get("/v1/tables").status_code == 401

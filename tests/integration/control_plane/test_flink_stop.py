@@ -9,18 +9,20 @@ import pytest
 from sqlalchemy import event
 
 from jobs.contract import BucketIndex, JobKind, WriterEngine
-from service.flink.rest import FlinkRest
-from service.flows import hand_over, lease, submit
-from service.flows.bell import Bell
-from service.flows.hand_over import HandOvers, HandOverTerms
-from service.flows.lease import LeaseTerms
-from service.model.hand_over import HandOverState
-from service.model.job import JobState
-from service.model.registration import FlinkWriter, Registration, Writers
-from service.model.sighting import Mark
-from service.policy.backoff import BackOff
-from service.store import jobs, leases, outbox, tables, watches
-from service.store.engine import reading, writing
+from service.catalog import table_store, watch_store
+from service.catalog.registration import FlinkWriter, Registration, Writers
+from service.db.engine import reading, writing
+from service.delivery import outbox
+from service.events.notifier import Bell
+from service.hand_over import coordinator
+from service.hand_over.coordinator import HandOvers, HandOverTerms
+from service.hand_over.flink_rest import FlinkRest
+from service.lake.engine_sighting import Mark
+from service.model.backoff import BackOff
+from service.queue import job_store, lease_store, leases, submission
+from service.queue.hand_over import HandOverState
+from service.queue.job import JobState
+from service.queue.leases import LeaseTerms
 from tests.integration.flink_rest import FlinkCluster
 from tests.small_table import SmallTable, instant_at
 
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
 
     import sqlalchemy as sa
 
-    from service.model.hand_over import HandOver
-    from service.model.job import Job
+    from service.queue.hand_over import HandOver
+    from service.queue.job import Job
     from tests.integration.control_plane.conftest import FakeClock
 
 FOLDER = "s3://lake/sp"
@@ -73,12 +75,12 @@ class Service:
             table_id, str(table.base), table_id, now, now, index=BucketIndex(4, ("id",)), writers=writers
         )
         with writing(self.engine) as connection:
-            tables.register(connection, found)
+            table_store.register(connection, found)
         return table
 
     def submit(self, table_id: str = "tbl_1", seconds: int = 3600) -> str:
         params = {"num_buckets": 8, "hand_over_seconds": seconds}
-        return submit.submit(
+        return submission.submit(
             self.engine,
             self.bell,
             self.clock,
@@ -97,7 +99,7 @@ class Service:
 
     def job(self, job_id: str) -> Job:
         with reading(self.engine) as connection:
-            return jobs.get(connection, job_id)
+            return job_store.get(connection, job_id)
 
     def standing(self, job_id: str) -> HandOver:
         found = self.job(job_id).hand_over
@@ -106,7 +108,7 @@ class Service:
 
     def can_lease(self) -> bool:
         with reading(self.engine) as connection:
-            return leases.is_any_due(connection, self.clock(), "default")
+            return lease_store.is_any_due(connection, self.clock(), "default")
 
 
 @pytest.fixture
@@ -293,7 +295,7 @@ def test_a_job_that_ended_before_flink_last_wrote_is_not_the_one(
     cluster.run("a" * 32, state="CANCELED", ended=clock().timestamp() - 60)
     service.register(cluster)
     with writing(service.engine) as connection:
-        watches.mark(connection, "tbl_1", [Mark(WriterEngine.FLINK, clock(), "001", "it shows")])
+        watch_store.mark(connection, "tbl_1", [Mark(WriterEngine.FLINK, clock(), "001", "it shows")])
     job_id = service.submit()
     service.tick()
     assert not service.can_lease()
@@ -321,7 +323,7 @@ def test_a_cluster_that_has_lost_the_job_proves_nothing(service: Service, cluste
     service.tick()
     assert not service.can_lease()
     assert "not known to its cluster any more" in service.standing(job_id).detail
-    hand_over.confirm(service.engine, service.bell, service.clock, job_id, by="me", savepoint="s3://by-hand")
+    coordinator.confirm(service.engine, service.bell, service.clock, job_id, by="me", savepoint="s3://by-hand")
     assert service.can_lease()
     assert service.standing(job_id).savepoint == "s3://by-hand"
 
@@ -359,14 +361,14 @@ def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_stopped_again(
     cluster.run("b" * 32)
     clock.advance(5)
     with writing(service.engine) as connection:
-        watches.mark(connection, "tbl_1", [Mark(WriterEngine.FLINK, clock(), "001", "it shows")])
+        watch_store.mark(connection, "tbl_1", [Mark(WriterEngine.FLINK, clock(), "001", "it shows")])
     terms = LeaseTerms(timedelta(seconds=30), 60.0, BackOff())
-    assert lease.lease(service.engine, service.bell, clock, terms, "w", "default") is None
+    assert leases.lease(service.engine, service.bell, clock, terms, "w", "default") is None
     for _ in range(6):
         service.tick()
     found = service.standing(job_id)
     assert (found.state, found.savepoint) == (HandOverState.STOPPED, f"{FOLDER}/savepoint-{'b' * 32}")
-    assert lease.lease(service.engine, service.bell, clock, terms, "w", "default") is not None
+    assert leases.lease(service.engine, service.bell, clock, terms, "w", "default") is not None
 
 
 def test_a_stop_that_was_asked_for_may_come_to_its_end_after_the_deadline(
@@ -417,7 +419,7 @@ def test_a_job_that_is_cancelled_meanwhile_is_not_stepped_any_more(service: Serv
     cluster.slow = 3
     job_id = service.submit()
     service.tick()
-    submit.cancel(service.engine, service.bell, service.clock, job_id)
+    submission.cancel(service.engine, service.bell, service.clock, job_id)
     asked = len(cluster.asked)
     service.tick()
     assert len(cluster.asked) == asked

@@ -9,21 +9,22 @@ import jsonschema
 import pytest
 
 from jobs.contract import Heartbeat, Outcome, Plan, Problem, Progress, Result, WriterEngine
-from service.flows.hand_over import HandOvers, HandOverTerms
-from service.model.catalogue import CATALOGUE
-from service.model.event import EventType
-from service.model.sighting import Mark
-from service.model.token import Role
-from service.store import outbox, watches
-from service.store.engine import reading, writing
+from service.access.token import Role
+from service.api.event_catalogue import CATALOGUE
+from service.catalog import watch_store
+from service.db.engine import reading, writing
+from service.delivery import outbox
+from service.events.event import EventType
+from service.hand_over.coordinator import HandOvers, HandOverTerms
+from service.lake.engine_sighting import Mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fastapi.testclient import TestClient
 
-    from service.api.deps import Parts
-    from service.model.event import Event
+    from service.api.dependencies import Parts
+    from service.events.event import Event
     from tests.integration.control_plane.conftest import FakeClock
 
 INDEX = {"num_buckets": 4, "hash_fields": ["id"]}
@@ -71,7 +72,7 @@ class Desk:
     def see(self, engine: WriterEngine = WriterEngine.FLINK, table_id: str | None = None) -> None:
         """A look has found a sign of the engine, of now."""
         with writing(self.parts.engine) as connection:
-            watches.mark(connection, table_id or self.table_id, [Mark(engine, self.clock(), "009", "it shows")])
+            watch_store.mark(connection, table_id or self.table_id, [Mark(engine, self.clock(), "009", "it shows")])
 
     def told(self) -> list[Event]:
         with reading(self.parts.engine) as connection:

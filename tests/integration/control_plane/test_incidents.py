@@ -12,18 +12,20 @@ import pytest
 import sqlalchemy as sa
 
 from jobs.contract import JobKind, Outcome, Result
-from jobs.stale_writes import REPAIRED_KEY
-from service.flows import lease, plan, submit
-from service.flows.bell import Bell
-from service.flows.lease import LeaseTerms
-from service.model.decision import Verdict
+from jobs.format.stale_writes import REPAIRED_KEY
+from service.db import schema
+from service.db.engine import reading, writing
+from service.events.event import EventType
+from service.events.notifier import Bell
+from service.incidents import store
+from service.incidents.incident import Incident, IncidentKind, IncidentState
+from service.model.backoff import BackOff
 from service.model.errors import IncidentOpenError
-from service.model.event import EventType
-from service.model.incident import Incident, IncidentKind, IncidentState
-from service.model.job import Job, JobState
-from service.policy.backoff import BackOff
-from service.store import decisions, incidents, jobs, schema
-from service.store.engine import reading, writing
+from service.queue import job_store, leases, submission
+from service.queue.job import Job, JobState
+from service.queue.leases import LeaseTerms
+from service.scheduling import decision_store, scheduler
+from service.scheduling.decision import Verdict
 from tests.integration.control_plane.watching import A, B, Watched
 from tests.small_table import SmallTable, base_file, bucket_id, instant_at, log_file
 
@@ -383,11 +385,11 @@ class Upkeep:
         self.terms = LeaseTerms(timedelta(seconds=30), 60.0, BackOff())
 
     def plan(self) -> list[Job]:
-        planned = plan.run_once(self.engine, Bell(), self.clock, terms=plan.Terms())
+        planned = scheduler.run_once(self.engine, Bell(), self.clock, terms=scheduler.Terms())
         return [self.job(job_id) for job_id in planned.jobs]
 
     def ask(self, kind: JobKind, *, dry_run: bool = False) -> Job:
-        return submit.submit(
+        return submission.submit(
             self.engine,
             Bell(),
             self.clock,
@@ -400,19 +402,19 @@ class Upkeep:
         ).job
 
     def run(self, job: Job, **details: Any) -> None:
-        leased = lease.lease(self.engine, Bell(), self.clock, self.terms, "w", "default")
+        leased = leases.lease(self.engine, Bell(), self.clock, self.terms, "w", "default")
         assert leased is not None
         assert leased.job_id == job.id
         result = Result(Outcome.SUCCEEDED, details=details)
-        lease.report(self.engine, Bell(), self.clock, Random(1), self.terms, job.id, 1, result)
+        leases.report(self.engine, Bell(), self.clock, Random(1), self.terms, job.id, 1, result)
 
     def job(self, job_id: str) -> Job:
         with reading(self.engine) as connection:
-            return jobs.get(connection, job_id)
+            return job_store.get(connection, job_id)
 
     def verdict(self, kind: JobKind) -> tuple[Verdict, str]:
         with reading(self.engine) as connection:
-            found = decisions.latest(connection, self.story.id)[kind]
+            found = decision_store.latest(connection, self.story.id)[kind]
         return found.verdict, found.code
 
 
@@ -541,5 +543,5 @@ def test_two_that_close_an_incident_at_once_tell_of_it_once(story: Story) -> Non
     [incident] = story.incidents
     closed = incident.closed(CLEARED, "because", story.watched.clock())
     with writing(story.watched.engine) as connection:
-        assert incidents.close(connection, closed)
-        assert not incidents.close(connection, closed)
+        assert store.close(connection, closed)
+        assert not store.close(connection, closed)

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from service.model.incident import Incident, IncidentKind, IncidentState
-from service.model.token import Role
-from service.store import incidents, outbox, schema
-from service.store.engine import reading, writing
+from service.access.token import Role
+from service.db import schema
+from service.db.engine import reading, writing
+from service.delivery import outbox
+from service.incidents import store
+from service.incidents.incident import Incident, IncidentKind, IncidentState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +34,7 @@ def found(sqlite: sa.Engine, clock: FakeClock, table_id: str) -> list[str]:
         Incident("inc_3", table_id, LATE, "005", OPEN, clock()),
     ]
     with writing(sqlite) as connection:
-        assert incidents.add(connection, every) == every
+        assert store.add(connection, every) == every
     return [each.id for each in every]
 
 
@@ -143,8 +145,8 @@ def test_closed_ones_are_forgotten_when_their_commits_are_history(
 ) -> None:
     with writing(sqlite) as connection:
         connection.execute(schema.watches.update().values(active_from="002"))
-        for each in incidents.standing(connection, table_id, of=["001", "003"]):
-            incidents.close(connection, each.closed(CLEARED, "because", clock()))
+        for each in store.standing(connection, table_id, of=["001", "003"]):
+            store.close(connection, each.closed(CLEARED, "because", clock()))
         clock.advance(1)
-        assert incidents.prune(connection, clock(), 10) == 1
-        assert [each.id for each in incidents.page(connection, limit=9).items] == ["inc_3", "inc_2"]
+        assert store.prune(connection, clock(), 10) == 1
+        assert [each.id for each in store.page(connection, limit=9).items] == ["inc_3", "inc_2"]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.contract import Heartbeat, Outcome, Plan, Problem, Progress, Result
-from service.flows import recover
+from service.queue import recovery
 
 if TYPE_CHECKING:
     from fastapi.testclient import TestClient
 
-    from service.api.deps import Parts
+    from service.api.dependencies import Parts
 
 FINAL = Problem("column-unknown", "There is no such column", "city", "Choose another one")
 PASSING = Problem("lock-timeout", "The lock was taken", retriable=True)
@@ -166,9 +166,9 @@ def test_a_job_whose_worker_is_gone_goes_to_another_that_learns_what_it_left(
     lost = worker.must_lease()
     worker.beat(lost, "001")
     clock.advance(29)
-    assert recover.run_once(parts.engine, parts.bell, clock).queued == ()
+    assert recovery.run_once(parts.engine, parts.bell, clock).queued == ()
     clock.advance(2)
-    assert recover.run_once(parts.engine, parts.bell, clock).queued == (job_id,)
+    assert recovery.run_once(parts.engine, parts.bell, clock).queued == (job_id,)
     assert job_of(client, job_id)["error"]["type"] == "/problems/worker-lost"
 
     assert worker.beat(lost) == "lost"
@@ -193,7 +193,7 @@ def test_a_late_heartbeat_saves_the_lease_if_nobody_took_it_back(
     plan = worker.must_lease()
     clock.advance(100)
     assert worker.beat(plan) == "continue"
-    assert recover.run_once(parts.engine, parts.bell, clock).queued == ()
+    assert recovery.run_once(parts.engine, parts.bell, clock).queued == ()
 
 
 def test_a_job_whose_workers_all_die_fails_in_the_end(
@@ -203,7 +203,7 @@ def test_a_job_whose_workers_all_die_fails_in_the_end(
     for attempt in (1, 2, 3):
         worker.beat(worker.must_lease(), f"00{attempt}")
         clock.advance(31)
-        recovered = recover.run_once(parts.engine, parts.bell, clock)
+        recovered = recovery.run_once(parts.engine, parts.bell, clock)
     assert recovered.ended == (job_id,)
     job = job_of(client, job_id)
     assert (job["state"], job["error"]["type"]) == ("failed", "/problems/worker-lost")
@@ -238,7 +238,7 @@ def test_a_cancelled_job_whose_worker_is_gone_is_cancelled_with_a_note(
     worker.beat(worker.must_lease(), "001")
     client.post(f"/v1/jobs/{job_id}/cancel")
     clock.advance(31)
-    assert recover.run_once(parts.engine, parts.bell, clock).ended == (job_id,)
+    assert recovery.run_once(parts.engine, parts.bell, clock).ended == (job_id,)
     job = job_of(client, job_id)
     assert job["state"] == "cancelled"
     assert "001" in job["error"]["detail"]

@@ -16,11 +16,11 @@ import pytest
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from standardwebhooks import Webhook as Verifier
 
+from service.delivery import kafka
+from service.delivery.guard import Guard
+from service.delivery.http import SendLimits, trusted
+from service.delivery.kafka import KafkaSender
 from service.model.clock import utc_now
-from service.webhook import kafka
-from service.webhook.guard import Guard
-from service.webhook.kafka import KafkaSender
-from service.webhook.sender import SendLimits, trusted
 from tests.integration.control_plane.posting import LOCAL, PATIENT, Post, ids
 from tests.integration.kafka_broker import PASSWORD, USER, Broker
 from tests.integration.receiver import Receiver
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from service.model.webhook import Answer
+    from service.delivery.webhook import Answer
 
 _topics = (f"lake-{number}" for number in itertools.count(1))
 

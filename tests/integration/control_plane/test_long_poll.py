@@ -15,10 +15,10 @@ import pytest
 import uvicorn
 
 from service.api.app import create_app
-from service.api.deps import Parts
+from service.api.dependencies import Parts
+from service.db import migrate
+from service.db.engine import open_engine
 from service.model.clock import utc_now
-from service.store import migrate
-from service.store.engine import open_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from service.flows import prune
+from service.runtime import retention
 from tests.integration.control_plane.watching import A, Watched
 from tests.small_table import SmallTable, base_file, log_file
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-KEEP = prune.Keep(history=timedelta(days=30), commits=timedelta(days=90), events=timedelta(days=30))
+KEEP = retention.Keep(history=timedelta(days=30), commits=timedelta(days=90), events=timedelta(days=30))
 
 
 def test_news_are_told_in_the_order_of_their_completion_and_the_rest_is_not(watched: Watched, tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_forgotten_commits_that_are_still_on_the_timeline_are_no_news_again(watc
     table.commit("007")
     watched.poll()
     watched.clock.advance(100 * 24 * 3600)
-    assert prune.run_once(watched.engine, watched.clock, KEEP).commits == 1
+    assert retention.run_once(watched.engine, watched.clock, KEEP).commits == 1
     table.commit("009")
     watched.poll()
     assert watched.instants(table_id) == ["003", "005", "007", "009"]
@@ -233,5 +233,5 @@ def test_the_newest_commit_is_never_forgotten(watched: Watched, tmp_path: Path) 
     table.schedule("009", "compaction")
     watched.poll()
     watched.clock.advance(100 * 24 * 3600)
-    prune.run_once(watched.engine, watched.clock, KEEP)
+    retention.run_once(watched.engine, watched.clock, KEEP)
     assert watched.instants(table_id) == ["003"]

@@ -12,11 +12,11 @@ import pytest
 import sqlalchemy as sa
 
 from jobs.contract import BucketIndex
-from service.flows import registry
-from service.flows.look import look
+from service.catalog import snapshot_store, table_store, watch_store
+from service.db.engine import open_engine, reading, writing
 from service.model.clock import utc_now
-from service.store import snapshots, tables, watches
-from service.store.engine import open_engine, reading, writing
+from service.observation.poll import look
+from service.registration import registry
 from tests.integration.control_plane.conftest import FakeExamination
 from tests.integration.control_plane.watching import A, Watched
 from tests.small_table import SmallTable, base_file
@@ -93,7 +93,7 @@ def test_two_services_share_the_tables(engine: sa.Engine, clock: FakeClock, tmp_
         together.wait()
         for _ in range(4):
             with writing(engine) as connection:
-                got = watches.claim(connection, now=clock(), next_poll_at=clock() + timedelta(60), limit=5)
+                got = watch_store.claim(connection, now=clock(), next_poll_at=clock() + timedelta(60), limit=5)
             claimed.append([watch.table_id for watch in got])
 
     threads = [threading.Thread(target=claim) for _ in range(2)]
@@ -104,7 +104,7 @@ def test_two_services_share_the_tables(engine: sa.Engine, clock: FakeClock, tmp_
     ids = [table_id for batch in claimed for table_id in batch]
     assert len(ids) == len(set(ids))
     with writing(engine) as connection:
-        rest = watches.claim(connection, now=clock(), next_poll_at=clock() + timedelta(60), limit=50)
+        rest = watch_store.claim(connection, now=clock(), next_poll_at=clock() + timedelta(60), limit=50)
     assert len(ids) + len(rest) == 20
 
 
@@ -118,9 +118,9 @@ def test_what_another_service_has_locked_is_passed_over_and_not_waited_for(
     clock.advance(1)
     later = clock() + timedelta(60)
     with writing(engine) as one:
-        (first,) = watches.claim(one, now=clock(), next_poll_at=later, limit=1)
+        (first,) = watch_store.claim(one, now=clock(), next_poll_at=later, limit=1)
         with writing(engine) as other:
-            (second,) = watches.claim(other, now=clock(), next_poll_at=later, limit=5)
+            (second,) = watch_store.claim(other, now=clock(), next_poll_at=later, limit=5)
     assert {first.table_id, second.table_id} == set(ids)
 
 
@@ -232,11 +232,11 @@ def test_an_unregistered_table_is_forgotten_with_all_that_was_seen(watched: Watc
     table_id = watched.register(table)
     watched.poll()
     with writing(watched.engine) as connection:
-        tables.unregister(connection, table_id)
+        table_store.unregister(connection, table_id)
     watched.poll()
     assert watched.instants(table_id) == []
     with reading(watched.engine) as connection:
-        assert snapshots.details(connection, table_id) == {}
+        assert snapshot_store.details(connection, table_id) == {}
 
 
 def test_hurried_tables_go_first_and_unknown_ones_are_forgotten(watched: Watched, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_hurried_tables_go_first_and_unknown_ones_are_forgotten(watched: Watched
     now = watched.clock()
     with writing(watched.engine) as connection:
         hurried = [ids[2], "tbl_unknown"]
-        claimed = watches.claim(connection, now=now, next_poll_at=now + timedelta(60), limit=1, hurried=hurried)
+        claimed = watch_store.claim(connection, now=now, next_poll_at=now + timedelta(60), limit=1, hurried=hurried)
     assert [watch.table_id for watch in claimed] == [ids[2]]
     watched.hurry.ask("tbl_unknown")
     watched.poll(0)

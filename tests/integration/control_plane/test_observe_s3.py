@@ -9,12 +9,12 @@ import pytest
 from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
-from service.flows import timeline
-from service.flows.hurry import Hurry
-from service.flows.observe import Observer, ObserveTerms
-from service.model.registration import Registration
-from service.store import commits, snapshots, tables, watches
-from service.store.engine import reading, writing
+from service.catalog import commit_store, snapshot_store, table_store, watch_store
+from service.catalog.registration import Registration
+from service.db.engine import reading, writing
+from service.observation import active_timeline
+from service.observation.observer import Observer, ObserveTerms
+from service.observation.poll_requests import Hurry
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def test_a_table_on_s3_is_watched(endpoint: str, sqlite: sa.Engine, clock: FakeC
         fs.copy_files(str(table.base), "lake/trips", destination_filesystem=files)
 
     with writing(sqlite) as connection:
-        tables.register(connection, Registration("t", "s3a://lake/trips", "trips", clock(), clock()))
-        tables.register(connection, Registration("gone", "s3a://lake/gone", "gone", clock(), clock()))
+        table_store.register(connection, Registration("t", "s3a://lake/trips", "trips", clock(), clock()))
+        table_store.register(connection, Registration("gone", "s3a://lake/gone", "gone", clock(), clock()))
     observer = Observer(sqlite, clock, Random(1), Hurry(), ObserveTerms(), storage_options=options)
 
     def poll() -> None:
@@ -75,16 +75,16 @@ def test_a_table_on_s3_is_watched(endpoint: str, sqlite: sa.Engine, clock: FakeC
     upload()
     poll()
     with reading(sqlite) as connection:
-        found = commits.page(connection, limit=10).items
-        snapshot = snapshots.get(connection, "t")
-        before = watches.get(connection, "t")
-        assert watches.get(connection, "gone").failures > 0
+        found = commit_store.page(connection, limit=10).items
+        snapshot = snapshot_store.get(connection, "t")
+        before = watch_store.get(connection, "t")
+        assert watch_store.get(connection, "gone").failures > 0
     assert [commit.requested_time for commit in found] == ["003", "001"]
     assert snapshot is not None
     assert (snapshot.base_bytes, snapshot.log_bytes) == (10, 5)
     assert snapshot.pending[0].heartbeat_at is not None
-    active = timeline.read("s3a://lake/trips", options)
+    active = active_timeline.read("s3a://lake/trips", options)
     assert [instant.requested_time for instant in active.completed] == ["001", "003"]
     poll()
     with reading(sqlite) as connection:
-        assert watches.get(connection, "t").looked_at == before.looked_at
+        assert watch_store.get(connection, "t").looked_at == before.looked_at

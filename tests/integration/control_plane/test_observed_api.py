@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fastapi.testclient import TestClient
 
+from service.access.token import Role
 from service.api.app import create_app
-from service.flows.observe import Observer, ObserveTerms
-from service.model.token import Role
+from service.observation.observer import Observer, ObserveTerms
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from service.api.deps import Parts
+    from service.api.dependencies import Parts
     from tests.integration.control_plane.conftest import FakeClock
 
 A, B = bucket_id(0), bucket_id(1)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sqlalchemy as sa
 
-from service.flows import prune
-from service.model.announcement import commit_published, table_registered
-from service.store import outbox
-from service.store.engine import reading, writing
+from service.catalog.table_events import table_registered
+from service.db.engine import reading, writing
+from service.delivery import outbox
+from service.observation.poll_events import commit_published
+from service.runtime import retention
 from tests.integration.control_plane.posting import Post, a_table, commits, ids
 from tests.integration.receiver import Receiver, Reply
 
@@ -124,9 +125,9 @@ def test_old_events_go_but_not_what_somebody_has_yet_to_get(post: Post, receiver
         post.clock.advance(31 * 86_400)
         fresh = post.publish(1, table=1)
         month = timedelta(days=30)
-        keep = prune.Keep(history=month, commits=month, events=month)
-        assert prune.run_once(post.engine, post.clock, keep).events == 3
-        assert prune.run_once(post.engine, post.clock, keep) == prune.Pruned()
+        keep = retention.Keep(history=month, commits=month, events=month)
+        assert retention.run_once(post.engine, post.clock, keep).events == 3
+        assert retention.run_once(post.engine, post.clock, keep) == retention.Pruned()
         with reading(post.engine) as connection:
             assert ids(outbox.after(connection, 0, 9)) == [kept.event.id, fresh[0].event.id]
         assert post.states(slow.id) == ["pending"]

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import BucketIndex, JobKind, Outcome, WriterEngine
-from service.flows import plan, policies, register, registry, submit
-from service.flows.plan import Planned
-from service.model.decision import DECIDED, Verdict
-from service.model.job import JobState
-from service.model.registration import Writers
-from service.model.snapshot import Since
-from service.store import decisions, jobs, planning, snapshots, tables
-from service.store.engine import reading, writing
+from service.catalog import decision_times, snapshot_store, table_store
+from service.catalog.registration import Writers
+from service.db.engine import reading, writing
+from service.lake.snapshot import Since
+from service.policies import policy_registry
+from service.queue import job_store, submission
+from service.queue.job import JobState
+from service.registration import detection, registry
+from service.scheduling import decision_store, pausing, scheduler
+from service.scheduling.decision import DECIDED, Verdict
+from service.scheduling.scheduler import Planned
 from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, ask
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ def service(engine: sa.Engine, clock: FakeClock) -> Service:
 
 
 def test_a_job_starts_when_it_is_due_and_says_why(service: Service, clock: FakeClock) -> None:
-    policies.put_table(service.engine, clock, "tbl_1", {"priority": 7})
+    policy_registry.put_table(service.engine, clock, "tbl_1", {"priority": 7})
     service.look(commits=5)
     planned = service.plan()
     [job_id] = planned.jobs
@@ -49,7 +52,7 @@ def test_a_job_starts_when_it_is_due_and_says_why(service: Service, clock: FakeC
 def test_a_table_that_was_never_looked_at_is_left_alone(service: Service, clock: FakeClock) -> None:
     assert service.plan() == Planned()
     with writing(service.engine) as connection:
-        planning.wake(connection, "tbl_1", clock())
+        decision_times.wake(connection, "tbl_1", clock())
     assert service.plan() == Planned(tables=1)
     assert service.plan() == Planned()
 
@@ -94,7 +97,7 @@ def test_it_is_known_since_when_a_job_has_been_due_whatever_it_had_to_wait_for(
 
 
 def test_a_compaction_is_not_repeated_before_its_effect_is_seen(service: Service, clock: FakeClock) -> None:
-    policies.put_table(service.engine, clock, "tbl_1", {"compaction": {"min_interval_seconds": 0}})
+    policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"min_interval_seconds": 0}})
     service.look(commits=5)
     service.plan()
     job = service.lease()
@@ -131,7 +134,7 @@ def test_a_job_that_failed_for_good_is_not_asked_for_again_at_once(service: Serv
     service.look(commits=7)
     assert service.plan().jobs == ()
     # and so does whoever changes what is asked for.
-    policies.put_table(service.engine, clock, "tbl_1", {"compaction": {"commits": 4}})
+    policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"commits": 4}})
     assert len(service.plan().jobs) == 1
 
 
@@ -140,7 +143,7 @@ def test_who_cancels_a_job_that_was_started_by_itself_does_not_get_it_back_at_on
 ) -> None:
     service.look(commits=5)
     [job_id] = service.plan().jobs
-    submit.cancel(service.engine, service.bell, clock, job_id)
+    submission.cancel(service.engine, service.bell, clock, job_id)
     assert service.plan() == Planned(tables=1)
     assert service.decision().code == "failed-before"
 
@@ -153,14 +156,14 @@ def test_a_pause_takes_back_what_waits_and_lets_go_on_what_has_begun(service: Se
     service.plan()
     begun = service.lease()
     assert begun is not None
-    policies.pause(service.engine, service.bell, clock, by="anna", reason="the storage is being moved")
+    pausing.pause(service.engine, service.bell, clock, by="anna", reason="the storage is being moved")
     assert service.lease() is None
     assert service.job(begun.id).state is JobState.LEASED
     service.look("tbl_2", commits=6)
     assert service.plan().jobs == ()
     because = "6 commits and no compaction yet, 5 asked for; but anna paused all upkeep on 2026-01-01 00:00 UTC"
     assert service.decision(table_id="tbl_2").because == f"{because} (the storage is being moved)"
-    policies.resume(service.engine, service.bell, clock)
+    pausing.resume(service.engine, service.bell, clock)
     assert len(service.plan().jobs) == 1
 
 
@@ -169,13 +172,13 @@ def test_a_table_can_be_paused_alone(service: Service, clock: FakeClock) -> None
     for table_id in ("tbl_1", "tbl_2"):
         service.look(table_id, commits=5)
     assert len(service.plan().jobs) == 2
-    policies.put_table(service.engine, clock, "tbl_1", {"paused": True})
+    policy_registry.put_table(service.engine, clock, "tbl_1", {"paused": True})
     service.plan()
     assert service.decision().code == "paused"
     with reading(service.engine) as connection:
-        assert jobs.active(connection, "tbl_1") == []
-        assert len(jobs.active(connection, "tbl_2")) == 1
-    policies.delete_table(service.engine, clock, "tbl_1")
+        assert job_store.active(connection, "tbl_1") == []
+        assert len(job_store.active(connection, "tbl_2")) == 1
+    policy_registry.delete_table(service.engine, clock, "tbl_1")
     assert len(service.plan().jobs) == 1
 
 
@@ -184,7 +187,7 @@ def test_outside_the_window_nothing_starts_and_what_nobody_took_is_taken_back(
 ) -> None:
     clock.advance(3600)
     window = {"start": "02:00", "end": "02:30"}
-    policies.put_table(service.engine, clock, "tbl_1", {"windows": [window]})
+    policy_registry.put_table(service.engine, clock, "tbl_1", {"windows": [window]})
     service.look(commits=5)
     assert service.plan().jobs == ()
     assert service.decision().code == "outside-window"
@@ -201,7 +204,7 @@ def test_outside_the_window_nothing_starts_and_what_nobody_took_is_taken_back(
 
 
 def test_a_calendar_starts_a_job_once_each_time_however_late(service: Service, clock: FakeClock) -> None:
-    policies.put_table(service.engine, clock, "tbl_1", {"compaction": {"cron": "0 2 * * *"}})
+    policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"cron": "0 2 * * *"}})
     service.look(commits=99)
     service.plan()
     assert service.decision().because == "its next time by the calendar is 2026-01-01 02:00 UTC"
@@ -219,7 +222,7 @@ def test_a_calendar_starts_a_job_once_each_time_however_late(service: Service, c
 
 
 def test_a_time_of_the_calendar_is_not_lost_while_the_table_is_busy(service: Service, clock: FakeClock) -> None:
-    policies.put_table(service.engine, clock, "tbl_1", {"compaction": {"cron": "0 2 * * *"}})
+    policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"cron": "0 2 * * *"}})
     service.look(commits=1)
     service.plan()
     ask(service, JobKind.CLEANING)
@@ -236,7 +239,7 @@ def test_a_time_of_the_calendar_is_not_lost_while_the_table_is_busy(service: Ser
 
 
 def test_a_calendar_with_nothing_to_do_waits_for_its_next_time(service: Service, clock: FakeClock) -> None:
-    policies.put_table(service.engine, clock, "tbl_1", {"compaction": {"cron": "0 2 * * *"}})
+    policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"cron": "0 2 * * *"}})
     service.look(commits=0)
     service.plan()
     clock.advance(2 * 3600)
@@ -255,7 +258,7 @@ def test_a_table_that_cannot_be_decided_about_does_not_keep_the_others(
     for table_id in ("tbl_1", "tbl_2"):
         service.look(table_id, commits=5)
         clock.advance(1)
-    policies.put_table(
+    policy_registry.put_table(
         service.engine, clock, "tbl_1", {"time_zone": "Mars/Olympus", "compaction": {"cron": "* * * * *"}}
     )
     planned = service.plan()
@@ -264,29 +267,29 @@ def test_a_table_that_cannot_be_decided_about_does_not_keep_the_others(
     assert "Table tbl_1 cannot be decided about" in caplog.text
     # It is not tried again all the time.
     assert service.plan() == Planned()
-    policies.delete_table(service.engine, clock, "tbl_1")
+    policy_registry.delete_table(service.engine, clock, "tbl_1")
     assert len(service.plan().jobs) == 1
 
 
 def test_with_a_table_everything_that_was_decided_about_it_goes(service: Service, clock: FakeClock) -> None:
-    policies.put_table(service.engine, clock, "tbl_1", {"priority": 1})
+    policy_registry.put_table(service.engine, clock, "tbl_1", {"priority": 1})
     service.look(commits=1)
     service.plan()
     with writing(service.engine) as connection:
-        tables.unregister(connection, "tbl_1")
-        assert decisions.latest(connection, "tbl_1") == {}
+        table_store.unregister(connection, "tbl_1")
+        assert decision_store.latest(connection, "tbl_1") == {}
     assert service.plan() == Planned()
 
 
 def test_a_table_that_gets_another_name_gets_other_policies(service: Service, clock: FakeClock) -> None:
-    policies.put_pattern(service.engine, clock, "new*", precedence=0, settings={"compaction": {"commits": 2}})
+    policy_registry.put_pattern(service.engine, clock, "new*", precedence=0, settings={"compaction": {"commits": 2}})
     service.look(commits=3)
     assert service.plan().jobs == ()
     registry.change(
         service.engine,
         "tbl_1",
         {"name": "new"},
-        examine=register.examine,
+        examine=detection.examine,
         allowed_roots=None,
         storage_options={},
         clock=clock,
@@ -296,13 +299,13 @@ def test_a_table_that_gets_another_name_gets_other_policies(service: Service, cl
 
 def test_evaluating_writes_nothing(service: Service, clock: FakeClock) -> None:
     service.look(commits=5)
-    found = plan.evaluate(service.engine, clock, "tbl_1", terms=service.terms)
+    found = scheduler.evaluate(service.engine, clock, "tbl_1", terms=service.terms)
     assert {each.kind for each in found.decisions if each.verdict is Verdict.RUN} == {COMPACTION}
     assert {each.kind for each in found.decisions if each.verdict is Verdict.SKIP} == {*DECIDED} - {COMPACTION}
     assert found.looked_at == clock()
     assert service.history() == []
     with reading(service.engine) as connection:
-        assert jobs.active(connection, "tbl_1") == []
+        assert job_store.active(connection, "tbl_1") == []
 
 
 def test_who_posts_a_job_first_is_told_of_in_the_decision(service: Service) -> None:
@@ -318,13 +321,13 @@ SORTED = {"enabled": True, "sort_by": ["city"], "unsorted_bytes": 1}
 
 def test_a_job_of_a_policy_waits_for_flink_too_and_is_not_taken_back_then(service: Service, clock: FakeClock) -> None:
     service.register("tbl_2", **FLINK)
-    policies.put_table(service.engine, clock, "tbl_2", {"clustering": {**SORTED, "hand_over_seconds": 60}})
+    policy_registry.put_table(service.engine, clock, "tbl_2", {"clustering": {**SORTED, "hand_over_seconds": 60}})
     service.look("tbl_2")
     with writing(service.engine) as connection:
-        found = snapshots.find(connection, "tbl_2")
+        found = snapshot_store.find(connection, "tbl_2")
         assert found is not None
         unsorted = replace(found.snapshot, since_clustering=Since(bytes_written=10))
-        snapshots.save(connection, replace(found, snapshot=unsorted))
+        snapshot_store.save(connection, replace(found, snapshot=unsorted))
     [job_id] = service.plan().jobs
     job = service.job(job_id)
     assert job.kind is JobKind.CLUSTERING
@@ -333,7 +336,7 @@ def test_a_job_of_a_policy_waits_for_flink_too_and_is_not_taken_back_then(servic
     assert job.hand_over.deadline == clock() + timedelta(seconds=60)
     assert service.lease() is None
     # Somebody may be stopping the writers for it at this moment.
-    policies.pause(service.engine, service.bell, clock, by="me", reason="")
+    pausing.pause(service.engine, service.bell, clock, by="me", reason="")
     service.plan()
     assert service.job(job_id).state is JobState.QUEUED
 
@@ -341,15 +344,15 @@ def test_a_job_of_a_policy_waits_for_flink_too_and_is_not_taken_back_then(servic
 def test_a_policy_that_fences_starts_nothing_beside_flink_and_says_why(service: Service, clock: FakeClock) -> None:
     service.register("tbl_2", **FLINK)
     settings = {"clustering": {**SORTED, "on_active_writers": "fence"}}
-    policies.put_table(service.engine, clock, "tbl_2", settings)
+    policy_registry.put_table(service.engine, clock, "tbl_2", settings)
     service.look("tbl_2")
     with writing(service.engine) as connection:
-        found = snapshots.find(connection, "tbl_2")
+        found = snapshot_store.find(connection, "tbl_2")
         assert found is not None
         unsorted = replace(found.snapshot, since_clustering=Since(bytes_written=10))
-        snapshots.save(connection, replace(found, snapshot=unsorted))
+        snapshot_store.save(connection, replace(found, snapshot=unsorted))
     assert service.plan().jobs == ()
     with reading(service.engine) as connection:
-        decision = decisions.latest(connection, "tbl_2")[JobKind.CLUSTERING]
+        decision = decision_store.latest(connection, "tbl_2")[JobKind.CLUSTERING]
     assert (decision.verdict, decision.code) == (Verdict.WAIT, "fence-loses-flink-batches")
     assert "lose the batch of a Flink job" in decision.because

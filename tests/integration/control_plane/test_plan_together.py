@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from service.flows import policies
-from service.flows.plan import Planned, Terms
+from service.db.engine import reading
 from service.model.errors import JobConflictError
-from service.store import decisions, jobs
-from service.store import policies as store_policies
-from service.store.engine import reading
+from service.policies import policy_registry
+from service.policies import store as store_policies
+from service.queue import job_store
+from service.scheduling import decision_store
+from service.scheduling.scheduler import Planned, Terms
 from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, ask
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def test_a_planner_and_a_caller_at_once_start_no_job_twice(engine: sa.Engine, cl
         for future in [pool.submit(post), pool.submit(decide)]:
             future.result()
     with reading(engine) as connection:
-        assert [len(jobs.active(connection, name)) for name in names] == [1] * len(names)
+        assert [len(job_store.active(connection, name)) for name in names] == [1] * len(names)
 
 
 def test_after_a_downtime_jobs_start_a_few_at_a_time_and_every_table_is_served(
@@ -79,7 +80,7 @@ def test_after_a_downtime_jobs_start_a_few_at_a_time_and_every_table_is_served(
     names = [f"tbl_{number}" for number in range(40)]
     for name in names:
         service.register(name)
-        policies.put_table(engine, clock, name, {"compaction": {"min_interval_seconds": 0}})
+        policy_registry.put_table(engine, clock, name, {"compaction": {"min_interval_seconds": 0}})
         service.look(name, commits=5)
     served: Counter[str] = Counter()
     rounds = 0
@@ -89,7 +90,7 @@ def test_after_a_downtime_jobs_start_a_few_at_a_time_and_every_table_is_served(
         started = service.plan().jobs
         assert len(started) <= 4
         with reading(engine) as connection:
-            assert jobs.count_active(connection).total() <= 6
+            assert job_store.count_active(connection).total() <= 6
         clock.advance(1)
         for _ in range(2):
             job = service.run()
@@ -117,7 +118,7 @@ def test_tables_are_decided_about_in_the_order_in_which_they_became_due(engine: 
         for name in ("a_hot", "z_hot"):
             service.look(name)
     with reading(engine) as connection:
-        assert all(decisions.latest(connection, name) for name in names)
+        assert all(decision_store.latest(connection, name) for name in names)
 
 
 def test_tables_of_a_full_worker_group_wait_and_the_others_do_not(engine: sa.Engine, clock: FakeClock) -> None:
@@ -126,7 +127,7 @@ def test_tables_of_a_full_worker_group_wait_and_the_others_do_not(engine: sa.Eng
         service.register(name)
         service.look(name, commits=5)
         clock.advance(1)
-    policies.put_pattern(engine, clock, "big_*", precedence=0, settings={"worker_group": "large"})
+    policy_registry.put_pattern(engine, clock, "big_*", precedence=0, settings={"worker_group": "large"})
     assert len(service.plan().jobs) == 2
     waiting = service.decision(table_id="big_2")
     assert waiting.code == "group-limit-reached"
@@ -195,7 +196,7 @@ def test_two_that_set_the_same_new_policy_at_once_follow_each_other(engine: sa.E
     def put(priority: int) -> None:
         together.wait()
         for pattern in ("a*", "b*", "c*"):
-            policies.put_pattern(engine, clock, pattern, precedence=0, settings={"priority": priority})
+            policy_registry.put_pattern(engine, clock, pattern, precedence=0, settings={"priority": priority})
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(put, range(4)))

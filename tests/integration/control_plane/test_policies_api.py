@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fastapi.testclient import TestClient
 
+from service.access.token import Role
 from service.api.app import create_app
-from service.flows import plan
-from service.model.policy import Policy
-from service.model.snapshot import PartitionState, Since, TableSnapshot
-from service.model.table import TableType
-from service.model.token import Role
-from service.store.engine import writing
+from service.db.engine import writing
+from service.lake.snapshot import PartitionState, Since, TableSnapshot
+from service.lake.table import TableType
+from service.policies.policy import Policy
+from service.scheduling import scheduler
 from tests.integration.control_plane.planning import save_look
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from service.api.deps import Parts
+    from service.api.dependencies import Parts
     from tests.integration.control_plane.conftest import FakeClock
 
 
@@ -175,7 +175,7 @@ def look(parts: Parts, table_id: str, clock: FakeClock) -> Callable[[int], None]
         seen = TableSnapshot(table_id, clock(), TableType.MERGE_ON_READ, (state,), since_compaction=Since(commits))
         with writing(parts.engine) as connection:
             save_look(connection, seen)
-        plan.run_once(parts.engine, parts.bell, clock, terms=parts.planning)
+        scheduler.run_once(parts.engine, parts.bell, clock, terms=parts.planning)
 
     return decide
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from service.flows import webhooks as flows
-from service.flows.deliver import DispatchTerms
+from service.delivery import webhooks as flows
+from service.delivery.attempt_policy import DeliveryTerms
+from service.delivery.dispatcher import DispatchTerms
 from service.model.errors import WebhookDisabledError
-from service.policy.delivery import DeliveryTerms
 from tests.integration.control_plane.posting import Post, ids
 from tests.integration.receiver import Receiver, Reply
 

@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
+from service.db import migrate, schema
+from service.db.engine import open_engine, reading, writing
 from service.model.errors import DatabaseUnavailableError, SettingsError
-from service.store import migrate, schema
-from service.store.engine import open_engine, reading, writing
 
 MOMENTS = ("created_at", "not_before")
 OLD_JOB = {

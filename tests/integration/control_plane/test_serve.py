@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from service.daemon.local_worker import LocalWorkers
-from service.policy.backoff import BackOff
+from service.model.backoff import BackOff
+from service.runtime.local_worker import LocalWorkers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -142,18 +142,20 @@ def test_a_lease_that_ran_out_is_recovered_by_the_tick(
     serve: Callable[..., tuple[subprocess.Popen[str], str]], tmp_path: Path
 ) -> None:
     from jobs.contract import JobKind
+    from service.catalog import table_store
+    from service.catalog.registration import Registration
+    from service.db import migrate
+    from service.db.engine import open_engine, writing
     from service.model.clock import utc_now
-    from service.model.job import Job
-    from service.model.registration import Registration
-    from service.store import jobs, migrate, tables
-    from service.store.engine import open_engine, writing
+    from service.queue import job_store
+    from service.queue.job import Job
 
     engine = open_engine(f"sqlite:///{tmp_path}/groundskeeper.db")
     migrate.upgrade(engine)
     now = utc_now()
     with writing(engine) as connection:
-        tables.register(connection, Registration("tbl_1", "/lake/a", "a", now, now))
-        jobs.submit(connection, Job("job_1", "tbl_1", JobKind.AUDIT, now, now))
+        table_store.register(connection, Registration("tbl_1", "/lake/a", "a", now, now))
+        job_store.submit(connection, Job("job_1", "tbl_1", JobKind.AUDIT, now, now))
     _, url = serve(GROUNDSKEEPER_LEASE_SECONDS="1", GROUNDSKEEPER_RECOVER_SECONDS="0.2")
     lease = {"worker_id": "w", "wait_seconds": 5}
     assert httpx.post(f"{url}/v1/worker/leases", json=lease).json()["plan"]["attempt"] == 1

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from service.webhook.guard import Guard
-from service.webhook.sender import Sender, SendLimits, trusted
+from service.delivery.guard import Guard
+from service.delivery.http import Sender, SendLimits, trusted
 from tests.integration.certificate import self_signed
 from tests.integration.receiver import Receiver, Reply
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from service.model.webhook import Answer
+    from service.delivery.webhook import Answer
 
 LIMITS = SendLimits(connect=5.0, read=10.0, total=10.0)
 

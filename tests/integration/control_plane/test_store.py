@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from jobs.contract import DEFAULT_GROUP, Heartbeat, JobKind, Outcome, Problem, Progress
+from service.catalog import table_store
+from service.catalog.registration import Registration, Writers
+from service.db.engine import reading, writing
 from service.model.errors import (
     JobConflictError,
     JobNotFoundError,
@@ -17,10 +20,8 @@ from service.model.errors import (
     TableAlreadyRegisteredError,
     TableNotFoundError,
 )
-from service.model.job import AttemptOutcome, Job, JobState
-from service.model.registration import Registration, Writers
-from service.store import jobs, leases, tables
-from service.store.engine import reading, writing
+from service.queue import job_store, lease_store
+from service.queue.job import AttemptOutcome, Job, JobState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,21 +49,21 @@ def new_job(clock: Clock) -> Callable[..., Job]:
 
 def submit(engine: sa.Engine, job: Job) -> Job:
     with writing(engine) as connection:
-        return jobs.submit(connection, job)
+        return job_store.submit(connection, job)
 
 
 def take(engine: sa.Engine, now: datetime, worker: str = "w1") -> Job | None:
     with writing(engine) as connection:
-        return leases.take(
+        return lease_store.take(
             connection, worker_id=worker, group=DEFAULT_GROUP, now=now, deadline=now + timedelta(seconds=30)
         )
 
 
 def finish(engine: sa.Engine, job: Job, now: datetime, state: JobState = JobState.SUCCEEDED) -> None:
     with writing(engine) as connection:
-        leases.end(
+        lease_store.end(
             connection,
-            leases.held(connection, job.id, job.attempt),
+            lease_store.held(connection, job.id, job.attempt),
             state=state,
             outcome=AttemptOutcome.SUCCEEDED,
             error=None,
@@ -74,26 +75,26 @@ def finish(engine: sa.Engine, job: Job, now: datetime, state: JobState = JobStat
 
 def read(engine: sa.Engine, job_id: str) -> Job:
     with reading(engine) as connection:
-        return jobs.get(connection, job_id)
+        return job_store.get(connection, job_id)
 
 
 def test_a_registered_table_is_read_back_as_it_was_written(
     engine: sa.Engine, a_table: Registration, clock: Clock
 ) -> None:
     with writing(engine) as connection:
-        assert tables.get(connection, a_table.id) == a_table
+        assert table_store.get(connection, a_table.id) == a_table
         changed = a_table.evolve(index=None, writers=Writers(stopped=True), hudi_options={"ü": "😀"}, profile={"v": 9})
-        tables.change(connection, changed)
-        assert tables.get(connection, a_table.id) == changed
+        table_store.change(connection, changed)
+        assert table_store.get(connection, a_table.id) == changed
 
 
 def test_a_base_path_is_registered_once(engine: sa.Engine, a_table: Registration) -> None:
     with writing(engine) as connection:
         with pytest.raises(TableAlreadyRegisteredError) as caught:
-            tables.register(connection, a_table.evolve(id="tbl_2"))
+            table_store.register(connection, a_table.evolve(id="tbl_2"))
         assert caught.value.extensions == {"table_id": "tbl_1"}
         # The transaction is still good for more.
-        tables.register(connection, a_table.evolve(id="tbl_3", base_path="/lake/other"))
+        table_store.register(connection, a_table.evolve(id="tbl_3", base_path="/lake/other"))
 
 
 def test_a_job_is_read_back_as_it_was_submitted(
@@ -208,7 +209,7 @@ def test_a_lease_counts_the_attempt_and_writes_it_down(
     assert (taken.attempt, taken.state, taken.worker_id) == (1, JobState.LEASED, "w1")
     assert read(engine, job.id) == taken
     with reading(engine) as connection:
-        [attempt] = jobs.attempts(connection, job.id)
+        [attempt] = job_store.attempts(connection, job.id)
     assert (attempt.attempt, attempt.worker_id, attempt.ended_at) == (1, "w1", None)
 
 
@@ -221,9 +222,9 @@ def test_a_heartbeat_makes_the_job_running_and_gathers_instants(
     for instants in (("001",), ("001", "002")):
         clock.advance(5)
         with writing(engine) as connection:
-            held = leases.held(connection, taken.id, 1)
+            held = lease_store.held(connection, taken.id, 1)
             beat = Heartbeat(1, Progress("execute", 1, 2), instants)
-            leases.beat(connection, held, beat, now=clock(), deadline=clock() + timedelta(seconds=30))
+            lease_store.beat(connection, held, beat, now=clock(), deadline=clock() + timedelta(seconds=30))
     job = read(engine, taken.id)
     assert job.state is JobState.RUNNING
     assert job.instants == ("001", "002")
@@ -239,7 +240,7 @@ def test_an_attempt_that_lost_its_lease_can_write_nothing(
     old = take(engine, clock())
     assert old is not None
     with writing(engine) as connection:
-        leases.put_back(
+        lease_store.put_back(
             connection,
             old,
             not_before=clock(),
@@ -254,7 +255,7 @@ def test_an_attempt_that_lost_its_lease_can_write_nothing(
             finish(engine, old, clock())
         with pytest.raises(LeaseLostError), writing(engine) as connection:
             # Even with a job that was read while the lease was good.
-            leases.beat(connection, old, Heartbeat(1), now=clock(), deadline=clock())
+            lease_store.beat(connection, old, Heartbeat(1), now=clock(), deadline=clock())
         assert read(engine, old.id) == before
         take(engine, clock(), "w2")
     assert read(engine, old.id).worker_id == "w2"
@@ -268,9 +269,9 @@ def test_only_leases_that_ran_out_are_found(
     assert taken is not None
     clock.advance(30)
     with writing(engine) as connection:
-        assert leases.run_out(connection, clock(), 10) == []
+        assert lease_store.run_out(connection, clock(), 10) == []
         clock.advance(0.001)
-        assert [job.id for job in leases.run_out(connection, clock(), 10)] == [taken.id]
+        assert [job.id for job in lease_store.run_out(connection, clock(), 10)] == [taken.id]
 
 
 def test_pages_neither_repeat_nor_leave_out_a_job(
@@ -281,7 +282,7 @@ def test_pages_neither_repeat_nor_leave_out_a_job(
     cursor: str | None = None
     for _ in range(10):
         with reading(engine) as connection:
-            page = jobs.page(connection, limit=2, cursor=cursor)
+            page = job_store.page(connection, limit=2, cursor=cursor)
         seen += [job.id for job in page.items]
         # What is added meanwhile is newer, so it is on no later page.
         submit(engine, new_job(JobKind.AUDIT, dry_run=True))
@@ -298,9 +299,9 @@ def test_pages_can_be_narrowed(
     compaction = submit(engine, new_job(JobKind.COMPACTION))
     take(engine, clock())
     with reading(engine) as connection:
-        assert [job.id for job in jobs.page(connection, limit=9, kind=JobKind.AUDIT).items] == [audit.id]
-        assert [job.id for job in jobs.page(connection, limit=9, state=JobState.QUEUED).items] == [compaction.id]
-        assert jobs.page(connection, limit=9, table_id="tbl_none").items == []
+        assert [job.id for job in job_store.page(connection, limit=9, kind=JobKind.AUDIT).items] == [audit.id]
+        assert [job.id for job in job_store.page(connection, limit=9, state=JobState.QUEUED).items] == [compaction.id]
+        assert job_store.page(connection, limit=9, table_id="tbl_none").items == []
 
 
 def race(count: int, act: Callable[[int], object]) -> list[object]:
@@ -393,7 +394,7 @@ def test_of_two_that_end_an_attempt_at_once_one_writes(
 def test_a_table_is_not_unregistered_under_a_job_that_is_submitted_that_moment(
     engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
 ) -> None:
-    from service.flows import registry
+    from service.registration import registry
 
     job = new_job(JobKind.AUDIT)
 
@@ -402,7 +403,7 @@ def test_a_table_is_not_unregistered_under_a_job_that_is_submitted_that_moment(
 
     got = race(2, act)
     with reading(engine) as connection:
-        left = jobs.page(connection, limit=9, table_id=a_table.id).items
+        left = job_store.page(connection, limit=9, table_id=a_table.id).items
     if isinstance(got[0], Job):  # The job came first: then the table is still there.
         assert isinstance(got[1], Exception)
         assert [each.id for each in left] == [job.id]

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from jobs.contract import DEFAULT_GROUP, JobKind
-from service.model.job import AttemptOutcome, Job, JobState
-from service.model.registration import Registration
-from service.store import jobs, leases, tables
-from service.store.engine import writing
+from service.catalog import table_store
+from service.catalog.registration import Registration
+from service.db.engine import writing
+from service.queue import job_store, lease_store
+from service.queue.job import AttemptOutcome, Job, JobState
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -34,7 +35,7 @@ class Queue:
         with writing(self.engine) as connection:
             for name in names:
                 now = self.clock()
-                tables.register(connection, Registration(name, f"/lake/{name}", name, now, now))
+                table_store.register(connection, Registration(name, f"/lake/{name}", name, now, now))
 
     def add(self, table_id: str, *, priority: int = 0, number: int = 1, group: str = DEFAULT_GROUP) -> None:
         """Dry runs, of which a table may have many at once."""
@@ -44,19 +45,19 @@ class Queue:
                 self.clock.advance(0.001)
                 now = self.clock()
                 job = Job(f"job_{self._made:05}", table_id, JobKind.COMPACTION, now, now, dry_run=True)
-                jobs.submit(connection, job.evolve(priority=priority, worker_group=group))
+                job_store.submit(connection, job.evolve(priority=priority, worker_group=group))
 
     def take(self, worker: str = "w1", group: str = DEFAULT_GROUP) -> Job | None:
         now = self.clock()
         deadline = now + timedelta(seconds=30)
         with writing(self.engine) as connection:
-            return leases.take(connection, worker_id=worker, group=group, now=now, deadline=deadline)
+            return lease_store.take(connection, worker_id=worker, group=group, now=now, deadline=deadline)
 
     def finish(self, job: Job) -> None:
         with writing(self.engine) as connection:
-            leases.end(
+            lease_store.end(
                 connection,
-                leases.held(connection, job.id, job.attempt),
+                lease_store.held(connection, job.id, job.attempt),
                 state=JobState.SUCCEEDED,
                 outcome=AttemptOutcome.SUCCEEDED,
                 error=None,

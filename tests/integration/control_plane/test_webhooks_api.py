@@ -12,22 +12,23 @@ from fastapi.testclient import TestClient
 from jsonschema import Draft202012Validator
 
 from jobs.contract import ExpansionStep, Outcome, Problem, Progress, Result
+from service.access.token import Role
 from service.api.app import create_app
-from service.flows import recover
-from service.model.catalogue import CATALOGUE
-from service.model.event import EventType
-from service.model.token import Role
-from service.store import outbox, schema
-from service.store.engine import reading
-from service.webhook.box import SecretBox
+from service.api.event_catalogue import CATALOGUE
+from service.db import schema
+from service.db.engine import reading
+from service.delivery import outbox
+from service.delivery.secret_cipher import SecretBox
+from service.events.event import EventType
+from service.queue import recovery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import sqlalchemy as sa
 
-    from service.api.deps import Parts
-    from service.model.event import Event
+    from service.api.dependencies import Parts
+    from service.events.event import Event
     from tests.integration.control_plane.conftest import FakeClock
 
 HOOK = {"url": "https://hooks.example.com/lake"}
@@ -330,7 +331,7 @@ def test_a_lost_worker_is_told(
     for _ in range(3):
         lease(client)
         clock.advance(31)
-        recover.run_once(parts.engine, parts.bell, clock)
+        recovery.run_once(parts.engine, parts.bell, clock)
     assert types(sqlite)[1:] == ["job.queued", "job.queued", "job.queued", "job.failed"]
     assert published(sqlite)[-1].data["job"]["error"]["type"] == "worker-lost"
 

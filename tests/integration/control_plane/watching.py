@@ -6,22 +6,24 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from jobs.contract import BucketIndex
-from service.flows.hurry import Hurry
-from service.flows.observe import Observer, ObserveTerms
-from service.model.registration import Registration
-from service.policy.backoff import BackOff
-from service.store import commits, incidents, outbox, snapshots, tables, watches
-from service.store.engine import reading, writing
+from service.catalog import commit_store, snapshot_store, table_store, watch_store
+from service.catalog.registration import Registration
+from service.db.engine import reading, writing
+from service.delivery import outbox
+from service.incidents import store
+from service.model.backoff import BackOff
+from service.observation.observer import Observer, ObserveTerms
+from service.observation.poll_requests import Hurry
 from tests.small_table import SmallTable, bucket_id
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from service.model.commit import Commit
-    from service.model.event import Event
-    from service.model.incident import Incident
-    from service.model.snapshot import TableSnapshot
-    from service.model.watch import Watch
+    from service.catalog.watch import Watch
+    from service.events.event import Event
+    from service.incidents.incident import Incident
+    from service.lake.commit import Commit
+    from service.lake.snapshot import TableSnapshot
     from tests.integration.control_plane.conftest import FakeClock
 
 A, B, C = bucket_id(0), bucket_id(1), bucket_id(2)
@@ -53,7 +55,7 @@ class Watched:
             f"tbl_{table.base.name}", str(table.base), table.base.name, now, now, index=BucketIndex(buckets, ("id",))
         )
         with writing(self.engine) as connection:
-            tables.register(connection, found)
+            table_store.register(connection, found)
         return found.id
 
     def poll(self, seconds: float = 70) -> None:
@@ -65,14 +67,14 @@ class Watched:
     def commits(self, table_id: str) -> list[Commit]:
         """In the order in which they were recorded."""
         with reading(self.engine) as connection:
-            return list(reversed(commits.page(connection, limit=500, table_id=table_id).items))
+            return list(reversed(commit_store.page(connection, limit=500, table_id=table_id).items))
 
     def instants(self, table_id: str) -> list[str]:
         return [commit.requested_time for commit in self.commits(table_id)]
 
     def snapshot(self, table_id: str) -> TableSnapshot:
         with reading(self.engine) as connection:
-            found = snapshots.get(connection, table_id)
+            found = snapshot_store.get(connection, table_id)
         assert found is not None
         return found
 
@@ -83,8 +85,8 @@ class Watched:
     def incidents(self, table_id: str) -> list[Incident]:
         """In the order in which they were found."""
         with reading(self.engine) as connection:
-            return list(reversed(incidents.page(connection, limit=500, table_id=table_id).items))
+            return list(reversed(store.page(connection, limit=500, table_id=table_id).items))
 
     def watch(self, table_id: str) -> Watch:
         with reading(self.engine) as connection:
-            return watches.get(connection, table_id)
+            return watch_store.get(connection, table_id)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from service.model.incident import Incident, IncidentKind, IncidentState
-from service.model.snapshot import PartitionState, Pending, Since, TableSnapshot
-from service.model.table import TableType
+from service.incidents.incident import Incident, IncidentKind, IncidentState
+from service.lake.snapshot import PartitionState, Pending, Since, TableSnapshot
+from service.lake.table import TableType
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MIB = 1024**2

@@ -3,7 +3,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.policy.backoff import BackOff
+from service.model.backoff import BackOff
 
 
 class _Fixed(Random):

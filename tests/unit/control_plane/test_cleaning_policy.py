@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from jobs.contract import CleaningPolicy, JobKind
-from service.model.decision import Run, Skip
-from service.model.policy import CleaningSettings, Trigger
-from service.model.snapshot import PartitionState, TableSnapshot
-from service.policy.cleaning import decide
-from service.policy.occasion import Calendar, Occasion
+from service.lake.snapshot import PartitionState, TableSnapshot
+from service.policies.policy import CleaningSettings, Trigger
+from service.scheduling.cleaning import decide
+from service.scheduling.decision import Run, Skip
+from service.scheduling.trigger_context import Calendar, Occasion
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, since
 
 OLD = PartitionState("dt=1", freed_files=3, freed_bytes=30 * MIB)

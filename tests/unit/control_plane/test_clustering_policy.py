@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from jobs.contract import ClusteringLayout, JobKind
-from service.model.decision import Run, Skip
-from service.model.policy import ClusteringSettings
-from service.model.snapshot import PartitionState, TableSnapshot
-from service.policy.clustering import decide
-from service.policy.occasion import Calendar, Occasion
+from service.lake.snapshot import PartitionState, TableSnapshot
+from service.policies.policy import ClusteringSettings
+from service.scheduling.clustering import decide
+from service.scheduling.decision import Run, Skip
+from service.scheduling.trigger_context import Calendar, Occasion
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, plan, since
 
 SMALL = PartitionState("dt=1", base_files=10, small_files=5)

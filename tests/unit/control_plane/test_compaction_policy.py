@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 
 from jobs.contract import JobKind
-from service.model.decision import Run, Skip
-from service.model.policy import CompactionSettings, Trigger
-from service.model.snapshot import PartitionState, TableSnapshot
-from service.model.table import TableType
-from service.policy.compaction import decide
-from service.policy.occasion import Calendar, Occasion
+from service.lake.snapshot import PartitionState, TableSnapshot
+from service.lake.table import TableType
+from service.policies.policy import CompactionSettings, Trigger
+from service.scheduling.compaction import decide
+from service.scheduling.decision import Run, Skip
+from service.scheduling.trigger_context import Calendar, Occasion
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, plan, since
 
 LOGS = PartitionState("dt=1", base_bytes=100 * MIB, log_bytes=30 * MIB)

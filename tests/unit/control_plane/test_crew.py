@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 import time
 
-from service.flows.crew import Crew
+from service.observation.bounded_pool import Crew
 
 
 class Hands:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from service.flows.cron import next_after
+from service.scheduling.cron import next_after
 
 
 def utc(text: str) -> datetime:

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.model.webhook import Answer, Webhook
-from service.policy.delivery import (
+from service.delivery.attempt_policy import (
     DeliveryTerms,
     Done,
     GiveUp,
@@ -20,6 +19,7 @@ from service.policy.delivery import (
     reason_to_disable,
     retry_after,
 )
+from service.delivery.webhook import Answer, Webhook
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EXACT = DeliveryTerms(jitter=0.0)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from jobs.contract import JobKind, Outcome, Problem, Result
-from service.model.job import Job, JobState
-from service.policy.backoff import BackOff
-from service.policy.ending import End, Retry, after_lost_lease, after_result, cancelled_while_queued
+from service.model.backoff import BackOff
+from service.queue.job import Job, JobState
+from service.queue.retry import End, Retry, after_lost_lease, after_result, cancelled_while_queued
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FINAL = Problem("column-unknown", "There is no such column")

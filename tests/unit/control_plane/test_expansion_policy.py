@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from jobs.contract import JobKind
-from service.model.decision import Run, Skip, Suggest
-from service.model.policy import ExpansionSettings, Mode
-from service.model.snapshot import PartitionState, TableSnapshot
-from service.policy.bucket_expansion import decide, factor_for
-from service.policy.occasion import Calendar, Occasion
+from service.lake.snapshot import PartitionState, TableSnapshot
+from service.policies.policy import ExpansionSettings, Mode
+from service.scheduling.bucket_expansion import decide, factor_for
+from service.scheduling.decision import Run, Skip, Suggest
+from service.scheduling.trigger_context import Calendar, Occasion
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, plan
 
 AUTO = ExpansionSettings(mode=Mode.AUTO, max_bucket_bytes=100 * MIB)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.flink.hosts import check_allowed
+from service.hand_over.flink_hosts import check_allowed
 from service.model.errors import FlinkHostNotAllowedError
 
 

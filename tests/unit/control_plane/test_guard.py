@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.delivery.guard import Guard
 from service.model.errors import SettingsError, UrlNotAllowedError
-from service.webhook.guard import Guard
 
 CLOSED = [
     "127.0.0.1",

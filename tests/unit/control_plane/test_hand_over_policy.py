@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from jobs.contract import BucketIndex, JobKind, WriterEngine
-from service.model.hand_over import FlinkStop, HandOver, HandOverState
-from service.model.job import Job, JobState
-from service.model.registration import Registration, Writers
-from service.model.sighting import Sighting
-from service.policy.hand_over import begun, loses_batches, must_wait
+from service.catalog.registration import Registration, Writers
+from service.lake.engine_sighting import Sighting
+from service.queue.hand_over import FlinkStop, HandOver, HandOverState
+from service.queue.hand_over_policy import begun, loses_batches, must_wait
+from service.queue.job import Job, JobState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
@@ -117,7 +117,7 @@ def test_it_says_what_to_do_next(state: HandOverState, is_over: bool, expected: 
 
 
 def test_a_job_that_waits_for_writers_says_so() -> None:
-    from service.policy.waiting import waits_for
+    from service.queue.queue_status import waits_for
 
     job = a_job(waits_for_writers=True, hand_over=begun(a_job(), a_table(), FLINK, NOW), state=JobState.QUEUED)
     assert waits_for(job, [], [], NOW) == "the writers to stop, until 2026-01-01 01:00 UTC"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from service.model.policy import Mode, PatternPolicy, Policy, TableLevel, Trigger, Window
-from service.policy.levels import effective
+from service.policies.policy import Mode, PatternPolicy, Policy, TableLevel, Trigger, Window
+from service.policies.precedence import effective
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

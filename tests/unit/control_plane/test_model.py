@@ -3,10 +3,10 @@ from datetime import UTC, datetime
 import pytest
 
 from jobs.contract import BucketIndex, JobKind, TableLock
-from service.model.job import Job, mutates
-from service.model.registration import Registration, Writers
+from service.access.token import Bearer, Role, Token, digest
+from service.catalog.registration import Registration, Writers
 from service.model.secret import MASK, masked, unmasked
-from service.model.token import Bearer, Role, Token, digest
+from service.queue.job import Job, mutates
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

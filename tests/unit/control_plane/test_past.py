@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from jobs.contract import JobKind, Problem
-from service.model.job import Job, JobState
-from service.policy.past import WITHDRAWN_BY_PAUSE, Past, past_of
+from service.queue.job import Job, JobState
+from service.queue.withdrawal import WITHDRAWN_BY_PAUSE
+from service.scheduling.job_history import Past, past_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REFUSAL = Problem("column-unknown", "There is no such column")

@@ -13,10 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.contract import JobKind
-from service.model.decision import DECIDED, Answer, Ruling, Run, Skip, Suggest, Wait
-from service.model.job import Job, JobState
-from service.policy.past import Past
-from service.policy.planner import (
+from service.queue.job import Job, JobState
+from service.scheduling.admission import (
     GROUP_LIMITED,
     KIND_LIMITED,
     LIMITED,
@@ -26,6 +24,8 @@ from service.policy.planner import (
     room_wanted,
     rule,
 )
+from service.scheduling.decision import DECIDED, Answer, Ruling, Run, Skip, Suggest, Wait
+from service.scheduling.job_history import Past
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 REPAIR, COMPACTION, EXPANSION, CLUSTERING, CLEANING = DECIDED

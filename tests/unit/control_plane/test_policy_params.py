@@ -9,8 +9,8 @@ from pydantic import TypeAdapter
 
 from jobs.contract import ClusteringLayout, JobKind
 from service.api.params import JobIn, as_json
-from service.model.decision import Run
-from service.model.policy import (
+from service.lake.snapshot import PartitionState
+from service.policies.policy import (
     CleaningSettings,
     ClusteringSettings,
     CompactionSettings,
@@ -18,9 +18,9 @@ from service.model.policy import (
     Mode,
     RepairSettings,
 )
-from service.model.snapshot import PartitionState
-from service.policy import bucket_expansion, cleaning, clustering, compaction, repair
-from service.policy.occasion import Calendar, Occasion
+from service.scheduling import bucket_expansion, cleaning, clustering, compaction, repair
+from service.scheduling.decision import Run
+from service.scheduling.trigger_context import Calendar, Occasion
 from tests.unit.control_plane.snapshots import NOW, a_snapshot, an_incident
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(JobIn)

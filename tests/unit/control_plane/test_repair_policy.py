@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from jobs.contract import JobKind
-from service.model.decision import Run, Skip, Suggest
-from service.model.incident import Incident, IncidentKind, IncidentState
-from service.model.policy import CleaningSettings, Mode, RepairSettings
-from service.policy import cleaning
-from service.policy.occasion import Occasion
-from service.policy.repair import decide
+from service.incidents.incident import Incident, IncidentKind, IncidentState
+from service.policies.policy import CleaningSettings, Mode, RepairSettings
+from service.scheduling import cleaning
+from service.scheduling.decision import Run, Skip, Suggest
+from service.scheduling.repair import decide
+from service.scheduling.trigger_context import Occasion
 from tests.unit.control_plane.snapshots import NOW, a_snapshot, ago, an_incident
 
 STALE, OLD, LATE = IncidentKind.STALE_WRITE, IncidentKind.OLD_NUMBER, IncidentKind.LATE_FILES

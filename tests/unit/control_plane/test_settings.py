@@ -1,7 +1,7 @@
 import pytest
 
-from service import settings
 from service.model.errors import SettingsError
+from service.runtime import settings
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jobs.contract import WriterEngine
-from service.model import sighting
-from service.model.registration import FlinkWriter, Registration, Writers
-from service.model.sighting import Mark, Sighting, with_marks
+from service.catalog.registration import FlinkWriter, Registration, Writers
+from service.lake import engine_sighting
+from service.lake.engine_sighting import Mark, Sighting, with_marks
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BEFORE, AFTER = NOW - timedelta(minutes=1), NOW + timedelta(minutes=1)
@@ -24,7 +24,7 @@ def test_marks_may_come_in_any_order_and_again() -> None:
     marks = [Mark(FLINK, NOW, "002", "b"), Mark(FLINK, BEFORE, "001", "a"), Mark(FLINK, AFTER, "003", "c")]
     found = with_marks(with_marks({}, marks), marks)
     assert found == {FLINK: Sighting(BEFORE, AFTER, "003", "c")}
-    assert sighting.from_json(sighting.to_json(found)) == found
+    assert engine_sighting.from_json(engine_sighting.to_json(found)) == found
 
 
 def test_what_is_seen_is_added_to_what_was_declared() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from jobs.contract import JobKind, WorkerInfo
-from service.model.job import Job, JobState
-from service.model.worker import Worker
-from service.policy.waiting import waits_for
+from service.queue.job import Job, JobState
+from service.queue.queue_status import waits_for
+from service.queue.worker import Worker
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

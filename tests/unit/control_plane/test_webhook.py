@@ -15,18 +15,13 @@ from jsonschema import Draft202012Validator
 from standardwebhooks import Webhook as Verifier
 from standardwebhooks import WebhookVerificationError
 
-from service.model.catalogue import CATALOGUE
-from service.model.errors import (
-    HeaderNotAllowedError,
-    SecretKeyMissingError,
-    SecretUnreadableError,
-    SettingsError,
-)
-from service.model.event import Event, EventType, event_id
-from service.model.webhook import Webhook
-from service.webhook import headers
-from service.webhook.box import SecretBox, key_from
-from service.webhook.signing import new_secret, signed_headers
+from service.api.event_catalogue import CATALOGUE
+from service.delivery import headers
+from service.delivery.secret_cipher import SecretBox, key_from
+from service.delivery.signing import new_secret, signed_headers
+from service.delivery.webhook import Webhook
+from service.events.event import Event, EventType, event_id
+from service.model.errors import HeaderNotAllowedError, SecretKeyMissingError, SecretUnreadableError, SettingsError
 
 if TYPE_CHECKING:
     from pathlib import Path

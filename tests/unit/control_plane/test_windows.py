@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.model.policy import DAYS, Window
-from service.policy.windows import closes_at, opens_at
+from service.policies.policy import DAYS, Window
+from service.scheduling.windows import closes_at, opens_at
 
 BERLIN = "Europe/Berlin"
 

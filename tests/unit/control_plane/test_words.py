@@ -1,6 +1,6 @@
 import pytest
 
-from service.policy.words import count, duration, size
+from service.model.formatting import count, duration, size
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from jobs.contract import BucketIndex, TableLock, WriterEngine
-from service.model.registration import Registration
-from service.model.table import TableType
-from service.policy.writer_options import Callback, Target, WriterOptions, writer_options
+from service.catalog.registration import Registration
+from service.catalog.writer_options import Callback, Target, WriterOptions, writer_options
+from service.lake.table import TableType
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CALLBACK = Callback("http://gk/v1/callbacks/hudi")

@@ -1,0 +1,82 @@
+"""What Hudi writes about a base file's record keys into its footer: a Bloom filter, the smallest and the largest key.
+
+Mirrors `HoodieBloomFilterWriteSupport` of Hudi 1.2.0. Its writers do so by default, also with a bucket index, which
+needs none of it (`HoodieFileWriterFactory.enableBloomFilter`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.dataplane.bloom_filter import DYNAMIC, SIMPLE, BloomFilter, FilterKind, UnknownFilterError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_FILTER, _OLD_FILTER = b"org.apache.hudi.bloomfilter", b"com.uber.hoodie.bloomfilter"
+_FILTER_TYPE = b"hoodie_bloom_filter_type_code"
+_SMALLEST, _LARGEST = b"hoodie_min_record_key", b"hoodie_max_record_key"
+_FIRST_OF_FOUR_BYTES = 0xF0
+
+
+def filter_kind(footer: Mapping[bytes, bytes]) -> FilterKind | None:
+    """The kind of filter in a base file's footer, None without any.
+
+    A filter that Hudi 1.2.0 does not know (a newer one, or one of the times before its type was written down that
+    hashes otherwise) is taken for Hudi's default one: a file that had a filter has one again, and one that every
+    reader understands.
+    """
+    serialized = footer.get(_FILTER) or footer.get(_OLD_FILTER)
+    if not serialized:
+        return None
+    try:
+        return FilterKind.of(serialized, footer.get(_FILTER_TYPE, SIMPLE.encode()).decode())
+    except UnknownFilterError:
+        return FilterKind.default()
+
+
+class KeyFooter:
+    """The entries of one base file to come; keys are added in the order of its rows."""
+
+    def __init__(self, kind: FilterKind) -> None:
+        self._kind = kind
+        self._filter = BloomFilter(kind)
+        self._range: tuple[str, str] | None = None
+
+    def add(self, keys: pa.Array) -> None:
+        """Adds strings without nulls."""
+        if len(keys) == 0:
+            return
+        self._filter.add(keys)
+        smallest, largest = _range(keys)
+        if self._range:
+            smallest = min(smallest, self._range[0], key=_in_java)
+            largest = max(largest, self._range[1], key=_in_java)
+        self._range = smallest, largest
+
+    def entries(self) -> dict[bytes, bytes]:
+        """As `finalizeMetadata` makes them: the type only if it is not `SIMPLE`, and no range of no keys."""
+        entries = {_FILTER: self._filter.serialized()}
+        if self._kind.code == DYNAMIC:
+            entries[_FILTER_TYPE] = DYNAMIC.encode()
+        if self._range:
+            entries[_SMALLEST], entries[_LARGEST] = (key.encode() for key in self._range)
+        return entries
+
+
+def _range(keys: pa.Array) -> tuple[str, str]:
+    """By `String.compareTo`, as readers of the range compare: Java orders UTF-16 code units, Arrow bytes of UTF-8."""
+    data = np.frombuffer(keys.buffers()[2] or b"", np.uint8)
+    if data.size and int(data.max()) >= _FIRST_OF_FOUR_BYTES:
+        strings = keys.to_pylist()
+        return min(strings, key=_in_java), max(strings, key=_in_java)
+    found = pc.min_max(keys)
+    return found["min"].as_py(), found["max"].as_py()
+
+
+def _in_java(key: str) -> bytes:
+    return key.encode("utf-16-be")

@@ -1,0 +1,212 @@
+"""How a base file is laid out as Parquet, so that a rewritten one is the same but for its rows."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jobs.contract import Problem
+from jobs.dataplane.key_footer import filter_kind
+from jobs.errors import RefusedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jobs.dataplane.bloom_filter import FilterKind
+
+# Footer entries that belong to the schema. The others (Bloom filter, smallest and largest key) belong to one file.
+SCHEMA_ENTRIES = (b"parquet.avro.schema", b"writer.model.name")
+CODECS = frozenset({"gzip", "snappy", "zstd", "none", "brotli", "lz4"})
+DEFAULT_CODEC = "gzip"  # Hudi's own default (hoodie.parquet.compression.codec)
+# gzip at 3 takes less than half the time of Hudi's 6, and files get a few percent larger; pyarrow's own 9 is slow.
+LEVELS = {"gzip": 3, "zstd": 1}
+# Of a codec that is asked for by name.
+HUDI_LEVELS = {"gzip": 6, "zstd": 1}
+_PAGE_BYTES = 1024 * 1024  # pyarrow's and Hudi's default (hoodie.parquet.page.size)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Arrow schema (with the footer's schema entries as metadata), codec, and the columns that use a dictionary.
+
+    `dictionary` of None leaves the choice to the writer, leaf by leaf; else it has a truth value for each leaf.
+    `level` of None is the codec's own choice. `row_group_rows` bounds row groups, None if nothing tells how large they
+    should be. `keys` is the kind of the footer's Bloom filter of record keys, None if there is to be none.
+    `widest_value` is the mean number of bytes of a value, in the column and row group where that is the largest.
+    """
+
+    schema: pa.Schema
+    codec: str
+    dictionary: tuple[bool, ...] | None
+    level: int | None = None
+    row_group_rows: int | None = None
+    keys: FilterKind | None = None
+    widest_value: float = 0
+
+    def writer(self, target: Path | io.BytesIO, widest_value: float = 0) -> pq.ParquetWriter:
+        """`widest_value` as far as the first rows tell. The wider, the more often the writer looks how large a page is.
+
+        It does so after each `write_batch_size` values, by default 1024, which may be a whole row group's bytes.
+        """
+        dictionary: bool | list[str] = True
+        if self.dictionary is not None:
+            # By the paths of the new file: Hudi's lists are of two levels, and Arrow's of three.
+            dictionary = [path for path, used in zip(_paths(self.schema), self.dictionary, strict=True) if used]
+        return pq.ParquetWriter(
+            target,
+            self.schema,
+            compression=self.codec,
+            compression_level=self.level,
+            use_dictionary=dictionary,
+            write_page_index=True,
+            store_schema=False,
+            write_batch_size=int(min(max(_PAGE_BYTES // max(widest_value, self.widest_value, 1), 1), 1024)),
+        )
+
+    def like(self, model: pq.ParquetFile, codec: str | None) -> Layout:
+        """This schema with the codec (unless another is asked for), dictionaries and key entries of a base file."""
+        other = of_file(model, codec)
+        dictionary = other.dictionary if other.schema.equals(self.schema) else None
+        return replace(other, schema=self.schema, dictionary=dictionary)
+
+
+def of_file(reader: pq.ParquetFile, codec: str | None = None) -> Layout:
+    """The layout of a base file: its schema, codec (unless another is asked for), dictionaries, key entries.
+
+    Raises `RefusedError` for a codec that cannot be written here (LZO).
+    """
+    footer = reader.metadata
+    entries = {key: value for key, value in (footer.metadata or {}).items() if key in SCHEMA_ENTRIES}
+    # Not `schema_arrow`, which says how the reader was asked to read.
+    schema = reader.schema.to_arrow_schema().with_metadata(entries)
+    keys = filter_kind(footer.metadata or {})
+    if footer.num_row_groups == 0:
+        return _layout(schema, codec, DEFAULT_CODEC, keys=keys)
+    group = footer.row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    dictionary = tuple(any("DICT" in encoding for encoding in column.encodings) for column in columns)
+    # One row group alone was perhaps as large as the file, and not as large as row groups should be.
+    rows = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+    row_group_rows = max(rows) if len(rows) > 1 else None
+    layout = _layout(schema, codec, columns[0].compression.lower(), keys=keys)
+    return replace(layout, dictionary=dictionary, row_group_rows=row_group_rows, widest_value=_widest_value(footer))
+
+
+def of_schema(empty: pq.ParquetFile, avro_schema: str, codec: str | None) -> Layout:
+    """The layout of base files to come, from a file without rows that has their Parquet schema."""
+    schema = empty.schema_arrow.with_metadata({b"parquet.avro.schema": avro_schema.encode()})
+    return _layout(schema, codec, DEFAULT_CODEC)
+
+
+def _layout(schema: pa.Schema, asked: str | None, followed: str, *, keys: FilterKind | None = None) -> Layout:
+    codec = asked or ("none" if followed == "uncompressed" else followed)
+    if codec not in CODECS:
+        raise RefusedError(
+            [
+                Problem(
+                    "codec-not-supported",
+                    "Files of this compression cannot be written",
+                    codec,
+                    "Ask for another `codec`: gzip, snappy or zstd.",
+                )
+            ]
+        )
+    return Layout(schema, codec, None, (HUDI_LEVELS if asked else LEVELS).get(codec), keys=keys)
+
+
+def _widest_value(footer: pq.FileMetaData) -> float:
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    columns = [group.column(number) for group in groups for number in range(group.num_columns)]
+    return max((column.total_uncompressed_size / max(column.num_values, 1) for column in columns), default=0.0)
+
+
+@lru_cache(maxsize=64)  # a task's files mostly have one schema, and it takes some milliseconds
+def _as_written(schema: pa.Schema) -> Any:
+    """The Parquet schema of a file that pyarrow writes."""
+    buffer = io.BytesIO()
+    pq.ParquetWriter(buffer, schema, store_schema=False).close()
+    return pq.ParquetFile(buffer).schema
+
+
+def _paths(schema: pa.Schema) -> list[str]:
+    """The path of each leaf in a file that pyarrow writes."""
+    written = _as_written(schema)
+    return [written.column(number).path for number in range(len(written))]
+
+
+def require_reproducible(layout: Layout, expected: Any, what: str) -> None:
+    """Raises `RefusedError` unless a file of this layout has the leaves of the Parquet schema `expected`.
+
+    Compared are each leaf's path (but for the names of the groups that only wrap lists and maps, where Avro writes two
+    levels and Arrow three, and every reader knows both), physical and logical type, definition and repetition level
+    and field id; and by way of Arrow's schema the names, the nullability and the field ids of the groups between.
+    `what` names the file in the message.
+    """
+    written = _as_written(layout.schema)
+    wanted, produced = _leaves(expected), _leaves(written)
+    for before, after in zip_longest(wanted, produced):
+        if before != after:
+            raise RefusedError([not_reproducible(f"{what}: {before} would become {after}")])
+    for field, other in zip_longest(expected.to_arrow_schema(), written.to_arrow_schema()):
+        if not field.equals(other) or _ids(field) != _ids(other):
+            raise RefusedError([not_reproducible(f"{what}: {field} would become {other}")])
+
+
+def not_reproducible(detail: str) -> Problem:
+    return Problem(
+        "schema-not-reproducible",
+        "A rewritten file would not have exactly the Parquet schema that its input has",
+        detail,
+        "Rewrite the table once with Hudi's current writer; columns of old types such as INT96 stand in the way.",
+    )
+
+
+def _ids(field: pa.Field) -> list[bytes | None]:
+    """The Parquet field ids of a column and of all groups and leaves in it."""
+    kind = field.type
+    below = [kind.field(number) for number in range(kind.num_fields)]
+    return [(field.metadata or {}).get(b"PARQUET:field_id"), *(found for child in below for found in _ids(child))]
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    path: tuple[str, ...]
+    physical: str
+    logical: str
+    max_definition: int
+    max_repetition: int
+    field_id: str
+
+    def __str__(self) -> str:
+        return f"{'.'.join(self.path)} {self.physical} ({self.logical})"
+
+
+_WRAPPERS = frozenset({"list", "element", "array", "bag", "array_element", "key_value", "map", "entries"})
+
+
+def _leaves(schema: Any) -> list[_Leaf]:
+    # pyarrow shows field ids in the printed schema only, where leaves are the lines that end with a semicolon.
+    field_ids = re.findall(r"field_id=(-?\d+)[^\n{]*;$", str(schema), re.MULTILINE)
+    leaves = []
+    for number, field_id in zip(range(len(schema)), field_ids, strict=True):
+        column = schema.column(number)
+        top, *below = column.path.split(".")
+        leaves.append(
+            _Leaf(
+                path=(top, *(name for name in below if name not in _WRAPPERS)),
+                physical=f"{column.physical_type}[{column.length}]",
+                # How a type was spelled in the times of Parquet's converted types does not change it.
+                logical=re.sub(r", (is_from|force_set)_converted_type=\w+", "", str(column.logical_type)),
+                max_definition=column.max_definition_level,
+                max_repetition=column.max_repetition_level,
+                field_id=field_id,
+            )
+        )
+    return leaves

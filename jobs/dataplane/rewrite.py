@@ -1,0 +1,149 @@
+"""Reads file slices and hands their rows to the base files they go to (`base_files`): the streaming half of a rewrite.
+
+Runs inside Spark's Python workers and knows neither Spark nor the JVM.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.dataplane import arrow_of_spark, parquet_layout
+from jobs.dataplane.split_writer import Children, misplaced
+from jobs.errors import RefusedError
+from jobs.format import bucket_hash
+from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.storage import batches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from jobs.dataplane.parquet_layout import Layout
+    from jobs.dataplane.split_writer import Rewrite, Source
+    from jobs.format.written_file import WrittenFile
+
+
+def rewrite_base_file(
+    work: Rewrite, source: Source, token: str, progress: Callable[[int], None] | None = None
+) -> list[WrittenFile]:
+    """Rewrites a slice that has no log files, streaming. `progress` is told the bytes of input that were read.
+
+    `token` is Hudi's write token, unique for the task. Memory: less than 512 MiB for the process, whatever the size of
+    the file, as long as its pages are small (Hudi looks at a page's size after 100 rows: rows of 1 MiB make pages of
+    100 MiB, and each page is held twice); the whole slice when it is sorted.
+    """
+    path = source.base_file or ""
+    with work.storage.read_parquet(path, plain=(RECORD_KEY, *work.sort_by)) as reader:
+        layout = parquet_layout.of_file(reader, work.codec)
+        parquet_layout.require_reproducible(layout, reader.schema, path.rpartition("/")[2])
+        layout = replace(layout, schema=_with_types(layout.schema, reader.schema_arrow))
+        with Children(work, source, layout, token) as children:
+            # Each row has a new file name anyway, and the old ones would be the widest column.
+            columns = [name for name in layout.schema.names if name != FILE_NAME]
+            for batch in batches.of_file(reader, columns):
+                children.add(batch)
+            if progress:
+                progress(work.storage.size([path]))
+            return children.close()
+
+
+def rewrite_merged_rows(
+    work: Rewrite, routes: Routes, layout: Layout, token: str, merged: Iterable[pa.RecordBatch]
+) -> Iterator[WrittenFile]:
+    """Rewrites slices whose rows Hudi has merged from base file and logs, as they come.
+
+    A task sees the rows of one slice, and knows which by their hash. A slice that is not to be rewritten is passed
+    over. Rows of two slices in one task mean that one of them lies in the wrong slice, and would get lost: that raises
+    `RefusedError`.
+    """
+    only: tuple[str, int] | None = None
+    children: Children | None = None
+    written: list[WrittenFile] = []
+    with ExitStack() as whatever_ends_it:
+        for batch in merged:
+            for key, rows in routes.split(batch, work.hash_fields):
+                if only is None:
+                    only = key
+                    if source := routes.sources.get(key):
+                        found = Children(work, source, followed(work, layout, source), token)
+                        children = whatever_ends_it.enter_context(found)
+                elif key != only:
+                    raise RefusedError([misplaced(*only)])
+                if children:
+                    children.add(conformed(rows, layout.schema))
+        if children:
+            written = children.close()
+    yield from written
+
+
+def followed(work: Rewrite, layout: Layout, source: Source) -> Layout:
+    """The layout of a merged slice's children: like the model, if there is one."""
+    if source.model is None:
+        return layout
+    with work.storage.read_parquet(source.model) as model:
+        return layout.like(model, work.codec)
+
+
+@dataclass(frozen=True)
+class Routes:
+    """Finds the slice of a merged row. `old` is each partition's number of buckets before.
+
+    `sources` are the slices to rewrite by (partition path, bucket), `known` all slices that the table has.
+    `leaves_others_out` as in `Rewrite`.
+    """
+
+    sources: dict[tuple[str, int], Source]
+    known: frozenset[tuple[str, int]]
+    old: dict[str, int]
+    leaves_others_out: bool = False
+
+    def split(
+        self, batch: pa.RecordBatch, hash_fields: tuple[str, ...]
+    ) -> Iterator[tuple[tuple[str, int], pa.RecordBatch]]:
+        """The rows of each slice by the hash of their keys; `RefusedError` for a row in another bucket's file."""
+        codes = bucket_hash.hash_codes(batch.column(batch.schema.get_field_index(RECORD_KEY)), hash_fields)
+        lies_in = _buckets_of_files(batch.column(batch.schema.get_field_index(FILE_NAME)))
+        paths = batch.column(batch.schema.get_field_index(PARTITION_PATH)).dictionary_encode()
+        for number, partition in enumerate(paths.dictionary.to_pylist()):
+            here = paths.indices.to_numpy(zero_copy_only=False) == number
+            buckets = (codes & 0x7FFFFFFF) % self.old[partition]
+            for bucket in np.unique(buckets[here]).tolist():
+                key = (partition, bucket)
+                mask = here & (buckets == bucket)
+                if self.leaves_others_out:
+                    mask &= (lies_in < 0) | (lies_in == bucket)
+                    if not mask.any():
+                        continue
+                elsewhere = (lies_in[mask] >= 0) & (lies_in[mask] != bucket)
+                if key not in self.known or elsewhere.any():
+                    raise RefusedError([misplaced(partition, bucket)])
+                yield key, batch if mask.all() else batch.filter(pa.array(mask))
+
+
+def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with the columns, the order and the types of `schema`; raises `ArrowInvalid` when values do not fit."""
+    columns = []
+    for field in schema:
+        column = batch.column(batch.schema.get_field_index(field.name))
+        columns.append(arrow_of_spark.of_type(column, field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _buckets_of_files(names: pa.Array) -> NDArray[np.int32]:
+    """The bucket of each row's file by its `_hoodie_file_name` (in logs: its file id), -1 where that tells none."""
+    encoded = names.dictionary_encode()
+    found = [int(name[:8]) if name and name[:8].isdigit() else -1 for name in encoded.dictionary.to_pylist()]
+    places = encoded.indices.fill_null(len(found)).to_numpy()
+    buckets: NDArray[np.int32] = np.asarray([*found, -1], dtype=np.int32).take(places)
+    return buckets
+
+
+def _with_types(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
+    """Dictionaries of strings instead of strings, where `other` has them; in Parquet it is all the same."""
+    return pa.schema([field.with_type(other.field(field.name).type) for field in schema], schema.metadata)

@@ -1,0 +1,250 @@
+"""Runs the Arrow data plane on Spark: one task for each file slice, and no shuffle."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import TaskContext
+from pyspark.sql.functions import col
+
+from jobs.contract import Problem
+from jobs.dataplane import parquet_layout
+from jobs.dataplane.python_worker import keep_quick
+from jobs.dataplane.rewrite import Routes, followed, rewrite_base_file, rewrite_merged_rows
+from jobs.dataplane.split_writer import Children, Rewrite, Source, misplaced
+from jobs.errors import RefusedError
+from jobs.format.meta_columns import PARTITION_PATH
+from jobs.format.written_file import WrittenFile
+from jobs.hudi.jvm import translated
+from jobs.storage import batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame
+
+    from jobs.dataplane.parquet_layout import Layout
+    from jobs.format.bucket_rules import BucketChange
+    from jobs.hudi.table import FileSlice, HudiTable
+    from jobs.job_context import Report
+    from jobs.storage.paths import Storage
+
+_ROWS_OF_WRITTEN_FILES = (
+    "partition string, source string, file_id string, file_name string, rows bigint, bytes bigint, "
+    "refusal struct<type: string, title: string, detail: string, hint: string, retriable: boolean>"
+)
+
+# Spark kills the Python process of a cancelled task after 2 s (`spark.python.task.killTimeout`).
+TASK_END_SECONDS = 30.0
+# How many base files tell how wide the rows are, and how many rows travel at a time if none does.
+_LOOKED_AT, _ROWS_OF_UNKNOWN_WIDTH = 8, 4096
+
+# One task for each slice: slices with logs are never split, and these keep Spark from packing several into one task.
+_ONE_TASK_PER_SLICE = {"spark.sql.files.maxPartitionBytes": "1b", "spark.sql.files.openCostInBytes": "1b"}
+
+
+def rewrite_slices(
+    table: HudiTable,
+    work: Rewrite,
+    chosen: Sequence[FileSlice],
+    everything: Sequence[FileSlice],
+    buckets: BucketChange,
+    report: Report,
+) -> list[WrittenFile]:
+    """Rewrites the `chosen` slices: those without logs with pyarrow alone, the others from the rows that Hudi merges.
+
+    `everything` is all slices that the table has.
+    """
+    sources = [_source(item, buckets) for item in chosen]
+    plain = [source for source in sources if source.base_file]
+    merged = {(source.partition, source.bucket): source for source in _with_models(sources)}
+    written = _rewrite_base_files(table, work, plain, report) if plain else []
+    if merged:
+        known = frozenset((item.partition, item.bucket) for item in everything)
+        old = {partition: buckets.old.buckets_of(partition) for partition, _ in merged}
+        written += _rewrite_merged(table, work, Routes(merged, known, old, work.leaves_others_out))
+    return written
+
+
+def _source(item: FileSlice, buckets: BucketChange) -> Source:
+    return Source(
+        item.partition,
+        item.file_id,
+        item.bucket,
+        buckets.new.buckets_of(item.partition),
+        buckets.children(item.partition, item.bucket),
+        base_file=None if item.log_files else item.base_file,
+        model=item.base_file,
+    )
+
+
+def _rewrite_base_files(
+    table: HudiTable, work: Rewrite, sources: Sequence[Source], report: Report
+) -> list[WrittenFile]:
+    context = table.jvm.spark.sparkContext
+    bytes_read = context.accumulator(0)
+    report.watch_bytes(lambda: bytes_read.value)
+
+    def task(index: int, part: Iterable[Source]) -> Iterator[WrittenFile | Problem]:
+        keep_quick()
+        for source in part:
+            try:
+                yield from rewrite_base_file(work, source, _token(index), bytes_read.add)
+            except RefusedError as error:
+                yield error.problem()
+
+    with translated("rewriting the base files"), _tasks_end_first(table):
+        return _written(context.parallelize(sources, len(sources)).mapPartitionsWithIndex(task).collect())
+
+
+def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[WrittenFile]:
+    layout = _latest_layout(table, work.codec)
+    schema = _arrow_schema()
+
+    def task(merged: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        keep_quick()
+        context = TaskContext.get()
+        token = _token(context.partitionId() if context else 0)
+        found: list[dict[str, Any]] = []
+        try:
+            found += (asdict(item) for item in rewrite_merged_rows(work, routes, layout, token, merged))
+        except RefusedError as error:
+            found.append({"refusal": error.problem().to_json()})
+        yield pa.RecordBatch.from_pylist(found, schema=schema)
+
+    with translated("rewriting the merged slices"), _tasks_end_first(table):
+        collected = _merged_rows(table, work.storage, routes).mapInArrow(task, _ROWS_OF_WRITTEN_FILES).collect()
+    written = _written(
+        Problem(**row.refusal.asDict())
+        if row.refusal
+        else WrittenFile(row.partition, row.source, row.file_id, row.file_name, row.rows, row.bytes)
+        for row in collected
+    )
+    _require_one_task_per_slice(written)
+    # No task sees a row of a slice whose rows are all deleted; its children must be there all the same.
+    seen = {(item.partition, item.source) for item in written}
+    for source in routes.sources.values():
+        if (source.partition, source.file_id) not in seen:
+            written += Children(work, source, followed(work, layout, source), "0-0-1").close()
+    return written
+
+
+def _merged_rows(table: HudiTable, storage: Storage, routes: Routes) -> DataFrame:
+    """The table's rows as a Hudi reader sees them (base files and logs merged), one Spark task for each slice."""
+    spark = table.jvm.spark.newSession()
+    for key, value in _ONE_TASK_PER_SLICE.items():
+        spark.conf.set(key, value)
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_rows_of_batch(storage, routes)))
+    by_metadata = str("files" in table.metadata_partitions).lower()
+    frame = spark.read.format("hudi").option("hoodie.metadata.enable", by_metadata).load(table.base_path)
+    return frame.where(col(PARTITION_PATH).isin(sorted(routes.old)))
+
+
+def _with_models(sources: Sequence[Source]) -> Iterator[Source]:
+    """The slices with logs. One of logs alone gets the newest base file of the others as its model, if there is any."""
+    models = [name for source in sources if (name := source.base_file or source.model)]
+    newest = max(models, key=lambda name: name.rsplit("_", 1)[-1], default=None)
+    for source in sources:
+        if not source.base_file:
+            yield replace(source, model=source.model or newest)
+
+
+def _rows_of_batch(storage: Storage, routes: Routes) -> int:
+    """Of the rows on their way from the JVM to Python, by the widest rows of some models; few if nothing is known."""
+    known = []
+    for name in list(dict.fromkeys(source.model for source in routes.sources.values() if source.model))[:_LOOKED_AT]:
+        with storage.read_parquet(name) as reader:
+            if reader.metadata.num_row_groups:
+                known.append(batches.bytes_per_row(reader))
+    return batches.rows_for(max(known)) if known else _ROWS_OF_UNKNOWN_WIDTH
+
+
+@contextmanager
+def _tasks_end_first(table: HudiTable) -> Iterator[None]:
+    """When a Spark job fails or is cancelled, waits for those of its tasks that still run.
+
+    Spark kills them a few seconds later only. What they write until then would come after the rollback, which would
+    not find it; and on S3 an upload that began before appears when it ends.
+    """
+    try:
+        yield
+    except BaseException:
+        context = table.jvm.spark.sparkContext
+        tracker = context.statusTracker()
+        deadline = time.monotonic() + TASK_END_SECONDS
+        while time.monotonic() < deadline:
+            jobs = [tracker.getJobInfo(number) for number in _jobs_of_this_thread(context)]
+            stages = [tracker.getStageInfo(number) for job in jobs if job for number in job.stageIds]
+            if not any(stage and stage.numActiveTasks for stage in stages):
+                break
+            time.sleep(0.1)
+        raise
+
+
+def _jobs_of_this_thread(context: SparkContext) -> list[int]:
+    tracker: Any = context.statusTracker()
+    return list(tracker.getJobIdsForGroup(context.getLocalProperty("spark.jobGroup.id")))
+
+
+def _latest_layout(table: HudiTable, codec: str | None) -> Layout:
+    """The layout of base files with the table's latest schema, as Hudi's own converter makes it of the Avro schema.
+
+    Goes by way of an empty file, since that is the one form of a Parquet schema which both sides read.
+    """
+    jvm = table.jvm
+    with TemporaryDirectory() as folder, translated("converting the table's schema"):
+        path = f"{folder}/schema.parquet"
+        avro = jvm.hudi.common.table.TableSchemaResolver(table.meta).getTableSchema(True)
+        converters = jvm.java.org.apache.parquet.avro.HoodieAvroParquetSchemaConverter
+        # Lists of three levels, which Arrow writes anyway: in the old ones of two, no element can be null.
+        conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
+        conf.setBoolean("parquet.avro.write-old-list-structure", False)
+        message = converters.getAvroSchemaConverter(conf).convert(avro)
+        target = jvm.java.org.apache.hadoop.fs.Path(f"file:{path}")
+        writer = jvm.java.org.apache.parquet.hadoop.ParquetFileWriter(jvm.hadoop_conf, message, target)
+        writer.start()
+        writer.end(jvm.map({}))
+        with pq.ParquetFile(path) as empty:
+            layout = parquet_layout.of_schema(empty, str(avro.toString()), codec)
+            parquet_layout.require_reproducible(layout, empty.schema, "the table's schema")
+            return layout
+
+
+def _require_one_task_per_slice(written: Iterable[WrittenFile]) -> None:
+    """Two tasks that wrote the same bucket: one of them found rows of it in another bucket's slice."""
+    seen: set[tuple[str, str]] = set()
+    for item in written:
+        key = (item.partition, item.file_id[:8])
+        if key in seen:
+            raise RefusedError([misplaced(item.partition, int(item.file_id[:8]))])
+        seen.add(key)
+
+
+def _written(found: Iterable[WrittenFile | Problem]) -> list[WrittenFile]:
+    items = list(found)
+    written = [item for item in items if isinstance(item, WrittenFile)]
+    refusals = [item for item in items if isinstance(item, Problem)]
+    if refusals:
+        raise RefusedError(list(dict.fromkeys(refusals)))
+    return written
+
+
+def _token(task: int) -> str:
+    """Hudi's write token `<task>-<stage>-<attempt>`; a retried task may repeat it, since file ids are unique."""
+    return f"{task}-0-0"
+
+
+def _arrow_schema() -> pa.Schema:
+    """`_ROWS_OF_WRITTEN_FILES` for Arrow."""
+    columns = [(name, pa.string()) for name in ("partition", "source", "file_id", "file_name")]
+    columns += [(name, pa.int64()) for name in ("rows", "bytes")]
+    refusal = [(name, pa.string()) for name in ("type", "title", "detail", "hint")] + [("retriable", pa.bool_())]
+    return pa.schema([*columns, ("refusal", pa.struct(refusal))])

@@ -1,0 +1,226 @@
+"""Writes the base files that file slices become: one for each child bucket, with the marker by which Hudi finds it.
+
+Runs inside Spark's Python workers and knows neither Spark nor the JVM. Rows are copied as they are, meta columns
+included (`_hoodie_commit_time` keeps incremental queries and time travel right); only `_hoodie_file_name` changes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pyarrow as pa
+
+from jobs.contract import Problem
+from jobs.dataplane.key_footer import KeyFooter
+from jobs.dataplane.space_curve import sort_indices
+from jobs.errors import RefusedError
+from jobs.format import bucket_hash
+from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
+from jobs.format.written_file import WrittenFile
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    import pyarrow.parquet as pq
+
+    from jobs.dataplane.parquet_layout import Layout
+    from jobs.storage.paths import Output, Storage
+
+# Rows wait in memory until these many Arrow bytes, of all children together, force the largest to write a row group.
+# So row groups get about twice as large as if each child had its own share of the memory.
+BUFFER_BYTES = 144 * 1024 * 1024
+# Pages of very wide rows may take so much that less is left for that; but row groups should not get tiny either.
+ARROW_BYTES = 192 * 1024 * 1024
+LEAST_ROW_GROUP_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """What all tasks of one replacement have in common.
+
+    `hash_fields` are the index key fields. `sort_by` and `curve` (linear, zorder, hilbert) order the rows of each
+    output; without `sort_by` they keep their order. `codec` overrides the input's compression. `leaves_others_out`:
+    rows that belong to other buckets than those of their slice are not written, which is an error else.
+    """
+
+    storage: Storage
+    instant: str
+    hash_fields: tuple[str, ...]
+    sort_by: tuple[str, ...] = ()
+    curve: str = "linear"
+    codec: str | None = None
+    leaves_others_out: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file slice to rewrite: bucket `bucket` of `old` becomes the buckets `children`, counted modulo `new`.
+
+    `base_file` is None of a slice with logs, whose rows come merged; then `model` is the base file whose codec, use of
+    dictionaries and key entries the children get, None for Hudi's defaults.
+    """
+
+    partition: str
+    file_id: str
+    bucket: int
+    new: int
+    children: tuple[int, ...]
+    base_file: str | None
+    model: str | None = None
+
+
+class Children:
+    """The base files that one slice becomes, one for each child bucket, also where no row goes there.
+
+    All of them are written because only what a commit writes counts in Hudi's conflict detection.
+    """
+
+    def __init__(self, work: Rewrite, source: Source, layout: Layout, token: str) -> None:
+        self._work = work
+        self._source = source
+        self._outputs = [BaseFile(work, source, layout, bucket, token) for bucket in source.children]
+        self._by_bucket = dict(zip(source.children, self._outputs, strict=True))
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if len(self._outputs) == 1 and not self._work.hash_fields:
+            self._outputs[0].add(batch)
+            self._flush_what_is_large()
+            return
+        keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
+        buckets = bucket_hash.bucket_ids(keys, self._work.hash_fields, self._source.new)
+        routed = 0
+        for bucket, output in self._by_bucket.items():
+            mask = buckets == bucket
+            count = int(np.count_nonzero(mask))
+            if count == batch.num_rows:
+                output.add(batch)
+            elif count:
+                output.add(batch.filter(pa.array(mask)))
+            routed += count
+        if routed != batch.num_rows and not self._work.leaves_others_out:
+            raise RefusedError([misplaced(self._source.partition, self._source.bucket)])
+        self._flush_what_is_large()
+
+    def _flush_what_is_large(self) -> None:
+        # Sorted output needs all rows at once.
+        if self._work.sort_by:
+            return
+        for output in self._outputs:
+            if output.is_row_group:
+                output.flush()
+        waiting = sum(output.waiting_bytes for output in self._outputs)
+        while waiting > BUFFER_BYTES or pa.total_allocated_bytes() > ARROW_BYTES:
+            largest = max(self._outputs, key=lambda output: output.waiting_bytes)
+            if largest.waiting_bytes < LEAST_ROW_GROUP_BYTES:
+                break
+            waiting -= largest.waiting_bytes
+            largest.flush()
+
+    def close(self) -> list[WrittenFile]:
+        return [output.close() for output in self._outputs]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            for output in self._outputs:
+                output.abandon()
+
+
+class BaseFile:
+    """One base file being written, with the marker by which Hudi finds it when the instant is rolled back."""
+
+    def __init__(self, work: Rewrite, source: Source, layout: Layout, bucket: int, token: str) -> None:
+        self._work = work
+        self._source = source
+        self._layout = replace(layout, schema=_with_one_file_name(layout.schema))
+        # Hudi's own shape of a bucket's file id: eight digits, then the rest of a random UUID (BucketIdentifier).
+        self.file_id = f"{bucket:08d}{str(uuid.uuid4())[8:]}-0"
+        self.file_name = f"{self.file_id}_{token}_{work.instant}.parquet"
+        _create_marker(work, source.partition, self.file_name)
+        self._open: tuple[Output, pq.ParquetWriter] | None = None
+        self._keys = KeyFooter(layout.keys) if layout.keys else None
+        self._waiting: list[pa.RecordBatch] = []
+        self.waiting_bytes = 0
+        self._waiting_rows = 0
+        self._rows = 0
+
+    @property
+    def is_row_group(self) -> bool:
+        """Whether as many rows wait as a row group of the input has."""
+        return self._layout.row_group_rows is not None and self._waiting_rows >= self._layout.row_group_rows
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if self._keys:
+            self._keys.add(batch.column(batch.schema.get_field_index(RECORD_KEY)))
+        schema = self._layout.schema
+        names = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows), [self.file_name])
+        columns = [names if name == FILE_NAME else batch.column(name) for name in schema.names]
+        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+        self._waiting.append(batch)
+        self.waiting_bytes += batch.nbytes
+        self._waiting_rows += batch.num_rows
+
+    def close(self) -> WrittenFile:
+        self.flush()
+        output, writer = self._opened()
+        if self._keys:
+            writer.add_key_value_metadata(self._keys.entries())
+        writer.close()
+        size = output.close()
+        source = self._source
+        return WrittenFile(source.partition, source.file_id, self.file_id, self.file_name, self._rows, size)
+
+    def abandon(self) -> None:
+        """Leaves no file; the marker stays, and goes when the instant ends."""
+        if self._open:
+            output, writer = self._open
+            with suppress(OSError, pa.ArrowException):
+                writer.close()
+            output.abandon()
+
+    def flush(self) -> None:
+        """Writes the rows that wait as one row group."""
+        if not self._waiting:
+            return
+        # The writer goes on without a dictionary where one follows that is not the same.
+        table = pa.Table.from_batches(self._waiting).unify_dictionaries()
+        self._rows += self._waiting_rows
+        self._waiting, self.waiting_bytes, self._waiting_rows = [], 0, 0
+        if self._work.sort_by:
+            table = table.take(sort_indices(table, self._work.sort_by, self._work.curve))
+        widest = max(column.nbytes for column in table.itercolumns()) / max(table.num_rows, 1)
+        self._opened(widest)[1].write_table(table, row_group_size=max(1, table.num_rows))
+
+    def _opened(self, widest_value: float = 0) -> tuple[Output, pq.ParquetWriter]:
+        if self._open is None:
+            output = self._work.storage.create(self._source.partition, self.file_name)
+            self._open = output, self._layout.writer(output.stream, widest_value)
+        return self._open
+
+
+def _with_one_file_name(schema: pa.Schema) -> pa.Schema:
+    """The file name once and a small number for each row, instead of its 75 bytes; in Parquet it is all the same."""
+    index = schema.get_field_index(FILE_NAME)
+    return schema.set(index, schema.field(index).with_type(pa.dictionary(pa.int8(), pa.string())))
+
+
+def _create_marker(work: Rewrite, partition: str, file_name: str) -> None:
+    """Hudi's direct marker of a file to come (`DirectWriteMarkers`): without it, a rollback would miss the file."""
+    work.storage.create_empty(".hoodie", ".temp", work.instant, partition, f"{file_name}.marker.CREATE")
+
+
+def misplaced(partition: str, bucket: int) -> Problem:
+    return Problem(
+        "bucket-index-contradicted",
+        "Rows lie in files of another bucket than their keys say",
+        f"partition '{partition}', file group of bucket {bucket}",
+        "Was the table written with another number of buckets, or other hash fields? An audit tells.",
+    )

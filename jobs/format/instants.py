@@ -1,0 +1,36 @@
+"""Hudi's instants as moments."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SECONDS = len("yyyyMMddHHmmss")
+
+
+def wall_clock(instant: str) -> datetime:
+    """The naive moment of `yyyyMMddHHmmssSSS`, whose milliseconds may be missing (`HoodieInstantTimeGenerator`, 1.2.0).
+
+    Raises ValueError for what is no date, such as `HoodieTimeline.INIT_INSTANT_TS`.
+    """
+    milliseconds = int(instant[_SECONDS : _SECONDS + 3] or 0)
+    # An instant names no zone.
+    return datetime.strptime(instant[:_SECONDS], "%Y%m%d%H%M%S") + timedelta(milliseconds=milliseconds)  # noqa: DTZ007
+
+
+def moment(instant: str, properties: Mapping[str, str]) -> datetime | None:
+    """The moment in UTC, by the table's `hoodie.properties`; None for what is no date.
+
+    A table whose timeline is not in UTC (`hoodie.table.timeline.timezone`) is in the zone of its writers. No table says
+    which one that is; every Hudi client assumes its own, and so does this function.
+    """
+    try:
+        at = wall_clock(instant)
+        if properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC":
+            return at.replace(tzinfo=UTC)
+        return at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

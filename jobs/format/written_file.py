@@ -1,0 +1,17 @@
+"""A base file as the task that wrote it reports it to the driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """One base file that was written. `source` is the file id of the slice that its rows come from."""
+
+    partition: str
+    source: str
+    file_id: str
+    file_name: str
+    rows: int
+    bytes: int

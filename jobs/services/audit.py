@@ -1,0 +1,102 @@
+"""Proves a table: every row in its bucket's file, no key twice, one file group for each bucket, nothing dangling, and
+no commit whose rows went to file groups that had been replaced."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.contract import Outcome, Result
+from jobs.format import bucket_hash
+from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.format.stale_writes import stale_writes
+from jobs.hudi import hashing_config
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jobs.contract import Plan
+    from jobs.format.bucket_rules import BucketRules
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import Report
+
+_BUCKET_FILE_ID = re.compile(r"^\d{8}-")
+
+
+def run(table: HudiTable, plan: Plan, report: Report) -> Result:  # noqa: ARG001 - all jobs are run alike
+    """Counts as details: `rows`, `files`, `misplaced`, `duplicates`, ...; `clean` when nothing is wrong.
+
+    A row is misplaced when the bucket of its key, by the number of buckets valid for its partition, is not its file's.
+    A duplicate is a row beyond the first with the same key in the same partition.
+    """
+    report.step("listing")
+    slices = table.file_slices()
+    rules = table.bucket_rules()
+    stale = stale_writes(commit.write for commit in table.commits())
+    per_bucket = Counter((item.partition, item.file_id[:8]) for item in slices)
+    dangling = hashing_config.dangling(table)
+    details = {
+        "file_groups": len(slices),
+        "files": sum(bool(item.base_file) + len(item.log_files) for item in slices),
+        "bytes": sum(item.bytes for item in slices),
+        "partitions": len({item.partition for item in slices}),
+        "buckets_with_several_file_groups": sum(count > 1 for count in per_bucket.values()) if rules else 0,
+        "file_groups_without_bucket": sum(not _BUCKET_FILE_ID.match(item.file_id) for item in slices) if rules else 0,
+        "dangling_hashing_configs": dangling,
+        # Committed, and seen by no reader: rows of writers that went to file groups which had been replaced.
+        "stale_writes": [
+            {"instant": item.instant, "operation": item.operation, "file_groups": len(item.groups)} for item in stale
+        ],
+        "pending_instants": [f"{item.requested} {item.action} {item.state}" for item in table.pending()],
+    }
+    report.step("counting rows", bytes_total=sum(item.bytes for item in slices))
+    rows, misplaced, duplicates = _count(table, rules)
+    details |= {"rows": rows, "misplaced": misplaced, "duplicates": duplicates}
+    wrong = (
+        "buckets_with_several_file_groups",
+        "file_groups_without_bucket",
+        "misplaced",
+        "duplicates",
+        "stale_writes",
+    )
+    details["clean"] = not dangling and not any(details[name] for name in wrong)
+    return Result(Outcome.SUCCEEDED, details=details)
+
+
+def _count(table: HudiTable, rules: BucketRules | None) -> tuple[int, int, int]:
+    index = table.declared.index
+    hash_fields = index.hash_fields if index else ()
+
+    def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        for batch in batches:
+            partitions, keys, files = batch.columns
+            wrong = (
+                [False] * batch.num_rows if rules is None else misplaced(keys, partitions, files, rules, hash_fields)
+            )
+            yield pa.RecordBatch.from_arrays([partitions, keys, pa.array(wrong)], names=["p", "k", "wrong"])
+
+    with translated("counting the rows"):
+        frame = table.jvm.spark.read.format("hudi").load(table.base_path)
+        judged = frame.select(PARTITION_PATH, RECORD_KEY, FILE_NAME).mapInArrow(
+            judge, "p string, k string, wrong boolean"
+        )
+        per_key = judged.groupBy("p", "k").agg(F.count("*").alias("n"), F.sum(F.col("wrong").cast("long")).alias("w"))
+        sums = per_key.agg(F.sum("n"), F.sum("w"), F.sum(F.col("n") - 1)).collect()[0]
+    return sums[0] or 0, sums[1] or 0, sums[2] or 0
+
+
+def misplaced(
+    keys: pa.Array, partitions: pa.Array, files: pa.Array, rules: BucketRules, hash_fields: tuple[str, ...]
+) -> list[bool]:
+    """Of each row whether its file (its `_hoodie_file_name`) is not one of the bucket that its record key has."""
+    codes = (bucket_hash.hash_codes(keys, hash_fields) & 0x7FFFFFFF).tolist()
+    number = {partition: rules.buckets_of(partition) for partition in set(partitions.to_pylist())}
+    return [
+        not _BUCKET_FILE_ID.match(name) or code % number[partition] != int(name[:8])
+        for code, partition, name in zip(codes, partitions.to_pylist(), files.to_pylist(), strict=True)
+    ]

@@ -1,0 +1,199 @@
+"""Bucket expansion by multiple rehash: bucket i of N becomes i, i+N, ..., i+(k-1)N, without a shuffle.
+
+A row's bucket is `hash % N`, so with kN buckets it can only stay in i or move to one of the children: each slice is
+read once and written k times by one task, and no other slice is touched (RFC-29, "multiple rehash"). The commit is a
+BUCKET_RESCALE replacecommit, and the hashing config of the same instant starts to count when it completes: data and
+number of buckets change in one atomic step, for every writer of Hudi 1.1 and later, whatever its own options say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import Outcome, Problem, Result
+from jobs.dataplane.rewrite_job import rewrite_slices
+from jobs.dataplane.split_writer import Rewrite
+from jobs.errors import RefusedError
+from jobs.format.bucket_rules import BucketChange, Selection
+from jobs.hudi import hashing_config
+from jobs.hudi.hadoop import storage_of
+from jobs.hudi.lock import TableLock
+from jobs.protocol import preflight, recovery, writer_engines
+from jobs.protocol.replacement import Replacement, Terms
+from jobs.protocol.stale_writer_watch import Before
+from jobs.protocol.switch import Switch
+from jobs.services import repair
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.contract import Plan
+    from jobs.format.written_file import WrittenFile
+    from jobs.hudi.table import FileSlice, HudiTable
+    from jobs.job_context import Report
+
+
+# Longer than a default writer sleeps between two tries to get the lock (5 s), with which its start may be delayed.
+DEFAULT_SETTLE_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """What is to be done: the numbers before and after, and the partitions and slices of the plan."""
+
+    buckets: BucketChange
+    partitions: tuple[str, ...] = ()
+    slices: tuple[FileSlice, ...] = ()
+
+    def chosen(self, slices: Sequence[FileSlice]) -> list[FileSlice]:
+        """Of all slices those whose partition gets more buckets, also in partitions that came since the plan."""
+        return [item for item in slices if self.buckets.is_for(item.partition)]
+
+
+def run(table: HudiTable, plan: Plan, report: Report) -> Result:
+    """Expands the buckets, or with `dry_run` tells what that would mean. Raises `JobError`s; see `Replacement`."""
+    report.step("planning")
+    if done := recovery.settle_replacement(table, plan, report):
+        return done if plan.dry_run else _settled(table, plan, report, done)
+    expansion, problems = _planned(table, plan)
+    if plan.dry_run:
+        return Result(Outcome.SUCCEEDED, details=_dry_run(expansion, problems) | {"warnings": _warnings(table)})
+    if problems or expansion is None:
+        raise RefusedError(problems)
+
+    def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
+        index = table.declared.index
+        hash_fields = index.hash_fields if index else ()
+        work = Rewrite(storage_of(table), instant, hash_fields, codec=plan.params.get("codec"))
+        return rewrite_slices(table, work, chosen, everything, expansion.buckets, report)
+
+    buckets = expansion.buckets
+    settle_seconds = _settle_seconds(plan)
+    lock = TableLock(table, plan.job_id)
+    replaced = Replacement(
+        table,
+        Terms.of(
+            "BUCKET_RESCALE",
+            plan.params,
+            needs_pause=settle_seconds > 0,
+            writers_retry=table.declared.writers_retry_conflicts,
+        ),
+        report,
+        lock,
+        choose=expansion.chosen,
+        rewrite=rewrite,
+        before_commit=lambda instant: hashing_config.write(table, buckets.old, buckets.new, instant),
+    ).run()
+    switch = Switch(replaced.file_groups, buckets)
+    watched = repair.after_switch(
+        table, lock, plan, report, switch, replaced.before, fenced=replaced.fenced, seconds=settle_seconds
+    )
+    return Result(
+        Outcome.SUCCEEDED,
+        instants=(replaced.instant, *watched.instants),
+        details={
+            **replaced.measured(),
+            **watched.details(),
+            "buckets": _numbers(expansion),
+            "partitions": len({item.partition for item in replaced.slices}),
+            "rules": str(buckets.new),
+        },
+    )
+
+
+def _settle_seconds(plan: Plan) -> float:
+    """Writers that are stopped need not be watched."""
+    return 0.0 if plan.table.writers_stopped else float(plan.params.get("settle_seconds", DEFAULT_SETTLE_SECONDS))
+
+
+def _settled(table: HudiTable, plan: Plan, report: Report, done: Result) -> Result:
+    """The rest of an attempt whose commit completed before it died: writers that started since may be stale."""
+    (instant,) = done.instants
+    rules, now = hashing_config.rules_before(table, instant), table.bucket_rules()
+    if rules is None or now is None:
+        return done
+    switch = Switch(table.replaced_by(instant), BucketChange(rules, now))
+    watched = repair.after_switch(
+        table,
+        TableLock(table, plan.job_id),
+        plan,
+        report,
+        switch,
+        Before.of_commit(instant, table.commits(), table.instants()),
+        seconds=_settle_seconds(plan),
+    )
+    return replace(done, instants=(*done.instants, *watched.instants), details={**done.details, **watched.details()})
+
+
+def _planned(table: HudiTable, plan: Plan) -> tuple[Expansion | None, list[Problem]]:
+    slices = table.file_slices()
+    current = table.bucket_rules()
+    problems = preflight.of_data_plane(table, slices, own_instants=plan.earlier_instants)
+    problems += writer_engines.of_running_flink(table, plan) + writer_engines.of_sql_statements(table)
+    if current is None:
+        return None, problems
+    existing = sorted({item.partition for item in slices})
+    wanted = plan.params.get("partitions")
+    selection = None if wanted is None else Selection.of(wanted)
+    missing = selection.missing(existing) if selection else []
+    if missing:
+        problems.append(
+            Problem(
+                "partition-unknown",
+                "Some of the partitions do not exist",
+                ", ".join(f"'{partition}'" for partition in missing[:10]),
+                "Give partition paths as they stand in storage, such as `dt=2026-01-01` or `2026-01-01`.",
+            )
+        )
+    partitions = tuple(partition for partition in existing if selection is None or partition in selection)
+    number, factor = plan.params.get("num_buckets"), plan.params.get("factor")
+    if selection is None:
+        new = current.whole_table(num_buckets=number, factor=factor)
+    else:
+        new = current.only(selection, num_buckets=number, factor=factor)
+    buckets = BucketChange(current, new)
+    problems += preflight.of_bucket_number(table, buckets, partitions)
+    return Expansion(buckets, partitions, tuple(slices)), problems
+
+
+def _numbers(expansion: Expansion) -> list[int]:
+    """[before, after], of the partition with the most buckets."""
+    partitions = expansion.partitions or ("",)
+    return [
+        max(expansion.buckets.old.buckets_of(partition) for partition in partitions),
+        max(expansion.buckets.new.buckets_of(partition) for partition in partitions),
+    ]
+
+
+def _warnings(table: HudiTable) -> list[str]:
+    """Sentences for the owner about what cannot be known from here."""
+    if table.declared.writers_engines or table.declared.writers_stopped:
+        return []
+    return [
+        "It is not declared what writes the table (`writers.engines`). A Flink job has to be stopped first, and Spark"
+        f" SQL needs {writer_engines.PRUNING}=false from then on: nothing of either has been seen on the table yet."
+    ]
+
+
+def _dry_run(expansion: Expansion | None, problems: Sequence[Problem]) -> dict[str, Any]:
+    details: dict[str, Any] = {"refusals": [problem.to_json() for problem in problems]}
+    if expansion is None:
+        return details
+    chosen = expansion.chosen(expansion.slices)
+    bytes_to_read = sum(item.bytes for item in chosen)
+    return details | {
+        "buckets": _numbers(expansion),
+        "rules": {"before": str(expansion.buckets.old), "after": str(expansion.buckets.new)},
+        "partitions": len(expansion.partitions),
+        "files": sum(1 + len(item.log_files) for item in chosen),
+        "file_groups": {
+            "before": len(chosen),
+            # Of a number that is refused there are no children to count.
+            "after": None
+            if problems
+            else sum(len(expansion.buckets.children(item.partition, item.bucket)) for item in chosen),
+        },
+        "bytes": bytes_to_read,
+        "estimated_cost": {"bytes_read": bytes_to_read, "bytes_written": bytes_to_read, "tasks": len(chosen)},
+    }

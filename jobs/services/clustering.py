@@ -1,0 +1,182 @@
+"""Clustering: orders rows, so that queries skip files and row groups.
+
+Tables without a bucket index are clustered by Hudi's own plan and execution. Hudi 1.2 cannot cluster a simple-bucket
+table: with the index options it fails half way and blocks the writers, without them it destroys the bucket layout.
+There the rows are ordered inside each bucket instead: same buckets, new file groups, committed by `Replacement`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import ClusteringLayout, Outcome, Problem, Result
+from jobs.dataplane.rewrite_job import rewrite_slices
+from jobs.dataplane.split_writer import Rewrite
+from jobs.errors import CommitLostError, HudiError, RefusedError
+from jobs.format.bucket_rules import BucketChange
+from jobs.hudi.client import WriteClient
+from jobs.hudi.hadoop import storage_of
+from jobs.hudi.lock import TableLock
+from jobs.hudi.lock_bridge import lent
+from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
+from jobs.hudi.table import CLUSTERING, REPLACE
+from jobs.protocol import preflight, recovery, writer_engines
+from jobs.protocol.replacement import Replacement, Terms
+from jobs.protocol.switch import Switch
+from jobs.services import repair
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.contract import Plan
+    from jobs.format.written_file import WrittenFile
+    from jobs.hudi.table import FileSlice, HudiTable
+    from jobs.job_context import Report
+
+_CURVES = {
+    ClusteringLayout.LINEAR: "linear",
+    ClusteringLayout.ZORDER: "z-order",
+    ClusteringLayout.HILBERT: "hilbert",
+}
+# Avro types that have an order: not records, arrays and maps.
+_NESTED = frozenset({"record", "array", "map"})
+
+
+def run(table: HudiTable, plan: Plan, report: Report) -> Result:
+    """Orders rows by `sort_by` along `layout`. Raises `RefusedError` for columns that are unknown or have no order."""
+    report.step("planning")
+    sort_by = tuple(plan.params["sort_by"])
+    layout = ClusteringLayout(plan.params.get("layout", ClusteringLayout.LINEAR))
+    slices = table.file_slices()
+    problems = _columns(table, sort_by)
+    in_buckets = table.declared.index is not None
+    if in_buckets:
+        if done := recovery.settle_replacement(table, plan, report):
+            return done
+        problems += preflight.of_data_plane(table, slices, own_instants=plan.earlier_instants)
+        problems += writer_engines.of_running_flink(table, plan)
+    elif done := recovery.already_completed(table, plan):
+        return done
+    elif table.has_consistent_hashing():
+        problems.append(preflight.consistent_hashing())
+    if plan.dry_run:
+        return Result(Outcome.SUCCEEDED, details=_dry_run(slices, problems, in_buckets=in_buckets))
+    if problems:
+        raise RefusedError(problems)
+    if in_buckets:
+        return _inside_buckets(table, plan, report, sort_by, layout)
+    return _by_hudi(table, plan, report, sort_by, layout)
+
+
+def _inside_buckets(
+    table: HudiTable, plan: Plan, report: Report, sort_by: tuple[str, ...], layout: ClusteringLayout
+) -> Result:
+    index = table.declared.index
+    rules = table.bucket_rules()
+    if index is None or rules is None:
+        raise AssertionError("only tables with a bucket index are clustered inside their buckets")
+
+    def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
+        work = Rewrite(storage_of(table), instant, index.hash_fields, sort_by=sort_by, curve=layout.value)
+        return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), report)
+
+    terms = Terms.of("CLUSTER", plan.params, may_leave_out=True)
+    lock = TableLock(table, plan.job_id)
+    replaced = Replacement(table, terms, report, lock, choose=list, rewrite=rewrite).run()
+    switch = Switch(replaced.file_groups)
+    watched = repair.after_switch(table, lock, plan, report, switch, replaced.before, fenced=replaced.fenced)
+    return Result(
+        Outcome.SUCCEEDED,
+        instants=(replaced.instant, *watched.instants),
+        details={**replaced.measured(), **watched.details(), "inside_buckets": True},
+    )
+
+
+def _by_hudi(
+    table: HudiTable, plan: Plan, report: Report, sort_by: tuple[str, ...], layout: ClusteringLayout
+) -> Result:
+    options = {
+        **LENT_LOCK,
+        "hoodie.clustering.plan.strategy.sort.columns": ",".join(sort_by),
+        "hoodie.layout.optimize.strategy": _CURVES[layout],
+        "hoodie.clustering.async.max.commits": "1",
+        "hoodie.clustering.inline.max.commits": "1",
+        "hoodie.clustering.plan.strategy.max.num.groups": "1000",
+    }
+    lock = TableLock(table, plan.job_id)
+    lock.break_stale()
+    instants: list[str] = []
+    with lent(table, lock, report.checkpoint), WriteClient(table, MULTI_WRITER, options) as client:
+        for pending in [item for item in table.pending() if item.action in {CLUSTERING, REPLACE}]:
+            # A clustering plan that a dead attempt or a writer left; any other replacecommit is a writer's own.
+            if pending.action == CLUSTERING or pending.requested in plan.earlier_instants:
+                client.forget_heartbeat(pending.requested)
+                _execute(table, client, pending.requested, report)
+                instants.append(pending.requested)
+        if not instants:
+            report.step("scheduling")
+            scheduled = client.schedule_clustering()
+            if scheduled:
+                _execute(table, client, scheduled, report)
+                instants.append(scheduled)
+    after = table.file_slices()
+    details = {
+        "inside_buckets": False,
+        "file_groups": {"after": len(after)},
+        "bytes_written": sum(item.base_bytes for item in after),
+    }
+    return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
+
+
+def _execute(table: HudiTable, client: WriteClient, instant: str, report: Report) -> None:
+    report.instant(instant)
+    report.step(f"clustering {instant}")
+    try:
+        client.cluster(instant)
+    except HudiError as error:
+        # A writer gives its own batch precedence (`hoodie.clustering.rollback.pending.replacecommit.on.conflict`).
+        if table.state_of(instant) is None:
+            raise CommitLostError(f"clustering {instant}, perhaps by a writer that updates the same files") from error
+        raise
+
+
+def _columns(table: HudiTable, sort_by: tuple[str, ...]) -> list[Problem]:
+    fields = {field["name"]: field["type"] for field in json.loads(table.schema())["fields"]}
+    unknown = [name for name in sort_by if name not in fields]
+    nested = [name for name in sort_by if name in fields and _is_nested(fields[name])]
+    problems = []
+    if unknown:
+        problems.append(
+            Problem(
+                "column-unknown",
+                "The table has no such column",
+                ", ".join(unknown),
+                f"Its columns are {', '.join(sorted(fields))}.",
+            )
+        )
+    if nested:
+        problems.append(
+            Problem(
+                "column-not-sortable", "Lists, maps and structs have no order", ", ".join(nested), "Use other columns."
+            )
+        )
+    return problems
+
+
+def _is_nested(avro_type: Any) -> bool:
+    if isinstance(avro_type, list):
+        return any(_is_nested(branch) for branch in avro_type)
+    return isinstance(avro_type, dict) and avro_type.get("type") in _NESTED
+
+
+def _dry_run(slices: Sequence[FileSlice], problems: Sequence[Problem], *, in_buckets: bool) -> dict[str, Any]:
+    total = sum(item.bytes for item in slices)
+    return {
+        "refusals": [problem.to_json() for problem in problems],
+        "inside_buckets": in_buckets,
+        "files": sum(bool(item.base_file) + len(item.log_files) for item in slices),
+        "file_groups": {"before": len(slices), "after": len(slices) if in_buckets else None},
+        "bytes": total,
+        "estimated_cost": {"bytes_read": total, "bytes_written": total, "tasks": len(slices)},
+    }

@@ -1,0 +1,82 @@
+"""Compaction of merge-on-read tables: plans are scheduled under the table's lock and executed without it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import Outcome, Problem, Result
+from jobs.errors import RefusedError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.table import COMPACTION
+from jobs.protocol import recovery
+
+if TYPE_CHECKING:
+    from jobs.contract import Plan
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import Report
+
+# The service has decided that it is time, so every file group with a log is due.
+DUE = {
+    "hoodie.compact.inline.trigger.strategy": "NUM_COMMITS",
+    "hoodie.compact.inline.max.delta.commits": "1",
+    "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy",
+}
+
+
+def run(table: HudiTable, plan: Plan, report: Report) -> Result:
+    """Executes plans that are pending (writers may have scheduled them), then plans and executes what is left."""
+    report.step("planning")
+    if done := recovery.already_completed(table, plan):
+        return done
+    if not table.is_merge_on_read:
+        problem = Problem("not-merge-on-read", "Only merge-on-read tables have logs to compact")
+        if plan.dry_run:
+            return Result(Outcome.SUCCEEDED, details={"refusals": [problem.to_json()]})
+        raise RefusedError([problem])
+    due = [item for item in table.file_slices() if item.log_files]
+    pending = [item.requested for item in table.pending() if item.action == COMPACTION]
+    details: dict[str, Any] = {
+        "file_groups": len(due),
+        "files": sum(bool(item.base_file) + len(item.log_files) for item in due),
+        "log_files": sum(len(item.log_files) for item in due),
+        "bytes": sum(item.bytes for item in due),
+        "log_bytes": sum(item.log_bytes for item in due),
+        "pending_plans": pending,
+    }
+    if plan.dry_run:
+        cost = {"bytes_read": details["bytes"], "bytes_written": sum(item.base_bytes for item in due)}
+        return Result(Outcome.SUCCEEDED, details={**details, "estimated_cost": cost, "refusals": []})
+
+    lock = TableLock(table, plan.job_id)
+    lock.break_stale()
+    instants: list[str] = []
+    with WriteClient(table, UNDER_OUR_LOCK, DUE) as client:
+        for instant in pending:
+            _execute(client, lock, instant, plan, report)
+            instants.append(instant)
+        report.step("scheduling")
+        with lock.held(report.checkpoint):
+            scheduled = client.schedule_compaction()
+        if scheduled:
+            _execute(client, lock, scheduled, plan, report)
+            instants.append(scheduled)
+    return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
+
+
+def _execute(client: WriteClient, lock: TableLock, instant: str, plan: Plan, report: Report) -> None:
+    """Our own lock rather than Hudi's, which nobody could tell from a writer's if we died with it."""
+    report.instant(instant)
+    if instant in plan.earlier_instants:
+        # Ours, and its worker is dead: its heartbeat would count for two more minutes.
+        client.forget_heartbeat(instant)
+    report.step(f"compacting {instant}")
+    with lock.held(report.checkpoint):
+        begun = client.begin_compaction(instant)
+    client.execute_compaction(begun)
+    with lock.held(report.checkpoint):
+        lock.verify()
+        client.commit_compaction(instant, begun)
+        # The compaction stands, for it changed no rows; but the metadata table may have been written by two at once.
+        lock.verify()

@@ -1,0 +1,116 @@
+"""Ends an expansion: every writer has the new number of buckets as its own option, so the hashing config is retired.
+
+On a table with a hashing config Hudi 1.2 reads wrongly wherever it prunes by the bucket index: a filter that is not on
+the hash field loses rows, in `SELECT` and so in Spark SQL's `UPDATE` and `DELETE` (`PartitionBucketIndexSupport`). When
+all partitions have one number and every writer has it too, the config is not needed: its folder is renamed under the
+table's lock, and renamed back to undo that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import Outcome, Problem, Result
+from jobs.errors import RefusedError, WritersActiveError
+from jobs.format.stale_writes import stale_writes
+from jobs.hudi import hashing_config
+from jobs.hudi.lock import TableLock
+from jobs.protocol import writer_engines
+
+if TYPE_CHECKING:
+    from jobs.contract import Plan
+    from jobs.format.bucket_rules import BucketRules
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import Report
+
+
+def run(table: HudiTable, plan: Plan, report: Report) -> Result:
+    """Retires the hashing config, or with `undo` puts the one that was retired last in force again."""
+    report.step("planning")
+    undo = bool(plan.params.get("undo"))
+    rules = table.bucket_rules()
+    problems = _of_undo(table) if undo else _of_retiring(table, plan, rules)
+    details: dict[str, Any] = {
+        "num_buckets": rules.default if rules else None,
+        "retired": hashing_config.retired(table),
+        "in_force": hashing_config.is_in_force(table),
+    }
+    if plan.dry_run:
+        return Result(Outcome.SUCCEEDED, details={**details, "refusals": [problem.to_json() for problem in problems]})
+    if problems:
+        raise RefusedError(problems)
+    lock = TableLock(table, plan.job_id)
+    lock.break_stale()
+    report.step("retiring the hashing config" if not undo else "putting the hashing config in force")
+    with lock.held(report.checkpoint):
+        # A writer reads the number before it starts: one that is in flight may have read the config, or not.
+        if pending := table.pending():
+            names = ", ".join(f"{item.requested} ({item.action})" for item in pending)
+            raise WritersActiveError(f"In flight: {names}.")
+        lock.verify()
+        hashing_config.restore(table) if undo else hashing_config.retire(table)
+    return Result(
+        Outcome.SUCCEEDED,
+        details={
+            **details,
+            "retired": hashing_config.retired(table),
+            "in_force": hashing_config.is_in_force(table),
+        },
+    )
+
+
+def _of_retiring(table: HudiTable, plan: Plan, rules: BucketRules | None) -> list[Problem]:
+    if rules is None or not hashing_config.is_in_force(table):
+        return [Problem("no-hashing-config", "The table has no hashing config that could be retired")]
+    problems = writer_engines.of_running_flink(table, plan)
+    if dangling := hashing_config.dangling(table):
+        problems.append(
+            Problem("hashing-config-dangling", "A hashing config has no completed commit", ", ".join(dangling))
+        )
+    numbers = {number for _, number in rules.rules}
+    index = table.declared.index
+    if len(numbers) != 1:
+        problems.append(
+            Problem(
+                "partitions-differ",
+                "Partitions have different numbers of buckets, which only a hashing config can tell",
+                str(rules),
+                "Expand the other partitions to the same number first.",
+            )
+        )
+    elif index is None or index.num_buckets not in numbers:
+        problems.append(
+            Problem(
+                "writers-have-the-old-number",
+                "The writers are declared to have another number of buckets than the table",
+                f"declared: {index.num_buckets if index else 'none'}; the table has {max(numbers)}",
+                f"Give every writer hoodie.bucket.index.num.buckets={max(numbers)}, restart it, and PATCH the table's "
+                "`index` with that number. One that kept the old number would silently duplicate rows.",
+            )
+        )
+    if stale := stale_writes(commit.write for commit in table.commits()):
+        told = ", ".join(write.instant for write in stale[:5])
+        problems.append(Problem("stale-write-committed", "Rows of stale writes are to be repaired first", told))
+    return problems + _of_storage(table)
+
+
+def _of_undo(table: HudiTable) -> list[Problem]:
+    if hashing_config.is_in_force(table):
+        return [Problem("hashing-config-in-force", "The table has a hashing config that is in force")]
+    if not hashing_config.retired(table):
+        return [Problem("no-hashing-config", "No hashing config of this table was retired")]
+    return _of_storage(table)
+
+
+def _of_storage(table: HudiTable) -> list[Problem]:
+    scheme = table.base_path.partition(":")[0] if ":" in table.base_path else "file"
+    if scheme in {"file", "hdfs"}:
+        return []
+    return [
+        Problem(
+            "rename-not-atomic",
+            "On this storage a folder is not renamed in one step, and writers would see a part of it",
+            scheme,
+            f"Keep the hashing config, and set {writer_engines.PRUNING}=false wherever the table is read by SQL.",
+        )
+    ]

@@ -1,0 +1,222 @@
+"""Rows that went astray, held against the table as it is: which of them would be there had they gone the right way.
+
+A stray row takes its place in time: against a row that was written after it, it loses; against an older one it wins;
+where the table orders by a field, the ordering value decides first, as in Hudi's merge (`EventTimeBasedMerger`). A key
+that is gone now, but was there when the stray row was committed, was deleted since, and stays deleted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.errors import StaleWriterError
+from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.hudi import rows
+from jobs.hudi.jvm import translated
+from jobs.services import audit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from jobs.format.stale_writes import Group
+    from jobs.hudi.stale_slices import DeletedKey
+    from jobs.hudi.table import Commit, HudiTable
+
+COMMIT_TIME = "_hoodie_commit_time"
+_KEY = [PARTITION_PATH, RECORD_KEY]
+# Statements that change only rows that they have found: where there is none, there is nothing to change.
+_OF_FOUND_ROWS = ("UPSERT_PREPPED", "DELETE_PREPPED")
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What is to be written: `upserts` and `deletes` have the table's columns, and all that is counted is materialized.
+
+    `deletes` is None if there are none. `superseded` counts stray rows and deletes that newer ones have overtaken.
+    """
+
+    upserts: DataFrame
+    deletes: DataFrame | None
+    upsert_count: int
+    delete_count: int
+    superseded: int
+
+
+@dataclass(frozen=True)
+class Misplaced:
+    """Rows in files of other buckets than theirs, and the file groups (partition path, file id) that hold them."""
+
+    rows: DataFrame
+    groups: frozenset[Group]
+
+
+def latest(table: HudiTable, merged: DataFrame, instants: Sequence[str]) -> DataFrame:
+    """Of the rows of stale slices those that these instants wrote, each key once: the one that was written last."""
+    mine = merged.where(F.col(COMMIT_TIME).isin(list(instants)))
+    last = Window.partitionBy(*_KEY).orderBy(F.col(COMMIT_TIME).desc())
+    columns = rows.current(table).columns
+    # A column that the table got since is null in rows of before.
+    aligned = [F.col(name) if name in mine.columns else F.lit(None).alias(name) for name in columns]
+    return mine.withColumn("_rank", F.row_number().over(last)).where("_rank = 1").select(*aligned).cache()
+
+
+def decide(
+    table: HudiTable,
+    strays: DataFrame,
+    deletes: Sequence[DeletedKey],
+    commits: Sequence[Commit],
+    *,
+    is_visible: bool = False,
+) -> Decided:
+    """Holds stray rows and deleted keys against the table. The lock must be held, so that it stays as it is.
+
+    `is_visible`: the stray rows are in the table, though in wrong buckets, so a row with the same file is not another.
+    """
+    with translated("holding stray rows against the table"):
+        now = _now(table, strays, is_visible=is_visible)
+        wins, was_there = _wins(table, strays, now, commits, is_visible=is_visible)
+        columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
+        upserts = wins.select(*_KEY, *columns).cache()
+        upsert_count, stray_count = upserts.count(), strays.count()
+        gone = _deleted(table, deletes, strays, now)
+        delete_count = gone.count() if gone is not None else 0
+    superseded = stray_count - upsert_count + len({(item.partition, item.key) for item in deletes}) - delete_count
+    was_there.unpersist()
+    return Decided(upserts, gone if delete_count else None, upsert_count, delete_count, max(superseded, 0))
+
+
+def require_written(table: HudiTable, decided: Decided) -> None:
+    """The proof: each row that was to be written is there as it is, once, and no key that was to be deleted.
+
+    The lock must still be held: writers that go on may change any row. Raises `StaleWriterError`.
+    """
+    with translated("proving the repair"):
+        columns = [name for name in decided.upserts.columns if name not in _KEY]
+        wanted = decided.upserts.select(*_KEY, F.to_json(F.struct(*columns)).alias("wanted"))
+        found = rows.current(table)
+        found = found.select(*_KEY, F.to_json(F.struct(*columns)).alias("found"))
+        joined = wanted.join(found, _KEY, "left")
+        wrong = joined.where(F.col("found").isNull() | (F.col("wanted") != F.col("found"))).count()
+        twice = joined.count() - wanted.count()
+        left = decided.deletes.join(found, _KEY, "left_semi").count() if decided.deletes is not None else 0
+    if wrong or twice or left:
+        raise StaleWriterError(f"after the repair {wrong} rows differ, {twice} are there twice, {left} are not deleted")
+
+
+def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
+    """Rows of these partitions whose bucket, by the number in force, is not that of their file; each key once."""
+    index, rules = table.declared.index, table.bucket_rules()
+    if index is None or rules is None:
+        frame = rows.current(table)
+        return Misplaced(frame.limit(0), frozenset())
+    hash_fields = index.hash_fields
+
+    def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        for batch in batches:
+            paths, keys, files = batch.columns
+            wrong = pa.array(audit.misplaced(keys, paths, files, rules, hash_fields))
+            yield batch.filter(wrong)
+
+    with translated("looking for rows in wrong buckets"):
+        frame = rows.current(table).where(F.col(PARTITION_PATH).isin(list(partitions)))
+        names = [*_KEY, FILE_NAME]
+        wrong = frame.select(*names).mapInArrow(judge, ", ".join(f"`{name}` string" for name in names)).cache()
+        files = {(row[0], row[1]) for row in wrong.select(PARTITION_PATH, FILE_NAME).distinct().collect()}
+        strays = frame.join(wrong, names, "left_semi").select(*frame.columns)
+        last = Window.partitionBy(*_KEY).orderBy(F.col(COMMIT_TIME).desc())
+        once = strays.withColumn("_rank", F.row_number().over(last)).where("_rank = 1").drop("_rank").cache()
+    slices = {item.key for item in table.file_slices()}
+    return Misplaced(once, frozenset(key for key in slices if any(_is_of(key, found) for found in files)))
+
+
+def _is_of(group: Group, found: tuple[str, str]) -> bool:
+    """Whether a row's `_hoodie_file_name` (of a log: its file id) is of this file group."""
+    return group[0] == found[0] and found[1].startswith(group[1])
+
+
+def _now(table: HudiTable, strays: DataFrame, *, is_visible: bool) -> DataFrame:
+    """The rows of the table that have the keys of stray rows: key, commit time, ordering values."""
+    frame = rows.current(table)
+    if is_visible:
+        frame = frame.join(strays.select(*_KEY, FILE_NAME, COMMIT_TIME), [*_KEY, FILE_NAME, COMMIT_TIME], "left_anti")
+    return frame.select(*_KEY, F.col(COMMIT_TIME).alias("now_at"), *_ordering(table, "now")).cache()
+
+
+def _wins(
+    table: HudiTable, strays: DataFrame, now: DataFrame, commits: Sequence[Commit], *, is_visible: bool
+) -> tuple[DataFrame, DataFrame]:
+    joined = strays.join(now, _KEY, "left")
+    is_newer = F.col(COMMIT_TIME) > F.col("now_at")
+    names = table.ordering_fields if orders_by_field(table) else ()
+    if names:
+        mine = F.struct(*[F.col(name).alias(f"_{number}") for number, name in enumerate(names)])
+        theirs = F.struct(*[F.col(f"now_{name}").alias(f"_{number}") for number, name in enumerate(names)])
+        is_newer = (mine > theirs) | ((mine == theirs) & is_newer)
+    # A struct of nulls is no null: it is less than any other.
+    is_newer = F.col("now_at").isNotNull() & is_newer
+    was_there = now if is_visible else _keys_at(table, strays, now, commits)
+    if is_visible:
+        return joined.where(F.col("now_at").isNull() | is_newer), was_there
+    with_past = joined.join(was_there, [*_KEY, COMMIT_TIME], "left")
+    of_found = [each.write.instant for each in commits if each.write.operation in _OF_FOUND_ROWS]
+    is_new = F.col("now_at").isNull() & F.col("was_there").isNull() & ~F.col(COMMIT_TIME).isin(of_found)
+    return with_past.where(is_new | is_newer), was_there
+
+
+def _keys_at(table: HudiTable, strays: DataFrame, now: DataFrame, commits: Sequence[Commit]) -> DataFrame:
+    """Keys of stray rows that the table does not have now, and had when the row's instant was committed."""
+    absent = strays.join(now, _KEY, "left_anti").select(*_KEY, COMMIT_TIME).cache()
+    found: list[DataFrame] = []
+    for row in absent.select(COMMIT_TIME).distinct().collect():
+        instant = str(row[0])
+        at = next((each.completed or each.write.instant for each in commits if each.write.instant == instant), instant)
+        past = rows.current(table, as_of=at).select(*_KEY)
+        found.append(absent.where(F.col(COMMIT_TIME) == instant).join(past, _KEY, "left_semi"))
+    past_keys = reduce(lambda one, other: one.union(other), found) if found else absent.limit(0)
+    return past_keys.withColumn("was_there", F.lit("yes"))
+
+
+def _deleted(table: HudiTable, deletes: Sequence[DeletedKey], strays: DataFrame, now: DataFrame) -> DataFrame | None:
+    """The rows to delete: those that are older than the delete, and that no later stray row wrote again."""
+    if not deletes:
+        return None
+    spark = strays.sparkSession
+    last: dict[tuple[str, str], DeletedKey] = {}
+    for item in sorted(deletes, key=lambda each: each.instant):
+        last[(item.partition, item.key)] = item
+    found = [(item.partition, item.key, item.instant, item.ordering) for item in last.values()]
+    frame = spark.createDataFrame(
+        found, f"`{PARTITION_PATH}` string, `{RECORD_KEY}` string, deleted_at string, deleted_by string"
+    )
+    keys = frame.join(now, _KEY).join(strays.select(*_KEY), _KEY, "left_anti")
+    is_older = F.col("now_at") <= F.col("deleted_at")
+    names = table.ordering_fields if orders_by_field(table) else ()
+    if len(names) == 1:
+        theirs = F.col(f"now_{names[0]}")
+        mine = F.col("deleted_by").cast(dict(now.dtypes)[f"now_{names[0]}"])
+        by_value = (mine > theirs) | ((mine == theirs) & is_older)
+        is_older = F.when(F.col("deleted_by").isNull(), is_older).otherwise(by_value)
+    whole = rows.current(table).join(keys.where(is_older).select(*_KEY), _KEY, "left_semi")
+    columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
+    return whole.select(*_KEY, *columns).cache()
+
+
+def orders_by_field(table: HudiTable) -> bool:
+    """Whether rows of one key are ordered by a field, and not by the time of their commits."""
+    mode = table.properties.get("hoodie.record.merge.mode", "").upper()
+    payload = table.properties.get("hoodie.compaction.payload.class", "")
+    if not table.ordering_fields or mode == "COMMIT_TIME_ORDERING":
+        return False
+    return not payload.endswith("OverwriteWithLatestAvroPayload")
+
+
+def _ordering(table: HudiTable, prefix: str) -> list[Column]:
+    return [F.col(name).alias(f"{prefix}_{name}") for name in table.ordering_fields]

@@ -1,0 +1,186 @@
+"""One attempt at a job, as the worker lives it: one thread works, another keeps the lease and hears the service."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Problem, Progress, Result
+from jobs.errors import CancelledError, CommitStateUnknownError, JobError, LeaseLostError, RefusedError, TimedOutError
+from jobs.hudi.jvm import Jvm
+from jobs.hudi.table import HudiTable
+from jobs.services import audit, bucket_expansion, cleaning, clustering, compaction, finish_expansion, repair
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from jobs.contract import Plan
+    from jobs.job_context import Report
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS = 1.0
+
+RUN: dict[JobKind, Callable[[HudiTable, Plan, Report], Result]] = {
+    JobKind.COMPACTION: compaction.run,
+    JobKind.CLEANING: cleaning.run,
+    JobKind.CLUSTERING: clustering.run,
+    JobKind.BUCKET_EXPANSION: bucket_expansion.run,
+    JobKind.FINISH_EXPANSION: finish_expansion.run,
+    JobKind.REPAIR: repair.run,
+    JobKind.AUDIT: audit.run,
+}
+
+
+class Attempt:
+    """Runs one leased plan in the calling thread. It is the `Report` that the job talks to.
+
+    `beat` sends a heartbeat and returns the service's answer; it raises `OSError` when the service cannot be reached.
+    """
+
+    def __init__(
+        self, spark: SparkSession, plan: Plan, lease_seconds: float, beat: Callable[[Heartbeat], HeartbeatAnswer]
+    ) -> None:
+        self._spark = spark
+        self._plan = plan
+        self._beat = beat
+        self._lease_seconds = lease_seconds
+        self._group = f"{plan.job_id}/{plan.attempt}"
+        self._started = time.monotonic()
+        self._confirmed = self._started
+        self._ended = threading.Event()
+        self._must_end: JobError | None = None
+        self._undoing = False
+        self._step = ""
+        self._bytes_total = 0
+        self._bytes_done: Callable[[], int] = lambda: 0
+        self._instants: list[str] = []
+        self._sending = threading.Lock()
+
+    def run(self) -> Result:
+        """The result to report. Raises `LeaseLostError` when there is nobody to report to any more."""
+        keeper = threading.Thread(target=self._keep_lease, name=f"lease of {self._group}", daemon=True)
+        keeper.start()
+        try:
+            result = self._work()
+        finally:
+            self._ended.set()
+            keeper.join()
+        details = {**result.details, "seconds": round(time.monotonic() - self._started, 3)}
+        instants = tuple(dict.fromkeys((*self._instants, *result.instants)))
+        return Result(result.outcome, instants, details, result.error)
+
+    def _work(self) -> Result:
+        context = self._spark.sparkContext
+        # A job group each, so that one can be cancelled, and a pool each, so that jobs share the cores fairly.
+        context.setLocalProperty("spark.scheduler.pool", self._group)
+        context.setJobGroup(self._group, f"{self._plan.kind} of {self._plan.table.name}")
+        try:
+            self._heartbeat()
+            table = HudiTable(Jvm(self._spark), self._plan.table)
+            return RUN[self._plan.kind](table, self._plan, self)
+        except Exception as error:
+            if isinstance(self._must_end, LeaseLostError) or isinstance(error, LeaseLostError):
+                raise LeaseLostError from error
+            return self._failed(error)
+        finally:
+            context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]  # None unsets it; the stub lacks that
+
+    def _failed(self, error: Exception) -> Result:
+        if isinstance(error, CommitStateUnknownError):
+            return Result(Outcome.UNKNOWN, error=error.problem())
+        # What Spark says of a cancelled job group is not the reason; what ended the attempt is.
+        reason = self._must_end or error
+        if isinstance(reason, CancelledError):
+            return Result(Outcome.CANCELLED, error=reason.problem())
+        if isinstance(reason, RefusedError):
+            details = {"refusals": [problem.to_json() for problem in reason.reasons]}
+            return Result(Outcome.FAILED, details=details, error=reason.problem())
+        if isinstance(reason, JobError):
+            return Result(Outcome.FAILED, error=reason.problem())
+        logger.exception("%s failed", self._group, exc_info=error)
+        detail = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        return Result(Outcome.FAILED, error=Problem("job-failed", JobError.title, detail[:300], JobError.hint))
+
+    # -- what the job says (see `Report`)
+
+    def step(self, name: str, *, bytes_total: int = 0) -> None:
+        self.checkpoint()
+        logger.info("%s: %s", self._group, name)
+        self._step, self._bytes_total, self._bytes_done = name, bytes_total, lambda: 0
+
+    def watch_bytes(self, count: Callable[[], int]) -> None:
+        self._bytes_done = count
+
+    def instant(self, instant: str) -> None:
+        self._instants.append(instant)
+        self._heartbeat()
+        self.checkpoint()
+
+    def checkpoint(self) -> None:
+        if self._must_end is not None:
+            raise self._must_end
+
+    @contextmanager
+    def undoing(self) -> Iterator[None]:
+        if isinstance(self._must_end, LeaseLostError):
+            raise self._must_end
+        self._undoing = True
+        try:
+            yield
+        finally:
+            self._undoing = False
+
+    # -- keeping the lease
+
+    def _keep_lease(self) -> None:
+        while not self._ended.wait(HEARTBEAT_SECONDS):
+            if time.monotonic() - self._started > self._plan.timeout_seconds:
+                self._end(TimedOutError(f"after {self._plan.timeout_seconds:.0f} s"))
+            try:
+                self._heartbeat()
+            except OSError as error:
+                logger.warning("%s: the service cannot be reached: %s", self._group, error)
+            except Exception:
+                # Whatever it is: this thread must live, for it is the one to notice that the lease runs out.
+                logger.exception("%s: no heartbeat could be sent", self._group)
+            # Some time before the lease runs out, since another attempt must not meet us still at work.
+            if time.monotonic() - self._confirmed > self._lease_seconds * 0.8:
+                self._end(LeaseLostError("no heartbeat was confirmed in time"))
+
+    def _heartbeat(self) -> None:
+        with self._sending:
+            sent = time.monotonic()
+            answer = self._beat(Heartbeat(self._plan.attempt, self._progress(), tuple(self._instants)))
+            self._confirmed = sent
+        if answer is HeartbeatAnswer.CANCEL:
+            self._end(CancelledError())
+        elif answer is HeartbeatAnswer.LOST:
+            self._end(LeaseLostError())
+
+    def _end(self, reason: JobError) -> None:
+        is_lost = isinstance(reason, LeaseLostError)
+        if self._must_end is None or (is_lost and not isinstance(self._must_end, LeaseLostError)):
+            logger.warning("%s must end: %s", self._group, reason.title)
+            self._must_end = reason
+        # Again at each heartbeat, since the job may have started another Spark job; but not those that clean up.
+        if is_lost or not self._undoing:
+            self._spark.sparkContext.cancelJobGroup(self._group)
+
+    def _progress(self) -> Progress | None:
+        if not self._step:
+            return None
+        tracker: Any = self._spark.sparkContext.statusTracker()
+        done = total = 0
+        for job in tracker.getJobIdsForGroup(self._group):
+            info = tracker.getJobInfo(job)
+            for stage in info.stageIds if info and info.status == "RUNNING" else ():
+                if stage_info := tracker.getStageInfo(stage):
+                    done += stage_info.numCompletedTasks
+                    total += stage_info.numTasks
+        return Progress(self._step, done, total, min(self._bytes_done(), self._bytes_total), self._bytes_total)

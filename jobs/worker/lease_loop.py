@@ -1,0 +1,272 @@
+"""The worker: a long-lived Spark driver that pulls jobs from the service over REST and runs them.
+
+It needs no database and no open port, so it runs wherever Spark runs. `groundskeeper worker --service URL` starts one;
+on a cluster, `spark-submit --packages <the Hudi bundle> jobs/worker/lease_loop.py --service URL` does the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+import httpx
+
+from jobs.contract import DEFAULT_GROUP, VERSION, HeartbeatAnswer, Plan, WorkerInfo
+from jobs.errors import LeaseLostError
+from jobs.hudi.hadoop import close_file_system
+from jobs.hudi.jvm import Jvm
+from jobs.hudi.s3a_recycling import Connections
+from jobs.hudi.session import start_session
+from jobs.worker.attempt import Attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from jobs.contract import Heartbeat, Result
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_MASTER = "local[2,4]"
+LEASE_WAIT_SECONDS = 15
+RETRY_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """When a worker ends by itself, to be started afresh (one session for thousands of tables grows, Hudi #1481), and
+    how many seconds running jobs have when it is told to end. One that ends by itself waits for them."""
+
+    jobs: int = 200
+    hours: float = 24.0
+    drain_seconds: float = 10.0
+
+
+class ServiceUnreachableError(ConnectionError):
+    """A type of its own: when the JVM dies, py4j raises plain connection errors, and those are no reason to go on."""
+
+
+class WorkerDiedError(Exception):
+    """What a worker cannot do without is gone. It ends, and whoever started it starts another one."""
+
+
+class Service:
+    """The service's worker protocol. Raises `ServiceUnreachableError` also when the service answers improperly."""
+
+    def __init__(self, url: str, token: str | None, info: WorkerInfo | None = None) -> None:
+        self._info = info or WorkerInfo()
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._http = httpx.Client(
+            base_url=url, headers=headers, timeout=httpx.Timeout(10, read=LEASE_WAIT_SECONDS + 10)
+        )
+
+    def lease(self, worker_id: str) -> tuple[Plan, float] | None:
+        """Waits a while for a job; returns its plan and for how many seconds each heartbeat extends the lease."""
+        body = {
+            "worker_id": worker_id,
+            "wait_seconds": LEASE_WAIT_SECONDS,
+            "version": VERSION,
+            "worker": self._info.to_json(),
+        }
+        answer = self._post("/v1/worker/leases", body)
+        if answer.status_code == httpx.codes.NO_CONTENT:
+            return None
+        data = self._checked(answer).json()
+        return Plan.from_json(data["plan"]), float(data["lease_seconds"])
+
+    def heartbeat(self, job_id: str, heartbeat: Heartbeat) -> HeartbeatAnswer:
+        answer = self._checked(self._post(f"/v1/worker/leases/{job_id}/heartbeat", heartbeat.to_json()))
+        return HeartbeatAnswer(answer.json()["answer"])
+
+    def finish(self, job_id: str, attempt: int, result: Result) -> None:
+        """Raises `LeaseLostError` when another attempt holds the job."""
+        answer = self._post(f"/v1/worker/leases/{job_id}/result", {"attempt": attempt, "result": result.to_json()})
+        if answer.status_code == httpx.codes.CONFLICT:
+            raise LeaseLostError
+        self._checked(answer)
+
+    def _post(self, path: str, body: object) -> httpx.Response:
+        try:
+            return self._http.post(path, json=body)
+        except httpx.HTTPError as error:
+            raise ServiceUnreachableError(str(error) or type(error).__name__) from error
+
+    def _checked(self, answer: httpx.Response) -> httpx.Response:
+        if answer.is_success:
+            return answer
+        raise ServiceUnreachableError(f"{answer.request.url.path} answered {answer.status_code}: {answer.text[:200]}")
+
+
+class Worker:
+    """Runs up to `slots` jobs at once in one Spark session, each in a thread of its own."""
+
+    def __init__(self, service: Service, spark: SparkSession, slots: int, lifetime: Lifetime) -> None:
+        self._service = service
+        self._spark = spark
+        self._lifetime = lifetime
+        self._ends_at = time.monotonic() + 3600 * lifetime.hours
+        self._jobs = itertools.count(1)
+        self._connections = Connections(lambda path: close_file_system(Jvm(spark), path))
+        self._is_old = threading.Event()
+        self.id = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+        self._stopping = threading.Event()
+        self._slots = [threading.Thread(target=self._serve, name=f"slot {n}", daemon=True) for n in range(slots)]
+
+    def run(self) -> None:
+        """Serves until `stop` or the end of its lifetime; then no job is taken any more, and those that run may end.
+
+        Raises `WorkerDiedError` when it cannot go on.
+        """
+        for slot in self._slots:
+            slot.start()
+        while not self._stopping.wait(1.0) and not self._is_old.is_set():
+            if self._jvm_has_died():
+                # Before it takes another job, which it could only lose.
+                raise WorkerDiedError("its JVM has died, out of memory perhaps")
+            if time.monotonic() > self._ends_at:
+                self._is_old.set()
+            elif not all(slot.is_alive() for slot in self._slots):
+                raise WorkerDiedError("one of its slots has died, see above")
+        if self._is_old.is_set():
+            logger.info("%s has lived long enough; it ends with the jobs that run", self.id)
+        while any(slot.is_alive() for slot in self._slots) and not self._stopping.wait(1.0):
+            pass
+        deadline = time.monotonic() + self._lifetime.drain_seconds
+        for slot in self._slots:
+            slot.join(max(0.0, deadline - time.monotonic()))
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def _jvm_has_died(self) -> bool:
+        """False under `spark-submit`, where the JVM is not our child but our parent."""
+        process = getattr(self._spark.sparkContext._gateway, "proc", None)
+        return process is not None and process.poll() is not None
+
+    def _serve(self) -> None:
+        while not self._stopping.is_set() and not self._is_old.is_set():
+            try:
+                self.run_once()
+            except ServiceUnreachableError as error:
+                if not self._stopping.is_set():
+                    logger.warning("the service cannot be reached, trying again: %s", error)
+                self._stopping.wait(RETRY_SECONDS)
+
+    def run_once(self) -> str:
+        """Takes one job, if there is one, and runs it to its end. Says what it did."""
+        if not self._connections.has_room():
+            self._stopping.wait(RETRY_SECONDS)
+            return "no connections"
+        leased = self._service.lease(self.id)
+        if leased is None:
+            return "no job"
+        plan, lease_seconds = leased
+        if next(self._jobs) >= self._lifetime.jobs:
+            self._is_old.set()
+        what = f"{plan.kind} of {plan.table.name} ({plan.job_id}, attempt {plan.attempt})"
+        logger.info("running %s", what)
+        attempt = Attempt(self._spark, plan, lease_seconds, lambda beat: self._service.heartbeat(plan.job_id, beat))
+        try:
+            with self._connections.used_by(plan.table.base_path):
+                result = attempt.run()
+            self._report(plan, result, lease_seconds)
+        except LeaseLostError:
+            logger.warning("lost the lease of %s; nothing is reported", what)
+            return f"lost {what}"
+        logger.info("%s: %s", what, result.outcome)
+        return f"{result.outcome} {what}"
+
+    def _report(self, plan: Plan, result: Result, lease_seconds: float) -> None:
+        """Keeps trying while the lease may still be ours; after that the timeline tells the next attempt."""
+        deadline = time.monotonic() + lease_seconds
+        while True:
+            try:
+                return self._service.finish(plan.job_id, plan.attempt, result)
+            except ServiceUnreachableError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(RETRY_SECONDS)
+
+
+def main(
+    service_url: str,
+    *,
+    token: str | None = None,
+    master: str = DEFAULT_MASTER,
+    slots: int = 1,
+    group: str = DEFAULT_GROUP,
+    driver_memory: str = "2g",
+    packages: Sequence[str] = (),
+    storage_options: Mapping[str, str] | None = None,
+    lifetime: Lifetime | None = None,
+) -> int:
+    """Runs a worker until it is told to stop (SIGTERM, SIGINT). Returns the exit code."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for noisy in ("httpx", "py4j"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    _die_with_parent()
+    spark = start_session(
+        master=master,
+        app_name="groundskeeper worker",
+        driver_memory=driver_memory,
+        packages=packages,
+        storage_options=storage_options,
+    )
+    _warm_up(spark)
+    worker = Worker(Service(service_url, token, _info(spark, slots, group)), spark, slots, lifetime or Lifetime())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: worker.stop())
+    logger.info("%s is ready: %d slots on %s, service %s", worker.id, slots, master, service_url)
+    try:
+        worker.run()
+    except WorkerDiedError as error:
+        logger.error("%s ends: %s", worker.id, error)
+        return 1
+    with contextlib.suppress(Exception):
+        spark.stop()
+    return 0
+
+
+def _info(spark: SparkSession, slots: int, group: str) -> WorkerInfo:
+    """What Spark really runs with: under `spark-submit` that is not what this program was told."""
+    context = spark.sparkContext
+    return WorkerInfo(_version(), context.master, slots, context.getConf().get("spark.driver.memory"), group)
+
+
+def _version() -> str | None:
+    """None where the files lie on a cluster without having been installed."""
+    try:
+        return version("groundskeeper")
+    except PackageNotFoundError:
+        return None
+
+
+def _warm_up(spark: SparkSession) -> None:
+    """The first job would otherwise pay for loading classes and for starting the Python workers."""
+    spark.sparkContext.parallelize(range(2), 2).map(lambda number: number).collect()
+
+
+def _die_with_parent() -> None:
+    """A local worker ends with the service that started it, also when that was killed and could not tell."""
+    parent = os.environ.get("GROUNDSKEEPER_PARENT_PID")
+    if parent is None:
+        return
+
+    def watch() -> None:
+        while os.getppid() == int(parent):
+            time.sleep(1.0)
+        logger.warning("the service that started this worker is gone")
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent watch", daemon=True).start()

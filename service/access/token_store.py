@@ -1,0 +1,60 @@
+"""Bearer tokens. Rows are revoked, never deleted: a service that once had tokens does not become open again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from service.access.token import Role, Token
+from service.db import schema
+from service.model.errors import TokenNotFoundError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_t = schema.tokens
+
+
+def add(connection: Connection, token: Token) -> None:
+    connection.execute(
+        _t.insert().values(
+            id=token.id, name=token.name, role=token.role.value, digest=token.digest, created_at=token.created_at
+        )
+    )
+
+
+def exist(connection: Connection) -> bool:
+    """Whether a token was ever made, and so every call needs one."""
+    return connection.execute(sa.select(_t.c.id).limit(1)).first() is not None
+
+
+def find(connection: Connection, token_id: str) -> Token | None:
+    row = connection.execute(sa.select(_t).where(_t.c.id == token_id)).one_or_none()
+    return _token(row) if row else None
+
+
+def every(connection: Connection) -> list[Token]:
+    return [_token(row) for row in connection.execute(sa.select(_t).order_by(_t.c.created_at, _t.c.id))]
+
+
+def revoke(connection: Connection, token_id: str, now: datetime) -> None:
+    """Raises TokenNotFoundError. Revoking twice keeps the first moment."""
+    found = find(connection, token_id)
+    if found is None:
+        raise TokenNotFoundError(f"There is no token {token_id}.")
+    if found.revoked_at is None:
+        connection.execute(_t.update().where(_t.c.id == token_id).values(revoked_at=now))
+
+
+def _token(row: sa.Row[Any]) -> Token:
+    return Token(
+        id=row.id,
+        name=row.name,
+        role=Role(row.role),
+        digest=row.digest,
+        created_at=row.created_at,
+        revoked_at=row.revoked_at,
+    )

@@ -1,0 +1,273 @@
+"""Every type of event: when it happens, the JSON Schema (2020-12) of its `data`, and an example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import JobKind
+from service.events.event import EventType
+from service.incidents.incident import IncidentKind, IncidentState
+from service.queue.hand_over import HandOverState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`example` is the `data` of such an event."""
+
+    description: str
+    schema: Mapping[str, Any]
+    example: Mapping[str, Any]
+
+
+def _object(**properties: Schema) -> Schema:
+    """All members are always there. More may come in later versions."""
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _top(**properties: Schema) -> Schema:
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_object(**properties)}
+
+
+def _or_null(schema: Schema) -> Schema:
+    return {**schema, "type": [schema["type"], "null"]}
+
+
+_TEXT: Schema = {"type": "string"}
+_FLAG: Schema = {"type": "boolean"}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_INSTANT: Schema = {"type": "string", "description": "A time of Hudi's timeline, such as 20260101120000000"}
+_INSTANTS: Schema = {"type": "array", "items": _INSTANT}
+_PROBLEM = _object(type=_TEXT, title=_TEXT, detail=_TEXT, hint=_TEXT, retriable=_FLAG)
+_TABLE = _object(id=_TEXT, name=_TEXT, base_path=_TEXT)
+_WEBHOOK = _object(id=_TEXT, description=_TEXT)
+_HAND_OVER = _object(
+    state={"enum": [state.value for state in HandOverState]},
+    since=_TEXT,
+    deadline={"type": "string", "description": "Until then the writers must be stopped, or the job is given up"},
+    by={"type": ["string", "null"], "description": "Who stopped them"},
+    savepoint={"type": ["string", "null"], "description": "Where the Flink job's savepoint is"},
+    detail=_TEXT,
+    what_to_do=_TEXT,
+)
+_JOB = _object(
+    id=_TEXT,
+    kind={"enum": [kind.value for kind in JobKind]},
+    dry_run=_FLAG,
+    attempt={**_COUNT, "description": "How often it was leased"},
+    max_attempts=_COUNT,
+    instants={**_INSTANTS, "description": "Made by its attempts on the table's timeline"},
+    error=_or_null(_PROBLEM),
+    hand_over=_or_null(_HAND_OVER),
+)
+_EXPANSION = _object(
+    job_id=_TEXT,
+    attempt=_COUNT,
+    instant=_or_null(_INSTANT),
+    params={"type": "object"},
+    hand_over=_or_null(_HAND_OVER),
+)
+_COMMIT = _object(
+    instant=_INSTANT,
+    action={"type": "string", "description": "As on the timeline: commit, deltacommit, replacecommit, clean ..."},
+    operation={"type": ["string", "null"], "description": "Hudi's WriteOperationType: UPSERT, COMPACT, CLUSTER ..."},
+    completion_time=_or_null(_INSTANT),
+    rows_written=_or_null(_COUNT),
+    rows_deleted=_or_null(_COUNT),
+    bytes_written=_or_null(_COUNT),
+    partitions={"type": "array", "items": _TEXT, "description": "The first 100 that it touched"},
+    partition_count=_COUNT,
+    file_groups=_COUNT,
+    schema_changed=_FLAG,
+)
+_INCIDENT = _object(
+    id=_TEXT,
+    kind={"enum": [kind.value for kind in IncidentKind]},
+    instant={**_INSTANT, "description": "The commit that did it, or the write that was fenced"},
+    operation={"type": ["string", "null"], "description": "Hudi's WriteOperationType of that commit"},
+    state={"enum": [state.value for state in IncidentState]},
+    opened_at={"type": "string", "format": "date-time"},
+    closed_at={"type": ["string", "null"], "format": "date-time"},
+    because={"type": ["string", "null"], "description": "Why it was closed"},
+    details={"type": "object", "description": "Figures of its kind, such as `rows`"},
+)
+
+_A_TABLE = {"id": "tbl_0f3c2a9d5e7b1c44", "name": "orders", "base_path": "s3a://lake/orders"}
+_A_WEBHOOK = {"id": "wh_5d0c9b8a7f6e4d3c", "description": "cache invalidation"}
+_A_PROBLEM = {
+    "type": "column-unknown",
+    "title": "The table has no such column",
+    "detail": "nope",
+    "hint": "Its columns are id and city.",
+    "retriable": False,
+}
+_A_JOB: dict[str, Any] = {
+    "id": "job_4be1c0d2f6a89b37",
+    "kind": "compaction",
+    "dry_run": False,
+    "attempt": 1,
+    "max_attempts": 3,
+    "instants": ["20260101120000000"],
+    "error": None,
+    "hand_over": None,
+}
+_A_HAND_OVER = {
+    "state": "draining",
+    "since": "2026-01-01T12:00:00+00:00",
+    "deadline": "2026-01-01T13:00:00+00:00",
+    "by": None,
+    "savepoint": None,
+    "detail": "Flink writes this table, and somebody has to stop it.",
+    "what_to_do": "Stop every Flink job that writes this table, with a savepoint; wait until it has ended; then POST"
+    ' /v1/jobs/job_4be1c0d2f6a89b37/writers-stopped {"savepoint": "..."}, before 2026-01-01T13:00:00+00:00.',
+}
+_RESUBMIT = {
+    **_A_HAND_OVER,
+    "state": "stopped",
+    "by": "groundskeeper",
+    "savepoint": "s3://lake/sp/savepoint-1f2e3d",
+    "detail": "The Flink job orders-ingest was stopped.",
+    "what_to_do": "Submit the Flink job again, from the savepoint s3://lake/sp/savepoint-1f2e3d, with the options that"
+    " GET /v1/tables/tbl_0f3c2a9d5e7b1c44/writer-options?engine=flink answers now.",
+}
+_AN_EXPANSION: dict[str, Any] = {
+    "job_id": "job_4be1c0d2f6a89b37",
+    "attempt": 1,
+    "instant": "20260101120000000",
+    "params": {"num_buckets": 8},
+    "hand_over": None,
+}
+_A_COMMIT = {
+    "instant": "20260101120000000",
+    "action": "deltacommit",
+    "operation": "UPSERT",
+    "completion_time": "20260101120003123",
+    "rows_written": 1200,
+    "rows_deleted": 0,
+    "bytes_written": 482_133,
+    "partitions": ["region=eu/dt=2026-01-01"],
+    "partition_count": 1,
+    "file_groups": 4,
+    "schema_changed": False,
+}
+_AN_INCIDENT: dict[str, Any] = {
+    "id": "inc_8c1d0e5f2a7b4963",
+    "kind": "stale-write",
+    "instant": "20260101120000000",
+    "operation": "UPSERT_PREPPED",
+    "state": "open",
+    "opened_at": "2026-01-01T12:00:04+00:00",
+    "closed_at": None,
+    "because": None,
+    "details": {
+        "rows": 173,
+        "file_groups": 1,
+        "partitions": 1,
+        "groups": [
+            {
+                "partition": "region=eu",
+                "file_id": "00000001-3f5e-4c0a-9d1b-6f2f6e0c8a11-0",
+                "replaced_by": "20260101115800000",
+            }
+        ],
+    },
+}
+
+
+def _of_job(description: str, **example: Any) -> Entry:
+    return Entry(description, _top(table=_TABLE, job=_JOB), {"table": _A_TABLE, "job": {**_A_JOB, **example}})
+
+
+def _of_expansion(description: str, **example: Any) -> Entry:
+    schema = _top(table=_TABLE, expansion=_EXPANSION)
+    return Entry(description, schema, {"table": _A_TABLE, "expansion": {**_AN_EXPANSION, **example}})
+
+
+CATALOGUE: Mapping[EventType, Entry] = {
+    EventType.COMMIT_PUBLISHED: Entry(
+        "An instant of a registered table has completed, whoever made it.",
+        _top(table=_TABLE, commit=_COMMIT),
+        {"table": _A_TABLE, "commit": _A_COMMIT},
+    ),
+    EventType.JOB_QUEUED: _of_job(
+        "A job was asked for; or an attempt at it ended and it will be tried again, with `error` saying why; or it"
+        " waits from now on until the writers have been stopped, with `hand_over` saying what to do.",
+        attempt=0,
+        instants=[],
+    ),
+    EventType.JOB_STARTED: _of_job("A worker has begun an attempt.", instants=[]),
+    EventType.JOB_SUCCEEDED: _of_job("A job has done what it was asked for. GET /v1/jobs/{id} has its result."),
+    EventType.JOB_FAILED: _of_job("A job has failed for good.", error=_A_PROBLEM),
+    EventType.JOB_CANCELLED: _of_job("A job has ended because somebody cancelled it."),
+    EventType.EXPANSION_DRAINING: _of_expansion(
+        "A bucket expansion waits until the writers have been stopped: `hand_over` says what to do and until when, and"
+        " there is no `instant` yet. Or it has rewritten the files and waits for a moment without writes in flight,"
+        " once an attempt.",
+        attempt=0,
+        instant=None,
+        hand_over=_A_HAND_OVER,
+    ),
+    EventType.EXPANSION_COMMITTED: _of_expansion(
+        "A bucket expansion has switched data and number of buckets. Restart writers that stay open for long: Flink"
+        " jobs that were stopped for it from `hand_over.savepoint`, with the table's new options.",
+        hand_over=_RESUBMIT,
+    ),
+    EventType.EXPANSION_ABORTED: _of_expansion(
+        "A bucket expansion gave up before its commit, and left nothing behind. The job's own event says why."
+    ),
+    EventType.TABLE_REGISTERED: Entry("A table was registered.", _top(table=_TABLE), {"table": _A_TABLE}),
+    EventType.TABLE_UNHEALTHY: Entry(
+        "A table cannot be looked at any more, or it has an open incident, its first one.",
+        _top(table=_TABLE, problem=_PROBLEM),
+        {
+            "table": _A_TABLE,
+            "problem": {
+                "type": "path-not-found",
+                "title": "The path does not exist, or cannot be read from here",
+                "detail": "s3a://lake/orders",
+                "hint": "Check the spelling, and that the service has the rights and options to read it.",
+                "retriable": False,
+            },
+        },
+    ),
+    EventType.TABLE_RECOVERED: Entry(
+        "A table that was unhealthy can be looked at, and no incident of it is open.",
+        _top(table=_TABLE),
+        {"table": _A_TABLE},
+    ),
+    EventType.TABLE_INCIDENT_OPENED: Entry(
+        "Something went wrong with a table and has to be put right: a commit wrote to file groups that had been "
+        "replaced (`stale-write`), or by an old number of buckets (`old-number`), and its rows are not found any more; "
+        "or a write was fenced whose files may come back (`late-files`).",
+        _top(table=_TABLE, incident=_INCIDENT),
+        {"table": _A_TABLE, "incident": _AN_INCIDENT},
+    ),
+    EventType.TABLE_INCIDENT_CLOSED: Entry(
+        "That has been put right (`repaired`), or there is nothing to put right any more (`cleared`).",
+        _top(table=_TABLE, incident=_INCIDENT),
+        {
+            "table": _A_TABLE,
+            "incident": {
+                **_AN_INCIDENT,
+                "state": "repaired",
+                "closed_at": "2026-01-01T12:00:41+00:00",
+                "because": "20260101120030000 brought its rows over",
+            },
+        },
+    ),
+    EventType.WEBHOOK_DISABLED: Entry(
+        "Nothing is sent to a webhook any more. The other ones are told.",
+        _top(webhook=_WEBHOOK, because=_TEXT),
+        {"webhook": _A_WEBHOOK, "because": "The receiver answered 410 Gone."},
+    ),
+    EventType.WEBHOOK_TEST: Entry(
+        "Somebody asked for a test of this webhook. It is sent once, whatever types the webhook wants.",
+        _top(webhook=_WEBHOOK),
+        {"webhook": _A_WEBHOOK},
+    ),
+}

@@ -1,0 +1,144 @@
+"""The completed instants of all tables, as far as they were seen."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from service.db import schema
+from service.db.page import Cursor, Page, page_of
+from service.lake.commit import CLEAN, SERVICE_OPERATIONS, WRITING_ACTIONS, Commit
+from service.lake.snapshot import Since
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_c = schema.commits
+
+# As `Commit.ingests`.
+_INGESTS = sa.and_(
+    _c.c.action.in_(WRITING_ACTIONS),
+    sa.or_(_c.c.operation.is_(None), _c.c.operation.not_in(SERVICE_OPERATIONS)),
+    _c.c.file_groups > 0,
+)
+# What the timeline orders by: completion times, which table versions before 8 do not have.
+_TIMELINE_TIME = sa.func.coalesce(_c.c.completion_time, _c.c.requested_time)
+
+
+_CLOCKS_DIFFER = timedelta(hours=24)
+
+
+def record(connection: Connection, found: Iterable[Commit]) -> list[Commit]:
+    """Adds those that are not known yet, in the order given, and answers them with their ids.
+
+    Whoever else records the same commit meanwhile, one of both gets it answered.
+    """
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    statement = insert(_c).on_conflict_do_nothing().returning(_c.c.id)
+    added = []
+    for commit in found:
+        commit_id = connection.execute(statement, _values(commit)).scalar_one_or_none()
+        if commit_id is not None:
+            added.append(dataclasses.replace(commit, id=commit_id))
+    return added
+
+
+def known(connection: Connection, table_id: str, since: str) -> set[tuple[str, str]]:
+    """Requested time and action of the table's commits that were requested at `since` or later."""
+    query = sa.select(_c.c.requested_time, _c.c.action).where(_c.c.table_id == table_id, _c.c.requested_time >= since)
+    return {(row.requested_time, row.action) for row in connection.execute(query)}
+
+
+def is_known(connection: Connection, table_id: str, requested_time: str) -> bool:
+    query = sa.select(_c.c.id).where(_c.c.table_id == table_id, _c.c.requested_time == requested_time).limit(1)
+    return connection.execute(query).first() is not None
+
+
+def newest_requested(connection: Connection, table_id: str) -> str | None:
+    query = sa.select(sa.func.max(_c.c.requested_time)).where(_c.c.table_id == table_id)
+    newest: str | None = connection.execute(query).scalar()
+    return newest
+
+
+def page(
+    connection: Connection,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    table_id: str | None = None,
+    action: str | None = None,
+    since: datetime | None = None,
+) -> Page[Commit]:
+    """The last one first. `since` compares with the moment of completion."""
+    query = sa.select(_c).order_by(_c.c.id.desc()).limit(limit + 1)
+    if table_id is not None:
+        query = query.where(_c.c.table_id == table_id)
+    if action is not None:
+        query = query.where(_c.c.action == action)
+    if since is not None:
+        # No commit is seen long before it completes, by whatever clock: so what is older need not be looked through.
+        first = (
+            sa.select(_c.c.id).where(_c.c.seen_at >= since - _CLOCKS_DIFFER).order_by(_c.c.seen_at, _c.c.id).limit(1)
+        )
+        query = query.where(_c.c.completed_at >= since, _c.c.id >= first.scalar_subquery())
+    if cursor:
+        query = query.where(_c.c.id < Cursor.parse(cursor).number)
+    rows = [_commit(row) for row in connection.execute(query)]
+    return page_of(rows, limit, lambda commit: (commit.seen_at, str(commit.id)))
+
+
+def since_run(connection: Connection, table_id: str, run: str) -> Since:
+    """What writers have committed since the last `COMPACTION`, `CLUSTERING` or `CLEAN`.
+
+    Since it was *requested*, as Hudi counts (`CompactionUtils.getDeltaCommitsSinceLatestCompaction`, 1.2): what
+    completed while it ran is not in what it made.
+    """
+    of_table = _c.c.table_id == table_id
+    is_run = _c.c.action == CLEAN if run == CLEAN else _c.c.operation == run
+    query = sa.select(_c.c.requested_time, _c.c.completed_at).where(of_table, is_run).order_by(_c.c.id.desc()).limit(1)
+    last = connection.execute(query).one_or_none()
+    counted = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(_c.c.bytes_written), 0)).where(of_table, _INGESTS)
+    if last is not None:
+        counted = counted.where(last.requested_time < _TIMELINE_TIME)
+    commits, written = connection.execute(counted).one()
+    return Since(commits=commits, bytes_written=int(written), at=last.completed_at if last else None)
+
+
+def first_and_last(connection: Connection, table_id: str) -> tuple[Commit | None, Commit | None]:
+    """Of those that wrote or replaced rows."""
+    query = sa.select(_c).where(_c.c.table_id == table_id, _c.c.action.in_(WRITING_ACTIONS)).limit(1)
+    first, last = (connection.execute(query.order_by(order)).one_or_none() for order in (_c.c.id, _c.c.id.desc()))
+    return _commit(first) if first else None, _commit(last) if last else None
+
+
+def prune(connection: Connection, *, before: datetime, limit: int) -> int:
+    """Removes at most `limit` commits seen before `before`, and answers how many.
+
+    A table's newest one stays, and what is still in its active timeline: else it would be taken for new.
+    """
+    w = schema.watches
+    other = _c.alias()
+    newer = sa.select(other.c.id).where(other.c.table_id == _c.c.table_id, other.c.id > _c.c.id)
+    old = (
+        sa.select(_c.c.id)
+        .join(w, w.c.table_id == _c.c.table_id)
+        .where(_c.c.seen_at < before, _c.c.requested_time < w.c.active_from, newer.exists())
+        .limit(limit)
+    )
+    return connection.execute(_c.delete().where(_c.c.id.in_(old))).rowcount
+
+
+def _values(commit: Commit) -> dict[str, Any]:
+    values = {field.name: getattr(commit, field.name) for field in dataclasses.fields(commit) if field.name != "id"}
+    return {**values, "partitions": list(commit.partitions)}
+
+
+def _commit(row: sa.Row[Any]) -> Commit:
+    return Commit(**{**row._mapping, "partitions": tuple(row.partitions)})

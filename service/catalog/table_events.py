@@ -1,0 +1,41 @@
+"""Events about a registered table.
+
+The ids follow from what happened, so an event that is published twice is stored once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from service.events.event import Event, EventType, event_id
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from jobs.contract import Problem
+    from service.catalog.registration import Registration
+
+UNHEALTHY_AFTER = 3
+"""Failed polls in a row after which `table.unhealthy` is published: a single failure of storage is common."""
+
+
+def table_registered(table: Registration, at: datetime) -> Event:
+    return event_of_table(EventType.TABLE_REGISTERED, table, at, (table.id,), {})
+
+
+def table_unhealthy(table: Registration, problem: Problem, at: datetime) -> Event:
+    return event_of_table(
+        EventType.TABLE_UNHEALTHY, table, at, (table.id, at.isoformat()), {"problem": problem.to_json()}
+    )
+
+
+def table_recovered(table: Registration, at: datetime) -> Event:
+    return event_of_table(EventType.TABLE_RECOVERED, table, at, (table.id, at.isoformat()), {})
+
+
+def event_of_table(
+    type_: EventType, table: Registration, at: datetime, parts: tuple[object, ...], data: dict[str, Any]
+) -> Event:
+    """An event whose id is made of `type_` and `parts`, and whose data are the table and `data`."""
+    about = {"id": table.id, "name": table.name, "base_path": table.base_path}
+    return Event(event_id(type_.value, *parts), type_, at, table.id, {"table": about, **data})

@@ -1,0 +1,105 @@
+"""Registered tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from jobs.contract import BucketIndex, TableLock
+from service.catalog.registration import Registration, Writers
+from service.db import schema
+from service.db.page import Cursor, Page, page_of
+from service.db.violation import violated
+from service.model.errors import TableAlreadyRegisteredError, TableNotFoundError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_t = schema.tables
+
+
+def register(connection: Connection, table: Registration) -> None:
+    """Raises TableAlreadyRegisteredError (with `table_id`) when the base path is taken."""
+    try:
+        with connection.begin_nested():
+            connection.execute(_t.insert().values(id=table.id, created_at=table.created_at, **_values(table)))
+            # From now on it is watched, and looked at for the first time at once.
+            connection.execute(
+                schema.watches.insert().values(
+                    table_id=table.id, next_poll_at=table.created_at, has_pending=False, failures=0
+                )
+            )
+    except IntegrityError as error:
+        if violated(error) != schema.TABLE_BASE_PATH:
+            raise
+        standing = find(connection, table.base_path)
+        raise TableAlreadyRegisteredError(
+            f"{table.base_path} is registered as {standing}.", extensions={"table_id": standing}
+        ) from error
+
+
+def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Registration:
+    """`for_update` keeps others from changing the table, and from adding jobs to it, until the transaction ends."""
+    query = sa.select(_t).where(_t.c.id == table_id)
+    row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
+    if row is None:
+        raise TableNotFoundError(f"There is no table {table_id}.")
+    return _registration(row)
+
+
+def find(connection: Connection, base_path: str) -> str | None:
+    """The id of the table with this canonical base path."""
+    found: str | None = connection.execute(sa.select(_t.c.id).where(_t.c.base_path == base_path)).scalar()
+    return found
+
+
+def page(connection: Connection, *, limit: int, cursor: str | None = None) -> Page[Registration]:
+    """The tables in the order of their registration."""
+    query = sa.select(_t).order_by(_t.c.created_at, _t.c.id).limit(limit + 1)
+    if cursor:
+        after = Cursor.parse(cursor)
+        same_moment = sa.and_(_t.c.created_at == after.created_at, _t.c.id > after.id)
+        query = query.where(sa.or_(_t.c.created_at > after.created_at, same_moment))
+    rows = [_registration(row) for row in connection.execute(query)]
+    return page_of(rows, limit, lambda table: (table.created_at, table.id))
+
+
+def change(connection: Connection, table: Registration) -> None:
+    connection.execute(_t.update().where(_t.c.id == table.id).values(**_values(table)))
+
+
+def unregister(connection: Connection, table_id: str) -> None:
+    """The table's ended jobs go with it."""
+    connection.execute(_t.delete().where(_t.c.id == table_id))
+
+
+def _values(table: Registration) -> dict[str, Any]:
+    return {
+        "base_path": table.base_path,
+        "name": table.name,
+        "index": table.index.to_json() if table.index else None,
+        "lock": table.lock.to_json(),
+        "writers": table.writers.to_json(),
+        "hudi_options": dict(table.hudi_options),
+        "profile": dict(table.profile),
+        "updated_at": table.updated_at,
+    }
+
+
+def _registration(row: sa.Row[Any]) -> Registration:
+    # By mapping, not by attribute: a row is a tuple, whose method `index` hides the column.
+    data = row._mapping
+    return Registration(
+        id=data["id"],
+        base_path=data["base_path"],
+        name=data["name"],
+        created_at=data["created_at"],
+        updated_at=data["updated_at"],
+        index=BucketIndex.from_json(data["index"]) if data["index"] else None,
+        lock=TableLock.from_json(data["lock"]),
+        writers=Writers.from_json(data["writers"]),
+        hudi_options=data["hudi_options"],
+        profile=data["profile"],
+    )

@@ -1,0 +1,152 @@
+"""Who is looked at next, and what the last look left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from jobs.contract import Problem
+from service.catalog.watch import Watch
+from service.db import schema
+from service.lake import engine_sighting
+from service.model.errors import TableNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from service.lake.engine_sighting import Mark, Sightings
+
+_w = schema.watches
+_t = schema.tables
+_i = schema.incidents
+
+
+def is_any_due(connection: Connection, now: datetime) -> bool:
+    """A glance that takes no write lock."""
+    return connection.execute(sa.select(_w.c.table_id).where(_w.c.next_poll_at <= now).limit(1)).first() is not None
+
+
+def claim(
+    connection: Connection,
+    *,
+    now: datetime,
+    next_poll_at: datetime,
+    limit: int,
+    hurried: Collection[str] = (),
+    without: Collection[str] = (),
+) -> list[Watch]:
+    """At most `limit` tables that are hurried or due, these the longest due first; none of `without`.
+
+    They are due again at `next_poll_at`, and not before: so nothing has to be given back, and a table whose claimer
+    dies is only looked at later. Several may call at once: on PostgreSQL each skips what another has locked.
+    """
+    is_due, is_hurried = _w.c.next_poll_at <= now, _w.c.table_id.in_(hurried)
+    due = sa.select(_w.c.table_id).where(_w.c.table_id.not_in(without)).limit(limit).with_for_update(skip_locked=True)
+    if hurried:
+        due = due.where(sa.or_(is_due, is_hurried)).order_by(sa.case((is_hurried, 0), else_=1), _w.c.next_poll_at)
+    else:
+        due = due.where(is_due).order_by(_w.c.next_poll_at)
+    claimed = list(
+        connection.execute(
+            _w.update().where(_w.c.table_id.in_(due)).values(next_poll_at=next_poll_at).returning(_w.c.table_id)
+        ).scalars()
+    )
+    if not claimed:
+        return []
+    return [_watch(row) for row in connection.execute(_joined().where(_w.c.table_id.in_(claimed)))]
+
+
+def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Watch:
+    """Raises TableNotFoundError. `for_update`: two looks at one table are recorded one after the other."""
+    query = _joined().where(_w.c.table_id == table_id)
+    row = connection.execute(query.with_for_update(of=_w) if for_update else query).one_or_none()
+    if row is None:
+        raise TableNotFoundError(f"There is no table {table_id}.")
+    return _watch(row)
+
+
+def seen(connection: Connection, watch: Watch) -> None:
+    """Records a good look: all but when the next one is."""
+    connection.execute(
+        _w.update()
+        .where(_w.c.table_id == watch.table_id)
+        .values(
+            timeline_path=watch.timeline_path,
+            fingerprint=watch.fingerprint,
+            looked_at=watch.looked_at,
+            active_from=watch.active_from,
+            schema_digest=watch.schema_digest,
+            has_pending=watch.has_pending,
+            gap_at=watch.gap_at,
+            engines=engine_sighting.to_json(watch.engines),
+            failures=0,
+            error=None,
+        )
+    )
+
+
+def recovered(connection: Connection, table_id: str) -> None:
+    """A good look after failures that found nothing new."""
+    connection.execute(_w.update().where(_w.c.table_id == table_id).values(failures=0, error=None))
+
+
+def failed(connection: Connection, table_id: str, *, error: Problem, next_poll_at: datetime) -> int:
+    """Answers how many looks have failed in a row, 0 if there is no such table any more."""
+    failures = connection.execute(
+        _w.update()
+        .where(_w.c.table_id == table_id)
+        .values(failures=_w.c.failures + 1, error=error.to_json(), next_poll_at=next_poll_at)
+        .returning(_w.c.failures)
+    ).scalar()
+    return failures or 0
+
+
+def engines(connection: Connection, table_ids: Collection[str]) -> dict[str, Sightings]:
+    """What was seen of the engines that write these tables; the tables that are not watched are left out."""
+    rows = connection.execute(sa.select(_w.c.table_id, _w.c.engines).where(_w.c.table_id.in_(table_ids)))
+    return {row.table_id: engine_sighting.from_json(row.engines) for row in rows}
+
+
+def engines_of(connection: Connection, table_id: str) -> Sightings:
+    return engines(connection, [table_id]).get(table_id, {})
+
+
+def mark(connection: Connection, table_id: str, marks: Iterable[Mark]) -> None:
+    """Adds what was seen outside of a look. Two that do so at once are recorded one after the other."""
+    seen = engine_sighting.with_marks(get(connection, table_id, for_update=True).engines, marks)
+    connection.execute(_w.update().where(_w.c.table_id == table_id).values(engines=engine_sighting.to_json(seen)))
+
+
+def start_over(connection: Connection, table_id: str, now: datetime) -> None:
+    """The next look comes at once, and takes nothing for unchanged."""
+    connection.execute(_w.update().where(_w.c.table_id == table_id).values(fingerprint=None, next_poll_at=now))
+
+
+def _joined() -> sa.Select[Any]:
+    late = sa.exists().where(
+        _i.c.table_id == _w.c.table_id, schema.INCIDENT_IS_STANDING, schema.INCIDENT_IS_OF_LATE_FILES
+    )
+    return sa.select(_w, _t.c.base_path, late.label("has_late_files")).join_from(_w, _t, _w.c.table_id == _t.c.id)
+
+
+def _watch(row: sa.Row[Any]) -> Watch:
+    return Watch(
+        table_id=row.table_id,
+        base_path=row.base_path,
+        next_poll_at=row.next_poll_at,
+        timeline_path=row.timeline_path,
+        fingerprint=row.fingerprint,
+        looked_at=row.looked_at,
+        active_from=row.active_from,
+        schema_digest=row.schema_digest,
+        has_pending=row.has_pending,
+        gap_at=row.gap_at,
+        failures=row.failures,
+        error=Problem.from_json(row.error) if row.error else None,
+        has_late_files=row.has_late_files,
+        engines=engine_sighting.from_json(row.engines),
+    )

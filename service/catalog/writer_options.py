@@ -1,0 +1,336 @@
+"""The options that a writer of a table needs beside this service, in the words of its engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jobs.contract import WriterEngine
+from service.lake.table import BucketIndexKind, TableType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jobs.contract import BucketIndex
+    from service.catalog.registration import Registration
+
+
+@dataclass(frozen=True)
+class Callback:
+    """`headers` and `key` are what the service wants to see from whoever calls, as far as it wants any."""
+
+    url: str
+    key: str | None = None
+    headers: str | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """The table that is to be written; it need not exist yet. Fields that are not known are left out of the options.
+
+    `lock_options` are as they may be shown. `index` is what the writers were registered with, `num_buckets` the present
+    number, 0 without an index. `is_non_blocking`: its file groups have the fixed ids of NBCC. `has_flink`: Flink writes
+    it as well.
+    """
+
+    base_path: str
+    name: str | None = None
+    table_type: TableType | None = None
+    record_key_fields: tuple[str, ...] = ()
+    ordering_fields: tuple[str, ...] = ()
+    partition_fields: tuple[str, ...] = ()
+    index: BucketIndex | None = None
+    num_buckets: int = 0
+    lock_provider: str = "filesystem"
+    lock_options: Mapping[str, str] = field(default_factory=dict)
+    is_non_blocking: bool = False
+    has_consistent_hashing: bool = False
+    has_flink: bool = False
+    exists: bool = True
+
+    @classmethod
+    def of(
+        cls, table: Registration, *, lock_options: Mapping[str, str], num_buckets: int, has_flink: bool = False
+    ) -> Target:
+        profile, layout = table.profile, table.profile.get("bucket_layout") or {}
+        table_type = profile.get("table_type")
+        return cls(
+            base_path=table.base_path,
+            name=table.name,
+            table_type=TableType(table_type) if table_type else None,
+            record_key_fields=tuple(profile.get("record_key_fields") or ()),
+            ordering_fields=tuple(profile.get("ordering_fields") or ()),
+            partition_fields=tuple(profile.get("partition_fields") or ()),
+            index=table.index,
+            num_buckets=num_buckets,
+            lock_provider=table.lock.provider,
+            lock_options=lock_options,
+            is_non_blocking=bool(layout.get("fixed_file_ids")),
+            has_consistent_hashing=layout.get("kind") == BucketIndexKind.CONSISTENT_HASHING.value,
+            has_flink=has_flink,
+        )
+
+
+@dataclass(frozen=True)
+class WriterOptions:
+    """`session_conf` has to be there before the Spark session starts. `sql` is the same in SQL, by what it is for.
+    `notes` are sentences about what options cannot say."""
+
+    options: Mapping[str, str]
+    session_conf: Mapping[str, str] = field(default_factory=dict)
+    sql: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = field(default=())
+
+
+_LOCK_PROVIDERS = {
+    "filesystem": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+    "zookeeper": "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
+}
+_RETRIES = "hoodie.write.num.retries.on.conflict.failures"
+
+# EAGER would roll back whatever else is in flight, ours too.
+_LAZY = {"hoodie.clean.failed.writes.policy": "LAZY"}
+_NON_BLOCKING = {"hoodie.write.concurrency.mode": "non_blocking_concurrency_control", **_LAZY}
+_BESIDE_OTHERS = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control", **_LAZY}
+_BESIDE_OTHERS_OF = {
+    # A batch that conflicts with an expansion is written again instead of failing.
+    WriterEngine.SPARK: {**_BESIDE_OTHERS, _RETRIES: "3"},
+    # A statement has read where its rows are; Hudi's own retry would write to the same, replaced files.
+    WriterEngine.SPARK_SQL: {**_BESIDE_OTHERS, _RETRIES: "0"},
+    # With optimistic concurrency control a Flink job conflicts with itself: a checkpoint is flushed before the one
+    # before it is committed. It takes the lock all the same, for the metadata table.
+    WriterEngine.FLINK: {
+        "hoodie.write.concurrency.mode": "single_writer",
+        **_LAZY,
+        # So that its commits tell that they are Flink's.
+        "write.extra.metadata.enabled": "true",
+        # Its coordinator waits for the lock inside of a call that lasts `pekko.ask.timeout` at most.
+        "hoodie.write.lock.client.wait_time_ms_between_retry": "250",
+        "hoodie.write.lock.client.num_retries": "200",
+    },
+}
+_NO_SERVICES = {
+    "hoodie.compact.inline": "false",
+    "hoodie.compact.schedule.inline": "false",
+    "hoodie.log.compaction.inline": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.clean.async.enabled": "false",
+    "hoodie.clustering.inline": "false",
+    "hoodie.clustering.schedule.inline": "false",
+    "hoodie.clustering.async.enabled": "false",
+}
+_NO_SERVICES_OF = {
+    WriterEngine.SPARK: {"hoodie.datasource.compaction.async.enable": "false"},
+    WriterEngine.SPARK_SQL: {"hoodie.datasource.compaction.async.enable": "false"},
+    # Hudi's `FlinkOptions`: by default a Flink writer schedules, compacts and cleans.
+    WriterEngine.FLINK: {
+        "compaction.schedule.enabled": "false",
+        "compaction.async.enabled": "false",
+        "clean.async.enabled": "false",
+        "clustering.schedule.enabled": "false",
+        "clustering.async.enabled": "false",
+    },
+}
+# Else Hudi lets a Spark writer fail that updates file groups which a clustering is about to replace.
+_BEFORE_CLUSTERING = {
+    "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy",
+    "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true",
+}
+# A session that lives for long must not plan a statement by files that have been replaced since. Static: `SET` comes
+# too late for it.
+_FRESH_SESSION = {"spark.sql.filesourceTableRelationCacheSize": "0"}
+
+# Flink writes the metadata table at the end of its instants and takes what is open then for dead; Spark would open its
+# own at the beginning.
+_METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
+
+# On a table with a hashing config Hudi 1.2 takes "rows may be in any bucket" for "in none", and reads nothing: a filter
+# that is not on the hash field loses rows, and `UPDATE` and `DELETE` read what they change. (Without a config it only
+# skips files, which costs little, so it is switched off before there is one.)
+_NO_PRUNING = {"hoodie.bucket.index.query.pruning": "false"}
+# `UPDATE` and `DELETE` of Spark SQL would write to the file groups in which they have found their rows, replaced or
+# not; without this they look the buckets up when they write, as every upsert does.
+_LOOKED_UP_ANEW = {"hoodie.spark.sql.optimized.writes.enable": "false"}
+
+
+def writer_options(target: Target, engine: WriterEngine, *, callback: Callback) -> WriterOptions:
+    options = {
+        **target.lock_options,
+        **(_NON_BLOCKING if target.is_non_blocking else _BESIDE_OTHERS_OF[engine]),
+        "hoodie.write.lock.provider": _LOCK_PROVIDERS.get(target.lock_provider, target.lock_provider),
+        **_NO_SERVICES,
+        **_NO_SERVICES_OF[engine],
+        "hoodie.write.commit.callback.on": "true",
+        "hoodie.write.commit.callback.http.url": callback.url,
+    }
+    if callback.key:
+        options["hoodie.write.commit.callback.http.api.key"] = callback.key
+    if callback.headers:
+        options["hoodie.write.commit.callback.http.custom.headers"] = callback.headers
+    options |= _index(target, engine)
+    if target.has_flink and engine is not WriterEngine.FLINK:
+        options |= _METADATA_AT_THE_END
+    notes = tuple(_notes(target, engine))
+    match engine:
+        case WriterEngine.FLINK:
+            options = {**_table_for_flink(target), **options}
+            return WriterOptions(options, sql={"with": _with(options)}, notes=notes)
+        case WriterEngine.SPARK:
+            return WriterOptions({**_table_for_spark(target), **options}, session_conf=_FRESH_SESSION, notes=notes)
+        case WriterEngine.SPARK_SQL:
+            sql = {"set": "\n".join(_set(key, value) for key, value in options.items())}
+            if not target.exists:
+                sql["tblproperties"] = _tblproperties(target)
+            return WriterOptions(options, session_conf=_FRESH_SESSION, sql=sql, notes=notes)
+
+
+def _index(target: Target, engine: WriterEngine) -> dict[str, str]:
+    is_flink = engine is WriterEngine.FLINK
+    if target.index is None and not target.has_consistent_hashing:
+        return {} if is_flink else dict(_BEFORE_CLUSTERING)
+    options = {
+        "index.type" if is_flink else "hoodie.index.type": "BUCKET",
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING" if target.has_consistent_hashing else "SIMPLE",
+    }
+    if target.index:
+        options["hoodie.bucket.index.hash.field"] = ",".join(target.index.hash_fields)
+        options["hoodie.bucket.index.num.buckets"] = str(target.num_buckets)
+        options |= {} if is_flink else {**_NO_PRUNING, **_LOOKED_UP_ANEW}
+    return options
+
+
+def _table_for_flink(target: Target) -> dict[str, str]:
+    """What a table of Flink SQL has to say of itself, whether it exists or not."""
+    # A path alone would be one of the cluster's default file system.
+    path = f"file://{target.base_path}" if target.base_path.startswith("/") else target.base_path
+    options = {"connector": "hudi", "path": path}
+    if target.table_type:
+        options["table.type"] = target.table_type.value
+    named = {
+        "hoodie.table.name": (target.name,) if target.name and not target.exists else (),
+        "hoodie.datasource.write.recordkey.field": target.record_key_fields,
+        "hoodie.datasource.write.partitionpath.field": target.partition_fields,
+        "ordering.fields": target.ordering_fields,
+    }
+    return options | {key: ",".join(fields) for key, fields in named.items() if fields}
+
+
+def _table_for_spark(target: Target) -> dict[str, str]:
+    """What the first write of a table settles for ever; a table that exists says it by itself."""
+    if target.exists:
+        return {}
+    named = {
+        "hoodie.table.name": (target.name,) if target.name else (),
+        "hoodie.datasource.write.table.type": (target.table_type.value,) if target.table_type else (),
+        "hoodie.datasource.write.recordkey.field": target.record_key_fields,
+        "hoodie.datasource.write.partitionpath.field": target.partition_fields,
+        "hoodie.table.ordering.fields": target.ordering_fields,
+    }
+    return {key: ",".join(fields) for key, fields in named.items() if fields}
+
+
+def _tblproperties(target: Target) -> str:
+    short = {TableType.COPY_ON_WRITE: "cow", TableType.MERGE_ON_READ: "mor"}
+    named = {
+        "type": (short[target.table_type],) if target.table_type else (),
+        "primaryKey": target.record_key_fields,
+        "orderingFields": target.ordering_fields,
+    }
+    listed = ", ".join(f"{key} = {_quoted(','.join(fields))}" for key, fields in named.items() if fields)
+    return f"TBLPROPERTIES ({listed})"
+
+
+def _with(options: Mapping[str, str]) -> str:
+    listed = ",\n".join(f"  {_quoted(key)} = {_quoted(value)}" for key, value in options.items())
+    return f"WITH (\n{listed}\n)"
+
+
+def _set(key: str, value: str) -> str:
+    # Spark takes all up to the semicolon for the value, unless it is quoted.
+    quoted = "`" + value.replace("`", "``") + "`"
+    return f"SET {key}={value if not set(value) & set(';`') else quoted};"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _notes(target: Target, engine: WriterEngine) -> list[str]:
+    notes = []
+    if target.index and target.exists and target.num_buckets != target.index.num_buckets:
+        notes.append(
+            f"The table was registered with {target.index.num_buckets} buckets and has a hashing config by now, which"
+            " gives each partition its number. A writer of Hudi 1.1 or later follows it, whatever its option says."
+        )
+    if target.is_non_blocking:
+        notes.append(
+            "The table is written with non-blocking concurrency control: its writers never conflict, and so its file"
+            " groups cannot be replaced (no bucket expansion, no clustering inside buckets)."
+        )
+    if target.has_consistent_hashing:
+        notes.append(
+            "The table has the consistent-hashing bucket index, which Hudi's own clustering resizes; Groundskeeper"
+            " leaves its file groups alone. Do not give a Flink job optimistic_concurrency_control there: a compaction"
+            " during one of its instants breaks Hudi's check for conflicts."
+        )
+    notes += _NOTES_OF[engine](target)
+    if target.lock_provider == "filesystem":
+        notes.append("Hudi's filesystem lock is for writers on one machine. It never expires unless it is told to.")
+    elif not target.lock_options:
+        notes.append("Add the lock provider's own options, the same for all writers and in the table's registration.")
+    return notes
+
+
+def _notes_of_spark(target: Target) -> list[str]:
+    if not target.index:
+        return []
+    pruning = next(iter(_NO_PRUNING))
+    return [
+        "In local mode use the master local[N,F], such as local[2,4]: Hudi 1.2 now and then fails a task.",
+        f"Whoever reads the table by SQL needs {pruning}=false as well once it has been expanded, else Hudi 1.2 loses"
+        f" rows: SET {pruning}=false, spark.{pruning}=false in the session's conf, or for all sessions ALTER TABLE ..."
+        f" SET TBLPROPERTIES ('{pruning}'='false'). A `finish_expansion` job makes it needless.",
+        _FRESH_NOTE,
+    ]
+
+
+_FRESH_NOTE = (
+    "Give `session_conf` to the session when it starts (--conf, or the builder): SET cannot change it any more. Without"
+    " it a session that lives for long reads a table as it was at its last statement: REFRESH TABLE it before an UPDATE"
+    " or DELETE if others write it too, and before one is run again that has failed."
+)
+
+
+def _notes_of_spark_sql(target: Target) -> list[str]:
+    return [
+        *(_notes_of_spark(target) or [_FRESH_NOTE]),
+        "UPDATE and DELETE read where their rows are and write there. So a statement that conflicts must fail, and be"
+        " run again as a whole.",
+        "In a MERGE INTO a merge-on-read table name all columns in UPDATE SET, and give WHEN NOT MATCHED an INSERT:"
+        " Hudi 1.2 loses or adds rows otherwise, whatever the index.",
+    ]
+
+
+def _notes_of_flink(target: Target) -> list[str]:
+    notes = [
+        "Give the Flink cluster a pekko.ask.timeout of 60 s: its coordinator may wait for the table's lock in a call"
+        " that ends after 10 s by default, and the job would fail over.",
+        "With single_writer Flink looks for no conflicts (with optimistic_concurrency_control it conflicts with itself"
+        " and loses rows), so let no other writer change the same rows at the same time.",
+        "Flink knows nothing of hoodie.write.num.retries.on.conflict.failures: what is rolled back under a Flink job"
+        " after its checkpoint is lost. So nothing is ever fenced there.",
+    ]
+    if target.index and not target.is_non_blocking:
+        notes.append(
+            "A Flink job reads the number of buckets and the file groups once. A bucket expansion, and a clustering"
+            " inside buckets, waits until it has been stopped with a savepoint (see `writers.flink` of the table, and"
+            " POST /v1/jobs/{id}/writers-stopped); then submit it again with the options that are shown here then."
+        )
+    return notes
+
+
+_NOTES_OF = {
+    WriterEngine.SPARK: _notes_of_spark,
+    WriterEngine.SPARK_SQL: _notes_of_spark_sql,
+    WriterEngine.FLINK: _notes_of_flink,
+}

@@ -1,0 +1,5 @@
+"""`python -m service.cli` does what the command `groundskeeper` does."""
+
+from service.cli.main import main
+
+main()

@@ -1,0 +1,200 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from importlib.metadata import version
+from typing import Annotated, NoReturn
+
+import typer
+
+from service.access import token_store
+from service.access.token import Role, issued
+from service.api.dependencies import is_loopback
+from service.db import migrate as migrations
+from service.db.engine import open_engine, reading, writing
+from service.model.clock import utc_now
+from service.model.errors import GroundskeeperError, SettingsError
+from service.runtime import process, settings
+from service.runtime.composition import Composition
+
+app = typer.Typer(
+    help="A table-service daemon for Apache Hudi tables.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+token_app = typer.Typer(help="Make, list and revoke bearer tokens.", no_args_is_help=True)
+app.add_typer(token_app, name="token")
+
+Database = Annotated[str | None, typer.Option(help="SQLAlchemy URL. Default: sqlite:///groundskeeper.db")]
+Master = Annotated[str | None, typer.Option(help="Spark master. Default: local[2,4]")]
+Slots = Annotated[int | None, typer.Option(help="Jobs that a worker runs at once. Default: 1")]
+Group = Annotated[str | None, typer.Option(help="Runs the jobs of tables whose policy names it. Default: default")]
+Memory = Annotated[str | None, typer.Option(help="Memory of the Spark driver. Default: 2g")]
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"groundskeeper {version('groundskeeper')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Default: 127.0.0.1")] = None,
+    port: Annotated[int | None, typer.Option(help="Default: 8080; 0 takes any free one")] = None,
+    database: Database = None,
+    workers: Annotated[int | None, typer.Option(help="Local Spark workers. Default: 1")] = None,
+) -> None:
+    """Run the service, with a local Spark worker."""
+    chosen = settings.load(host=host, port=port, database=database, workers=workers)
+    _log_to_stderr(chosen.log_level)
+    engine = open_engine(chosen.database)
+    migrations.upgrade(engine)
+    with reading(engine) as connection:
+        has_tokens = token_store.exist(connection)
+    if not has_tokens and not is_loopback(chosen.host):
+        raise SettingsError(
+            f"Without any token the service only listens on a loopback address, not on {chosen.host}.",
+            hint="Make a token first: groundskeeper token create --role admin.",
+        )
+    listening = process.listen(chosen.host, chosen.port)
+    url, shown = process.url_of(listening), engine.url.render_as_string(hide_password=True)
+    composition = Composition(chosen, engine)
+    running = composition.daemon(listening, on_ready=lambda: _say_hello(url, shown, chosen.workers, has_tokens))
+    raise typer.Exit(running.run())
+
+
+@app.command()
+def demo(
+    rows: Annotated[int, typer.Option(min=100, help="Rows that the writer starts with.")] = 20_000,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the service running at the end, to look around.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON, as the last line.")] = False,
+) -> None:
+    """Show everything once on a real Hudi table, beside a writer that never stops. Takes a few minutes."""
+    from service.demo import story
+
+    raise typer.Exit(story.run(rows=rows, keep=keep, as_json=as_json))
+
+
+@app.command()
+def migrate(database: Database = None) -> None:
+    """Bring the database to this version's schema."""
+    chosen = settings.load(database=database)
+    revision = migrations.upgrade(open_engine(chosen.database))
+    typer.echo(f"The database is at revision {revision}.")
+
+
+@app.command()
+def worker(
+    service: Annotated[str, typer.Option(help="URL of the service, such as http://127.0.0.1:8080")],
+    master: Master = None,
+    slots: Slots = None,
+    group: Group = None,
+    driver_memory: Memory = None,
+) -> None:
+    """Run a Spark worker that pulls jobs from a service. Its token comes from GROUNDSKEEPER_WORKER_TOKEN."""
+    # Only here: whoever runs the service needs no Spark.
+    from jobs.worker import lease_loop as spark_worker
+
+    chosen = settings.load(master=master, slots=slots, worker_group=group, driver_memory=driver_memory)
+    code = spark_worker.main(
+        service,
+        token=chosen.worker_token.get_secret_value() if chosen.worker_token else None,
+        master=chosen.master,
+        slots=chosen.slots,
+        group=chosen.worker_group,
+        driver_memory=chosen.driver_memory,
+        packages=chosen.packages,
+        storage_options=chosen.storage_options,
+        lifetime=spark_worker.Lifetime(chosen.recycle_jobs, chosen.recycle_hours, chosen.drain_seconds),
+    )
+    raise typer.Exit(code)
+
+
+@token_app.command("create")
+def create_token(
+    role: Annotated[Role, typer.Option(help="What its holder may do")],
+    name: Annotated[str, typer.Option(help="Whose it is")] = "unnamed",
+    database: Database = None,
+) -> None:
+    """Make a token and print it, this once. From the first token on, every call needs one."""
+    engine = open_engine(settings.load(database=database).database)
+    migrations.upgrade(engine)
+    bearer, token = issued(name, role, utc_now())
+    with writing(engine) as connection:
+        token_store.add(connection, token)
+    typer.echo(str(bearer))
+    typer.echo(f"Token {token.id} with role {role.value}. It is not shown again.", err=True)
+
+
+@token_app.command("list")
+def list_tokens(database: Database = None) -> None:
+    """List the tokens, without their secrets."""
+    engine = open_engine(settings.load(database=database).database)
+    migrations.upgrade(engine)
+    with reading(engine) as connection:
+        every = token_store.every(connection)
+    for token in every:
+        state = f"revoked {token.revoked_at:%Y-%m-%d %H:%M}" if token.revoked_at else "valid"
+        typer.echo(f"{token.id}  {token.role.value:<8}  {token.created_at:%Y-%m-%d %H:%M}  {state}  {token.name}")
+    if not every:
+        typer.echo("There is no token.", err=True)
+
+
+@token_app.command("revoke")
+def revoke_token(
+    token_id: Annotated[str, typer.Argument(help="As `token list` shows it")], database: Database = None
+) -> None:
+    """Make a token invalid, at once and for good."""
+    engine = open_engine(settings.load(database=database).database)
+    migrations.upgrade(engine)
+    with writing(engine) as connection:
+        token_store.revoke(connection, token_id, utc_now())
+    typer.echo(f"Token {token_id} is revoked.")
+
+
+def _say_hello(url: str, database: str, workers: int, has_tokens: bool) -> None:
+    local = {0: "no local worker", 1: "one local worker"}.get(workers, f"{workers} local workers")
+    access = "calls need a token" if has_tokens else "open to everybody on this machine (no token was made)"
+    print(f"Groundskeeper {version('groundskeeper')} is ready at {url}", flush=True)
+    print(f"  API docs  {url}/docs", flush=True)
+    print(f"  database  {database}", flush=True)
+    print(f"  {local}; {access}; Ctrl-C stops", flush=True)
+
+
+def _log_to_stderr(level: str) -> None:
+    logging.basicConfig(
+        level=level, stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", force=True
+    )
+    # They say once per start or tick what nobody needs to know.
+    for talkative in ("alembic", "httpcore", "uvicorn.error"):
+        logging.getLogger(talkative).setLevel(max(logging.getLevelName(level), logging.WARNING))
+    # A tick that takes longer than the pause between two is no reason to warn: the next one does its work.
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)
+
+
+def main() -> NoReturn:
+    """Errors that people can do something about are one line, never a stack trace."""
+    try:
+        app()
+    except GroundskeeperError as error:
+        line = f"groundskeeper: {error.title}: {error.detail}" if error.detail else f"groundskeeper: {error.title}."
+        print(" ".join(f"{line} {error.hint}".split()), file=sys.stderr)
+        sys.exit(2)
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

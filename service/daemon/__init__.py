@@ -1,1 +1,0 @@
-"""One process of the service: its server, its ticks, its local workers."""

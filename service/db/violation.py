@@ -1,0 +1,41 @@
+"""Which named rule of the schema a write has broken."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from service.db.schema import metadata
+
+if TYPE_CHECKING:
+    from sqlalchemy.exc import IntegrityError
+
+FOREIGN_KEY = "foreign key"
+
+
+def violated(error: IntegrityError) -> str | None:
+    """The name of the unique constraint or index, `FOREIGN_KEY`, or nothing if it is another kind of error."""
+    diagnostics = getattr(error.orig, "diag", None)
+    if diagnostics is not None:  # PostgreSQL names it.
+        name = str(diagnostics.constraint_name or "")
+        return FOREIGN_KEY if name.startswith("fk_") else name or None
+    text = str(error.orig)
+    if "FOREIGN KEY" in text:
+        return FOREIGN_KEY
+    # SQLite names the columns only: "UNIQUE constraint failed: jobs.table_id, jobs.kind".
+    match = re.search(r"UNIQUE constraint failed: (.+)", text)
+    return _BY_COLUMNS.get(tuple(match.group(1).split(", "))) if match else None
+
+
+def _by_columns() -> dict[tuple[str, ...], str]:
+    found: dict[tuple[str, ...], str] = {}
+    for table in metadata.tables.values():
+        for rule in [*table.constraints, *table.indexes]:
+            if isinstance(rule, sa.UniqueConstraint) or (isinstance(rule, sa.Index) and rule.unique):
+                found[tuple(f"{table.name}.{column.name}" for column in rule.columns)] = str(rule.name)
+    return found
+
+
+_BY_COLUMNS = _by_columns()

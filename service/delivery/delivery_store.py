@@ -1,0 +1,189 @@
+"""Deliveries: events on their way to webhooks, as people see them. How they are sent is in `lanes`."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from service.db import schema
+from service.db.page import Page, seq_of
+from service.delivery.webhook import Answer, Delivery, DeliveryAttempt, DeliveryState
+from service.events.event import EventType
+from service.model.errors import DeliveryNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from service.events.event import Event, Published
+
+_d = schema.deliveries
+_e = schema.events
+_l = schema.lanes
+_a = schema.delivery_attempts
+
+QUERY = sa.select(_d, _e.c.id.label("event_id"), _e.c.type, _e.c.table_id).join(_e, _e.c.seq == _d.c.event_seq)
+
+
+def enqueue(connection: Connection, wanted: Sequence[tuple[str, Published]], *, now: datetime) -> list[str]:
+    """New deliveries of events to webhooks (by id), due now or after those that wait in the same lane; their ids.
+
+    The caller holds the outbox's lock.
+    """
+    if not wanted:
+        return []
+    lanes = _lanes(connection, {(webhook_id, _key(published.event)) for webhook_id, published in wanted})
+    _lock(connection, lanes.values())
+    rows = [
+        {
+            "id": f"dlv_{secrets.token_hex(8)}",
+            "webhook_id": webhook_id,
+            "lane_id": lanes[webhook_id, _key(published.event)],
+            "event_seq": published.seq,
+            "state": DeliveryState.PENDING.value,
+            "tries": 0,
+            "created_at": now,
+        }
+        for webhook_id, published in wanted
+    ]
+    connection.execute(_d.insert(), rows)
+    _wake(connection, lanes.values(), now)
+    return [str(row["id"]) for row in rows]
+
+
+def get(connection: Connection, delivery_id: str) -> Delivery:
+    """Raises DeliveryNotFoundError."""
+    row = connection.execute(QUERY.where(_d.c.id == delivery_id)).one_or_none()
+    if row is None:
+        raise DeliveryNotFoundError(f"There is no delivery {delivery_id}.")
+    return delivery_of(row)
+
+
+def page(
+    connection: Connection,
+    webhook_id: str,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    state: DeliveryState | None = None,
+) -> Page[Delivery]:
+    """The newest event first."""
+    query = QUERY.where(_d.c.webhook_id == webhook_id).order_by(_d.c.event_seq.desc()).limit(limit + 1)
+    if state is not None:
+        query = query.where(_d.c.state == state.value)
+    if cursor:
+        query = query.where(_d.c.event_seq < seq_of(cursor))
+    found = [delivery_of(row) for row in connection.execute(query)]
+    shown = found[:limit]
+    return Page(shown, str(shown[-1].seq) if len(found) > limit else None)
+
+
+def attempts(connection: Connection, delivery_ids: Iterable[str]) -> Mapping[str, list[DeliveryAttempt]]:
+    """All attempts by delivery, the first one first."""
+    query = sa.select(_a).where(_a.c.delivery_id.in_(list(delivery_ids))).order_by(_a.c.id)
+    found: dict[str, list[DeliveryAttempt]] = defaultdict(list)
+    for row in connection.execute(query):
+        answer = Answer(
+            row.milliseconds / 1000,
+            row.status,
+            row.error,
+            excerpt=row.excerpt,
+            is_acknowledged=row.status is None and row.error is None,
+        )
+        found[row.delivery_id].append(DeliveryAttempt(row.at, answer, row.retry_at))
+    return found
+
+
+def open_counts(connection: Connection, webhook_ids: Iterable[str]) -> Mapping[str, Mapping[DeliveryState, int]]:
+    """How many wait and how many were given up, by webhook."""
+    query = (
+        sa.select(_d.c.webhook_id, _d.c.state, sa.func.count())
+        .where(_d.c.webhook_id.in_(list(webhook_ids)), schema.DELIVERY_IS_OPEN)
+        .group_by(_d.c.webhook_id, _d.c.state)
+    )
+    found: dict[str, dict[DeliveryState, int]] = defaultdict(dict)
+    for webhook_id, state, count in connection.execute(query):
+        found[webhook_id][DeliveryState(state)] = count
+    return found
+
+
+def known(connection: Connection, webhook_id: str, events: Iterable[Published]) -> Mapping[int, Delivery]:
+    """The webhook's deliveries of these events, by the events' `seq`."""
+    query = QUERY.where(_d.c.webhook_id == webhook_id, _d.c.event_seq.in_([each.seq for each in events]))
+    return {row.event_seq: delivery_of(row) for row in connection.execute(query)}
+
+
+def send_again(connection: Connection, delivery_ids: Sequence[str], *, now: datetime) -> None:
+    """They begin anew and are due now, in the order of their events. The caller holds the outbox's lock."""
+    if not delivery_ids:
+        return
+    lane_ids = list(connection.execute(sa.select(_d.c.lane_id).where(_d.c.id.in_(delivery_ids)).distinct()).scalars())
+    _lock(connection, lane_ids)
+    connection.execute(_d.update().where(_d.c.id.in_(delivery_ids)).values(**_ANEW))
+    connection.execute(_l.update().where(_l.c.id.in_(lane_ids)).values(next_at=now))
+
+
+def hurry(connection: Connection, webhook_id: str, *, now: datetime) -> None:
+    """All that waits at a webhook begins anew and is due now. The caller holds the outbox's lock."""
+    lane_ids = list(
+        connection.execute(sa.select(_l.c.id).where(_l.c.webhook_id == webhook_id, _l.c.next_at.is_not(None))).scalars()
+    )
+    _lock(connection, lane_ids)
+    is_waiting = sa.and_(_d.c.webhook_id == webhook_id, schema.DELIVERY_IS_PENDING)
+    connection.execute(_d.update().where(is_waiting).values(**_ANEW))
+    connection.execute(_l.update().where(_l.c.id.in_(lane_ids)).values(next_at=now))
+
+
+def delivery_of(row: sa.Row[Any]) -> Delivery:
+    return Delivery(
+        id=row.id,
+        webhook_id=row.webhook_id,
+        event_id=row.event_id,
+        event_type=row.type,
+        seq=row.event_seq,
+        created_at=row.created_at,
+        table_id=row.table_id,
+        state=DeliveryState(row.state),
+        tries=row.tries,
+        first_tried_at=row.first_tried_at,
+        ended_at=row.ended_at,
+    )
+
+
+_ANEW = {"state": DeliveryState.PENDING.value, "tries": 0, "first_tried_at": None, "ended_at": None}
+
+
+def _key(event: Event) -> str:
+    """The lane of an event at each webhook: its table's; one for what has no table, and one for tests."""
+    if event.type == EventType.WEBHOOK_TEST:
+        return "test"
+    return event.table_id or ""
+
+
+def _lanes(connection: Connection, keys: set[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """The ids of the lanes by webhook and key; those that are missing are made."""
+    query = sa.select(_l.c.webhook_id, _l.c.key, _l.c.id).where(
+        _l.c.webhook_id.in_({webhook_id for webhook_id, _ in keys}), _l.c.key.in_({key for _, key in keys})
+    )
+    found = {(row.webhook_id, row.key): row.id for row in connection.execute(query)}
+    if missing := sorted(keys - set(found)):
+        connection.execute(_l.insert(), [{"webhook_id": webhook_id, "key": key} for webhook_id, key in missing])
+        found = {(row.webhook_id, row.key): row.id for row in connection.execute(query)}
+    return {key: found[key] for key in keys}
+
+
+def _lock(connection: Connection, lane_ids: Iterable[int]) -> None:
+    """In the same order as everybody else; then whoever ends a lane and whoever adds to it see each other's work."""
+    connection.execute(
+        sa.select(_l.c.id).where(_l.c.id.in_(sorted(lane_ids))).order_by(_l.c.id).with_for_update()
+    ).all()
+
+
+def _wake(connection: Connection, lane_ids: Iterable[int], now: datetime) -> None:
+    """Lanes whose first delivery is waiting for its next try stay as they are."""
+    connection.execute(_l.update().where(_l.c.id.in_(list(lane_ids)), _l.c.next_at.is_(None)).values(next_at=now))

@@ -1,0 +1,284 @@
+"""Sends what waits in the outbox: claims lanes, sends their deliveries one after the other, records what came of it.
+
+Sending happens between transactions, never inside one. What was sent but not yet recorded when the service is killed is
+sent again under the same id: at least once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from service.db.engine import reading, writing
+from service.delivery import cloud_event, queue_store, signing, webhook_store
+from service.delivery.attempt_policy import DeliveryTerms, Done, GiveUp, TryAgain, after_answer, reason_to_disable
+from service.delivery.queue_store import Tried
+from service.delivery.webhook import Answer, DeliveryAttempt, DeliveryState
+from service.delivery.webhooks import disable
+from service.events.event import EventType
+from service.model.errors import DatabaseUnavailableError, SecretUnreadableError, WebhookNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Mapping, Sequence
+    from datetime import datetime
+    from random import Random
+
+    from sqlalchemy import Connection, Engine
+
+    from service.delivery.secret_cipher import SecretBox
+    from service.delivery.transport import Carrier
+    from service.delivery.webhook import Delivery, Lane, Webhook
+    from service.events.event import Published
+    from service.events.notifier import Bell
+    from service.model.clock import Clock
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DispatchTerms:
+    """`source` is that of the CloudEvents. `per_webhook` and `at_once` bound how many lanes are under way; at a webhook
+    that fails only one is. `run` bounds what is read of a lane at once."""
+
+    delivery: DeliveryTerms = field(default_factory=DeliveryTerms)
+    source: str = "/groundskeeper"
+    per_webhook: int = 16
+    at_once: int = 512
+    run: int = 50
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A claimed lane and what is to be sent from it, until `deadline` on the monotonic clock."""
+
+    webhook: Webhook
+    lane: Lane
+    waiting: Sequence[tuple[Delivery, Published]]
+    deadline: float
+
+
+@dataclass
+class _News:
+    """What came back since it was recorded last: attempts, and lanes that ended, with the moment of their next try."""
+
+    tried: list[Tried] = field(default_factory=list)
+    ended: dict[int, datetime | None] = field(default_factory=dict)
+    webhooks: Counter[str] = field(default_factory=Counter)
+
+    def __bool__(self) -> bool:
+        return bool(self.tried or self.ended)
+
+
+class Dispatcher:
+    """Belongs to one event loop. `wake` is called when `run_once` has something to record."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        rng: Random,
+        bell: Bell,
+        box: SecretBox,
+        carrier: Carrier,
+        terms: DispatchTerms,
+        *,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._rng = rng
+        self._bell = bell
+        self._box = box
+        self._carrier = carrier
+        self._terms = terms
+        self._wake = wake
+        self._name = uuid4().hex
+        # Half of a claim is for sending: what was begun by then ends before the claim does.
+        self._half_claim = timedelta(seconds=carrier.limits.longest)
+        self._news = _News()
+        self._busy: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._bug: BaseException | None = None
+        self._is_stopping = False
+        # The database is for threads; one is enough, and it keeps the steps in order.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="outbox")
+
+    async def run_once(self) -> bool:
+        """Records what came back, claims what is due and starts to send it; answers whether there was anything.
+
+        Raises DatabaseUnavailableError; what came back is then kept for the next time.
+        """
+        if self._bug is not None:
+            raise self._bug
+        news, self._news = self._news, _News()
+        try:
+            runs = await asyncio.get_running_loop().run_in_executor(self._thread, self._step, news)
+        except BaseException:
+            self._news.tried[:0] = news.tried
+            self._news.ended.update(news.ended)
+            self._news.webhooks.update(news.webhooks)
+            raise
+        self._busy -= news.webhooks
+        for run in runs:
+            self._busy[run.webhook.id] += 1
+            task = asyncio.create_task(self._send(run))
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+        return bool(news or runs)
+
+    async def settle(self) -> None:
+        """Returns when nothing is under way any more, and all of it is recorded."""
+        while self._tasks or self._news:
+            if self._tasks:
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            await self.run_once()
+
+    async def stop(self, patience: float) -> None:
+        """Starts nothing new, gives what is under way `patience` seconds to end, records, and lets go of the rest."""
+        self._is_stopping = True
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=patience)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        try:
+            await self.run_once()
+        finally:
+            await self._carrier.close()
+            self._thread.shutdown()
+
+    # -- in the event loop
+
+    async def _send(self, run: _Run) -> None:
+        """Sends the deliveries of a lane in order, up to the first that has to be tried again."""
+        next_at: datetime | None = None
+        try:
+            for delivery, published in run.waiting:
+                if self._is_stopping or time.monotonic() > run.deadline:
+                    return
+                at = self._clock()
+                answer = await self._attempt(run.webhook, published, at)
+                tried = self._judged(delivery, answer, at)
+                self._news.tried.append(tried)
+                self._wake()
+                if tried.attempt.retry_at is not None:
+                    next_at = tried.attempt.retry_at
+                    return
+        finally:
+            self._news.ended[run.lane.id] = next_at
+            self._news.webhooks[run.webhook.id] += 1
+            self._wake()
+
+    async def _attempt(self, webhook: Webhook, published: Published, at: datetime) -> Answer:
+        try:
+            own = json.loads(self._box.open(webhook.sealed_headers))
+            signers = [self._box.open(webhook.sealed_secret)]
+            if webhook.sealed_old_secret and webhook.old_secret_until and at < webhook.old_secret_until:
+                signers.append(self._box.open(webhook.sealed_old_secret))
+        except SecretUnreadableError as error:
+            return Answer(0.0, error=error.title)
+        body = cloud_event.body(published, self._terms.source)
+        headers = {
+            "Content-Type": f"{cloud_event.MEDIA_TYPE}; charset=utf-8",
+            **signing.signed_headers(signers, published.event.id, int(at.timestamp()), body),
+        }
+        return await self._carrier.send(webhook.url, published.event.table_id or "", body, headers, own)
+
+    def _judged(self, delivery: Delivery, answer: Answer, at: datetime) -> Tried:
+        now = self._clock()
+        tries, first = delivery.tries + 1, delivery.first_tried_at or at
+        outcome = after_answer(
+            answer, tries=tries, first_tried_at=first, now=now, terms=self._terms.delivery, rng=self._rng
+        )
+        if delivery.event_type == EventType.WEBHOOK_TEST and isinstance(outcome, TryAgain):
+            outcome = GiveUp()  # Somebody looks at it now, and asks again.
+        delivery = delivery.evolve(tries=tries, first_tried_at=first)
+        match outcome:
+            case Done():
+                delivery = delivery.evolve(state=DeliveryState.DELIVERED, ended_at=now)
+            case GiveUp():
+                delivery = delivery.evolve(state=DeliveryState.DEAD, ended_at=now)
+            case TryAgain(retry_at):
+                return Tried(delivery, DeliveryAttempt(at, answer, retry_at))
+        return Tried(delivery, DeliveryAttempt(at, answer))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._bug = error
+
+    # -- in the thread
+
+    def _step(self, news: _News) -> list[_Run]:
+        now = self._clock()
+        busy = self._busy - news.webhooks
+        if not news and not self._with_room(now, busy):
+            # A look first, so that the usual case takes no write lock.
+            return []
+        with writing(self._engine) as connection:
+            to_disable = self._record(connection, news.tried, now)
+            queue_store.release(connection, news.ended, claimant=self._name, now=now)
+            runs = [] if self._is_stopping else self._claim(connection, busy, now, without=to_disable)
+        for webhook_id, because in to_disable.items():
+            try:
+                disable(self._engine, self._bell, webhook_id, because=because, now=now)
+            except (WebhookNotFoundError, DatabaseUnavailableError) as error:
+                # What came back is recorded all the same, and the next answer is another reason.
+                log.warning("Webhook %s could not be disabled: %s", webhook_id, error)
+        return runs
+
+    def _with_room(self, now: datetime, busy: Counter[str]) -> bool:
+        if self._is_stopping:
+            return False
+        with reading(self._engine) as connection:
+            return any(self._room(webhook, busy) > 0 for webhook in queue_store.due(connection, now))
+
+    def _room(self, webhook: Webhook, busy: Counter[str]) -> int:
+        """How many more lanes of this webhook may be under way."""
+        most = 1 if webhook.failing_since is not None else self._terms.per_webhook
+        return min(most - busy[webhook.id], self._terms.at_once - busy.total())
+
+    def _claim(
+        self, connection: Connection, busy: Counter[str], now: datetime, *, without: Container[str]
+    ) -> list[_Run]:
+        deadline = time.monotonic() + self._half_claim.total_seconds()
+        until = now + 2 * self._half_claim
+        busy = busy.copy()
+        chosen: dict[str, Webhook] = {}
+        room: dict[str, int] = {}
+        for webhook in queue_store.due(connection, now):
+            if webhook.id not in without and (more := self._room(webhook, busy)) > 0:
+                chosen[webhook.id], room[webhook.id] = webhook, more
+                busy[webhook.id] += more
+        if not room:
+            return []
+        claimed = queue_store.claim(connection, room, claimant=self._name, now=now, until=until)
+        waiting = queue_store.waiting(connection, [lane.id for lane in claimed], self._terms.run)
+        return [_Run(chosen[lane.webhook_id], lane, waiting[lane.id], deadline) for lane in claimed]
+
+    def _record(self, connection: Connection, tried: Sequence[Tried], now: datetime) -> Mapping[str, str]:
+        """Answers which webhooks have to be disabled, and why."""
+        to_disable: dict[str, str] = {}
+        if not tried:
+            return to_disable
+        before = webhook_store.locked(connection, {each.delivery.webhook_id for each in tried})
+        after = dict(before)
+        for each in tried:
+            webhook, answer = after.get(each.delivery.webhook_id), each.attempt.answer
+            if webhook is None:
+                continue  # It was removed, and its deliveries with it.
+            because = reason_to_disable(webhook, answer, now=now, terms=self._terms.delivery)
+            if because is not None:
+                to_disable[webhook.id] = because
+            after[webhook.id] = webhook.heard(each.attempt.at, is_accepted=answer.is_accepted)
+        queue_store.record(connection, tried)
+        webhook_store.note_health(connection, [webhook for webhook in after.values() if webhook != before[webhook.id]])
+        return to_disable

@@ -1,0 +1,106 @@
+"""The outbox: what happened, written in the transaction in which it happened, and who is to be told.
+
+Events are published one transaction after the other: on PostgreSQL under a lock that lasts until the commit, on SQLite
+there is one writer anyway. So `seq` grows in the order of the commits, and whoever reads up to some `seq` has seen all
+that came before it. Whatever changes who is told (webhooks that come, change and go) takes the same lock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from service.db import schema
+from service.delivery import delivery_store, webhook_store
+from service.events.event import Event, Published
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_e = schema.events
+
+# Any number will do that nothing else takes on the same database.
+_POSTGRESQL_LOCK = 7_202_611_002
+
+
+def publish(connection: Connection, events: Sequence[Event], *, now: datetime) -> list[Published]:
+    """Writes events and one delivery for each webhook that wants them; answers those that were not known already.
+
+    Call this last in a transaction: what others wait for is then held for a moment only, and by nobody who waits for
+    them. After the commit, ring the bell.
+    """
+    new = write(connection, events)
+    if not new:
+        return []
+    wanted = [(hook.id, each) for hook in webhook_store.enabled(connection) for each in new if hook.wants(each.event)]
+    delivery_store.enqueue(connection, wanted, now=now)
+    return new
+
+
+def write(connection: Connection, events: Sequence[Event]) -> list[Published]:
+    """Writes events without telling anybody; answers those that were not known already."""
+    if not events:
+        return []
+    lock(connection)
+    ids = [event.id for event in events]
+    known = set(connection.execute(sa.select(_e.c.id).where(_e.c.id.in_(ids))).scalars())
+    new = list({event.id: event for event in events if event.id not in known}.values())
+    if not new:
+        return []
+    rows = connection.execute(
+        _e.insert().returning(_e.c.seq, sort_by_parameter_order=True),
+        [
+            {
+                "id": event.id,
+                "type": str(event.type),
+                "at": event.at,
+                "table_id": event.table_id,
+                "data": dict(event.data),
+            }
+            for event in new
+        ],
+    )
+    return [Published(seq, event) for seq, event in zip(rows.scalars(), new, strict=True)]
+
+
+def lock(connection: Connection) -> None:
+    """Until the transaction ends nobody else publishes, and no webhook comes, changes or goes."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _POSTGRESQL_LOCK})
+
+
+def has(connection: Connection, event_id: str) -> bool:
+    return connection.execute(sa.select(_e.c.seq).where(_e.c.id == event_id)).first() is not None
+
+
+def newest(connection: Connection) -> int:
+    """The `seq` of the newest event, 0 before the first."""
+    return connection.execute(sa.select(sa.func.max(_e.c.seq))).scalar() or 0
+
+
+def after(connection: Connection, seq: int, limit: int) -> list[Published]:
+    """The events that come next, the oldest first."""
+    query = sa.select(_e).where(_e.c.seq > seq).order_by(_e.c.seq).limit(limit)
+    return [published_of(row) for row in connection.execute(query)]
+
+
+def between(connection: Connection, since: datetime, until: datetime, *, after_seq: int, limit: int) -> list[Published]:
+    """The events of a time, `until` excluded, that come after `after_seq`; the oldest first."""
+    query = sa.select(_e).where(_e.c.at >= since, _e.c.at < until, _e.c.seq > after_seq).order_by(_e.c.seq).limit(limit)
+    return [published_of(row) for row in connection.execute(query)]
+
+
+def prune(connection: Connection, before: datetime, limit: int) -> int:
+    """Removes up to `limit` old events with their deliveries; not those that a webhook has yet to get."""
+    lock(connection)
+    is_missing = sa.exists().where(schema.deliveries.c.event_seq == _e.c.seq, schema.DELIVERY_IS_OPEN)
+    old = sa.select(_e.c.seq).where(_e.c.at < before, sa.not_(is_missing)).order_by(_e.c.at).limit(limit)
+    return connection.execute(_e.delete().where(_e.c.seq.in_(old.scalar_subquery()))).rowcount
+
+
+def published_of(row: sa.Row[Any]) -> Published:
+    return Published(row.seq, Event(row.id, row.type, row.at, row.table_id, row.data))

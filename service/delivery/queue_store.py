@@ -1,0 +1,193 @@
+"""Lanes: who may send what next. A claim has a deadline, so what a killed service had claimed is sent by another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from service.db import schema
+from service.delivery.delivery_store import QUERY, delivery_of
+from service.delivery.webhook import Delivery, Lane
+from service.delivery.webhook_store import webhook_of
+from service.events.event import Event, Published
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from service.delivery.webhook import DeliveryAttempt, Webhook
+
+_d = schema.deliveries
+_e = schema.events
+_l = schema.lanes
+_a = schema.delivery_attempts
+_w = schema.webhooks
+
+_NO_END = 2**62
+
+
+@dataclass(frozen=True)
+class Tried:
+    """An attempt, and the delivery as it is after it."""
+
+    delivery: Delivery
+    attempt: DeliveryAttempt
+
+
+def due(connection: Connection, now: datetime) -> list[Webhook]:
+    """The webhooks at which something can be claimed; those where it has waited longest come first."""
+    waits = sa.select(_l.c.webhook_id, sa.func.min(_l.c.next_at).label("since")).where(_is_free(now))
+    longest = waits.group_by(_l.c.webhook_id).subquery()
+    query = (
+        sa.select(_w)
+        .join(longest, longest.c.webhook_id == _w.c.id)
+        .where(_w.c.disabled_because.is_(None))
+        .order_by(longest.c.since)
+    )
+    return [webhook_of(row) for row in connection.execute(query)]
+
+
+def claim(
+    connection: Connection, room: Mapping[str, int], *, claimant: str, now: datetime, until: datetime
+) -> list[Lane]:
+    """Claims lanes that are due, of each webhook (by id) as many as there is room for; the longest waiting ones first.
+
+    Several may call at once: each gets different ones, and on PostgreSQL none waits for the other.
+    """
+    place = sa.func.row_number().over(partition_by=_l.c.webhook_id, order_by=(_l.c.next_at, _l.c.id))
+    ranked = sa.select(_l.c.id, place.label("place")).where(_l.c.webhook_id.in_(list(room)), _is_free(now)).subquery()
+    first = sa.select(ranked.c.id).where(ranked.c.place <= max(room.values()))
+    query = (
+        sa.select(_l.c.id, _l.c.webhook_id)
+        # Free is asked for again: another one may have claimed it since the places were counted.
+        .where(_l.c.id.in_(first), _is_free(now))
+        .order_by(_l.c.next_at, _l.c.id)
+        .with_for_update(skip_locked=True)
+    )
+    left = Counter(room)
+    found = []
+    for row in connection.execute(query):
+        if left[row.webhook_id] > 0:
+            left[row.webhook_id] -= 1
+            found.append(Lane(row.id, row.webhook_id))
+    if found:
+        mine = _l.c.id.in_([lane.id for lane in found])
+        connection.execute(_l.update().where(mine).values(claimed_by=claimant, claimed_until=until))
+    return found
+
+
+def waiting(
+    connection: Connection, lane_ids: Sequence[int], limit: int
+) -> Mapping[int, list[tuple[Delivery, Published]]]:
+    """By lane the first `limit` deliveries that wait in it, in the order of their events. However many wait, only those
+    are read."""
+    other = _d.alias("other")
+    beyond = (
+        sa.select(other.c.event_seq)
+        .where(other.c.lane_id == _l.c.id, other.c.state == sa.literal_column("'pending'"))
+        .order_by(other.c.event_seq)
+        .offset(limit)
+        .limit(1)
+        .scalar_subquery()
+    )
+    query = (
+        QUERY.add_columns(_e.c.at, _e.c.data)
+        .join(_l, _l.c.id == _d.c.lane_id)
+        .where(_l.c.id.in_(lane_ids), schema.DELIVERY_IS_PENDING, _d.c.event_seq < sa.func.coalesce(beyond, _NO_END))
+        .order_by(_d.c.lane_id, _d.c.event_seq)
+    )
+    found: dict[int, list[tuple[Delivery, Published]]] = {lane_id: [] for lane_id in lane_ids}
+    for row in connection.execute(query):
+        found[row.lane_id].append((delivery_of(row), _published(row)))
+    return found
+
+
+def record(connection: Connection, tried: Sequence[Tried]) -> None:
+    """Writes attempts and what became of their deliveries. The caller has locked the webhooks, see `webhooks.locked`.
+
+    A delivery that is not there any more is passed over, and one that has ended meanwhile stays as it ended: a service
+    whose claim was over may come late.
+    """
+    if not tried:
+        return
+    ids = sorted({each.delivery.id for each in tried})
+    there = set(connection.execute(sa.select(_d.c.id).where(_d.c.id.in_(ids))).scalars())
+    tried = [each for each in tried if each.delivery.id in there]
+    if not tried:
+        return
+    connection.execute(_a.insert(), [_attempt_values(each) for each in tried])
+    connection.execute(
+        _d.update()
+        .where(_d.c.id == sa.bindparam("of"), schema.DELIVERY_IS_PENDING)
+        .values({name: sa.bindparam(f"new_{name}") for name in ("state", "tries", "first_tried_at", "ended_at")}),
+        [_delivery_values(each.delivery) for each in tried],
+    )
+
+
+def release(connection: Connection, ended: Mapping[int, datetime | None], *, claimant: str, now: datetime) -> None:
+    """Ends claims. A lane is due again at the given moment; None: now if something waits in it, else not at all.
+
+    Lanes that somebody else has claimed since, because the deadline was over, are theirs.
+    """
+    if not ended:
+        return
+    ids = sorted(ended)
+    mine = set(
+        connection.execute(
+            sa.select(_l.c.id).where(_l.c.id.in_(ids), _l.c.claimed_by == claimant).order_by(_l.c.id).with_for_update()
+        ).scalars()
+    )
+    has_more = set(
+        connection.execute(
+            sa.select(_d.c.lane_id).where(_d.c.lane_id.in_(ids), schema.DELIVERY_IS_PENDING).distinct()
+        ).scalars()
+    )
+    values = [
+        {"of": lane_id, "new_next_at": (ended[lane_id] or now) if lane_id in has_more else None}
+        for lane_id in ids
+        if lane_id in mine
+    ]
+    if values:
+        connection.execute(
+            _l.update()
+            .where(_l.c.id == sa.bindparam("of"))
+            .values(next_at=sa.bindparam("new_next_at"), claimed_by=None, claimed_until=None),
+            values,
+        )
+
+
+def _is_free(now: datetime) -> sa.ColumnElement[bool]:
+    is_unclaimed = sa.or_(_l.c.claimed_until.is_(None), _l.c.claimed_until < now)
+    return sa.and_(_l.c.next_at <= now, is_unclaimed)
+
+
+def _published(row: sa.Row[Any]) -> Published:
+    return Published(row.event_seq, Event(row.event_id, row.type, row.at, row.table_id, row.data))
+
+
+def _attempt_values(tried: Tried) -> dict[str, Any]:
+    answer = tried.attempt.answer
+    return {
+        "delivery_id": tried.delivery.id,
+        "at": tried.attempt.at,
+        "milliseconds": round(answer.seconds * 1000),
+        "status": answer.status,
+        "error": answer.error,
+        "excerpt": answer.excerpt,
+        "retry_at": tried.attempt.retry_at,
+    }
+
+
+def _delivery_values(delivery: Delivery) -> dict[str, Any]:
+    return {
+        "of": delivery.id,
+        "new_state": delivery.state.value,
+        "new_tries": delivery.tries,
+        "new_first_tried_at": delivery.first_tried_at,
+        "new_ended_at": delivery.ended_at,
+    }

@@ -1,0 +1,49 @@
+"""Sends each message in the way that its URL asks for: by HTTP, or to a Kafka topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from service.delivery import kafka
+from service.delivery.kafka_url import is_kafka, parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from service.delivery.guard import Guard
+    from service.delivery.http import Sender, SendLimits
+    from service.delivery.kafka import KafkaSender
+    from service.delivery.webhook import Answer
+
+
+def checked(url: str, guard: Guard) -> str:
+    """The URL as it was given. Raises UrlNotAllowedError or KafkaMissingError."""
+    if not is_kafka(url):
+        return guard.checked(url)
+    target = parsed(url)
+    for broker in target.brokers:
+        guard.check_host(broker.host, is_encrypted=target.is_encrypted)
+    kafka.library()
+    return url
+
+
+class Carrier:
+    """Belongs to the event loop that it is first used in."""
+
+    def __init__(self, http: Sender, kafka: KafkaSender) -> None:
+        self._http = http
+        self._kafka = kafka
+
+    @property
+    def limits(self) -> SendLimits:
+        return self._http.limits
+
+    async def send(self, url: str, key: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]) -> Answer:
+        """`own` are the headers that the webhook's owner added. Raises nothing but cancellation."""
+        if is_kafka(url):
+            return await self._kafka.produce(url, key, body, headers, own)
+        return await self._http.post(url, body, headers, own)
+
+    async def close(self) -> None:
+        await self._http.close()
+        await self._kafka.close()

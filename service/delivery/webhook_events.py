@@ -1,0 +1,29 @@
+"""Events about webhooks themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from service.events.event import Event, EventType, event_id
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from service.delivery.webhook import Webhook
+
+
+def webhook_disabled(webhook: Webhook, at: datetime) -> Event:
+    data = {"webhook": _webhook(webhook), "because": webhook.disabled_because}
+    type_ = EventType.WEBHOOK_DISABLED
+    return Event(event_id(type_.value, webhook.id, at.isoformat()), type_, at, data=data)
+
+
+def webhook_test(webhook: Webhook, at: datetime, nonce: str) -> Event:
+    """Each test is an event of its own: `nonce` is another one every time."""
+    type_ = EventType.WEBHOOK_TEST
+    return Event(event_id(type_.value, webhook.id, nonce), type_, at, data={"webhook": _webhook(webhook)})
+
+
+def _webhook(webhook: Webhook) -> dict[str, Any]:
+    # Not the URL: others may hear this, and URLs of chat services are secrets.
+    return {"id": webhook.id, "description": webhook.description}

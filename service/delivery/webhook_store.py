@@ -1,0 +1,115 @@
+"""Webhooks. Those who add, change or remove one hold the outbox's lock, so that whoever publishes sees all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from service.db import schema
+from service.db.page import Cursor, Page, page_of
+from service.delivery.webhook import Webhook
+from service.model.errors import WebhookNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sqlalchemy import Connection
+
+_w = schema.webhooks
+
+
+def add(connection: Connection, webhook: Webhook) -> None:
+    connection.execute(_w.insert().values(id=webhook.id, created_at=webhook.created_at, **_values(webhook)))
+
+
+def get(connection: Connection, webhook_id: str, *, for_update: bool = False) -> Webhook:
+    """Raises WebhookNotFoundError. `for_update` as in `locked`."""
+    query = sa.select(_w).where(_w.c.id == webhook_id)
+    row = connection.execute(query.with_for_update(key_share=True) if for_update else query).one_or_none()
+    if row is None:
+        raise WebhookNotFoundError(f"There is no webhook {webhook_id}.")
+    return webhook_of(row)
+
+
+def page(connection: Connection, *, limit: int, cursor: str | None = None) -> Page[Webhook]:
+    """In the order in which they were made."""
+    query = sa.select(_w).order_by(_w.c.created_at, _w.c.id).limit(limit + 1)
+    if cursor:
+        last = Cursor.parse(cursor)
+        same_moment = sa.and_(_w.c.created_at == last.created_at, _w.c.id > last.id)
+        query = query.where(sa.or_(_w.c.created_at > last.created_at, same_moment))
+    rows = [webhook_of(row) for row in connection.execute(query)]
+    return page_of(rows, limit, lambda webhook: (webhook.created_at, webhook.id))
+
+
+def enabled(connection: Connection) -> list[Webhook]:
+    query = sa.select(_w).where(_w.c.disabled_because.is_(None)).order_by(_w.c.created_at, _w.c.id)
+    return [webhook_of(row) for row in connection.execute(query)]
+
+
+def locked(connection: Connection, webhook_ids: Iterable[str]) -> dict[str, Webhook]:
+    """Those that are still there; nobody changes or removes them until the transaction ends.
+
+    Always locked in the same order, and not against references: whoever publishes does not wait for this.
+    """
+    query = sa.select(_w).where(_w.c.id.in_(sorted(webhook_ids))).order_by(_w.c.id).with_for_update(key_share=True)
+    return {row.id: webhook_of(row) for row in connection.execute(query)}
+
+
+def change(connection: Connection, webhook: Webhook) -> None:
+    connection.execute(_w.update().where(_w.c.id == webhook.id).values(**_values(webhook)))
+
+
+def note_health(connection: Connection, changed: Iterable[Webhook]) -> None:
+    """`changed` are locked."""
+    values = [
+        {"of": each.id, "new_failing_since": each.failing_since, "new_last_success_at": each.last_success_at}
+        for each in changed
+    ]
+    if values:
+        new: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in ("failing_since", "last_success_at")}
+        connection.execute(_w.update().where(_w.c.id == sa.bindparam("of")).values(new), values)
+
+
+def remove(connection: Connection, webhook_id: str) -> None:
+    """Its deliveries go with it."""
+    connection.execute(_w.delete().where(_w.c.id == webhook_id))
+
+
+def _values(webhook: Webhook) -> dict[str, Any]:
+    return {
+        "url": webhook.url,
+        "types": list(webhook.types),
+        "tables": list(webhook.tables),
+        "description": webhook.description,
+        "sealed_secret": webhook.sealed_secret,
+        "sealed_headers": webhook.sealed_headers,
+        "sealed_old_secret": webhook.sealed_old_secret,
+        "old_secret_until": webhook.old_secret_until,
+        "disabled_because": webhook.disabled_because,
+        "disabled_at": webhook.disabled_at,
+        "failing_since": webhook.failing_since,
+        "last_success_at": webhook.last_success_at,
+        "updated_at": webhook.updated_at,
+    }
+
+
+def webhook_of(row: sa.Row[Any]) -> Webhook:
+    return Webhook(
+        id=row.id,
+        url=row.url,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        sealed_secret=row.sealed_secret,
+        sealed_headers=row.sealed_headers,
+        sealed_old_secret=row.sealed_old_secret,
+        old_secret_until=row.old_secret_until,
+        types=tuple(row.types),
+        tables=tuple(row.tables),
+        description=row.description,
+        disabled_because=row.disabled_because,
+        disabled_at=row.disabled_at,
+        failing_since=row.failing_since,
+        last_success_at=row.last_success_at,
+    )

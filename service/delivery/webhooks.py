@@ -1,0 +1,245 @@
+"""Webhooks come, change and go; and what was sent to them can be asked for again."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from service.db.engine import writing
+from service.delivery import delivery_store, outbox, signing, transport, webhook_store
+from service.delivery import headers as header_rules
+from service.delivery.webhook import Delivery, DeliveryState, Webhook
+from service.delivery.webhook_events import webhook_disabled, webhook_test
+from service.model.errors import WebhookDisabledError
+from service.model.secret import MASK, unmasked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Engine
+
+    from service.delivery.guard import Guard
+    from service.delivery.secret_cipher import SecretBox
+    from service.events.event import Published
+    from service.events.notifier import Bell
+    from service.model.clock import Clock
+
+log = logging.getLogger(__name__)
+
+OLD_SECRET_IS_VALID = timedelta(days=1)
+MOST_REPLAYED = 10_000
+_LOOKED_AT_ONCE = 1000
+
+
+@dataclass(frozen=True)
+class Created:
+    """`secret` is shown this once."""
+
+    webhook: Webhook
+    secret: str
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """`count` deliveries begin anew. `is_complete` is false when there was more than one call takes on."""
+
+    count: int
+    is_complete: bool
+
+
+def create(
+    engine: Engine,
+    clock: Clock,
+    box: SecretBox,
+    guard: Guard,
+    *,
+    url: str,
+    types: tuple[str, ...],
+    tables: tuple[str, ...],
+    headers: Mapping[str, str],
+    description: str,
+) -> Created:
+    """Raises UrlNotAllowedError, KafkaMissingError, HeaderNotAllowedError or SecretKeyMissingError."""
+    now = clock()
+    secret = signing.new_secret()
+    webhook = Webhook(
+        id=f"wh_{secrets.token_hex(8)}",
+        url=transport.checked(url, guard),
+        created_at=now,
+        updated_at=now,
+        sealed_secret=box.seal(secret),
+        sealed_headers=_sealed(box, headers),
+        types=types,
+        tables=tables,
+        description=description,
+    )
+    with writing(engine) as connection:
+        outbox.lock(connection)
+        webhook_store.add(connection, webhook)
+    return Created(webhook, secret)
+
+
+def change(
+    engine: Engine, clock: Clock, box: SecretBox, guard: Guard, webhook_id: str, changes: Mapping[str, Any]
+) -> Webhook:
+    """`changes` maps fields of Webhook to new values, and `headers` to new headers. What waits goes to the new URL.
+
+    Raises WebhookNotFoundError, SecretUnreadableError and what `create` raises.
+    """
+    changes = dict(changes)
+    if "url" in changes:
+        transport.checked(changes["url"], guard)
+    with writing(engine) as connection:
+        outbox.lock(connection)
+        webhook = webhook_store.get(connection, webhook_id, for_update=True)
+        if (headers := changes.pop("headers", None)) is not None:
+            # Somebody who was shown masks sends them back for what they stand for.
+            stored = json.loads(box.open(webhook.sealed_headers)) if MASK in headers.values() else {}
+            changes["sealed_headers"] = _sealed(box, unmasked(headers, stored))
+        webhook = webhook.evolve(**changes, updated_at=clock())
+        webhook_store.change(connection, webhook)
+    return webhook
+
+
+def remove(engine: Engine, webhook_id: str) -> None:
+    """With all its deliveries. Raises WebhookNotFoundError."""
+    with writing(engine) as connection:
+        outbox.lock(connection)
+        webhook_store.get(connection, webhook_id)
+        webhook_store.remove(connection, webhook_id)
+
+
+def rotate_secret(engine: Engine, clock: Clock, box: SecretBox, webhook_id: str) -> Created:
+    """For a day messages are signed by the old secret as well. Raises WebhookNotFoundError, SecretKeyMissingError."""
+    now = clock()
+    secret = signing.new_secret()
+    sealed_secret = box.seal(secret)
+    with writing(engine) as connection:
+        outbox.lock(connection)
+        webhook = webhook_store.get(connection, webhook_id, for_update=True)
+        webhook = webhook.evolve(
+            sealed_secret=sealed_secret,
+            sealed_old_secret=webhook.sealed_secret,
+            old_secret_until=now + OLD_SECRET_IS_VALID,
+            updated_at=now,
+        )
+        webhook_store.change(connection, webhook)
+    return Created(webhook, secret)
+
+
+def enable(engine: Engine, bell: Bell, clock: Clock, webhook_id: str) -> Webhook:
+    """All that waits begins anew and is sent now, also where the webhook was enabled but failing.
+
+    Raises WebhookNotFoundError.
+    """
+    now = clock()
+    with writing(engine) as connection:
+        outbox.lock(connection)
+        webhook = webhook_store.get(connection, webhook_id, for_update=True).evolve(
+            disabled_because=None, disabled_at=None, failing_since=None, updated_at=now
+        )
+        webhook_store.change(connection, webhook)
+        delivery_store.hurry(connection, webhook_id, now=now)
+    bell.ring()
+    return webhook
+
+
+def disable(engine: Engine, bell: Bell, webhook_id: str, *, because: str, now: datetime) -> Webhook:
+    """Nothing more is sent to it; what waits goes on waiting. Others are told. Twice is no error.
+
+    Raises WebhookNotFoundError.
+    """
+    with writing(engine) as connection:
+        outbox.lock(connection)
+        webhook = webhook_store.get(connection, webhook_id, for_update=True)
+        if not webhook.is_enabled:
+            return webhook
+        webhook = webhook.evolve(disabled_because=because, disabled_at=now, updated_at=now)
+        webhook_store.change(connection, webhook)
+        outbox.publish(connection, [webhook_disabled(webhook, now)], now=now)
+    log.warning("Webhook %s is disabled: %s", webhook_id, because)
+    bell.ring()
+    return webhook
+
+
+def test(engine: Engine, bell: Bell, clock: Clock, webhook_id: str) -> Delivery:
+    """Sends this webhook an event of its own, once. Raises WebhookNotFoundError or WebhookDisabledError."""
+    now = clock()
+    with writing(engine) as connection:
+        outbox.lock(connection)
+        webhook = _enabled(connection, webhook_id)
+        new = outbox.write(connection, [webhook_test(webhook, now, secrets.token_hex(8))])
+        [delivery_id] = delivery_store.enqueue(connection, [(webhook_id, each) for each in new], now=now)
+        delivery = delivery_store.get(connection, delivery_id)
+    bell.ring()
+    return delivery
+
+
+def replay_one(engine: Engine, bell: Bell, clock: Clock, delivery_id: str) -> Delivery:
+    """Sends it again, under the id that its event has. Raises DeliveryNotFoundError or WebhookDisabledError."""
+    with writing(engine) as connection:
+        outbox.lock(connection)
+        _enabled(connection, delivery_store.get(connection, delivery_id).webhook_id)
+        delivery_store.send_again(connection, [delivery_id], now=clock())
+        delivery = delivery_store.get(connection, delivery_id)
+    bell.ring()
+    return delivery
+
+
+def replay(
+    engine: Engine,
+    bell: Bell,
+    clock: Clock,
+    webhook_id: str,
+    *,
+    since: datetime,
+    until: datetime | None,
+    with_delivered: bool,
+) -> Replayed:
+    """Sends what the webhook wants of a time and has not got: what was given up, and what was never sent because it was
+    disabled or not there yet; with `with_delivered` also what it has got. What waits already is left as it is, so
+    asking twice at once changes nothing. Raises WebhookNotFoundError or WebhookDisabledError.
+    """
+    now = clock()
+    with writing(engine) as connection:
+        outbox.lock(connection)
+        webhook = _enabled(connection, webhook_id)
+        count, seq = 0, 0
+        while count < MOST_REPLAYED:
+            found = outbox.between(connection, since, until or now, after_seq=seq, limit=_LOOKED_AT_ONCE)
+            if not found:
+                break
+            count += _replay(connection, webhook, found, with_delivered=with_delivered, now=now)
+            seq = found[-1].seq
+        is_complete = not outbox.between(connection, since, until or now, after_seq=seq, limit=1)
+    bell.ring()
+    return Replayed(count, is_complete)
+
+
+def _sealed(box: SecretBox, headers: Mapping[str, str]) -> str:
+    return box.seal(json.dumps(header_rules.checked(headers)))
+
+
+def _replay(
+    connection: Connection, webhook: Webhook, found: list[Published], *, with_delivered: bool, now: datetime
+) -> int:
+    again = {DeliveryState.DEAD, DeliveryState.DELIVERED} if with_delivered else {DeliveryState.DEAD}
+    wanted = [each for each in found if webhook.wants(each.event)]
+    known = delivery_store.known(connection, webhook.id, wanted)
+    missed = [(webhook.id, each) for each in wanted if each.seq not in known]
+    ended = [delivery.id for delivery in known.values() if delivery.state in again]
+    delivery_store.enqueue(connection, missed, now=now)
+    delivery_store.send_again(connection, ended, now=now)
+    return len(missed) + len(ended)
+
+
+def _enabled(connection: Connection, webhook_id: str) -> Webhook:
+    webhook = webhook_store.get(connection, webhook_id)
+    if not webhook.is_enabled:
+        raise WebhookDisabledError(f"{webhook_id} is disabled: {webhook.disabled_because}")
+    return webhook

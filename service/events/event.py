@@ -1,0 +1,67 @@
+"""Something that happened, as others are told of it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+
+class EventType(StrEnum):
+    """What `service.api.event_catalogue` describes, one by one."""
+
+    COMMIT_PUBLISHED = "commit.published"
+    JOB_QUEUED = "job.queued"
+    JOB_STARTED = "job.started"
+    JOB_SUCCEEDED = "job.succeeded"
+    JOB_FAILED = "job.failed"
+    JOB_CANCELLED = "job.cancelled"
+    EXPANSION_DRAINING = "expansion.draining"
+    EXPANSION_COMMITTED = "expansion.committed"
+    EXPANSION_ABORTED = "expansion.aborted"
+    TABLE_REGISTERED = "table.registered"
+    TABLE_UNHEALTHY = "table.unhealthy"
+    TABLE_RECOVERED = "table.recovered"
+    TABLE_INCIDENT_OPENED = "table.incident_opened"
+    TABLE_INCIDENT_CLOSED = "table.incident_closed"
+    WEBHOOK_DISABLED = "webhook.disabled"
+    WEBHOOK_TEST = "webhook.test"
+
+
+@dataclass(frozen=True)
+class Event:
+    """`id` is the same however often the event is sent. `type` is one of the catalogue, `data` fits its JSON Schema.
+
+    `table_id` is None for what belongs to no table; else `data["table"]` has the table's id, name and base path.
+    """
+
+    id: str
+    type: str
+    at: datetime
+    table_id: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def table_name(self) -> str | None:
+        return None if self.table_id is None else str(self.data["table"]["name"])
+
+
+@dataclass(frozen=True)
+class Published:
+    """An event and its place among all: a later one has a higher `seq`, and was committed later."""
+
+    seq: int
+    event: Event
+
+
+def event_id(*parts: object) -> str:
+    """The same parts give the same id, so that what is told twice is published once.
+
+    Without a full stop, which separates the parts of what Standard Webhooks signs.
+    """
+    return f"evt_{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}"

@@ -1,1 +1,0 @@
-"""Flink's REST API, as far as stopping a job with a savepoint needs it."""

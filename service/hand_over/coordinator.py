@@ -1,0 +1,259 @@
+"""Jobs that replace file groups under a Flink writer wait until it has been stopped: by whoever hears of it, or by the
+service itself, where the owner has registered how to reach the cluster."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from jobs.contract import WriterEngine
+from service.catalog import decision_times, table_store, watch_store
+from service.db.engine import reading, writing
+from service.delivery import outbox
+from service.hand_over.flink_hosts import check_allowed
+from service.hand_over.flink_rest import FlinkRest
+from service.hand_over.flink_stop import Stopping
+from service.model.errors import DatabaseUnavailableError, GroundskeeperError, JobNotWaitingError
+from service.observation.active_timeline import read
+from service.observation.bounded_pool import Crew
+from service.queue import hand_over_policy as policy
+from service.queue import hand_over_store, job_changes, job_events, job_store
+from service.queue.hand_over import HandOver, HandOverState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Engine
+
+    from service.catalog.registration import FlinkWriter, Registration
+    from service.events.notifier import Bell
+    from service.lake.snapshot import Pending
+    from service.model.clock import Clock
+    from service.queue.job import Job
+
+log = logging.getLogger(__name__)
+
+_STEP_AT_MOST = timedelta(minutes=2)
+"""How long one step keeps other replicas from the same job; longer than all of its calls may take."""
+
+_STOP_AT_MOST = timedelta(minutes=10)
+"""How long after its deadline a stop that was asked for may still come to its end: the writer stops anyway."""
+
+
+def confirm(engine: Engine, bell: Bell, clock: Clock, job_id: str, *, by: str, savepoint: str | None) -> Job:
+    """Somebody says that the writers were stopped for this job. Saying it twice is no error.
+
+    Raises JobNotFoundError, or JobNotWaitingError for a job that has begun, has ended or needs no stop.
+    """
+    now = clock()
+    with writing(engine) as connection:
+        job = job_store.get(connection, job_id, for_update=True)
+        standing = job.hand_over
+        if standing is not None and standing.state is HandOverState.STOPPED and not job.waits_for_writers:
+            return job
+        if job.state.is_held or not job.state.is_active:
+            raise JobNotWaitingError(f"Job {job_id} is {job.state.value}.")
+        table = table_store.get(connection, job.table_id)
+        if job.dry_run or not policy.replaces_file_groups(job.kind, table):
+            raise JobNotWaitingError(f"Job {job_id} goes on beside writers.")
+        stopped = HandOver(
+            HandOverState.STOPPED,
+            now,
+            standing.deadline if standing else now,
+            by=by,
+            savepoint=savepoint or (standing.savepoint if standing else None),
+            detail=f"{by} said that the writers were stopped.",
+        )
+        hand_over_store.release(connection, job_id, stopped)
+        job = job_store.get(connection, job_id)
+    bell.ring()
+    return job
+
+
+@dataclass(frozen=True)
+class HandOverTerms:
+    """`hosts` are those whose Flink REST API may be called. `retry_seconds` is how long a cluster is left alone that
+    did not do as it was asked."""
+
+    hosts: tuple[str, ...] = ()
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+    threads: int = 4
+    step_seconds: float = 60.0
+    retry_seconds: float = 15.0
+
+
+@dataclass(frozen=True)
+class HandedOver:
+    """The ids of the jobs that wait, and of those that were given up."""
+
+    waiting: tuple[str, ...] = ()
+    given_up: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"waiting: {', '.join(self.waiting) or 'none'}; given up: {', '.join(self.given_up) or 'none'}"
+
+
+class HandOvers:
+    """Every replica may do this at any time: a step is claimed, and each goes on where the last one ended.
+
+    No transaction is open while a cluster is called. `rest` opens a cluster, or a stand-in in tests.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        bell: Bell,
+        clock: Clock,
+        terms: HandOverTerms,
+        *,
+        rest: Callable[[str], FlinkRest] = FlinkRest,
+        hurry: Callable[[str], object] = lambda _table_id: None,
+    ) -> None:
+        self._engine = engine
+        self._bell = bell
+        self._clock = clock
+        self._terms = terms
+        self._rest = rest
+        self._hurry = hurry
+        self.crew: Crew[Job] = Crew(
+            self._step,
+            key=lambda job: job.id,
+            size=terms.threads,
+            seconds=terms.step_seconds,
+            on_late=lambda job: log.warning("The Flink cluster of job %s is slow to answer", job.id),
+            on_idle=lambda: None,
+        )
+
+    def run_once(self) -> HandedOver:
+        """Gives up what has waited too long, and has the crew do the next steps of the others. It waits for none."""
+        now = self._clock()
+        with reading(self._engine) as connection:
+            waiting = hand_over_store.waiting(connection)
+        let_go = [job.id for job in waiting if self._let_go(job)]
+        given_up = [
+            job.id for job in waiting if job.id not in let_go and _is_over(job, now) and self._give_up(job.id, now)
+        ]
+        if let_go or given_up:
+            self._bell.ring()
+        self.crew.check()
+        done = self.crew.busy | set(let_go) | set(given_up)
+        for job in waiting:
+            if job.id not in done and job.hand_over and not _is_claimed(job.hand_over, now):
+                self.crew.add(job)
+        return HandedOver(tuple(job.id for job in waiting), tuple(given_up))
+
+    def _let_go(self, waiting: Job) -> bool:
+        """Whether there is nobody to wait for any more: the owner has declared the writers stopped, or others."""
+        with reading(self._engine) as connection:
+            if _has_to_wait(connection, waiting):
+                return False
+        with writing(self._engine) as connection:
+            job = job_store.get(connection, waiting.id, for_update=True)
+            if not job.waits_for_writers or _has_to_wait(connection, job):
+                return False
+            hand_over_store.drop(connection, job.id)
+        log.info("Job %s goes on: no Flink job is declared or seen any more", waiting.id)
+        return True
+
+    def _give_up(self, job_id: str, now: datetime) -> bool:
+        with writing(self._engine) as connection:
+            job = job_store.get(connection, job_id, for_update=True)
+            if not job.waits_for_writers or job.hand_over is None or not _is_over(job, now):
+                return False
+            expired = job.hand_over.evolve(state=HandOverState.EXPIRED, since=now, claimed_until=None)
+            hand_over_store.give_up(connection, job_id, expired, error=policy.expired(job.hand_over), now=now)
+            decision_times.wake(connection, job.table_id, now)
+            outbox.publish(connection, [job_changes.of_job(connection, job_id, now, job_events.job_ended)], now=now)
+        log.warning("Job %s was given up: the writers of its table were not stopped", job_id)
+        return True
+
+    def _step(self, waiting: Job) -> None:
+        """What goes wrong with one cluster is told in the job, and is no matter of the others."""
+        try:
+            now = self._clock()
+            with reading(self._engine) as connection:
+                table = table_store.get(connection, waiting.table_id)
+            if table.writers.flink is None:
+                return
+            with writing(self._engine) as connection:
+                job = hand_over_store.claim(connection, waiting.id, now=now, until=now + _STEP_AT_MOST)
+            if job is not None:
+                self._go_on(job, table, table.writers.flink)
+        except DatabaseUnavailableError as error:
+            log.warning("Job %s: %s", waiting.id, error)
+        except GroundskeeperError as error:
+            log.warning("Job %s: %s %s", waiting.id, error.title, error.detail)
+        except Exception:
+            log.exception("The hand-over of job %s failed", waiting.id)
+
+    def _go_on(self, job: Job, table: Registration, writer: FlinkWriter) -> None:
+        """Steps until there is nothing to do but to wait."""
+        standing = job.hand_over
+        while standing is not None:
+            before = standing
+            try:
+                check_allowed(writer.rest_url, self._terms.hosts)
+                with self._rest(writer.rest_url) as rest:
+                    after = self._stopping(rest, table, writer).advance(before)
+            except GroundskeeperError as error:
+                retry_at = self._clock() + timedelta(seconds=self._terms.retry_seconds)
+                why = f"{error.title}: {error.detail}"
+                after = before.evolve(detail=why, claimed_until=retry_at)
+            except Exception:
+                # The claim ends by itself.
+                log.exception("The hand-over of job %s failed", job.id)
+                return
+            if after.state is HandOverState.STOPPED:
+                self._release(job.evolve(hand_over=before), after)
+                return
+            if not self._record(job.evolve(hand_over=before), after):
+                return
+            standing = after if after.claimed_until == before.claimed_until else None
+
+    def _stopping(self, rest: FlinkRest, table: Registration, writer: FlinkWriter) -> Stopping:
+        def pending() -> Sequence[Pending]:
+            # The table is looked at as well; but an unchanged one would leave no trace of that.
+            self._hurry(table.id)
+            return read(table.base_path, self._terms.storage_options).pending
+
+        def wrote_at() -> datetime | None:
+            with reading(self._engine) as connection:
+                flink = watch_store.engines_of(connection, table.id).get(WriterEngine.FLINK)
+            return flink.last_seen if flink else None
+
+        retry = timedelta(seconds=self._terms.retry_seconds)
+        return Stopping(rest, writer, self._clock, retry, pending, wrote_at)
+
+    def _record(self, job: Job, after: HandOver) -> bool:
+        with writing(self._engine) as connection:
+            return hand_over_store.step(connection, job, after)
+
+    def _release(self, job: Job, stopped: HandOver) -> None:
+        with writing(self._engine) as connection:
+            if not hand_over_store.step(connection, job, stopped):
+                return
+            hand_over_store.release(connection, job.id, stopped)
+        log.info("Job %s goes on: %s", job.id, stopped.detail)
+        self._bell.ring()
+
+
+def _has_to_wait(connection: Connection, job: Job) -> bool:
+    """A stop that was begun is brought to its end."""
+    if job.hand_over is None or job.hand_over.state is not HandOverState.DRAINING:
+        return True
+    table = table_store.get(connection, job.table_id)
+    return policy.must_wait(job, table, watch_store.engines_of(connection, table.id), is_committed=False)
+
+
+def _is_over(job: Job, now: datetime) -> bool:
+    if job.hand_over is None:
+        return False
+    more = _STOP_AT_MOST if job.hand_over.state is HandOverState.STOPPING else timedelta()
+    return now >= job.hand_over.deadline + more
+
+
+def _is_claimed(standing: HandOver, now: datetime) -> bool:
+    return standing.claimed_until is not None and standing.claimed_until > now

@@ -1,0 +1,32 @@
+"""Commits that a poll found to have gone astray, before they are recorded as incidents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from service.incidents.incident import IncidentKind, IncidentState
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One commit that went astray, in one way."""
+
+    kind: IncidentKind
+    state: IncidentState
+    instant: str
+    operation: str | None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """`repaired` maps instants whose rows were brought over to the commit that did it; `undone` are instants that are
+    not part of the table any more."""
+
+    findings: tuple[Finding, ...] = ()
+    repaired: Mapping[str, str] = field(default_factory=dict)
+    undone: frozenset[str] = frozenset()

@@ -1,0 +1,139 @@
+"""What went wrong with tables: found once, closed once."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from service.db import schema
+from service.db.page import Cursor, Page, page_of
+from service.incidents.incident import Incident, IncidentKind, IncidentState
+from service.model.errors import IncidentNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_i = schema.incidents
+
+
+def add(connection: Connection, found: Iterable[Incident]) -> list[Incident]:
+    """Adds those that are not known yet, whatever became of them, and answers them."""
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    statement = insert(_i).on_conflict_do_nothing().returning(_i.c.id)
+    return [each for each in found if connection.execute(statement, _values(each)).scalar_one_or_none() is not None]
+
+
+def close(connection: Connection, incident: Incident) -> bool:
+    """Writes down what has become of it. False if it does not stand any more: somebody was faster."""
+    written = connection.execute(
+        _i.update()
+        .where(_i.c.id == incident.id, schema.INCIDENT_IS_STANDING)
+        .values(state=incident.state.value, because=incident.because, closed_at=incident.closed_at)
+    )
+    return bool(written.rowcount)
+
+
+def get(connection: Connection, incident_id: str) -> Incident:
+    row = connection.execute(sa.select(_i).where(_i.c.id == incident_id)).one_or_none()
+    if row is None:
+        raise IncidentNotFoundError(f"There is no incident {incident_id}.")
+    return _incident(row)
+
+
+def standing(connection: Connection, table_id: str, *, of: Collection[str] | None = None) -> list[Incident]:
+    """The table's open and suspected ones, the oldest first; `of` are instants to choose from."""
+    query = sa.select(_i).where(_i.c.table_id == table_id, schema.INCIDENT_IS_STANDING)
+    if of is not None:
+        query = query.where(_i.c.instant.in_(of))
+    return [_incident(row) for row in connection.execute(query.order_by(_i.c.opened_at, _i.c.id))]
+
+
+def count_open(connection: Connection, table_id: str) -> int:
+    return counts(connection, [table_id])[table_id][IncidentState.OPEN]
+
+
+def counts(connection: Connection, table_ids: Collection[str]) -> Mapping[str, Counter[IncidentState]]:
+    """How many stand on each of these tables, by their state."""
+    query = (
+        sa.select(_i.c.table_id, _i.c.state, sa.func.count())
+        .where(_i.c.table_id.in_(table_ids), schema.INCIDENT_IS_STANDING)
+        .group_by(_i.c.table_id, _i.c.state)
+    )
+    found: defaultdict[str, Counter[IncidentState]] = defaultdict(Counter)
+    for table_id, state, number in connection.execute(query):
+        found[table_id][IncidentState(state)] = number
+    return found
+
+
+def page(
+    connection: Connection,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    table_id: str | None = None,
+    kind: IncidentKind | None = None,
+    states: Collection[IncidentState] = (),
+) -> Page[Incident]:
+    """The newest first. Without `states`, of any."""
+    query = sa.select(_i).order_by(_i.c.opened_at.desc(), _i.c.id.desc()).limit(limit + 1)
+    if table_id is not None:
+        query = query.where(_i.c.table_id == table_id)
+    if kind is not None:
+        query = query.where(_i.c.kind == kind.value)
+    if states:
+        query = query.where(_i.c.state.in_([state.value for state in states]))
+    if cursor:
+        after = Cursor.parse(cursor)
+        same_moment = sa.and_(_i.c.opened_at == after.created_at, _i.c.id < after.id)
+        query = query.where(sa.or_(_i.c.opened_at < after.created_at, same_moment))
+    rows = [_incident(row) for row in connection.execute(query)]
+    return page_of(rows, limit, lambda incident: (incident.opened_at, incident.id))
+
+
+def prune(connection: Connection, before: datetime, limit: int) -> int:
+    """Forgets at most `limit` that were closed before then and whose commit has left the active timeline: else a look
+    that begins anew would find it again. Answers how many."""
+    w = schema.watches
+    old = (
+        sa.select(_i.c.id)
+        .join(w, w.c.table_id == _i.c.table_id)
+        .where(_i.c.closed_at < before, sa.not_(schema.INCIDENT_IS_STANDING), _i.c.instant < w.c.active_from)
+        .limit(limit)
+    )
+    return connection.execute(_i.delete().where(_i.c.id.in_(old))).rowcount
+
+
+def _values(incident: Incident) -> dict[str, Any]:
+    return {
+        "id": incident.id,
+        "table_id": incident.table_id,
+        "kind": incident.kind.value,
+        "instant": incident.instant,
+        "state": incident.state.value,
+        "operation": incident.operation,
+        "details": dict(incident.details),
+        "opened_at": incident.opened_at,
+        "closed_at": incident.closed_at,
+        "because": incident.because,
+    }
+
+
+def _incident(row: sa.Row[Any]) -> Incident:
+    return Incident(
+        id=row.id,
+        table_id=row.table_id,
+        kind=IncidentKind(row.kind),
+        instant=row.instant,
+        state=IncidentState(row.state),
+        opened_at=row.opened_at,
+        operation=row.operation,
+        details=row.details,
+        closed_at=row.closed_at,
+        because=row.because,
+    )

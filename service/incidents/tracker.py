@@ -1,0 +1,124 @@
+"""Incidents are opened and closed: by looks, by what jobs report, and by people.
+
+Each change is told of in the transaction in which it is made. A suspicion is told of only when it has proved right.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from service.catalog import decision_times, table_store, watch_store
+from service.catalog.table_events import UNHEALTHY_AFTER, table_recovered, table_unhealthy
+from service.db.engine import writing
+from service.delivery import outbox
+from service.incidents import store
+from service.incidents.events import incident_closed, incident_opened
+from service.incidents.incident import ASTRAY, Incident, IncidentState
+from service.model.errors import IncidentClosedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Engine
+
+    from service.events.event import Event
+    from service.events.notifier import Bell
+    from service.incidents.finding import Judged
+    from service.model.clock import Clock
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a transaction did to the incidents of a table, what there is to tell of that, and how many are open now."""
+
+    opened: tuple[Incident, ...] = ()
+    events: tuple[Event, ...] = ()
+    still_open: int = 0
+
+
+def of_look(connection: Connection, table_id: str, judged: Judged, over: Mapping[str, str], now: datetime) -> Change:
+    """Opens what the look has found, and closes what it has seen repaired, undone, or over: `over` maps ids of
+    incidents to the reasons why they are."""
+    found = [
+        Incident(
+            id=new_id(),
+            table_id=table_id,
+            kind=each.kind,
+            instant=each.instant,
+            state=each.state,
+            opened_at=now,
+            operation=each.operation,
+            details=each.details,
+        )
+        for each in judged.findings
+    ]
+    closing: list[Incident] = []
+    for each in store.standing(connection, table_id):
+        if each.kind in ASTRAY and each.instant in judged.repaired:
+            because = f"{judged.repaired[each.instant]} brought its rows over"
+            closing.append(each.closed(IncidentState.REPAIRED, because, now))
+        elif each.kind in ASTRAY and each.instant in judged.undone:
+            closing.append(each.closed(IncidentState.CLEARED, "the commit was rolled back", now))
+        elif each.id in over:
+            closing.append(each.closed(IncidentState.CLEARED, over[each.id], now))
+    return change(connection, table_id, found, closing, now, can_be_looked_at=True)
+
+
+def close(engine: Engine, bell: Bell, clock: Clock, incident_id: str, *, by: str, reason: str) -> Incident:
+    """Somebody says that there is nothing (more) to repair. Raises IncidentNotFoundError, IncidentClosedError."""
+    now = clock()
+    with writing(engine) as connection:
+        incident = store.get(connection, incident_id)
+        closed = incident.closed(IncidentState.CLEARED, f"{by}: {reason}", now)
+        changed = change(connection, incident.table_id, [], [closed], now)
+        if (standing := store.get(connection, incident_id)) != closed:
+            raise IncidentClosedError(f"It is {standing.state.value}: {standing.because}.")
+        decision_times.wake(connection, incident.table_id, now)
+        outbox.publish(connection, changed.events, now=now)
+    bell.ring()
+    return closed
+
+
+def change(
+    connection: Connection,
+    table_id: str,
+    found: Sequence[Incident],
+    closing: Sequence[Incident],
+    now: datetime,
+    *,
+    can_be_looked_at: bool | None = None,
+) -> Change:
+    if not found and not closing:
+        return Change(still_open=store.count_open(connection, table_id))
+    # Locked, so that of two that change the table's incidents one tells that it has none any more.
+    watch = watch_store.get(connection, table_id, for_update=True)
+    if can_be_looked_at is None:
+        can_be_looked_at = watch.failures < UNHEALTHY_AFTER
+    open_before = store.count_open(connection, table_id)
+    standing = {each.id: each for each in store.standing(connection, table_id)}
+    opened = tuple(store.add(connection, found))
+    closed = [each for each in closing if store.close(connection, each)]
+    still_open = store.count_open(connection, table_id)
+    table = table_store.get(connection, table_id)
+    events = [incident_opened(each, table, now) for each in opened if each.state is IncidentState.OPEN]
+    for each in closed:
+        was_open = standing[each.id].state is IncidentState.OPEN
+        if not was_open and each.state is IncidentState.REPAIRED:
+            confirmed = dataclasses.replace(standing[each.id], state=IncidentState.OPEN)
+            events.append(incident_opened(confirmed, table, now))
+        if was_open or each.state is IncidentState.REPAIRED:
+            events.append(incident_closed(each, table, now))
+    if still_open and not open_before:
+        first = next(each for each in opened if each.state is IncidentState.OPEN)
+        events.append(table_unhealthy(table, first.problem(), now))
+    elif open_before and not still_open and can_be_looked_at:
+        events.append(table_recovered(table, now))
+    return Change(opened, tuple(events), still_open)
+
+
+def new_id() -> str:
+    return f"inc_{secrets.token_hex(8)}"

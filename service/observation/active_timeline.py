@@ -1,0 +1,37 @@
+"""What the active timeline of a table says right now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from service.lake.pending import read_pending
+from service.lake.storage import open_storage
+from service.lake.table_config import read_table_config
+from service.lake.timeline import read_timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from service.lake.instant import Instant
+    from service.lake.snapshot import Pending
+
+
+@dataclass(frozen=True)
+class ActiveTimeline:
+    """`completed` in the order of completion, where the timeline tells it, else of their requested times."""
+
+    pending: tuple[Pending, ...]
+    completed: tuple[Instant, ...]
+
+
+def read(base_path: str, storage_options: Mapping[str, str]) -> ActiveTimeline:
+    """Reads the lake. Raises StorageError and its like."""
+    storage = open_storage(base_path, storage_options)
+    config = read_table_config(storage)
+    timeline = read_timeline(storage, config)
+    completed = sorted(
+        (instant for instant in timeline.instants if instant.is_completed),
+        key=lambda instant: (instant.completion_time or instant.requested_time, instant.requested_time),
+    )
+    return ActiveTimeline(read_pending(storage, config, timeline), tuple(completed))

@@ -1,0 +1,60 @@
+"""Whether fenced writers are gone for good, with all that they wrote."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from jobs.format.file_names import parse_base_file_name, parse_log_file_name
+from service.lake.file_slices import data_files
+from service.lake.table_config import META_FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+    from datetime import datetime
+
+    from service.incidents.incident import Incident
+    from service.lake.storage import Storage
+
+SILENT_AFTER = timedelta(minutes=5)
+"""A writer sends a heartbeat every minute (`hoodie.client.heartbeat.interval_in_ms`, Hudi 1.2), and one that lives
+makes a new file when the rollback has removed the old one. So after this long without any it does not live."""
+
+
+def those_over(
+    storage: Storage, incidents: Sequence[Incident], completed: Container[str], now: datetime
+) -> dict[str, str]:
+    """The ids of those incidents that are over, with the reason.
+
+    What is quickly seen is looked at first; only for a writer that is silent, and has no markers any more, all files of
+    the table are listed. Before table version 8 the names of log files do not tell who wrote to them: only base files
+    and markers count there, and what late writers added to logs the cleaning job looks for.
+    """
+    over = {each.id: "it has completed all the same" for each in incidents if each.instant in completed}
+    silent = {each.id: each.instant for each in incidents if each.id not in over and _is_silent(storage, each, now)}
+    if not silent:
+        return over
+    still_there = set(silent.values()).intersection(_writers_of_files(storage))
+    because = (
+        f"no file of it is left, nor a marker, and its writer has been silent for {SILENT_AFTER.seconds // 60} min"
+    )
+    return over | {incident_id: because for incident_id, instant in silent.items() if instant not in still_there}
+
+
+def _is_silent(storage: Storage, incident: Incident, now: datetime) -> bool:
+    if now - incident.opened_at < SILENT_AFTER:
+        return False
+    last = storage.modified_at(f"{META_FOLDER}/.heartbeat/{incident.instant}")
+    if last is not None and now - last < SILENT_AFTER:
+        return False
+    return not storage.exists(f"{META_FOLDER}/.temp/{incident.instant}")
+
+
+def _writers_of_files(storage: Storage) -> set[str]:
+    """The instants in the names of all data files."""
+    found = set()
+    for entry in data_files(storage):
+        name = parse_base_file_name(entry.name) or parse_log_file_name(entry.name)
+        if name is not None:
+            found.add(name.instant)
+    return found

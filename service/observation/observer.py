@@ -1,0 +1,199 @@
+"""Watches all tables: claims those that are due, and has the crew look at each."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from service.catalog import watch_store
+from service.db.engine import reading, writing
+from service.delivery import outbox
+from service.model.backoff import BackOff
+from service.model.errors import (
+    DatabaseUnavailableError,
+    GroundskeeperError,
+    LookFailedError,
+    LookTooSlowError,
+    TableNotFoundError,
+)
+from service.observation import poll_events
+from service.observation.bounded_pool import Crew
+from service.observation.poll import Looked, look
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from random import Random
+
+    from sqlalchemy import Engine
+
+    from service.catalog.watch import Watch
+    from service.model.clock import Clock
+    from service.observation.poll_requests import Hurry
+
+log = logging.getLogger(__name__)
+
+# Of one transaction: it must not keep others that write waiting for long.
+_CLAIMED_AT_ONCE = 200
+# So that tables registered together are not polled together for ever.
+_SPREAD = 0.1
+
+
+@dataclass(frozen=True)
+class ObserveTerms:
+    """`poll_seconds` is how often each table is looked at when nobody says that it has changed; `look_seconds` how long
+    a look may take; `backoff` (in seconds) is for tables that cannot be looked at."""
+
+    poll_seconds: float = 60.0
+    look_seconds: float = 30.0
+    threads: int = 8
+    small_file_bytes: int = 100 * 1024 * 1024
+    backoff: BackOff = field(default_factory=lambda: BackOff(first=5.0, most=3600.0))
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What has happened since the last round: how many tables were claimed, found unchanged, changed and failed."""
+
+    claimed: int = 0
+    unchanged: int = 0
+    changed: int = 0
+    failed: int = 0
+    commits: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.claimed} claimed, {self.unchanged} unchanged, {self.changed} changed with {self.commits} commits,"
+            f" {self.failed} failed"
+        )
+
+
+class Observer:
+    """`on_change` is called after each look that found something or failed, outside any transaction."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        rng: Random,
+        hurry: Hurry,
+        terms: ObserveTerms,
+        *,
+        storage_options: Mapping[str, str],
+        on_change: Callable[[Looked], None] = lambda _looked: None,
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._rng = rng
+        self._hurry = hurry
+        self._terms = terms
+        self._storage_options = storage_options
+        self._on_change = on_change
+        self._guard = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self.crew: Crew[Watch] = Crew(
+            self._look,
+            key=lambda watch: watch.table_id,
+            size=terms.threads,
+            seconds=terms.look_seconds,
+            on_late=self._late,
+            on_idle=self._on_idle,
+        )
+        self._has_more = False
+
+    def run_once(self) -> Observed:
+        """Claims what is due, as much as the crew can take for now, and answers what was done since the last round.
+
+        It waits for no look. The next round is in its own time, or when the crew has nothing to do and there is more.
+        """
+        self._hurry.rung.clear()
+        self.crew.check()
+        while claimed := self._claim():
+            self._count(claimed=len(claimed))
+            for watch in claimed:
+                self.crew.add(watch)
+        with self._guard:
+            counts, self._counts = self._counts, Counter()
+        return Observed(**counts)
+
+    def _claim(self) -> list[Watch]:
+        now = self._clock()
+        busy = self.crew.busy
+        limit = min(self.crew.room, _CLAIMED_AT_ONCE)
+        hurried = set(islice(self._hurry.wanted() - busy, limit))
+        self._has_more = not limit
+        if not limit:
+            return []
+        with reading(self._engine) as connection:
+            if not hurried and not watch_store.is_any_due(connection, now):
+                return []
+        seconds = self._terms.poll_seconds * (1 + _SPREAD * (self._rng.random() - 0.5))
+        with writing(self._engine) as connection:
+            claimed = watch_store.claim(
+                connection,
+                now=now,
+                next_poll_at=now + timedelta(seconds=seconds),
+                limit=limit,
+                hurried=hurried,
+                without=busy,
+            )
+        self._has_more = len(claimed) == limit
+        # With room left, a hurried table that was not claimed is no table any more, or another service has it.
+        done = {watch.table_id for watch in claimed} | (set() if self._has_more else hurried)
+        for table_id in done:
+            self._hurry.taken(table_id)
+        return claimed
+
+    def _on_idle(self) -> None:
+        # Not whenever the crew is idle: then each claim would be of one table, and cost a transaction.
+        if self._has_more or self._hurry.wanted():
+            self._hurry.rung.set()
+
+    def _look(self, watch: Watch) -> None:
+        try:
+            looked = look(
+                self._engine,
+                self._clock,
+                watch,
+                storage_options=self._storage_options,
+                small_file_bytes=self._terms.small_file_bytes,
+            )
+            self._count(changed=1, commits=len(looked.commits)) if looked.changed else self._count(unchanged=1)
+            if looked.changed or watch.failures:
+                self._on_change(looked)
+        except TableNotFoundError:
+            pass  # Unregistered meanwhile.
+        except DatabaseUnavailableError as error:
+            log.warning("Table %s: %s", watch.table_id, error)
+        except GroundskeeperError as error:
+            self._failed(watch, error)
+        except Exception as error:  # whatever is wrong with one table, the others are looked at
+            log.exception("The look at table %s failed", watch.table_id)
+            self._failed(watch, LookFailedError(f"{type(error).__name__}: {error}"))
+
+    def _late(self, watch: Watch) -> None:
+        self._failed(watch, LookTooSlowError(f"It took longer than {self._terms.look_seconds:g} seconds."))
+
+    def _failed(self, watch: Watch, error: GroundskeeperError) -> None:
+        """A look that is late may still come to its end; then it counts."""
+        self._count(failed=1)
+        level = logging.INFO if watch.failures else logging.WARNING
+        log.log(level, "Table %s cannot be looked at: %s %s", watch.table_id, error.title, error.detail)
+        delay = self._terms.backoff.delay(watch.failures + 1, self._rng)
+        now, problem = self._clock(), error.problem()
+        try:
+            with writing(self._engine) as connection:
+                failures = watch_store.failed(connection, watch.table_id, error=problem, next_poll_at=now + delay)
+                events = poll_events.of_failed_look(connection, watch.table_id, failures, problem, now)
+                outbox.publish(connection, events, now=now)
+            self._on_change(Looked(watch.table_id))
+        except DatabaseUnavailableError as unavailable:
+            log.warning("Table %s: %s", watch.table_id, unavailable)
+
+    def _count(self, **more: int) -> None:
+        with self._guard:
+            self._counts.update(more)

@@ -1,0 +1,70 @@
+"""Events that a poll of a table gives rise to: its new commits, and whether the table can be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from service.catalog import table_store
+from service.catalog.table_events import UNHEALTHY_AFTER, event_of_table, table_recovered, table_unhealthy
+from service.events.event import EventType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from jobs.contract import Problem
+    from service.catalog.registration import Registration
+    from service.catalog.watch import Watch
+    from service.events.event import Event
+    from service.lake.commit import Commit
+
+MOST_PARTITIONS = 100
+"""Partitions that an event names at most; its receiver can ask the table for the rest."""
+
+
+def of_look(
+    connection: Connection, watch: Watch, commits: Sequence[Commit], open_incidents: int, now: datetime
+) -> list[Event]:
+    """The commits that are news, and that the table is well again: it can be looked at, and has no open incidents.
+    `watch` still counts the looks that failed before this one."""
+    news = [commit for commit in commits if commit.is_news]
+    is_back = watch.failures >= UNHEALTHY_AFTER and not open_incidents
+    if not news and not is_back:
+        return []
+    table = table_store.get(connection, watch.table_id)
+    events = [table_recovered(table, now)] if is_back else []
+    return [*events, *(commit_published(commit, table) for commit in news)]
+
+
+def of_failed_look(
+    connection: Connection, table_id: str, failures: int, problem: Problem, now: datetime
+) -> list[Event]:
+    """`failures` looks in a row have failed, this one among them."""
+    if failures != UNHEALTHY_AFTER:
+        return []
+    return [table_unhealthy(table_store.get(connection, table_id), problem, now)]
+
+
+def commit_published(commit: Commit, table: Registration) -> Event:
+    data = {
+        "instant": commit.requested_time,
+        "action": commit.action,
+        "operation": commit.operation,
+        "completion_time": commit.completion_time,
+        "rows_written": commit.rows_written,
+        "rows_deleted": commit.rows_deleted,
+        "bytes_written": commit.bytes_written,
+        "partitions": list(commit.partitions[:MOST_PARTITIONS]),
+        "partition_count": len(commit.partitions),
+        "file_groups": commit.file_groups,
+        "schema_changed": commit.schema_changed,
+    }
+    return event_of_table(
+        EventType.COMMIT_PUBLISHED,
+        table,
+        commit.seen_at,
+        (commit.table_id, commit.requested_time, commit.action),
+        {"commit": data},
+    )

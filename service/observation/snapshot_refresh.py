@@ -1,0 +1,255 @@
+"""Brings the picture of a table's files up to date: only the partitions that were touched are listed again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from service.catalog import snapshot_store
+from service.db.engine import reading
+from service.lake.commit import BUCKET_RESCALE, WRITING_ACTIONS
+from service.lake.file_slices import data_files
+from service.lake.hashing_config import HashingConfig, read_hashing_config, read_hashing_configs
+from service.lake.partition import Visibility, describe, latest_slices
+from service.observation.timeline_diff import read_instant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from sqlalchemy import Engine
+
+    from jobs.contract import BucketIndex
+    from service.lake.instant_metadata import InstantMetadata
+    from service.lake.snapshot import PartitionDetail
+    from service.lake.storage import Entry, Storage
+    from service.lake.table_config import TableConfig
+    from service.lake.timeline import Timeline
+    from service.observation.timeline_diff import Before, Seen
+
+
+# One listing of everything is cheaper than so many of single partitions, and no database takes a longer list of names.
+_MOST_LISTED = 1000
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What gives a partition its number of buckets: a hashing config, or else the registered index, or nothing.
+
+    `earlier` are the hashing configs that were in force before, the first one first.
+    """
+
+    index: BucketIndex | None
+    hashing_config: HashingConfig | None = None
+    earlier: tuple[HashingConfig, ...] = ()
+
+    @classmethod
+    def read(cls, storage: Storage, config: TableConfig, timeline: Timeline, index: BucketIndex | None) -> Layout:
+        if index is None:
+            return cls(None)
+        found = read_hashing_configs(storage, config, timeline)
+        return cls(index, found.in_force, tuple(read_hashing_config(storage, instant) for instant in found.earlier))
+
+    @classmethod
+    def stored(cls, index: BucketIndex | None, hashing_config: Mapping[str, Any] | None) -> Layout:
+        if index is None or not hashing_config:
+            return cls(index)
+        in_force = {name: value for name, value in hashing_config.items() if name != "earlier"}
+        # Earlier versions of the service kept only the one in force.
+        earlier = hashing_config.get("earlier", ())
+        return cls(index, HashingConfig.of(**in_force), tuple(HashingConfig.of(**each) for each in earlier))
+
+    def to_json(self) -> dict[str, Any] | None:
+        """`stored` takes it back."""
+        if self.hashing_config is None:
+            return None
+        return {**_json(self.hashing_config), "earlier": [_json(each) for each in self.earlier]}
+
+    @property
+    def num_buckets(self) -> int:
+        """Of a partition that no rule names."""
+        if self.hashing_config is not None:
+            return self.hashing_config.default_num_buckets
+        return self.index.num_buckets if self.index else 0
+
+    def num_buckets_for(self, path: str) -> int:
+        return self.hashing_config.num_buckets_for(path) if self.hashing_config else self.num_buckets
+
+    def expansions_of(self, path: str) -> list[Expansion]:
+        """How a partition came to have more buckets, the first time first.
+
+        Without a baseline, as Hudi's own rescale leaves it, what was before is the writers' number.
+        """
+        if self.index is None or self.hashing_config is None:
+            return []
+        numbers = [("", self.index.num_buckets)]
+        numbers += [(each.instant, each.num_buckets_for(path)) for each in (*self.earlier, self.hashing_config)]
+        if self.earlier:
+            del numbers[0]
+        return [
+            Expansion(instant, before, after) for (_, before), (instant, after) in pairwise(numbers) if after > before
+        ]
+
+
+def _json(config: HashingConfig) -> dict[str, Any]:
+    """`HashingConfig.of` takes it back."""
+    return {
+        "instant": config.instant,
+        "expressions": config.expressions,
+        "default_num_buckets": config.default_num_buckets,
+    }
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Of one partition, by the hashing config of `instant`: from so many buckets to so many."""
+
+    instant: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Files:
+    """`listed` are the partitions that were looked at, None for all. `partitions` are those of them that have files, or
+    had some. `replaced_before` are the file groups (partition and file id) that had been replaced before this look, as
+    far as they lie in these partitions, each with the instant that did it. `undone` are instants that are not part of
+    the table any more."""
+
+    listed: frozenset[str] | None
+    partitions: tuple[PartitionDetail, ...]
+    layout: Layout
+    replaced_before: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    undone: frozenset[str] = frozenset()
+
+
+def refresh(
+    engine: Engine,
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    before: Before,
+    news: Sequence[Seen],
+    listed: Mapping[str, Entry],
+    small_file_bytes: int,
+    *,
+    has_gap: bool,
+) -> Files:
+    """Lists the partitions that the new instants touched. Writes nothing.
+
+    Lists all if it is not known which those are, if they are very many, at the first look, when a rescale may have
+    given each another number of buckets, and when something was undone that had been completed. `listed` are the files
+    of the timeline, by name.
+    """
+    metadata = [seen.metadata for seen in news]
+    index, stored = before.table.index, before.stored
+    paths = _touched(metadata)
+    is_rescaled = any(each.operation == BUCKET_RESCALE for each in metadata)
+    undone = _undone(timeline, news)
+    is_reverted = any((instant, action) in before.known for instant in undone for action in WRITING_ACTIONS)
+    rest: list[Seen] = []
+    if paths is None or stored is None or has_gap or is_rescaled or is_reverted or len(paths) > _MOST_LISTED:
+        paths = None
+        known = {(seen.instant.requested_time, seen.instant.action) for seen in news}
+        rest = [
+            read_instant(storage, config, each, listed)
+            for each in timeline.instants
+            if each.is_completed and (each.requested_time, each.action) not in known
+        ]
+        layout = Layout.read(storage, config, timeline, index)
+    else:
+        layout = Layout.stored(index, stored.hashing_config)
+    with reading(engine) as connection:
+        remembered = snapshot_store.details(connection, before.table.id, paths)
+    replaced = {
+        (path, file_id): instant
+        for path, known_of in remembered.items()
+        for file_id, instant in known_of.replaced.items()
+        # Of which nothing more is known, the timeline knows best.
+        if instant not in undone and (instant or not is_reverted)
+    }
+    replaced.update(_replaced(rest))
+    described = _describe(
+        _list(storage, paths),
+        Visibility.of(timeline, config.timeline_layout),
+        [seen.metadata for seen in rest] + metadata,
+        remembered,
+        {**replaced, **_replaced(news)},
+        layout,
+        small_file_bytes,
+    )
+    return Files(paths, described, layout, replaced, undone)
+
+
+def _undone(timeline: Timeline, news: Sequence[Seen]) -> frozenset[str]:
+    """What was rolled back or restored away, and did not complete all the same: a compaction or clustering that was
+    rolled back keeps its instant and is executed again."""
+    completed = {each.requested_time for each in timeline.instants if each.is_completed}
+    completed.update(seen.instant.requested_time for seen in news if seen.instant.action in WRITING_ACTIONS)
+    return frozenset(instant for seen in news for instant in seen.metadata.rolled_back) - completed
+
+
+def _replaced(seen: Iterable[Seen]) -> dict[tuple[str, str], str]:
+    return {
+        (path, file_id): each.instant.requested_time
+        for each in seen
+        for path, file_ids in each.metadata.replaced.items()
+        for file_id in file_ids
+    }
+
+
+def _touched(metadata: Iterable[InstantMetadata]) -> frozenset[str] | None:
+    """The partitions that these instants changed; None if one of them does not tell."""
+    paths: set[str] = set()
+    for each in metadata:
+        if each.partitions is None:
+            return None
+        paths.update(each.partitions)
+    return frozenset(paths)
+
+
+def _list(storage: Storage, paths: frozenset[str] | None) -> dict[str, list[Entry]]:
+    """The files of these partitions, or of all."""
+    if paths is not None:
+        return {path: storage.list(path) for path in sorted(paths)}
+    found: dict[str, list[Entry]] = defaultdict(list)
+    for entry in data_files(storage):
+        found[entry.path.rpartition("/")[0]].append(entry)
+    return dict(sorted(found.items()))
+
+
+def _describe(
+    files: Mapping[str, list[Entry]],
+    seen: Visibility,
+    metadata: Iterable[InstantMetadata],
+    remembered: Mapping[str, PartitionDetail],
+    every_replaced: Mapping[tuple[str, str], str],
+    layout: Layout,
+    small_file_bytes: int,
+) -> tuple[PartitionDetail, ...]:
+    """`metadata` is that of the new instants, `remembered` what was known before them."""
+    rows: dict[str, dict[str, int]] = defaultdict(dict)
+    replaced: dict[str, dict[str, str]] = defaultdict(dict)
+    for path, known in remembered.items():
+        rows[path].update(known.base_rows)
+    for (path, file_id), instant in every_replaced.items():
+        replaced[path][file_id] = instant
+    for each in metadata:
+        for path, of_files in each.base_rows.items():
+            rows[path].update(of_files)
+    found = []
+    for path in sorted({*files, *replaced}):
+        listed = latest_slices(path, files.get(path, ()), seen, replaced[path])
+        if listed.groups or replaced[path]:
+            found.append(
+                describe(
+                    path,
+                    listed,
+                    base_rows=rows[path],
+                    replaced=replaced[path],
+                    num_buckets=layout.num_buckets_for(path),
+                    small_file_bytes=small_file_bytes,
+                )
+            )
+    return tuple(found)

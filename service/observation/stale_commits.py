@@ -1,0 +1,128 @@
+"""Which of a table's new commits brought rows where nobody reads them, or where no writer looks for them.
+
+File ids prove a write to a replaced file group (`jobs.format.stale_writes`). Rows that lie in buckets of an old
+number can only be suspected here: that all of them are in the low buckets is chance for a few rows, and no chance any
+more for many.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from jobs.format.file_names import bucket_of
+from jobs.format.instants import moment
+from jobs.format.stale_writes import CompletedWrite, stale_writes
+from service.incidents.finding import Finding, Judged
+from service.incidents.incident import IncidentKind, IncidentState
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from jobs.format.stale_writes import StaleWrite
+    from service.lake.commit import Commit
+    from service.lake.instant_metadata import InstantMetadata
+    from service.lake.table_config import TableConfig
+    from service.observation.snapshot_refresh import Expansion, Files
+    from service.observation.timeline_diff import Seen
+
+MANY_ROWS = 20
+"""So many rows are all in the low buckets by chance once in a million times, where the number was doubled."""
+
+RECENT = timedelta(hours=24)
+"""For so long after an expansion fewer rows are suspected as well: its writers are the likeliest to be late."""
+
+_MOST_NAMED = 20
+"""File groups and partitions in the details of an incident; the figures are of all."""
+
+
+def judge(news: Sequence[Seen], commits: Sequence[Commit], files: Files, config: TableConfig) -> Judged:
+    """`commits` are those of `news`, one for one, in the order of completion."""
+    completed_at = {commit.requested_time: commit.completed_at for commit in commits}
+    stale = stale_writes(map(_write, news), files.replaced_before)
+    metadata = {seen.instant.requested_time: seen.metadata for seen in news}
+    findings = [_stale(write, metadata[write.instant]) for write in stale]
+    known = {(write.instant, path) for write in stale for path, _ in write.groups}
+    findings += _by_old_number(news, completed_at, files, config, known)
+    repaired = {instant: seen.instant.requested_time for seen in news for instant in seen.metadata.repaired}
+    found = tuple(each for each in findings if each.instant not in repaired and each.instant not in files.undone)
+    return Judged(found, repaired, files.undone)
+
+
+def _stale(write: StaleWrite, metadata: InstantMetadata) -> Finding:
+    named = [
+        {"partition": path, "file_id": file_id, "replaced_by": by}
+        for (path, file_id), by in sorted(write.groups.items())[:_MOST_NAMED]
+    ]
+    details = {
+        "rows": sum(metadata.written[path][file_id] for path, file_id in write.groups),
+        "file_groups": len(write.groups),
+        "partitions": len({path for path, _ in write.groups}),
+        "groups": named,
+    }
+    return Finding(IncidentKind.STALE_WRITE, IncidentState.OPEN, write.instant, write.operation, details)
+
+
+def _write(seen: Seen) -> CompletedWrite:
+    metadata = seen.metadata
+    return CompletedWrite(
+        seen.instant.requested_time,
+        metadata.operation,
+        written=frozenset((path, file_id) for path, ids in metadata.written.items() for file_id in ids),
+        replaced=frozenset((path, file_id) for path, ids in metadata.replaced.items() for file_id in ids),
+        repaired=metadata.repaired,
+        known=metadata.known,
+    )
+
+
+def _by_old_number(
+    news: Sequence[Seen],
+    completed_at: Mapping[str, datetime],
+    files: Files,
+    config: TableConfig,
+    known: Container[tuple[str, str]],
+) -> Iterable[Finding]:
+    """`known` are instants with the partitions in which they are stale anyway."""
+    if files.layout.hashing_config is None:
+        return
+    to_come = {seen.instant.requested_time for seen in news}
+    for seen in news:
+        instant, metadata = seen.instant.requested_time, seen.metadata
+        to_come.discard(instant)
+        # A repair puts rows where they belong, however few buckets that are.
+        if not _write(seen).brings_rows or metadata.repaired:
+            continue
+        suspected = []
+        for path, into in metadata.written.items():
+            expansions = [each for each in files.layout.expansions_of(path) if each.instant not in to_come]
+            rows = {file_id: number for file_id, number in into.items() if number}
+            if not expansions or (instant, path) in known or not _is_below(rows, expansions[-1]):
+                continue
+            since = completed_at.get(expansions[-1].instant) or moment(expansions[-1].instant, config.properties)
+            is_recent = since is None or completed_at[instant] - since < RECENT
+            if is_recent or sum(rows.values()) >= MANY_ROWS:
+                suspected.append((path, expansions[-1], sum(rows.values())))
+        if suspected:
+            yield _suspicion(seen, suspected)
+
+
+def _is_below(rows: Mapping[str, int], expansion: Expansion) -> bool:
+    """Whether all these file groups are of buckets that there were before."""
+    buckets = [bucket_of(file_id) for file_id in rows]
+    return bool(buckets) and all(bucket is not None and bucket < expansion.before for bucket in buckets)
+
+
+def _suspicion(seen: Seen, suspected: Sequence[tuple[str, Expansion, int]]) -> Finding:
+    named = [
+        {"partition": path, "rows": rows, "buckets": [expansion.before, expansion.after], "since": expansion.instant}
+        for path, expansion, rows in sorted(suspected, key=lambda each: each[0])[:_MOST_NAMED]
+    ]
+    details = {
+        "rows": sum(rows for _, _, rows in suspected),
+        "partitions": len(suspected),
+        "by_partition": named,
+    }
+    return Finding(
+        IncidentKind.OLD_NUMBER, IncidentState.SUSPECTED, seen.instant.requested_time, seen.metadata.operation, details
+    )

@@ -1,0 +1,169 @@
+"""What a table's timeline says that was not known.
+
+The timeline is the truth. An instant is new when it is completed in the active timeline and no `commits` row has it, so
+it does not matter in which order instants complete. What has been archived before is never looked for: history is no
+news. Only when instants may have come and gone between two looks is the history read (`missed`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.format.instants import moment
+from service.catalog import commit_store, snapshot_store, table_store, watch_store
+from service.lake.commit import Commit
+from service.lake.engine_marks import mark_of_commit
+from service.lake.history import archived_since, has_history
+from service.lake.instant_metadata import InstantMetadata, parse_metadata
+from service.lake.partition import Visibility
+from service.lake.timeline import file_name_of, inflight_names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from service.catalog.registration import Registration
+    from service.catalog.snapshot_store import Stored
+    from service.catalog.watch import Watch
+    from service.lake.engine_sighting import Mark
+    from service.lake.history import Archived
+    from service.lake.instant import Instant
+    from service.lake.storage import Entry, Storage
+    from service.lake.table_config import TableConfig
+    from service.lake.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class Before:
+    """What was known before this look."""
+
+    table: Registration
+    watch: Watch
+    stored: Stored | None
+    known: set[tuple[str, str]]
+    newest: str | None
+
+
+def what_was_known(connection: Connection, table_id: str, timeline: Timeline) -> Before:
+    stored = snapshot_store.find(connection, table_id)
+    oldest = [instant.requested_time for instant in timeline.instants[:1]]
+    oldest += [each.requested_time for each in stored.snapshot.pending] if stored else []
+    return Before(
+        table=table_store.get(connection, table_id),
+        watch=watch_store.get(connection, table_id),
+        stored=stored,
+        known=commit_store.known(connection, table_id, min(oldest, default="")),
+        newest=commit_store.newest_requested(connection, table_id),
+    )
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A completed instant, when its file was written, what it says, and what shows who made it."""
+
+    instant: Instant
+    written_at: datetime | None
+    metadata: InstantMetadata
+    mark: Mark | None = None
+
+
+def read_instant(storage: Storage, config: TableConfig, instant: Instant, files: Mapping[str, Entry]) -> Seen:
+    """`files` are those of the timeline, by name."""
+    name = file_name_of(instant)
+    path = f"{config.timeline_path}/{name}"
+    metadata = parse_metadata(instant.action, storage.read(path), f"{storage.base_path}/{path}")
+    written_at = files[name].modified_at
+    has_empty_inflight = any(files[each].size == 0 for each in inflight_names_of(instant) if each in files)
+    mark = mark_of_commit(instant, metadata, written_at, has_empty_inflight=has_empty_inflight)
+    return Seen(instant, written_at, metadata, mark)
+
+
+def missed(
+    storage: Storage, config: TableConfig, timeline: Timeline, before: Before, new: Sequence[Seen]
+) -> tuple[list[Seen], bool]:
+    """Instants that completed and were archived since the last look; and whether there may be some that we cannot read.
+
+    Hudi archives the oldest first. So there can be such ones only if an instant that was pending is gone without a
+    rollback, or if nothing of the active timeline is as old as the newest commit that is known. From table version 8 on
+    the history is then read from there on; before, it is not readable here, and the look tells so.
+    """
+    if before.watch.looked_at is None:
+        return [], False
+    newest = before.newest or ""
+    present = {instant.requested_time for instant in timeline.instants}
+    undone = {requested for seen in new for requested in seen.metadata.rolled_back}
+    was_pending = before.stored.snapshot.pending if before.stored else ()
+    gone = {each.requested_time for each in was_pending} - present - undone
+    starts_at = Visibility.of(timeline, config.timeline_layout).starts_at
+    if starts_at is not None and starts_at > newest:
+        gone.add(newest)
+    # What is gone from the midst of the timeline was not archived, but removed.
+    gone = {requested for requested in gone if starts_at is not None and requested < starts_at}
+    if not gone:
+        return [], False
+    if config.timeline_layout < 2:
+        return [], has_history(storage, config)
+    return [
+        _archived(each, config, storage.base_path)
+        for each in archived_since(storage, config, min(gone))
+        if (each.instant.requested_time, each.instant.action) not in before.known
+        and (each.instant.requested_time in gone or each.instant.requested_time > newest)
+    ], False
+
+
+def _archived(archived: Archived, config: TableConfig, base_path: str) -> Seen:
+    """Its inflight file is gone."""
+    instant = archived.instant
+    metadata = parse_metadata(instant.action, archived.metadata, base_path)
+    at = moment(instant.completion_time or instant.requested_time, config.properties)
+    return Seen(instant, None, metadata, mark_of_commit(instant, metadata, at, has_empty_inflight=False))
+
+
+def in_order_of_completion(seen: Iterable[Seen]) -> list[Seen]:
+    """Before table version 8 only the time at which its file was written tells when an instant completed."""
+
+    def key(each: Seen) -> tuple[str, float, str]:
+        written = each.written_at.timestamp() if each.written_at and not each.instant.completion_time else 0.0
+        return each.instant.completion_time or "", written, each.instant.requested_time
+
+    return sorted(seen, key=key)
+
+
+def commits_of(news: Iterable[Seen], before: Before, config: TableConfig, now: datetime) -> list[Commit]:
+    found = []
+    schema = before.watch.schema_digest
+    for each in news:
+        instant, metadata = each.instant, each.metadata
+        completed_at = (
+            moment(instant.completion_time, config.properties) if instant.completion_time else each.written_at
+        )
+        found.append(
+            Commit(
+                table_id=before.table.id,
+                requested_time=instant.requested_time,
+                action=instant.action,
+                completion_time=instant.completion_time,
+                completed_at=completed_at or moment(instant.requested_time, config.properties) or now,
+                seen_at=now,
+                operation=metadata.operation,
+                rows_written=metadata.rows_written,
+                rows_deleted=metadata.rows_deleted,
+                bytes_written=metadata.bytes_written,
+                partitions=metadata.partitions or (),
+                file_groups=metadata.file_groups,
+                schema_changed=bool(schema and metadata.schema and metadata.schema != schema),
+                is_news=_is_news(each, before),
+            )
+        )
+        schema = metadata.schema or schema
+    return found
+
+
+def _is_news(seen: Seen, before: Before) -> bool:
+    """At the first look: what completed after the registration, by the time of its file, which knows no time zones."""
+    if before.watch.looked_at is not None:
+        return True
+    return seen.written_at is not None and seen.written_at >= before.table.created_at

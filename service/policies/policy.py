@@ -1,0 +1,227 @@
+"""What is wanted of a table's upkeep. The values here are the defaults; patterns of names and single tables differ."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from datetime import time
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import DEFAULT_GROUP, CleaningPolicy, ClusteringLayout, OnActiveWriters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+GIB = 1024**3
+
+GROUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,23}$"
+"""What a group of workers may be called."""
+
+
+class Trigger(StrEnum):
+    """Which thresholds count: commits since the last run, seconds since it, both together, or either."""
+
+    COMMITS = "commits"
+    SECONDS = "seconds"
+    BOTH = "both"
+    EITHER = "either"
+
+
+class Mode(StrEnum):
+    """`SUGGEST` only says what it would do."""
+
+    AUTO = "auto"
+    SUGGEST = "suggest"
+    OFF = "off"
+
+
+@dataclass(frozen=True)
+class Window:
+    """When jobs may start, by the policy's time zone. `days` are those on which it opens, all if empty.
+
+    An `end` that is not after `start` is on the next day.
+    """
+
+    start: time
+    end: time
+    days: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Window:
+        return cls(time.fromisoformat(data["start"]), time.fromisoformat(data["end"]), tuple(data.get("days") or ()))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"start": f"{self.start:%H:%M}", "end": f"{self.end:%H:%M}", "days": list(self.days)}
+
+
+@dataclass(frozen=True)
+class CompactionSettings:
+    """`log_ratio` (bytes of logs to bytes of base files) counts beside the trigger, None not at all. With `cron` the
+    thresholds do not count. `stale_plan_seconds`: from then on a pending plan is told of, and taken over."""
+
+    enabled: bool = True
+    trigger: Trigger = Trigger.COMMITS
+    commits: int = 5
+    seconds: int = 3600
+    log_ratio: float | None = None
+    cron: str | None = None
+    min_interval_seconds: int = 60
+    stale_plan_seconds: int = 6 * 3600
+
+
+@dataclass(frozen=True)
+class CleaningSettings:
+    """`policy` and `retain` are the parameters of the job, the rest is when."""
+
+    enabled: bool = True
+    trigger: Trigger = Trigger.COMMITS
+    commits: int = 10
+    seconds: int = 86_400
+    cron: str | None = None
+    min_interval_seconds: int = 600
+    policy: CleaningPolicy = CleaningPolicy.KEEP_LATEST_COMMITS
+    retain: int = 10
+
+
+@dataclass(frozen=True)
+class ClusteringSettings:
+    """`small_file_share` and `unsorted_bytes` count separately, None not at all; with `cron` neither does."""
+
+    enabled: bool = False
+    sort_by: tuple[str, ...] = ()
+    layout: ClusteringLayout = ClusteringLayout.LINEAR
+    small_file_share: float | None = 0.5
+    unsorted_bytes: int | None = 4 * GIB
+    cron: str | None = None
+    min_interval_seconds: int = 86_400
+    stale_plan_seconds: int = 6 * 3600
+    on_active_writers: OnActiveWriters = OnActiveWriters.WAIT
+    wait_seconds: int = 300
+    lock_seconds: int = 20
+    hand_over_seconds: int = 3600
+
+
+@dataclass(frozen=True)
+class ExpansionSettings:
+    """`max_bucket_bytes`: the largest bucket should be no larger, base file and logs together. With `cron` it is only
+    looked at then."""
+
+    mode: Mode = Mode.SUGGEST
+    max_bucket_bytes: int = 3 * GIB
+    cron: str | None = None
+    min_interval_seconds: int = 86_400
+    on_active_writers: OnActiveWriters = OnActiveWriters.WAIT
+    wait_seconds: int = 300
+    lock_seconds: int = 20
+    hand_over_seconds: int = 3600
+    settle_seconds: int = 15
+    codec: str | None = None
+
+
+@dataclass(frozen=True)
+class RepairSettings:
+    """Of commits that went astray (`service.incidents.incident`)."""
+
+    mode: Mode = Mode.AUTO
+    min_interval_seconds: int = 30
+
+
+@dataclass(frozen=True)
+class Policy:
+    """`priority`: queued jobs of a higher one are handed out first. Without `windows` jobs may start at any time.
+    Only workers of `worker_group` get the table's jobs."""
+
+    paused: bool = False
+    priority: int = 0
+    worker_group: str = DEFAULT_GROUP
+    time_zone: str = "UTC"
+    windows: tuple[Window, ...] = ()
+    compaction: CompactionSettings = field(default_factory=CompactionSettings)
+    cleaning: CleaningSettings = field(default_factory=CleaningSettings)
+    clustering: ClusteringSettings = field(default_factory=ClusteringSettings)
+    bucket_expansion: ExpansionSettings = field(default_factory=ExpansionSettings)
+    repair: RepairSettings = field(default_factory=RepairSettings)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Policy:
+        known = _known(cls, data)
+        known["windows"] = tuple(Window.from_json(window) for window in data.get("windows", ()))
+        for name, section in SECTIONS.items():
+            known[name] = section(**_typed(section, data.get(name, {})))
+        return cls(**known)
+
+    def to_json(self) -> dict[str, Any]:
+        data = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        data["windows"] = [window.to_json() for window in self.windows]
+        for name in SECTIONS:
+            section = dataclasses.asdict(data[name])
+            data[name] = {key: list(value) if isinstance(value, tuple) else value for key, value in section.items()}
+        return data
+
+
+SECTIONS: Mapping[str, type[Any]] = {
+    "compaction": CompactionSettings,
+    "cleaning": CleaningSettings,
+    "clustering": ClusteringSettings,
+    "bucket_expansion": ExpansionSettings,
+    "repair": RepairSettings,
+}
+"""The members of a policy that are about one table service, named as its `JobKind`."""
+
+_ENUMS: Mapping[str, type[StrEnum]] = {
+    "trigger": Trigger,
+    "mode": Mode,
+    "policy": CleaningPolicy,
+    "layout": ClusteringLayout,
+    "on_active_writers": OnActiveWriters,
+}
+
+
+@dataclass(frozen=True)
+class PatternPolicy:
+    """What differs for all tables whose name matches a glob. `settings` has only the members that were given.
+
+    Where several patterns match, that of the higher `precedence` wins, then the one with more plain characters.
+    """
+
+    pattern: str
+    settings: Mapping[str, Any]
+    created_at: datetime
+    updated_at: datetime
+    precedence: int = 0
+
+
+@dataclass(frozen=True)
+class TableLevel:
+    """What differs for one table. `settings` has only the members that were given."""
+
+    settings: Mapping[str, Any]
+    updated_at: datetime
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Nothing is started by itself on any table."""
+
+    since: datetime
+    by: str
+    reason: str = ""
+
+
+def _known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    names = {each.name for each in dataclasses.fields(cls)}
+    return {key: value for key, value in data.items() if key in names}
+
+
+def _typed(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    known = _known(cls, data)
+    for key, value in known.items():
+        if key in _ENUMS and value is not None:
+            known[key] = _ENUMS[key](value)
+        elif isinstance(value, list):
+            known[key] = tuple(value)
+    return known

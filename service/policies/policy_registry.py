@@ -1,0 +1,67 @@
+"""Sets policies, and reads the one that is in effect for a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from service.catalog import decision_times, table_store
+from service.db.engine import reading, writing
+from service.policies import store
+from service.policies.policy import PatternPolicy, TableLevel
+from service.policies.precedence import Effective, effective
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from sqlalchemy import Connection, Engine
+
+    from service.catalog.registration import Registration
+    from service.model.clock import Clock
+
+
+def effective_of(connection: Connection, table: Registration) -> Effective:
+    return effective(store.every(connection), table.name, store.of_table(connection, table.id))
+
+
+def of_table(engine: Engine, table_id: str) -> Effective:
+    """Raises TableNotFoundError."""
+    with reading(engine) as connection:
+        return effective_of(connection, table_store.get(connection, table_id))
+
+
+def put_pattern(
+    engine: Engine, clock: Clock, pattern: str, *, precedence: int, settings: Mapping[str, Any]
+) -> tuple[PatternPolicy, bool]:
+    """Sets or replaces a pattern's policy, and answers it and whether it is new. All tables are decided about anew."""
+    now = clock()
+    with writing(engine) as connection:
+        policy = PatternPolicy(pattern, settings, now, now, precedence)
+        is_new = store.put(connection, policy)
+        decision_times.wake_all(connection, now)
+        return store.get(connection, pattern), is_new
+
+
+def delete_pattern(engine: Engine, clock: Clock, pattern: str) -> None:
+    """Raises PolicyNotFoundError."""
+    with writing(engine) as connection:
+        store.delete(connection, pattern)
+        decision_times.wake_all(connection, clock())
+
+
+def put_table(engine: Engine, clock: Clock, table_id: str, settings: Mapping[str, Any]) -> Effective:
+    """Sets or replaces what differs for one table, which is decided about anew. Raises TableNotFoundError."""
+    now = clock()
+    with writing(engine) as connection:
+        table = table_store.get(connection, table_id, for_update=True)
+        store.put_table(connection, table_id, TableLevel(settings, now))
+        decision_times.wake(connection, table_id, now)
+        return effective_of(connection, table)
+
+
+def delete_table(engine: Engine, clock: Clock, table_id: str) -> None:
+    """Raises TableNotFoundError, or PolicyNotFoundError when the table has no policy of its own."""
+    with writing(engine) as connection:
+        table_store.get(connection, table_id, for_update=True)
+        store.delete_table(connection, table_id)
+        decision_times.wake(connection, table_id, clock())

@@ -1,0 +1,64 @@
+"""Three levels of a policy laid over each other: the defaults, the patterns that match a table's name, the table."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from service.policies.policy import SECTIONS, Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from service.policies.policy import PatternPolicy, TableLevel
+
+DEFAULT = "default"
+TABLE = "table"
+
+_WILD = re.compile(r"\[[^\]]*\]|[*?]")
+
+
+@dataclass(frozen=True)
+class Effective:
+    """`sources` maps each setting, such as `compaction.commits`, to the level that it comes from: `default`,
+    `pattern <glob>` or `table`. `changed_at` is when one of those levels was last changed, None without any."""
+
+    policy: Policy
+    sources: Mapping[str, str]
+    changed_at: datetime | None = None
+
+
+def effective(patterns: Iterable[PatternPolicy], name: str, table: TableLevel | None) -> Effective:
+    """Setting by setting, the last level that has it wins; lists are replaced as a whole."""
+    matching = sorted((each for each in patterns if fnmatchcase(name, each.pattern)), key=_strength)
+    levels = [(f"pattern {each.pattern}", each.settings) for each in matching]
+    changes = [each.updated_at for each in matching]
+    if table:
+        levels.append((TABLE, table.settings))
+        changes.append(table.updated_at)
+    merged = Policy().to_json()
+    sources = dict.fromkeys(_flat(merged), DEFAULT)
+    for source, settings in levels:
+        for key, value in settings.items():
+            if key in SECTIONS:
+                merged[key].update(value)
+            else:
+                merged[key] = value
+        sources.update(dict.fromkeys(_flat(settings), source))
+    return Effective(Policy.from_json(merged), sources, max(changes, default=None))
+
+
+def _strength(pattern: PatternPolicy) -> tuple[int, int, str]:
+    """The last one wins. The pattern itself only makes the order the same every time."""
+    return pattern.precedence, len(_WILD.sub("", pattern.pattern)), pattern.pattern
+
+
+def _flat(settings: Mapping[str, Any]) -> list[str]:
+    return [
+        name
+        for key, value in settings.items()
+        for name in ([f"{key}.{each}" for each in value] if key in SECTIONS else [key])
+    ]

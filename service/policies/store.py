@@ -1,0 +1,70 @@
+"""The levels of policies that people have set: for patterns of names, and for single tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from service.db import schema
+from service.db.upsert import upsert
+from service.model.errors import PolicyNotFoundError
+from service.policies.policy import PatternPolicy, TableLevel
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_p = schema.policies
+_t = schema.table_policies
+
+
+def every(connection: Connection) -> list[PatternPolicy]:
+    """Of all patterns, in alphabetical order."""
+    return [_policy(row) for row in connection.execute(sa.select(_p).order_by(_p.c.pattern))]
+
+
+def get(connection: Connection, pattern: str) -> PatternPolicy:
+    """Raises PolicyNotFoundError."""
+    row = connection.execute(sa.select(_p).where(_p.c.pattern == pattern)).one_or_none()
+    if row is None:
+        raise PolicyNotFoundError(f"No policy is set for {pattern}.")
+    return _policy(row)
+
+
+def put(connection: Connection, policy: PatternPolicy) -> bool:
+    """Sets or replaces that of the pattern, and answers whether it is new. `created_at` of an old one stays."""
+    changed = {
+        "precedence": policy.precedence,
+        "settings": dict(policy.settings),
+        "updated_at": policy.updated_at,
+    }
+    known = connection.execute(sa.select(_p.c.pattern).where(_p.c.pattern == policy.pattern)).first()
+    upsert(connection, _p, {"pattern": policy.pattern}, changed, only_new={"created_at": policy.created_at})
+    return known is None
+
+
+def delete(connection: Connection, pattern: str) -> None:
+    """Raises PolicyNotFoundError."""
+    if not connection.execute(_p.delete().where(_p.c.pattern == pattern)).rowcount:
+        raise PolicyNotFoundError(f"No policy is set for {pattern}.")
+
+
+def of_table(connection: Connection, table_id: str) -> TableLevel | None:
+    row = connection.execute(sa.select(_t).where(_t.c.table_id == table_id)).one_or_none()
+    return TableLevel(row.settings, row.updated_at) if row else None
+
+
+def put_table(connection: Connection, table_id: str, level: TableLevel) -> None:
+    """Sets or replaces what differs for the table, which is there."""
+    changed = {"settings": dict(level.settings), "updated_at": level.updated_at}
+    upsert(connection, _t, {"table_id": table_id}, changed)
+
+
+def delete_table(connection: Connection, table_id: str) -> None:
+    """Raises PolicyNotFoundError when the table has none of its own."""
+    if not connection.execute(_t.delete().where(_t.c.table_id == table_id)).rowcount:
+        raise PolicyNotFoundError(f"Table {table_id} has no policy of its own.")
+
+
+def _policy(row: sa.Row[Any]) -> PatternPolicy:
+    return PatternPolicy(row.pattern, row.settings, row.created_at, row.updated_at, row.precedence)

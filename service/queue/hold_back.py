@@ -1,0 +1,44 @@
+"""Jobs that must not start before the writers of their table were stopped are held back: when they are asked for, or at
+the last moment before a worker gets them, for a Flink job may have been seen only since."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.catalog import commit_store, watch_store
+from service.queue import hand_over_policy as policy
+from service.queue import hand_over_store, job_events
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from service.catalog.registration import Registration
+    from service.events.event import Event
+    from service.queue.job import Job
+
+
+def held_back(connection: Connection, job: Job, table: Registration, now: datetime) -> Job:
+    """`job` as it waits for the writers, if it must; else as it is. Nothing is written."""
+    sightings = watch_store.engines_of(connection, table.id)
+    is_committed = any(commit_store.is_known(connection, table.id, instant) for instant in job.instants)
+    if not policy.must_wait(job, table, sightings, is_committed=is_committed):
+        return job
+    return job.evolve(waits_for_writers=True, hand_over=policy.begun(job, table, sightings, now))
+
+
+def told(job: Job, table: Registration, now: datetime) -> list[Event]:
+    """What there is to tell of a job that has just been queued, beside that."""
+    is_draining = job.waits_for_writers and job.kind is JobKind.BUCKET_EXPANSION
+    return [job_events.expansion_held_back(job, table, now)] if is_draining else []
+
+
+def hold_back(connection: Connection, job: Job, table: Registration, now: datetime) -> list[Event]:
+    """Makes a queued job wait that should, and answers what there is to tell of that; nothing if it may go on."""
+    waiting = held_back(connection, job, table, now)
+    if not waiting.waits_for_writers or waiting.hand_over is None:
+        return []
+    hand_over_store.begin(connection, job, waiting.hand_over)
+    return told(waiting, table, now) or [job_events.job_held_back(waiting, table, now)]

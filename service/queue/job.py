@@ -1,0 +1,143 @@
+"""A job: one table service asked for on one table, over all its attempts."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import DEFAULT_GROUP, JobKind, Plan
+from service.queue.hand_over import HandOverState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from jobs.contract import Problem, Progress, Table
+    from service.queue.hand_over import HandOver
+
+
+class JobState(StrEnum):
+    """queued -> leased (a worker took it) -> running (it told so) -> succeeded | failed | cancelled."""
+
+    QUEUED = "queued"
+    LEASED = "leased"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_active(self) -> bool:
+        return self in ACTIVE
+
+    @property
+    def is_held(self) -> bool:
+        return self in HELD
+
+
+HELD = (JobState.LEASED, JobState.RUNNING)
+ACTIVE = (JobState.QUEUED, *HELD)
+
+REWRITING = frozenset(
+    {
+        JobKind.COMPACTION,
+        JobKind.CLUSTERING,
+        JobKind.BUCKET_EXPANSION,
+        JobKind.FINISH_EXPANSION,
+        JobKind.REPAIR,
+    }
+)
+"""The kinds that replace file groups: at most one of them may be active on a table, even if only queued."""
+
+
+class AttemptOutcome(StrEnum):
+    """`jobs.contract.Outcome` as seen by the service, which also knows workers that were never heard of again."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
+    LOST = "lost"
+
+
+def mutates(kind: JobKind, *, dry_run: bool) -> bool:
+    """Whether such a job writes to the table. Two jobs that do are never leased at once on one table."""
+    return not dry_run and kind is not JobKind.AUDIT
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One lease of a job, from the moment a worker took it. `ended_at` is empty while it lasts."""
+
+    attempt: int
+    worker_id: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    outcome: AttemptOutcome | None = None
+    error: Problem | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """`attempt` counts leases, 0 before the first. `instants` are those of all attempts, in the order they came.
+
+    `error` is that of the last attempt; it stays while the job waits for the next one and goes when it succeeds. Of
+    queued jobs those of a higher `priority` are handed out first, and to workers of `worker_group` only. `reason` is
+    why the service asked for the job by itself; None when somebody asked for it, who is `requested_by`. A job that
+    `waits_for_writers` is queued, but is handed to no worker until its `hand_over` says that they were stopped.
+    """
+
+    id: str
+    table_id: str
+    kind: JobKind
+    created_at: datetime
+    not_before: datetime
+    params: Mapping[str, Any] = field(default_factory=dict)
+    dry_run: bool = False
+    state: JobState = JobState.QUEUED
+    attempt: int = 0
+    max_attempts: int = 3
+    lease_deadline: datetime | None = None
+    worker_id: str | None = None
+    progress: Progress | None = None
+    instants: tuple[str, ...] = ()
+    result: Mapping[str, Any] | None = None
+    error: Problem | None = None
+    cancel_requested: bool = False
+    idempotency_key: str | None = None
+    priority: int = 0
+    worker_group: str = DEFAULT_GROUP
+    requested_by: str | None = None
+    reason: str | None = None
+    leased_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    waits_for_writers: bool = False
+    hand_over: HandOver | None = None
+
+    def evolve(self, **changes: Any) -> Job:
+        return dataclasses.replace(self, **changes)
+
+    @property
+    def is_last_attempt(self) -> bool:
+        return self.attempt >= self.max_attempts
+
+    def with_instants(self, more: Iterable[str]) -> tuple[str, ...]:
+        """The recorded instants and `more`, each once: a worker repeats them in every heartbeat."""
+        return tuple(dict.fromkeys((*self.instants, *more)))
+
+    def plan(self, table: Table, timeout_seconds: float) -> Plan:
+        """What the worker that leased this attempt gets."""
+        return Plan(
+            job_id=self.id,
+            attempt=self.attempt,
+            kind=self.kind,
+            table=table,
+            params=self.params,
+            dry_run=self.dry_run,
+            earlier_instants=self.instants,
+            writers_stopped=self.hand_over is not None and self.hand_over.state is HandOverState.STOPPED,
+            timeout_seconds=timeout_seconds,
+        )

@@ -1,0 +1,84 @@
+"""Which events a change of a job gives rise to. They are published last in the transaction that makes the change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import ExpansionStep, JobKind
+from service.catalog import table_store
+from service.delivery import outbox
+from service.queue import job_events, job_store
+from service.queue.job import AttemptOutcome, Job, JobState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from service.catalog.registration import Registration
+    from service.events.event import Event
+
+# A worker that reports one of these has undone what it began; of a lost one nothing is known.
+_UNDONE = (AttemptOutcome.FAILED, AttemptOutcome.CANCELLED)
+
+
+def of_job(
+    connection: Connection, job_id: str, at: datetime, announce: Callable[[Job, Registration, datetime], Event]
+) -> Event:
+    """What `announce` makes of a job as it is now."""
+    job = job_store.get(connection, job_id)
+    return announce(job, table_store.get(connection, job.table_id), at)
+
+
+def of_heartbeat(connection: Connection, before: Job, after: Job, now: datetime) -> list[Event]:
+    """`before` is the job as it was held, `after` as it is now."""
+    has_started = before.state is JobState.LEASED
+    step = _step(after)
+    if not has_started and step == _step(before):
+        return []  # The usual heartbeat, once a second: nothing more to look up.
+    table = table_store.get(connection, after.table_id)
+    events = [job_events.job_started(after, table, now)] if has_started else []
+    if not _is_under_way(after):
+        return events
+    if step == ExpansionStep.DRAINING:
+        events.append(job_events.expansion_draining(after, table, now))
+    elif step == ExpansionStep.SETTLING:
+        events.append(job_events.expansion_committed(after, table, now))
+    return events
+
+
+def of_report(connection: Connection, before: Job, after: Job, outcome: AttemptOutcome, now: datetime) -> list[Event]:
+    """Of the job that it started, as far as it did; and that it ended, and what became of an expansion."""
+    table = table_store.get(connection, after.table_id)
+    # A short attempt may end before its first heartbeat; it started all the same.
+    events = [job_events.job_started(before, table, now)] if before.state is JobState.LEASED else []
+    if after.state is JobState.QUEUED:
+        return [*events, job_events.job_queued(after, table, now)]
+    return [
+        *events,
+        *_expansion_ended(connection, after, table, outcome, now),
+        job_events.job_ended(after, table, now),
+    ]
+
+
+def _expansion_ended(
+    connection: Connection, job: Job, table: Registration, outcome: AttemptOutcome, now: datetime
+) -> list[Event]:
+    if not _is_under_way(job):
+        return []
+    committed = job_events.expansion_committed(job, table, now)
+    if job.state is JobState.SUCCEEDED:
+        return [committed]
+    if outcome in _UNDONE and not outbox.has(connection, committed.id):
+        return [job_events.expansion_aborted(job, table, now)]
+    return []
+
+
+def _is_under_way(job: Job) -> bool:
+    """A real expansion that has put an instant on the table's timeline; before that there is nothing to tell of."""
+    return job.kind is JobKind.BUCKET_EXPANSION and not job.dry_run and bool(job.instants)
+
+
+def _step(job: Job) -> str | None:
+    return job.progress.step if job.progress else None

@@ -1,0 +1,91 @@
+"""Events about jobs, and about the expansions among them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from service.catalog.table_events import event_of_table
+from service.events.event import EventType
+from service.queue.job import JobState
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from service.catalog.registration import Registration
+    from service.events.event import Event
+    from service.queue.job import Job
+
+_ENDED = {
+    JobState.SUCCEEDED: EventType.JOB_SUCCEEDED,
+    JobState.FAILED: EventType.JOB_FAILED,
+    JobState.CANCELLED: EventType.JOB_CANCELLED,
+}
+
+
+def job_queued(job: Job, table: Registration, at: datetime) -> Event:
+    """Also when an attempt failed and the job waits for the next one: then `attempt` is not 0, and `error` says why."""
+    return _of_job(EventType.JOB_QUEUED, job, table, at, job.attempt)
+
+
+def job_held_back(job: Job, table: Registration, at: datetime) -> Event:
+    """A job that had been queued waits for the writers to be stopped from now on."""
+    return _of_job(EventType.JOB_QUEUED, job, table, at, job.attempt, "hand-over", at.isoformat())
+
+
+def job_started(job: Job, table: Registration, at: datetime) -> Event:
+    """An attempt has begun to run."""
+    return _of_job(EventType.JOB_STARTED, job, table, at, job.attempt)
+
+
+def job_ended(job: Job, table: Registration, at: datetime) -> Event:
+    return _of_job(_ENDED[job.state], job, table, at)
+
+
+def expansion_draining(job: Job, table: Registration, at: datetime) -> Event:
+    """Once for an attempt, however often it goes back to rewriting what changed."""
+    return _of_expansion(EventType.EXPANSION_DRAINING, job, table, at, job.attempt)
+
+
+def expansion_held_back(job: Job, table: Registration, at: datetime) -> Event:
+    """No attempt may begin before the writers were stopped."""
+    return _of_expansion(EventType.EXPANSION_DRAINING, job, table, at, job.attempt, "hand-over", at.isoformat())
+
+
+def expansion_committed(job: Job, table: Registration, at: datetime) -> Event:
+    return _of_expansion(EventType.EXPANSION_COMMITTED, job, table, at)
+
+
+def expansion_aborted(job: Job, table: Registration, at: datetime) -> Event:
+    return _of_expansion(EventType.EXPANSION_ABORTED, job, table, at)
+
+
+def _of_job(type_: EventType, job: Job, table: Registration, at: datetime, *more: object) -> Event:
+    data = {
+        "id": job.id,
+        "kind": job.kind.value,
+        "dry_run": job.dry_run,
+        "attempt": job.attempt,
+        "max_attempts": job.max_attempts,
+        "instants": list(job.instants),
+        "error": job.error.to_json() if job.error else None,
+        "hand_over": _hand_over(job, is_over=not job.state.is_active),
+    }
+    return event_of_table(type_, table, at, (job.id, *more), {"job": data})
+
+
+def _of_expansion(type_: EventType, job: Job, table: Registration, at: datetime, *more: object) -> Event:
+    data = {
+        "job_id": job.id,
+        "attempt": job.attempt,
+        "instant": job.instants[-1] if job.instants else None,
+        "params": dict(job.params),
+        "hand_over": _hand_over(job, is_over=type_ is not EventType.EXPANSION_DRAINING),
+    }
+    return event_of_table(type_, table, at, (job.id, *more), {"expansion": data})
+
+
+def _hand_over(job: Job, *, is_over: bool) -> dict[str, Any] | None:
+    if job.hand_over is None:
+        return None
+    what_to_do = job.hand_over.what_to_do(job.id, job.table_id, is_over=is_over)
+    return {**job.hand_over.shown(), "what_to_do": what_to_do}

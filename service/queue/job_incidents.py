@@ -1,0 +1,49 @@
+"""Incidents that a job's report opens or closes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.incidents import store, tracker
+from service.incidents.incident import ASTRAY, Incident, IncidentKind, IncidentState
+from service.queue.job import JobState
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from jobs.contract import Result
+    from service.events.event import Event
+    from service.queue.job import Job
+
+
+def of_report(connection: Connection, before: Job, after: Job, result: Result, now: datetime) -> list[Event]:
+    """What a job says of incidents: the writes that it fenced, and those that a repair found nothing wrong with."""
+    if before.dry_run:
+        return []
+    found = [
+        Incident(
+            id=tracker.new_id(),
+            table_id=before.table_id,
+            kind=IncidentKind.LATE_FILES,
+            instant=instant,
+            state=IncidentState.OPEN,
+            opened_at=now,
+            details={"job_id": before.id, "job_kind": before.kind.value},
+        )
+        for instant in _instants(result, "fenced")
+    ]
+    closing: list[Incident] = []
+    if before.kind is JobKind.REPAIR and after.state is JobState.SUCCEEDED:
+        because = f"repair {before.id} found all its rows where they belong"
+        cleared = store.standing(connection, before.table_id, of=_instants(result, "cleared"))
+        closing = [each.closed(IncidentState.CLEARED, because, now) for each in cleared if each.kind in ASTRAY]
+    return list(tracker.change(connection, before.table_id, found, closing, now).events)
+
+
+def _instants(result: Result, name: str) -> list[str]:
+    """A worker may be older or newer than the service, so nothing is taken for granted."""
+    given = result.details.get(name)
+    return [each for each in given if isinstance(each, str)] if isinstance(given, list | tuple) else []

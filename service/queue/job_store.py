@@ -1,0 +1,270 @@
+"""Jobs: submitted, shown, and changed by whoever asks. What only the holder of a lease may do is in `leases`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from jobs.contract import JobKind, Problem, Progress
+from service.db import schema
+from service.db.page import Cursor, Page, page_of
+from service.db.violation import FOREIGN_KEY, violated
+from service.model.errors import JobConflictError, JobNotFoundError, TableNotFoundError
+from service.queue.hand_over import HandOver
+from service.queue.job import ACTIVE, REWRITING, Attempt, AttemptOutcome, Job, JobState, mutates
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_j = schema.jobs
+_a = schema.job_attempts
+
+
+def submit(connection: Connection, job: Job) -> Job:
+    """Adds `job`, or answers the one that was submitted with the same idempotency key.
+
+    Raises JobConflictError with the `job_id` of the active job that excludes this one, or TableNotFoundError.
+    """
+    if job.idempotency_key and (earlier := _with_key(connection, job.table_id, job.idempotency_key)):
+        return earlier
+    # The standing job may end between our insert and our look at it: then the way is free, and we try again.
+    for _ in range(3):
+        try:
+            with connection.begin_nested():
+                connection.execute(_j.insert().values(**_new_values(job)))
+        except IntegrityError as error:
+            broken = violated(error)
+            if broken == FOREIGN_KEY:
+                raise TableNotFoundError(f"There is no table {job.table_id}.") from error
+            if broken == schema.JOB_IDEMPOTENCY and job.idempotency_key:
+                if earlier := _with_key(connection, job.table_id, job.idempotency_key):
+                    return earlier
+            elif broken in (schema.JOB_PER_KIND, schema.JOB_REWRITING):
+                if standing := _excluding(connection, job):
+                    raise _conflict(standing) from error
+            else:
+                raise
+        else:
+            return job
+    raise JobConflictError("Other jobs of this table come and go too fast to tell which stands in the way.")
+
+
+def get(connection: Connection, job_id: str, *, for_update: bool = False) -> Job:
+    query = sa.select(_j).where(_j.c.id == job_id)
+    row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
+    if row is None:
+        raise JobNotFoundError(f"There is no job {job_id}.")
+    return job_of(row)
+
+
+def attempts(connection: Connection, job_id: str) -> list[Attempt]:
+    """All attempts at a job, the first one first."""
+    rows = connection.execute(sa.select(_a).where(_a.c.job_id == job_id).order_by(_a.c.attempt))
+    return [
+        Attempt(
+            attempt=row.attempt,
+            worker_id=row.worker_id,
+            started_at=row.started_at,
+            ended_at=row.ended_at,
+            outcome=AttemptOutcome(row.outcome) if row.outcome else None,
+            error=Problem.from_json(row.error) if row.error else None,
+        )
+        for row in rows
+    ]
+
+
+def page(
+    connection: Connection,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    table_id: str | None = None,
+    kind: JobKind | None = None,
+    state: JobState | None = None,
+) -> Page[Job]:
+    """The newest first."""
+    query = sa.select(_j).order_by(_j.c.created_at.desc(), _j.c.id.desc()).limit(limit + 1)
+    if table_id is not None:
+        query = query.where(_j.c.table_id == table_id)
+    if kind is not None:
+        query = query.where(_j.c.kind == kind.value)
+    if state is not None:
+        query = query.where(_j.c.state == state.value)
+    if cursor:
+        after = Cursor.parse(cursor)
+        same_moment = sa.and_(_j.c.created_at == after.created_at, _j.c.id < after.id)
+        query = query.where(sa.or_(_j.c.created_at < after.created_at, same_moment))
+    rows = [job_of(row) for row in connection.execute(query)]
+    return page_of(rows, limit, lambda job: (job.created_at, job.id))
+
+
+def active(connection: Connection, table_id: str) -> list[str]:
+    """The ids of the table's active jobs, dry runs included, the oldest first."""
+    query = sa.select(_j.c.id).where(_j.c.table_id == table_id, is_active()).order_by(_j.c.created_at)
+    return list(connection.execute(query).scalars())
+
+
+def recent(connection: Connection, table_id: str, limit: int) -> list[Job]:
+    """The table's newest jobs, dry runs left out, the newest first."""
+    query = (
+        sa.select(_j)
+        .where(_j.c.table_id == table_id, sa.not_(_j.c.dry_run))
+        .order_by(_j.c.created_at.desc(), _j.c.id.desc())
+        .limit(limit)
+    )
+    return [job_of(row) for row in connection.execute(query)]
+
+
+def count_active(connection: Connection) -> Counter[tuple[JobKind, str]]:
+    """How many jobs are active on all tables together, by kind and worker group; dry runs left out."""
+    what = (_j.c.kind, _j.c.worker_group)
+    query = sa.select(*what, sa.func.count()).where(is_active(), sa.not_(_j.c.dry_run)).group_by(*what)
+    return Counter({(JobKind(kind), group): number for kind, group, number in connection.execute(query)})
+
+
+def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id: str | None = None) -> list[str]:
+    """Ends the jobs that the service asked for by itself and that nobody has taken yet, on one table or on all.
+
+    Answers their ids. A job that is being leased this very moment is left alone, and so is one that has asked for the
+    writers to be stopped: that has begun.
+    """
+    query = sa.select(_j.c.id).where(
+        _j.c.state == JobState.QUEUED.value,
+        _j.c.attempt == 0,
+        _j.c.reason.is_not(None),
+        _j.c.hand_over.is_(None),
+    )
+    if table_id is not None:
+        query = query.where(_j.c.table_id == table_id)
+    ids = list(connection.execute(query.with_for_update(skip_locked=True)).scalars())
+    for job_id in ids:
+        cancel_queued(connection, job_id, error=error, now=now)
+    return ids
+
+
+def queued(connection: Connection, table_id: str, kinds: Collection[JobKind]) -> list[Job]:
+    """The table's queued jobs of these kinds, dry runs left out. They are locked; one that is being leased this very
+    moment is left out."""
+    query = sa.select(_j).where(
+        _j.c.table_id == table_id,
+        _j.c.kind.in_([kind.value for kind in kinds]),
+        _j.c.state == JobState.QUEUED.value,
+        sa.not_(_j.c.dry_run),
+    )
+    return [job_of(row) for row in connection.execute(query.with_for_update(skip_locked=True))]
+
+
+def prune(connection: Connection, before: datetime, limit: int) -> int:
+    """Forgets at most `limit` jobs that ended before then, with their attempts, and answers how many."""
+    old = sa.select(_j.c.id).where(_j.c.finished_at < before, sa.not_(is_active())).limit(limit)
+    return connection.execute(_j.delete().where(_j.c.id.in_(old))).rowcount
+
+
+def cancel_queued(connection: Connection, job_id: str, *, error: Problem | None, now: datetime) -> None:
+    """Ends a job that nobody holds. The caller has locked and read it."""
+    connection.execute(
+        _j.update()
+        .where(_j.c.id == job_id, _j.c.state == JobState.QUEUED.value)
+        .values(
+            state=JobState.CANCELLED.value,
+            cancel_requested=True,
+            error=error.to_json() if error else None,
+            finished_at=now,
+        )
+    )
+
+
+def request_cancel(connection: Connection, job_id: str) -> None:
+    """Leaves word for the worker, which gets it with its next heartbeat."""
+    connection.execute(_j.update().where(_j.c.id == job_id).values(cancel_requested=True))
+
+
+def is_active() -> sa.ColumnElement[bool]:
+    return _j.c.state.in_([state.value for state in ACTIVE])
+
+
+def job_of(row: sa.Row[Any]) -> Job:
+    return Job(
+        id=row.id,
+        table_id=row.table_id,
+        kind=JobKind(row.kind),
+        created_at=row.created_at,
+        not_before=row.not_before,
+        params=row.params,
+        dry_run=row.dry_run,
+        state=JobState(row.state),
+        attempt=row.attempt,
+        max_attempts=row.max_attempts,
+        lease_deadline=row.lease_deadline,
+        worker_id=row.worker_id,
+        progress=Progress.from_json(row.progress) if row.progress else None,
+        instants=tuple(row.instants),
+        result=row.result,
+        error=Problem.from_json(row.error) if row.error else None,
+        cancel_requested=row.cancel_requested,
+        idempotency_key=row.idempotency_key,
+        priority=row.priority,
+        worker_group=row.worker_group,
+        requested_by=row.requested_by,
+        reason=row.reason,
+        leased_at=row.leased_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        waits_for_writers=row.waits_for_writers,
+        hand_over=HandOver.from_json(row.hand_over) if row.hand_over else None,
+    )
+
+
+def _new_values(job: Job) -> dict[str, Any]:
+    is_rewriting = job.kind in REWRITING and not job.dry_run
+    return {
+        "id": job.id,
+        "table_id": job.table_id,
+        "kind": job.kind.value,
+        "params": dict(job.params),
+        "dry_run": job.dry_run,
+        "mutating": mutates(job.kind, dry_run=job.dry_run),
+        "rewriting": True if is_rewriting else None,
+        "state": job.state.value,
+        "attempt": job.attempt,
+        "max_attempts": job.max_attempts,
+        "not_before": job.not_before,
+        "instants": list(job.instants),
+        "cancel_requested": job.cancel_requested,
+        "idempotency_key": job.idempotency_key,
+        "priority": job.priority,
+        "worker_group": job.worker_group,
+        "requested_by": job.requested_by,
+        "reason": job.reason,
+        "created_at": job.created_at,
+        "waits_for_writers": job.waits_for_writers,
+        "hand_over": job.hand_over.to_json() if job.hand_over else None,
+    }
+
+
+def _with_key(connection: Connection, table_id: str, key: str) -> Job | None:
+    query = sa.select(_j).where(_j.c.table_id == table_id, _j.c.idempotency_key == key)
+    row = connection.execute(query).one_or_none()
+    return job_of(row) if row else None
+
+
+def _excluding(connection: Connection, job: Job) -> Job | None:
+    """The active job of the same kind, or else the one that rewrites files too."""
+    query = sa.select(_j).where(_j.c.table_id == job.table_id, is_active(), sa.not_(_j.c.dry_run))
+    standing = [job_of(row) for row in connection.execute(query)]
+    same_kind = [other for other in standing if other.kind is job.kind]
+    rewriting = [other for other in standing if other.kind in REWRITING and job.kind in REWRITING]
+    return next(iter(same_kind + rewriting), None)
+
+
+def _conflict(standing: Job) -> JobConflictError:
+    return JobConflictError(
+        f"Job {standing.id} ({standing.kind.value}) is {standing.state.value}.",
+        extensions={"job_id": standing.id},
+    )

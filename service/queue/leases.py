@@ -1,0 +1,140 @@
+"""What a worker does with a job: take it, keep it, end it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.contract import HeartbeatAnswer, JobKind, OnActiveWriters, Plan, Result
+from service.catalog import decision_times, snapshot_store, table_store, watch_store
+from service.db.engine import reading, writing
+from service.delivery import outbox
+from service.model.errors import LeaseLostError
+from service.queue import hold_back, job_changes, job_incidents, job_store, lease_store, worker_store
+from service.queue.hand_over_policy import loses_batches
+from service.queue.job import AttemptOutcome, Job, JobState
+from service.queue.retry import End, Retry, after_result
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from random import Random
+
+    from sqlalchemy import Connection, Engine
+
+    from jobs.contract import Heartbeat, WorkerInfo
+    from service.events.event import Event
+    from service.events.notifier import Bell
+    from service.model.backoff import BackOff
+    from service.model.clock import Clock
+
+
+@dataclass(frozen=True)
+class LeaseTerms:
+    """`lease` is how long a job stays a worker's without a heartbeat; `timeout_seconds` bounds a whole attempt."""
+
+    lease: timedelta
+    timeout_seconds: float
+    backoff: BackOff
+
+
+def announce(engine: Engine, clock: Clock, worker_id: str, info: WorkerInfo) -> None:
+    """A worker asks for a job, and says who it is."""
+    now = clock()
+    with reading(engine) as connection:
+        if worker_store.is_fresh(connection, worker_id, now):
+            return
+    with writing(engine) as connection:
+        worker_store.announce(connection, worker_id, info, now)
+
+
+def lease(engine: Engine, bell: Bell, clock: Clock, terms: LeaseTerms, worker_id: str, group: str) -> Plan | None:
+    """The next job for this worker, or nothing when none is due."""
+    now = clock()
+    with reading(engine) as connection:
+        if not lease_store.is_any_due(connection, now, group):
+            return None
+    events: list[Event] = []
+    with writing(engine) as connection:
+
+        def may_start(job: Job) -> bool:
+            # A Flink job may have been seen only after this one was queued.
+            held_back = hold_back.hold_back(connection, job, table_store.get(connection, job.table_id), now)
+            events.extend(held_back)
+            return not held_back
+
+        job = lease_store.take(
+            connection, worker_id=worker_id, group=group, now=now, deadline=now + terms.lease, may_start=may_start
+        )
+        outbox.publish(connection, events, now=now)
+        plan = _plan(connection, job, terms) if job else None
+    if events:
+        bell.ring()
+    return plan
+
+
+def _plan(connection: Connection, job: Job, terms: LeaseTerms) -> Plan:
+    table = table_store.get(connection, job.table_id)
+    sightings = watch_store.engines_of(connection, job.table_id)
+    if loses_batches(job.kind, job.params, table, sightings):
+        # It was asked for before the Flink job was seen.
+        job = job.evolve(params={**job.params, "on_active_writers": OnActiveWriters.WAIT.value})
+    return job.plan(table.to_contract(sightings), terms.timeout_seconds)
+
+
+def heartbeat(
+    engine: Engine, bell: Bell, clock: Clock, terms: LeaseTerms, job_id: str, beat: Heartbeat
+) -> HeartbeatAnswer:
+    """Keeps the lease. A heartbeat that comes late still counts, as long as nobody has taken the job back."""
+    now = clock()
+    try:
+        with writing(engine) as connection:
+            job = lease_store.held(connection, job_id, beat.attempt)
+            lease_store.beat(connection, job, beat, now=now, deadline=now + terms.lease)
+            if job.worker_id:
+                worker_store.seen(connection, job.worker_id, now)
+            events = job_changes.of_heartbeat(connection, job, job_store.get(connection, job_id), now)
+            outbox.publish(connection, events, now=now)
+    except LeaseLostError:
+        return HeartbeatAnswer.LOST
+    if events:
+        bell.ring()
+    return HeartbeatAnswer.CANCEL if job.cancel_requested else HeartbeatAnswer.CONTINUE
+
+
+def report(
+    engine: Engine, bell: Bell, clock: Clock, rng: Random, terms: LeaseTerms, job_id: str, attempt: int, result: Result
+) -> Job:
+    """Ends the attempt, and the job with it or not. Raises LeaseLostError when this attempt does not hold the job."""
+    now = clock()
+    outcome = AttemptOutcome(result.outcome.value)
+    with writing(engine) as connection:
+        job = lease_store.held(connection, job_id, attempt)
+        instants = job.with_instants(result.instants)
+        match after_result(job.evolve(instants=instants), result, now=now, backoff=terms.backoff, rng=rng):
+            case End(state, error):
+                lease_store.end(
+                    connection,
+                    job,
+                    state=state,
+                    outcome=outcome,
+                    error=error,
+                    result=result.details,
+                    instants=instants,
+                    now=now,
+                )
+                decision_times.wake(connection, job.table_id, now)
+                if job.kind is JobKind.FINISH_EXPANSION and state is JobState.SUCCEEDED and not job.dry_run:
+                    # It leaves nothing on the timeline by which a poll would see that the buckets' numbers are others.
+                    snapshot_store.forget(connection, job.table_id)
+                    watch_store.start_over(connection, job.table_id, now)
+            case Retry(not_before, error):
+                lease_store.put_back(
+                    connection, job, not_before=not_before, outcome=outcome, error=error, instants=instants, now=now
+                )
+        ended = job_store.get(connection, job_id)
+        events = job_changes.of_report(connection, job, ended, outcome, now)
+        events += job_incidents.of_report(connection, job, ended, result, now)
+        outbox.publish(connection, events, now=now)
+    # The job itself may be due again, or another one of this table that waited for it.
+    bell.ring()
+    return ended

@@ -1,0 +1,43 @@
+"""What a queued job waits for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from service.model.formatting import count, duration
+from service.queue.job import mutates
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from service.queue.job import Job
+    from service.queue.worker import Worker
+
+_ALIVE = timedelta(minutes=1)
+"""A worker that has nothing to do calls three times as often (`jobs.worker`), one at work more often still."""
+
+
+def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now: datetime) -> str:
+    """The first thing that stands between a queued job and a worker, in the order in which `lease_store` asks.
+
+    `of_table` are the held jobs of its table, `workers` all that are known.
+    """
+    if job.waits_for_writers:
+        until = f", until {job.hand_over.deadline:%Y-%m-%d %H:%M} UTC" if job.hand_over else ""
+        return f"the writers to stop{until}"
+    if job.not_before > now:
+        return f"its next attempt, in {duration(job.not_before - now)}"
+    writes = mutates(job.kind, dry_run=job.dry_run)
+    if busy := [other for other in of_table if writes and mutates(other.kind, dry_run=other.dry_run)]:
+        return f"job {busy[0].id} ({busy[0].kind.value}), which is at work on this table"
+    alive = [worker for worker in workers if worker.info.group == job.worker_group and worker.last_seen > now - _ALIVE]
+    if not alive:
+        return (
+            f"a worker of the group {job.worker_group} (none has called for {duration(_ALIVE)};"
+            f" `groundskeeper worker --group {job.worker_group}` starts one)"
+        )
+    if all(len(worker.job_ids) >= (worker.info.slots or 1) for worker in alive):
+        return f"a free slot: {count(len(alive), 'worker')} of the group {job.worker_group}, all at work"
+    return "its turn"

@@ -1,0 +1,103 @@
+"""What becomes of a job when an attempt at it ended, or its worker was not heard of for too long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+from jobs.contract import Outcome, Problem, Result
+from service.queue.job import JobState
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from random import Random
+
+    from service.model.backoff import BackOff
+    from service.queue.job import Job
+
+
+@dataclass(frozen=True)
+class End:
+    """The job is over."""
+
+    state: JobState
+    error: Problem | None = None
+
+
+@dataclass(frozen=True)
+class Retry:
+    """The job is queued again, and may be leased from `not_before` on. `error` says why the last attempt ended."""
+
+    not_before: datetime
+    error: Problem
+
+
+def after_result(job: Job, result: Result, *, now: datetime, backoff: BackOff, rng: Random) -> End | Retry:
+    """`job` is as it was leased: its attempt counts. An unknown outcome is tried again, for only an attempt that looks
+    at the timeline can tell what happened."""
+    match result.outcome:
+        case Outcome.SUCCEEDED:
+            return End(JobState.SUCCEEDED)
+        case Outcome.CANCELLED:
+            return End(JobState.CANCELLED, result.error)
+        case Outcome.FAILED:
+            error = result.error or _UNEXPLAINED
+            again = error.retriable
+        case Outcome.UNKNOWN:
+            error = result.error or _UNKNOWN
+            again = True
+        case _:
+            assert_never(result.outcome)
+    if again and job.cancel_requested:
+        return End(JobState.CANCELLED, with_leftovers(error, result.instants or job.instants))
+    if again and not job.is_last_attempt:
+        return Retry(now + backoff.delay(job.attempt, rng), error)
+    return End(JobState.FAILED, error)
+
+
+def after_lost_lease(job: Job, *, now: datetime) -> End | Retry:
+    """The lease ran out. There is nothing to wait for: the next attempt finds out what this one left."""
+    lost = Problem(
+        type="worker-lost",
+        title="The worker was not heard of for longer than its lease",
+        detail=f"Worker {job.worker_id} held attempt {job.attempt} of {job.max_attempts}.",
+        hint="Look into the worker's log: it may have been killed, or have lost its way to the service.",
+        retriable=True,
+    )
+    if job.cancel_requested:
+        return End(JobState.CANCELLED, with_leftovers(lost, job.instants))
+    if job.is_last_attempt:
+        return End(JobState.FAILED, with_leftovers(lost, job.instants))
+    return Retry(now, lost)
+
+
+def cancelled_while_queued(job: Job) -> Problem | None:
+    """What to tell of a job that is cancelled while it waits: earlier attempts may have left something behind."""
+    return with_leftovers(job.error, job.instants) if job.error else None
+
+
+def with_leftovers(error: Problem, instants: tuple[str, ...]) -> Problem:
+    """`error`, with a word about instants that nobody finishes or rolls back any more."""
+    if not instants:
+        return error
+    note = f"These instants may be pending on the timeline: {', '.join(instants)}; the next job of this kind sees them."
+    return Problem(
+        type=error.type,
+        title=error.title,
+        detail=f"{error.detail} {note}".strip(),
+        hint=error.hint,
+        retriable=error.retriable,
+    )
+
+
+_UNEXPLAINED = Problem(
+    type="job-failed",
+    title="The attempt failed, and the worker did not say why",
+    hint="Look into the worker's log.",
+)
+_UNKNOWN = Problem(
+    type="outcome-unknown",
+    title="It is not known whether the attempt's commit landed",
+    hint="The next attempt looks at the table's timeline first.",
+    retriable=True,
+)

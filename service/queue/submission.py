@@ -1,0 +1,122 @@
+"""A job is asked for, or asked to stop."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from service.catalog import decision_times, table_store, watch_store
+from service.db.engine import writing
+from service.delivery import outbox
+from service.incidents import store
+from service.incidents.incident import HELD_BACK, astray
+from service.model.errors import (
+    FenceLosesFlinkError,
+    IdempotencyKeyReusedError,
+    IncidentOpenError,
+    JobNotCancellableError,
+)
+from service.policies.policy_registry import effective_of
+from service.queue import hold_back, job_store, retry
+from service.queue.hand_over_policy import loses_batches
+from service.queue.job import Job, JobState
+from service.queue.job_events import job_ended, job_queued
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlalchemy import Connection, Engine
+
+    from jobs.contract import JobKind
+    from service.events.notifier import Bell
+    from service.model.clock import Clock
+
+
+@dataclass(frozen=True)
+class Submission:
+    """`is_new` is false when the idempotency key was seen before: then `job` is the one of the first call."""
+
+    job: Job
+    is_new: bool
+
+
+def submit(
+    engine: Engine,
+    bell: Bell,
+    clock: Clock,
+    *,
+    table_id: str,
+    kind: JobKind,
+    params: Mapping[str, Any],
+    dry_run: bool,
+    max_attempts: int,
+    idempotency_key: str | None,
+    priority: int = 0,
+    requested_by: str | None = None,
+) -> Submission:
+    """`params` are checked already. Raises TableNotFoundError, JobConflictError, IdempotencyKeyReusedError or
+    FenceLosesFlinkError or IncidentOpenError."""
+    now = clock()
+    with writing(engine) as connection:
+        table = table_store.get(connection, table_id)
+        wanted = Job(
+            id=f"job_{secrets.token_hex(8)}",
+            table_id=table_id,
+            kind=kind,
+            params=params,
+            dry_run=dry_run,
+            max_attempts=max_attempts,
+            created_at=now,
+            not_before=now,
+            idempotency_key=idempotency_key,
+            priority=priority,
+            worker_group=effective_of(connection, table).policy.worker_group,
+            requested_by=requested_by,
+        )
+        if loses_batches(kind, params, table, watch_store.engines_of(connection, table_id)):
+            raise FenceLosesFlinkError('`on_active_writers` is "fence".')
+        job = job_store.submit(connection, hold_back.held_back(connection, wanted, table, now))
+        if job.id == wanted.id:
+            _refuse_beside_incidents(connection, job)
+            outbox.publish(connection, [job_queued(job, table, now), *hold_back.told(job, table, now)], now=now)
+    if job.id == wanted.id:
+        bell.ring()
+        return Submission(job, is_new=True)
+    if (job.kind, dict(job.params), job.dry_run) != (kind, dict(params), dry_run):
+        raise IdempotencyKeyReusedError(
+            f"It belongs to {job.id}, a job of another kind or with other parameters.", extensions={"job_id": job.id}
+        )
+    return Submission(job, is_new=False)
+
+
+def _refuse_beside_incidents(connection: Connection, job: Job) -> None:
+    if job.dry_run or job.kind not in HELD_BACK:
+        return
+    if standing := astray(store.standing(connection, job.table_id)):
+        told = "; ".join(each.problem().detail for each in standing[:3])
+        raise IncidentOpenError(told, extensions={"incident_ids": [each.id for each in standing]})
+
+
+def cancel(engine: Engine, bell: Bell, clock: Clock, job_id: str) -> Job:
+    """A queued job ends at once; the worker of a held one is told with its next heartbeat. Asking twice is no error.
+
+    Raises JobNotFoundError, or JobNotCancellableError when the job has ended.
+    """
+    now = clock()
+    with writing(engine) as connection:
+        job = job_store.get(connection, job_id, for_update=True)
+        if job.state is JobState.CANCELLED:
+            return job
+        if not job.state.is_active:
+            raise JobNotCancellableError(f"Job {job_id} has {job.state.value}.")
+        if job.state.is_held:
+            job_store.request_cancel(connection, job_id)
+        else:
+            job_store.cancel_queued(connection, job_id, error=retry.cancelled_while_queued(job), now=now)
+            decision_times.wake(connection, job.table_id, now)
+        job = job_store.get(connection, job_id)
+        if not job.state.is_active:
+            outbox.publish(connection, [job_ended(job, table_store.get(connection, job.table_id), now)], now=now)
+    bell.ring()
+    return job

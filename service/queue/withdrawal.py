@@ -1,0 +1,47 @@
+"""Jobs that the service takes back before they begin, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind, Problem
+from service.incidents.incident import HELD_BACK
+from service.queue import job_changes, job_events, job_store
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from service.events.event import Event
+
+WITHDRAWN = "withdrawn"
+WITHDRAWN_BY_PAUSE = Problem(
+    WITHDRAWN, "The service took the job back before it began", "Upkeep was paused.", "It is decided anew afterwards."
+)
+WITHDRAWN_BY_WINDOW = Problem(
+    WITHDRAWN,
+    "The service took the job back before it began",
+    "The maintenance window closed before a worker was free.",
+    "It is decided anew when the next one opens. Longer windows or more workers help.",
+)
+WITHDRAWN_BY_INCIDENT = Problem(
+    WITHDRAWN,
+    "The service took the job back before it began",
+    "Rows of the table went astray, and it might have taken away what they can be repaired from.",
+    "Ask for it again when the table's incidents are closed; the job `repair` does that.",
+)
+"""The problems of jobs that never began: they count neither as a failure nor as a turn."""
+
+
+def withdraw_beside_incidents(connection: Connection, table_id: str, now: datetime) -> list[Event]:
+    """What rows that are astray hold back must not start any more, whoever asked for it. A rewriting job that has begun
+    goes on: its next attempt has to finish or undo what the last one left. A cleaning leaves nothing to undo."""
+    queued = [
+        job
+        for job in job_store.queued(connection, table_id, HELD_BACK)
+        if job.attempt == 0 or job.kind is JobKind.CLEANING
+    ]
+    for job in queued:
+        job_store.cancel_queued(connection, job.id, error=WITHDRAWN_BY_INCIDENT, now=now)
+    return [job_changes.of_job(connection, job.id, now, job_events.job_ended) for job in queued]

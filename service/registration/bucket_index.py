@@ -1,0 +1,218 @@
+"""Whether a table has a simple bucket index, and of how many buckets: what no Hudi table says of itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jobs.contract import BucketIndex
+from jobs.format.bucket_hash import RecordKeyError, hash_codes
+from jobs.format.file_names import is_fixed
+from service.lake.table import BucketIndexKind, BucketLayout
+from service.model.errors import BucketIndexContradictedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from service.lake.file_slices import FileSlice
+    from service.lake.hashing_config import HashingConfig
+    from service.registration.key_sample import KeySample
+
+CONSISTENT_HASHING_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
+
+# Without a claim, this many different hash codes must agree: with two buckets, chance passes one table in 2^32.
+ENOUGH_KEYS = 32
+# Far more than any table has. A random file id that looks like a bucket's most likely lies above it.
+MOST_BUCKETS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was read of a table to tell its bucket index."""
+
+    slices: Sequence[FileSlice]
+    samples: Sequence[KeySample]
+    record_key_fields: tuple[str, ...]
+    hashing_config: HashingConfig | None = None
+    has_consistent_hashing: bool = False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`index` is None if there is no simple bucket index, or none that the keys prove; `warnings` then say why."""
+
+    layout: BucketLayout
+    index: BucketIndex | None = None
+    warnings: tuple[str, ...] = field(default=())
+
+
+def verify(claimed: BucketIndex, evidence: Evidence) -> Finding:
+    """The claim, if nothing in the table contradicts it.
+
+    With a hashing config the claimed number is the writers' own, out of date by design: the config's number of each
+    partition counts. Raises BucketIndexContradictedError with the members `checked`, `mismatched`, `claimed` and, if
+    the keys single one out, `suggested_num_buckets`.
+    """
+    layout = _layout(evidence)
+    if claimed.num_buckets < 1:
+        raise _contradicted(claimed, len(evidence.slices), len(evidence.slices), "a table has at least one bucket")
+    if layout.kind is BucketIndexKind.CONSISTENT_HASHING:
+        raise _contradicted(
+            claimed, len(evidence.slices), len(evidence.slices), "its bucket index is a consistent hashing one"
+        )
+    strangers = [f for f in claimed.hash_fields if evidence.record_key_fields and f not in evidence.record_key_fields]
+    if strangers:
+        reason = f"hash fields are no record key fields (those are {', '.join(evidence.record_key_fields)})"
+        raise _contradicted(claimed, len(claimed.hash_fields), len(strangers), reason)
+    outside = [s for s in evidence.slices if s.bucket is None]
+    if outside:
+        raise _contradicted(claimed, len(evidence.slices), len(outside), "file groups are no buckets by their file ids")
+    repeated = _repeated(evidence.slices)
+    if repeated:
+        raise _contradicted(claimed, len(evidence.slices), repeated, "file groups share their bucket with another")
+
+    def num_buckets(partition_path: str) -> int:
+        config = evidence.hashing_config
+        return config.num_buckets_for(partition_path) if config else claimed.num_buckets
+
+    checked, mismatched = _check(evidence.samples, claimed.hash_fields, num_buckets)
+    if mismatched:
+        suggested = None if evidence.hashing_config else _suggestion(evidence, claimed.hash_fields)
+        raise _contradicted(claimed, checked, mismatched, "sampled record keys lie in another bucket", suggested)
+    too_high = [s for s in evidence.slices if s.bucket is not None and s.bucket >= num_buckets(s.partition_path)]
+    if too_high:
+        suggested = None if evidence.hashing_config else _suggestion(evidence, claimed.hash_fields)
+        reason = "file groups are of buckets beyond the last"
+        raise _contradicted(claimed, len(evidence.slices), len(too_high), reason, suggested)
+    warnings = () if checked else ("The claimed bucket index is not verified: no base file holds record keys yet.",)
+    kind = BucketIndexKind.SIMPLE if evidence.slices else BucketIndexKind.UNKNOWN
+    return Finding(replace(layout, kind=kind, keys_checked=checked), claimed, warnings)
+
+
+def detect(evidence: Evidence) -> Finding:
+    """The simple bucket index that the keys prove, its hash fields being all record key fields (Hudi's default)."""
+    layout = _layout(evidence)
+    if layout.kind is not BucketIndexKind.SIMPLE:
+        return Finding(layout)
+    fields = evidence.record_key_fields
+    codes = _codes(evidence.samples, fields)
+    if codes is None or np.unique(np.concatenate([np.empty(0, np.int32), *codes])).size < ENOUGH_KEYS:
+        return _unproven(layout, "there are too few record keys to prove one")
+    if evidence.hashing_config is not None:
+        return _detect_by_config(layout, evidence, evidence.hashing_config)
+    candidates = _candidates(codes, evidence)
+    if not candidates:
+        return _unproven(layout, f"no number of buckets fits the sampled keys hashed by {', '.join(fields)}")
+    if len(candidates) > 1:
+        fitting = ", ".join(map(str, candidates[:10]))
+        return _unproven(layout, f"several numbers of buckets fit the sampled keys ({fitting})")
+    if candidates == [1] and len(fields) > 1:
+        return _unproven(layout, "with one bucket the keys do not tell which of their fields are hashed")
+    index = BucketIndex(candidates[0], fields)
+    return Finding(replace(layout, keys_checked=sum(map(len, codes))), index)
+
+
+def _detect_by_config(layout: BucketLayout, evidence: Evidence, config: HashingConfig) -> Finding:
+    checked, mismatched = _check(evidence.samples, evidence.record_key_fields, config.num_buckets_for)
+    if mismatched:
+        return _unproven(layout, f"{mismatched} of {checked} sampled keys are not where the hashing config puts them")
+    numbers = {config.num_buckets_for(sample.slice.partition_path) for sample in evidence.samples}
+    if numbers == {1} and len(evidence.record_key_fields) > 1:
+        return _unproven(layout, "with one bucket the keys do not tell which of their fields are hashed")
+    index = BucketIndex(config.default_num_buckets, evidence.record_key_fields)
+    return Finding(replace(layout, keys_checked=checked), index)
+
+
+def _unproven(layout: BucketLayout, because: str) -> Finding:
+    return Finding(
+        replace(layout, kind=BucketIndexKind.UNKNOWN),
+        warnings=(
+            f"The file ids look like those of a bucket index, but {because}."
+            " If it has one, register the table with `index`: the writers' number of buckets and hash fields.",
+        ),
+    )
+
+
+def _layout(evidence: Evidence) -> BucketLayout:
+    """By the file ids alone. A random id may look like a bucket's, so `SIMPLE` is a guess until keys prove it."""
+    slices = evidence.slices
+    buckets = [s.bucket for s in slices if s.bucket is not None]
+    if evidence.has_consistent_hashing:
+        kind = BucketIndexKind.CONSISTENT_HASHING
+    elif not slices:
+        kind = BucketIndexKind.UNKNOWN
+    elif len(buckets) == len(slices) and max(buckets) < MOST_BUCKETS and not _repeated(slices):
+        kind = BucketIndexKind.SIMPLE
+    else:
+        kind = BucketIndexKind.NONE
+    return BucketLayout(
+        kind=kind,
+        file_groups=len(slices),
+        highest_bucket=max(buckets) if kind is BucketIndexKind.SIMPLE else None,
+        fixed_file_ids=bool(slices) and all(is_fixed(s.file_id) for s in slices),
+        hashing_config=evidence.hashing_config.instant if evidence.hashing_config else None,
+    )
+
+
+def _repeated(slices: Sequence[FileSlice]) -> int:
+    """How many file groups are one too many for their partition and bucket."""
+    return sum(count - 1 for count in Counter((s.partition_path, s.bucket) for s in slices).values())
+
+
+def _codes(samples: Sequence[KeySample], fields: tuple[str, ...]) -> list[NDArray[np.int32]] | None:
+    """The hash codes of each sample without their sign; None if Hudi could not hash a key by these fields."""
+    try:
+        return [hash_codes(sample.keys, fields) & np.int32(0x7FFFFFFF) for sample in samples]
+    except RecordKeyError:
+        return None
+
+
+def _check(samples: Sequence[KeySample], fields: tuple[str, ...], num_buckets: Callable[[str], int]) -> tuple[int, int]:
+    """How many keys were checked, and how many of them lie in another bucket than the one computed for them."""
+    checked = sum(len(sample.keys) for sample in samples)
+    codes = _codes(samples, fields)
+    if codes is None:
+        return checked, checked
+    mismatched = 0
+    for sample, code in zip(samples, codes, strict=True):
+        mismatched += int(np.count_nonzero(code % num_buckets(sample.slice.partition_path) != sample.slice.bucket))
+    return checked, mismatched
+
+
+def _candidates(codes: Sequence[NDArray[np.int32]], evidence: Evidence) -> list[int]:
+    """Every number of buckets that puts each sampled key into the bucket of its file, in ascending order.
+
+    N fits if it divides (code - bucket) of every key, that is, their greatest common divisor, and exceeds every bucket
+    id of the table. The true number is always among them, so a single one is the true one.
+    """
+    divisor = 0
+    for sample, code in zip(evidence.samples, codes, strict=True):
+        bucket = sample.slice.bucket
+        assert bucket is not None  # callers have seen that all slices are buckets
+        offsets = np.abs(code.astype(np.int64) - bucket)
+        divisor = int(np.gcd.reduce(np.append(offsets, divisor)))
+    lowest = 1 + max((s.bucket for s in evidence.slices if s.bucket is not None), default=0)
+    if divisor == 0:
+        return [lowest, lowest + 1]  # every larger number fits as well: not a single one, and that is all that counts
+    numbers = np.arange(lowest, min(divisor, MOST_BUCKETS) + 1)
+    return [int(number) for number in numbers[divisor % numbers == 0]]
+
+
+def _suggestion(evidence: Evidence, fields: tuple[str, ...]) -> int | None:
+    codes = _codes(evidence.samples, fields)
+    candidates = _candidates(codes, evidence) if codes else []
+    return candidates[0] if len(candidates) == 1 else None
+
+
+def _contradicted(
+    claimed: BucketIndex, checked: int, mismatched: int, because: str, suggested: int | None = None
+) -> BucketIndexContradictedError:
+    extensions = {"checked": checked, "mismatched": mismatched, "claimed": claimed.to_json()}
+    if suggested is not None:
+        extensions["suggested_num_buckets"] = suggested
+    return BucketIndexContradictedError(f"{mismatched} of {checked}: {because}", extensions=extensions)

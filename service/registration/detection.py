@@ -1,0 +1,113 @@
+"""Looking at a table before it is registered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from service.lake.engine_marks import marks_of_table
+from service.lake.file_slices import read_snapshot
+from service.lake.hashing_config import HashingConfigs, read_hashing_configs
+from service.lake.location import canonical
+from service.lake.roots import check_allowed
+from service.lake.storage import open_storage
+from service.lake.table import TableProfile
+from service.lake.table_config import TableConfig, read_table_config
+from service.lake.timeline import Timeline, read_timeline
+from service.registration.bucket_index import CONSISTENT_HASHING_FOLDER, Evidence, Finding, detect, verify
+from service.registration.key_sample import Sample, read_sample
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jobs.contract import BucketIndex
+    from service.lake.engine_sighting import Mark
+
+
+@dataclass(frozen=True)
+class Examination:
+    """`base_path` is canonical: the same for all spellings of one place. `name` is the table's own, from Hudi. `marks`
+    are what engines have left at the table itself; what its commits show is for the first look."""
+
+    base_path: str
+    name: str
+    profile: TableProfile
+    index: BucketIndex | None
+    marks: tuple[Mark, ...] = ()
+
+
+def examine(
+    location: str,
+    *,
+    allowed_roots: tuple[str, ...] | None,
+    claimed: BucketIndex | None,
+    storage_options: Mapping[str, str],
+) -> Examination:
+    """Reads what a table tells of itself: properties, listings and at most eight base files. Writes nothing.
+
+    `allowed_roots` None allows every place. `storage_options` are Hadoop's `fs.s3a.*`. The index is the claimed one,
+    if the sampled record keys bear it out; without a claim the one that they prove, or None. Raises
+    StorageUnsupportedError, PathForbiddenError, PathNotFoundError, NotAHudiTableError, TableUnsupportedError,
+    BucketIndexContradictedError, StorageError.
+    """
+    base_path = canonical(location)
+    check_allowed(base_path, allowed_roots)
+    storage = open_storage(base_path, storage_options)
+    config = read_table_config(storage)
+    timeline = read_timeline(storage, config)
+    hashing = read_hashing_configs(storage, config, timeline)
+    slices = read_snapshot(storage, config, timeline)
+    sample = read_sample(storage, slices)
+    evidence = Evidence(
+        slices=slices,
+        samples=sample.keys,
+        record_key_fields=config.fields("hoodie.table.recordkey.fields"),
+        hashing_config=hashing.in_force,
+        has_consistent_hashing=storage.exists(CONSISTENT_HASHING_FOLDER),
+    )
+    finding = verify(claimed, evidence) if claimed else detect(evidence)
+    profile = _profile(config, timeline, sample, finding, _warnings(hashing))
+    return Examination(
+        base_path, config.name or base_path.rpartition("/")[2], profile, finding.index, tuple(marks_of_table(storage))
+    )
+
+
+def _profile(
+    config: TableConfig, timeline: Timeline, sample: Sample, finding: Finding, warnings: tuple[str, ...]
+) -> TableProfile:
+    return TableProfile(
+        table_type=config.table_type,
+        table_version=config.version,
+        timeline_layout=config.timeline_layout,
+        timeline_path=config.timeline_path,
+        bucket_layout=finding.layout,
+        partition_fields=config.partition_fields,
+        record_key_fields=config.fields("hoodie.table.recordkey.fields"),
+        ordering_fields=config.ordering_fields,
+        key_generator=config.key_generator,
+        metadata_partitions=config.fields("hoodie.table.metadata.partitions"),
+        base_file_format=config.base_file_format,
+        populates_meta_fields=config.flag("hoodie.populate.meta.fields", default=True),
+        drops_partition_columns=config.flag("hoodie.datasource.write.drop.partition.columns"),
+        hive_style_partitioning=config.flag("hoodie.datasource.write.hive_style_partitioning"),
+        url_encoded_partitions=config.flag("hoodie.datasource.write.partitionpath.urlencode"),
+        columns=sample.columns,
+        pending_instants=len(timeline.pending()),
+        warnings=finding.warnings + warnings,
+    )
+
+
+def _warnings(hashing: HashingConfigs) -> tuple[str, ...]:
+    warnings = []
+    if hashing.dangling:
+        instants = ", ".join(hashing.dangling)
+        warnings.append(
+            f"Hashing configs without a completed commit ({instants}): writers take them for valid and would duplicate"
+            " rows. Run a job on the table, which removes them, before the writers go on."
+        )
+    if hashing.unusable:
+        warnings.append(
+            "There is a folder of hashing configs, but none is committed: every Hudi reader and writer with a bucket"
+            " index fails until the rescale that made it has ended or is rolled back."
+        )
+    return tuple(warnings)

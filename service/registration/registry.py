@@ -1,0 +1,171 @@
+"""Tables come and go: register, change, unregister. The data of a table is never touched here."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import TYPE_CHECKING, Any, Protocol
+
+from service.catalog import decision_times, snapshot_store, table_store, watch_store
+from service.catalog.registration import Registration, Writers
+from service.catalog.table_events import table_registered
+from service.db.engine import reading, writing
+from service.delivery import outbox
+from service.model.errors import GroundskeeperError, TableBusyError
+from service.queue import job_store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlalchemy import Engine
+
+    from jobs.contract import BucketIndex, TableLock
+    from service.events.notifier import Bell
+    from service.lake.engine_sighting import Mark
+    from service.model.clock import Clock
+
+
+log = logging.getLogger(__name__)
+
+
+class Profile(Protocol):
+    def to_json(self) -> dict[str, Any]: ...
+
+
+class Examination(Protocol):
+    """What looking at a table found; see `service.registration.detection.Examination`."""
+
+    @property
+    def base_path(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def profile(self) -> Profile: ...
+    @property
+    def index(self) -> BucketIndex | None: ...
+    @property
+    def marks(self) -> Sequence[Mark]: ...
+
+
+class Examine(Protocol):
+    """Looks at the table at a location: `service.registration.detection.examine`, or a stand-in in tests.
+
+    `allowed_roots` of None allows every location, an empty tuple none.
+    """
+
+    def __call__(
+        self,
+        location: str,
+        *,
+        allowed_roots: tuple[str, ...] | None,
+        claimed: BucketIndex | None,
+        storage_options: Mapping[str, str],
+    ) -> Examination: ...
+
+
+def register(
+    engine: Engine,
+    bell: Bell,
+    location: str,
+    *,
+    examine: Examine,
+    allowed_roots: tuple[str, ...] | None,
+    storage_options: Mapping[str, str],
+    clock: Clock,
+    name: str | None,
+    claimed: BucketIndex | None,
+    lock: TableLock,
+    writers: Writers,
+    hudi_options: Mapping[str, str],
+) -> Registration:
+    """Examines the table, which reads its storage, and only then opens a transaction."""
+    found = examine(location, allowed_roots=allowed_roots, claimed=claimed, storage_options=storage_options)
+    now = clock()
+    table = Registration(
+        id=f"tbl_{secrets.token_hex(8)}",
+        base_path=found.base_path,
+        name=name or found.name,
+        created_at=now,
+        updated_at=now,
+        index=found.index,
+        lock=lock,
+        writers=writers,
+        hudi_options=hudi_options,
+        profile=found.profile.to_json(),
+    )
+    with writing(engine) as connection:
+        table_store.register(connection, table)
+        # So that no job starts beside a Flink job before the table was looked at.
+        watch_store.mark(connection, table.id, found.marks)
+        outbox.publish(connection, [table_registered(table, now)], now=now)
+    bell.ring()
+    return table
+
+
+def change(
+    engine: Engine,
+    table_id: str,
+    changes: Mapping[str, Any],
+    *,
+    examine: Examine,
+    allowed_roots: tuple[str, ...] | None,
+    storage_options: Mapping[str, str],
+    clock: Clock,
+) -> Registration:
+    """`changes` maps fields of Registration to new values. A new `index` is checked against the table's keys first.
+
+    Jobs that were leased before keep what they were told.
+    """
+    changes = dict(changes)
+    if "index" in changes:
+        with reading(engine) as connection:
+            base_path = table_store.get(connection, table_id).base_path
+        found = examine(
+            base_path, allowed_roots=allowed_roots, claimed=changes["index"], storage_options=storage_options
+        )
+        changes.update(index=found.index, profile=found.profile.to_json())
+    with writing(engine) as connection:
+        table = table_store.get(connection, table_id, for_update=True).evolve(**changes, updated_at=clock())
+        table_store.change(connection, table)
+        if "index" in changes:
+            # The buckets of all its partitions are others now.
+            snapshot_store.forget(connection, table_id)
+            watch_store.start_over(connection, table_id, table.updated_at)
+        # Under another name other policies may count.
+        decision_times.wake(connection, table_id, table.updated_at)
+    return table
+
+
+def look_again(
+    engine: Engine,
+    table_id: str,
+    *,
+    examine: Examine,
+    allowed_roots: tuple[str, ...] | None,
+    storage_options: Mapping[str, str],
+) -> None:
+    """Brings the profile up to date after a job. What goes wrong is only logged: nobody waits for it."""
+    try:
+        with reading(engine) as connection:
+            table = table_store.get(connection, table_id)
+        found = examine(
+            table.base_path, allowed_roots=allowed_roots, claimed=table.index, storage_options=storage_options
+        )
+        with writing(engine) as connection:
+            table = table_store.get(connection, table_id, for_update=True)
+            table_store.change(connection, table.evolve(profile=found.profile.to_json()))
+    except GroundskeeperError as error:
+        log.warning("Could not look at table %s again: %s %s", table_id, error.title, error.detail)
+
+
+def unregister(engine: Engine, table_id: str) -> None:
+    """Raises TableBusyError while jobs are active."""
+    with writing(engine) as connection:
+        # Locked, so that no job is submitted between this look and the end.
+        table = table_store.get(connection, table_id, for_update=True)
+        if active := job_store.active(connection, table_id):
+            raise TableBusyError(
+                f"{table.name} has {len(active)} active job{'s' if len(active) > 1 else ''}: {', '.join(active)}.",
+                extensions={"job_ids": active},
+            )
+        table_store.unregister(connection, table_id)

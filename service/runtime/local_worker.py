@@ -1,0 +1,118 @@
+"""The Spark workers that `serve` starts on its own machine: kept alive while it lives, and never longer."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from service.model.backoff import BackOff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from random import Random
+
+log = logging.getLogger(__name__)
+
+# What a worker takes to end when nothing runs any more.
+_END_SECONDS = 5.0
+# A worker that lived so long was healthy: its end is not counted with the ones before.
+_HEALTHY_SECONDS = 60.0
+
+
+class LocalWorkers:
+    """`count` subprocesses of `command`, each watched by a thread that starts it again, with back-off, when it dies."""
+
+    def __init__(
+        self,
+        command: list[str],
+        *,
+        count: int,
+        environment: Mapping[str, str],
+        rng: Random,
+        backoff: BackOff | None = None,
+        drain_seconds: float = 10.0,
+    ) -> None:
+        self._command = command
+        self._environment = dict(environment)
+        self._count = count
+        self._rng = rng
+        self._backoff = backoff or BackOff(first=1.0, most=60.0)
+        self._drain_seconds = drain_seconds
+        self._stopping = threading.Event()
+        self._guard = threading.Lock()
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._watchers: list[threading.Thread] = []
+
+    def start(self, *, on_death: Callable[[str], None]) -> None:
+        """`on_death` is told when a watcher itself cannot go on, say because no process can be started."""
+        for number in range(1, self._count + 1):
+            watcher = threading.Thread(
+                target=self._watch, args=(number, on_death), name=f"worker-{number}", daemon=True
+            )
+            self._watchers.append(watcher)
+            watcher.start()
+
+    def stop(self) -> None:
+        """Asks all of them to end, waits, and kills those that do not. May be called twice."""
+        with self._guard:
+            self._stopping.set()
+            running = list(self._running.values())
+        for process in running:
+            process.terminate()
+        end = time.monotonic() + self._drain_seconds + _END_SECONDS
+        for process in running:
+            try:
+                process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                log.warning("Local worker %s does not end; killing it", process.pid)
+                process.kill()
+                process.wait()
+        for watcher in self._watchers:
+            watcher.join(timeout=5)
+
+    def _watch(self, number: int, on_death: Callable[[str], None]) -> None:
+        deaths = 0
+        while True:
+            with self._guard:
+                if self._stopping.is_set():
+                    return
+                try:
+                    # A session of its own: Ctrl-C reaches the service only, which ends the worker in order.
+                    process = subprocess.Popen(
+                        self._command,
+                        env={**os.environ, **self._environment, "GROUNDSKEEPER_PARENT_PID": str(os.getpid())},
+                        start_new_session=True,
+                    )
+                except OSError as error:
+                    on_death(f"the local worker cannot be started: {error}")
+                    return
+                self._running[number] = process
+            started = time.monotonic()
+            code = process.wait()
+            with self._guard:
+                self._running.pop(number, None)
+                if self._stopping.is_set():
+                    return
+            if code == 0:
+                log.info("Local worker %d ended by itself, to be started afresh", number)
+                deaths = 0
+                continue
+            deaths = 1 if time.monotonic() - started > _HEALTHY_SECONDS else deaths + 1
+            pause = self._backoff.delay(deaths, self._rng).total_seconds()
+            log.warning("Local worker %d ended with code %d; starting it again in %.1f s", number, code, pause)
+            if self._stopping.wait(pause):
+                return
+
+
+def command(service_url: str, *, master: str, slots: int, group: str, driver_memory: str) -> list[str]:
+    """This very installation's `groundskeeper worker`."""
+    return [
+        *(sys.executable, "-m", "service.cli", "worker"),
+        *("--service", service_url, "--master", master),
+        *("--slots", str(slots), "--group", group, "--driver-memory", driver_memory),
+    ]

@@ -1,0 +1,224 @@
+"""`groundskeeper serve`: the HTTP server, the ticks and the local workers of one process, from start to end."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import socket
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from service.model.errors import DatabaseUnavailableError, SettingsError
+from service.runtime.http import BoundedHttp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from fastapi import FastAPI
+
+    from service.events.notifier import Bell
+    from service.runtime.dispatch import DispatchThread
+    from service.runtime.local_worker import LocalWorkers
+
+log = logging.getLogger(__name__)
+
+_GRACE_SECONDS = 10
+# How long a thread may keep the interpreter while others want it. A call passes from thread to thread several times,
+# and with Python's 5 ms it would wait as often for each thread that looks at tables.
+_SWITCH_SECONDS = 0.0005
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Something that is done every so many seconds, and first after `first_after` seconds if that is longer.
+
+    With `rung` it is done as soon as that is set, too; `run_once` clears it.
+    """
+
+    name: str
+    seconds: float
+    run_once: Callable[[], object]
+    first_after: float = 0.0
+    rung: threading.Event | None = None
+
+
+class Daemon:
+    """Runs until a signal comes or something that must not die dies."""
+
+    def __init__(
+        self,
+        app: FastAPI,
+        listening: socket.socket,
+        *,
+        bell: Bell,
+        ticks: list[Tick],
+        workers: LocalWorkers,
+        dispatch: DispatchThread,
+        on_ready: Callable[[], None],
+    ) -> None:
+        self._socket = listening
+        self._bell = bell
+        self._workers = workers
+        self._dispatch = dispatch
+        self._on_ready = on_ready
+        self._died: str | None = None
+        self._stopping = threading.Lock()
+        # Without a log_config and log_level of its own the server logs as everything else does.
+        config = uvicorn.Config(
+            app,
+            http=BoundedHttp,
+            log_config=None,
+            log_level=None,
+            access_log=False,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+            server_header=False,
+        )
+        self._server = _Server(config, on_started=self._started, on_signal=self.stop)
+        self._scheduler = BackgroundScheduler(timezone="UTC")
+        self._scheduler.add_listener(self._tick_failed, EVENT_JOB_ERROR)
+        self._rung = [(tick, tick.rung) for tick in ticks if tick.rung is not None]
+        for tick in (tick for tick in ticks if tick.rung is None):
+            # A tick that is late runs once, not as often as it was missed.
+            self._scheduler.add_job(
+                tick.run_once,
+                "interval",
+                seconds=tick.seconds,
+                id=tick.name,
+                name=tick.name,
+                start_date=datetime.now(UTC) + timedelta(seconds=max(tick.seconds, tick.first_after)),
+                coalesce=True,
+                max_instances=1,
+                misfire_grace_time=None,
+            )
+
+    def run(self) -> int:
+        """Blocks; answers the exit code: 0 after a signal, 1 when something died."""
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        # What has been imported stays until the end. Else each full collection looks through all of it, several times a
+        # minute, for 0.1 s in which no thread runs.
+        gc.collect()
+        gc.freeze()
+        threading.excepthook = self._thread_died
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            self._bell.close()
+            self._workers.stop()
+            self._dispatch.join()
+            if self._scheduler.running:
+                self._scheduler.shutdown(wait=True)
+        if self._died:
+            print(f"groundskeeper: {self._died}", file=sys.stderr)
+            return 1
+        return 0
+
+    def stop(self) -> None:
+        """First the local workers, which still have to report, then the server. Returns at once."""
+        if not self._stopping.acquire(blocking=False):
+            return
+        threading.Thread(target=self._wind_down, name="wind-down", daemon=True).start()
+
+    def _started(self) -> None:
+        self._scheduler.start()
+        for tick, rung in self._rung:
+            threading.Thread(target=self._keep_ticking, args=(tick, rung), name=tick.name, daemon=True).start()
+        self._dispatch.start()
+        self._workers.start(on_death=self._die)
+        self._on_ready()
+
+    def _wind_down(self) -> None:
+        try:
+            self._bell.close()
+            self._workers.stop()
+        finally:
+            self._server.should_exit = True
+
+    def _keep_ticking(self, tick: Tick, rung: threading.Event) -> None:
+        """What it raises ends the thread, and that the process."""
+        while not self._server.should_exit:
+            try:
+                tick.run_once()
+            except DatabaseUnavailableError as error:
+                log.warning("%s: %s", tick.name, error)
+                time.sleep(tick.seconds)
+            rung.wait(tick.seconds)
+
+    def _tick_failed(self, event: JobExecutionEvent) -> None:
+        if isinstance(event.exception, DatabaseUnavailableError):
+            # It may be back at the next tick; /readyz tells meanwhile.
+            log.warning("%s: %s", event.job_id, event.exception)
+            return
+        log.error("%s failed\n%s", event.job_id, event.traceback)
+        self._die(f"{event.job_id} failed: {event.exception}")
+
+    def _thread_died(self, died: threading.ExceptHookArgs) -> None:
+        name = died.thread.name if died.thread else "a thread"
+        log.error("%s died", name, exc_info=died.exc_value)
+        self._die(f"{name} died: {died.exc_value}")
+
+    def _die(self, why: str) -> None:
+        self._died = self._died or why
+        self.stop()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which tells when it listens, and leaves the order of stopping to the daemon."""
+
+    def __init__(
+        self, config: uvicorn.Config, *, on_started: Callable[[], None], on_signal: Callable[[], None]
+    ) -> None:
+        super().__init__(config)
+        self._on_started = on_started
+        self._on_signal = on_signal
+        self._signals = 0
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started and not self.should_exit:
+            self._on_started()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
+        # The base class would note the signal and raise it again at the end; a stop that was asked for is a success.
+        self._signals += 1
+        if self._signals == 1:
+            self._on_signal()
+        else:
+            self.should_exit = True
+            self.force_exit = True
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises SettingsError when the address is taken or is not of this machine."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # Named, because asyncio switches Nagle's algorithm off only where it sees TCP: else each answer waits 40 ms for
+        # the caller's kernel to acknowledge its head before its body is sent.
+        opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        try:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            opened.bind(address)
+            opened.listen(1024)
+        except OSError:
+            opened.close()
+            raise
+    except OSError as error:
+        raise SettingsError(
+            f"Cannot listen on {host}:{port}: {error.strerror or error}.", hint="Choose another one with --port."
+        ) from error
+    return opened
+
+
+def url_of(listening: socket.socket) -> str:
+    """How a process on this machine reaches it."""
+    address: tuple[Any, ...] = listening.getsockname()
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0])  # noqa: S104 - compared, not bound to
+    return f"http://[{host}]:{address[1]}" if ":" in host else f"http://{host}:{address[1]}"

@@ -1,0 +1,135 @@
+"""When a bucket-indexed table needs more buckets, where, and how many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import JobKind, WriterEngine
+from service.model.formatting import count, size
+from service.policies.policy import Mode
+from service.scheduling.decision import Run, Skip, Suggest
+from service.scheduling.trigger_context import by_calendar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from service.catalog.registration import Registration
+    from service.lake.engine_sighting import Sightings
+    from service.lake.snapshot import PartitionState, TableSnapshot
+    from service.policies.policy import ExpansionSettings
+    from service.scheduling.trigger_context import Occasion
+
+MAX_FACTOR = 8
+"""The most that one job multiplies by (see `BucketExpansionParams`); what needs more is expanded again later."""
+
+_UNEVEN = 4
+"""A bucket that is too large although the average one has less than this part of the target: its rows share few keys,
+and no number of buckets would part them."""
+
+_MOST_PARTITIONS = 10_000
+"""More are not named one by one."""
+
+
+SQL_LOSES_ROWS = (
+    "Spark SQL reads and writes the table, and Hudi 1.2 would lose rows there: set"
+    " hoodie.bucket.index.query.pruning=false wherever it does, and declare that (`writers.query_pruning_off`)"
+)
+
+
+def sql_loses_rows(table: Registration, sightings: Sightings, *, has_hashing_config: bool) -> bool:
+    """Whether the table's first hashing config would make statements miss rows, and the owner has not seen to it.
+
+    The job would refuse (`jobs.protocol.writer_engines.of_sql_statements`).
+    """
+    is_written_by_sql = WriterEngine.SPARK_SQL in table.writers.known_engines(sightings)
+    return is_written_by_sql and not table.writers.query_pruning_off and not has_hashing_config
+
+
+def decide(
+    settings: ExpansionSettings, snapshot: TableSnapshot, occasion: Occasion, obstacle: str | None = None
+) -> Run | Suggest | Skip:
+    """Runs only in the mode `auto`, and only without an `obstacle`, a sentence about what the owner has to see to.
+
+    Partitions are named when most of them are small enough.
+    """
+    if settings.mode is Mode.OFF:
+        return Skip("off", "bucket expansion is switched off")
+    if not snapshot.num_buckets:
+        return Skip("no-bucket-index", "the table has no simple bucket index")
+    if occasion.calendar and not (timing := by_calendar(occasion.calendar)).is_due:
+        return Skip("not-yet", timing.because, timing.until)
+    known = [each for each in snapshot.partitions if each.buckets]
+    large = [each for each in known if each.largest_bucket_bytes > settings.max_bucket_bytes]
+    if not large:
+        most = max((each.largest_bucket_bytes for each in known), default=0)
+        allowed = size(settings.max_bucket_bytes)
+        return Skip("small-enough", f"the largest bucket has {size(most)}, {allowed} are allowed")
+    answer = _split(settings, snapshot, large, known)
+    if obstacle and isinstance(answer, Run):
+        return Suggest(answer.kind, answer.params, f"{answer.because}. But {obstacle}")
+    return answer
+
+
+def _split(
+    settings: ExpansionSettings,
+    snapshot: TableSnapshot,
+    large: Sequence[PartitionState],
+    known: Sequence[PartitionState],
+) -> Run | Suggest | Skip:
+    target = settings.max_bucket_bytes
+    splittable = [each for each in large if not _is_uneven(each, target)]
+    worst = max(splittable or large, key=lambda each: each.largest_bucket_bytes)
+    largest = size(worst.largest_bucket_bytes)
+    told = f"bucket {worst.largest_bucket} of {_place(worst)} has {largest}, {size(target)} are allowed"
+    if not splittable:
+        because = f"{told}; but an average one has {size(_average(worst))}: more buckets would not part its few keys"
+        return Skip("uneven-keys", because)
+    if any(item.is_plan for item in snapshot.pending):
+        return Skip("plans-pending", f"{told}; but plans of other table services are pending, which come first")
+    factor = factor_for(worst.largest_bucket_bytes, target)
+    params = _params(settings, factor, _partitions(splittable, known))
+    where = f"in {count(len(splittable), 'partition')} of {len(known)}" if "partitions" in params else "everywhere"
+    because = f"{told}; {factor} times as many {where}"
+    kind = JobKind.BUCKET_EXPANSION
+    return Run(kind, params, because) if settings.mode is Mode.AUTO else Suggest(kind, params, because)
+
+
+def factor_for(largest: int, target: int) -> int:
+    """The smallest power of two that brings a bucket of `largest` bytes to `target` or below, at most `MAX_FACTOR`."""
+    factor = 2
+    while factor < MAX_FACTOR and largest > target * factor:
+        factor *= 2
+    return factor
+
+
+def _partitions(large: Sequence[PartitionState], known: Sequence[PartitionState]) -> list[str] | None:
+    """None for the whole table."""
+    if 2 * len(large) > len(known) or len(large) > _MOST_PARTITIONS:
+        return None
+    return sorted(each.path for each in large)
+
+
+def _average(partition: PartitionState) -> float:
+    return (partition.base_bytes + partition.log_bytes) / max(partition.num_buckets, 1)
+
+
+def _is_uneven(partition: PartitionState, target: int) -> bool:
+    return _UNEVEN * _average(partition) < target
+
+
+def _place(partition: PartitionState) -> str:
+    return f"partition {partition.path}" if partition.path else "the table"
+
+
+def _params(settings: ExpansionSettings, factor: int, partitions: list[str] | None) -> dict[str, Any]:
+    params: dict[str, Any] = {
+        "factor": factor,
+        "partitions": partitions,
+        "on_active_writers": settings.on_active_writers.value,
+        "wait_seconds": settings.wait_seconds,
+        "lock_seconds": settings.lock_seconds,
+        "hand_over_seconds": settings.hand_over_seconds,
+        "settle_seconds": settings.settle_seconds,
+        "codec": settings.codec,
+    }
+    return {key: value for key, value in params.items() if value is not None}

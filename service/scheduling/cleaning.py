@@ -1,0 +1,60 @@
+"""When to delete old file versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import CleaningPolicy, JobKind
+from service.incidents.incident import IncidentKind
+from service.model.formatting import count, size
+from service.scheduling.decision import Run, Skip
+from service.scheduling.trigger_context import by_calendar, by_thresholds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from service.incidents.incident import Incident
+    from service.lake.snapshot import TableSnapshot
+    from service.policies.policy import CleaningSettings
+    from service.scheduling.trigger_context import Occasion
+
+
+def decide(
+    settings: CleaningSettings, snapshot: TableSnapshot, occasion: Occasion, incidents: Sequence[Incident] = ()
+) -> Run | Skip:
+    """The calendar decides, or the thresholds; but not when nothing could be freed.
+
+    Late files of fenced writers have to go before the timeline is archived past their instants, so they do not wait for
+    either.
+    """
+    late = sum(each.is_standing and each.kind is IncidentKind.LATE_FILES for each in incidents)
+    told = f"{count(late, 'fenced write')} may have left late files"
+    if not settings.enabled:
+        return Skip("off", "cleaning is switched off", warning=f"Cleaning is off, but {told}." if late else None)
+    params = {"policy": settings.policy.value, "retain": settings.retain}
+    if late:
+        return Run(JobKind.CLEANING, params, f"{told}, which must be gone before the timeline is archived")
+    files = sum(each.freed_files for each in snapshot.partitions)
+    if files == 0:
+        return Skip("nothing-to-free", "no file is out of use")
+    # By hours, files come out of use while nobody writes.
+    if settings.policy is not CleaningPolicy.KEEP_LATEST_BY_HOURS and not occasion.is_anything_new(snapshot):
+        return Skip("nothing-new", "nothing was committed since the last cleaning")
+    timing = (
+        by_calendar(occasion.calendar)
+        if occasion.calendar
+        else by_thresholds(
+            settings.trigger,
+            settings.commits,
+            settings.seconds,
+            snapshot.since_cleaning,
+            snapshot.first_commit_at,
+            occasion,
+            "cleaning",
+        )
+    )
+    if not timing.is_due:
+        return Skip("not-yet", timing.because, timing.until)
+    freed = size(sum(each.freed_bytes for each in snapshot.partitions))
+    because = f"{timing.because}; {count(files, 'file')} out of use, at most {freed} can be freed"
+    return Run(JobKind.CLEANING, params, because)

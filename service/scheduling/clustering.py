@@ -1,0 +1,76 @@
+"""When to order the rows of a table, and with that to merge its small files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.model.formatting import count, size
+from service.scheduling.decision import Run, Skip
+from service.scheduling.pending_plans import plans_of
+from service.scheduling.trigger_context import Timing, by_calendar
+
+if TYPE_CHECKING:
+    from service.lake.snapshot import TableSnapshot
+    from service.policies.policy import ClusteringSettings
+    from service.scheduling.trigger_context import Occasion
+
+
+def decide(settings: ClusteringSettings, snapshot: TableSnapshot, occasion: Occasion) -> Run | Skip:
+    """Plans that somebody left go at once, where they can be executed; else the calendar or a threshold decides."""
+    plans = plans_of(snapshot, JobKind.CLUSTERING, settings.stale_plan_seconds, occasion)
+    warning = plans.warning
+    if not settings.enabled:
+        return Skip("off", "clustering is switched off", warning=warning)
+    if not settings.sort_by:
+        return Skip("no-sort-columns", "the policy names no columns to sort by", warning=warning)
+    if plans.running:
+        names = ", ".join(plans.running)
+        return Skip("plan-running", f"somebody else is executing {names}", plans.running_until, warning)
+    if plans.waiting and snapshot.num_buckets:
+        names = ", ".join(plans.waiting)
+        because = f"{names} is a clustering plan of Hudi's own, which would break the bucket index: roll it back"
+        return Skip("plan-unusable", because, warning=warning)
+    if plans.waiting:
+        because = f"{count(len(plans.waiting), 'clustering plan')} left on the timeline to be executed"
+        return Run(JobKind.CLUSTERING, _params(settings), f"{because} ({', '.join(plans.waiting)})", warning)
+    if not occasion.is_anything_new(snapshot):
+        return Skip("nothing-new", "nothing was committed since the last clustering")
+    timing = by_calendar(occasion.calendar) if occasion.calendar else _by_thresholds(settings, snapshot)
+    if timing.is_due:
+        return Run(JobKind.CLUSTERING, _params(settings), timing.because)
+    return Skip("not-yet", timing.because, timing.until)
+
+
+def _by_thresholds(settings: ClusteringSettings, snapshot: TableSnapshot) -> Timing:
+    told: list[str] = []
+    if settings.unsorted_bytes is not None:
+        unsorted = snapshot.since_clustering.bytes_written
+        by_bytes = f"{size(unsorted)} written since the last clustering, {size(settings.unsorted_bytes)} asked for"
+        if unsorted >= settings.unsorted_bytes:
+            return Timing(True, by_bytes)
+        told.append(by_bytes)
+    # Inside buckets nothing is merged: a bucket is one file group, however small.
+    if settings.small_file_share is not None and not snapshot.num_buckets:
+        files = sum(each.base_files for each in snapshot.partitions)
+        # A file that is alone in its partition cannot be merged with another.
+        small = sum(each.small_files for each in snapshot.partitions if each.small_files > 1)
+        by_share = (
+            f"{small} of {count(files, 'file')} are smaller than {size(snapshot.small_file_bytes)} and could be "
+            f"merged, {settings.small_file_share:.0%} asked for"
+        )
+        if small and small >= settings.small_file_share * files:
+            return Timing(True, by_share)
+        told.append(by_share)
+    return Timing(False, "; ".join(told) or "the policy has no threshold for this table")
+
+
+def _params(settings: ClusteringSettings) -> dict[str, object]:
+    return {
+        "sort_by": list(settings.sort_by),
+        "layout": settings.layout.value,
+        "on_active_writers": settings.on_active_writers.value,
+        "wait_seconds": settings.wait_seconds,
+        "lock_seconds": settings.lock_seconds,
+        "hand_over_seconds": settings.hand_over_seconds,
+    }

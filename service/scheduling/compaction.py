@@ -1,0 +1,66 @@
+"""When to compact a merge-on-read table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.lake.table import TableType
+from service.model.formatting import count, size
+from service.scheduling.decision import Run, Skip
+from service.scheduling.pending_plans import plans_of
+from service.scheduling.trigger_context import Timing, by_calendar, by_thresholds
+
+if TYPE_CHECKING:
+    from service.lake.snapshot import TableSnapshot
+    from service.policies.policy import CompactionSettings
+    from service.scheduling.trigger_context import Occasion
+
+
+def decide(settings: CompactionSettings, snapshot: TableSnapshot, occasion: Occasion) -> Run | Skip:
+    """Plans that somebody left go at once; else the calendar decides, or the thresholds."""
+    if snapshot.table_type is not TableType.MERGE_ON_READ:
+        return Skip("not-merge-on-read", "only merge-on-read tables have logs to compact")
+    plans = plans_of(snapshot, JobKind.COMPACTION, settings.stale_plan_seconds, occasion)
+    warning = plans.warning
+    if not settings.enabled:
+        return Skip("off", "compaction is switched off", warning=warning)
+    if plans.running:
+        names = ", ".join(plans.running)
+        return Skip("plan-running", f"somebody else is executing {names}", plans.running_until, warning)
+    if plans.waiting:
+        names = ", ".join(plans.waiting)
+        because = f"{count(len(plans.waiting), 'compaction plan')} left on the timeline to be executed ({names})"
+        return Run(JobKind.COMPACTION, {}, because, warning)
+    if snapshot.log_bytes == 0:
+        return Skip("no-logs", "there are no log files to compact")
+    if not occasion.is_anything_new(snapshot):
+        return Skip("nothing-new", "nothing was committed since the last compaction")
+    timing = _timing(settings, snapshot, occasion)
+    if timing.is_due:
+        return Run(JobKind.COMPACTION, {}, timing.because)
+    return Skip("not-yet", timing.because, timing.until)
+
+
+def _timing(settings: CompactionSettings, snapshot: TableSnapshot, occasion: Occasion) -> Timing:
+    if occasion.calendar:
+        return by_calendar(occasion.calendar)
+    timing = by_thresholds(
+        settings.trigger,
+        settings.commits,
+        settings.seconds,
+        snapshot.since_compaction,
+        snapshot.first_commit_at,
+        occasion,
+        "compaction",
+    )
+    if timing.is_due or settings.log_ratio is None:
+        return timing
+    logs, base = snapshot.log_bytes, snapshot.base_bytes
+    if base == 0:
+        by_ratio = f"there are {size(logs)} of logs and no base files"
+    else:
+        by_ratio = f"{size(logs)} of logs are {logs / base:.2f} of the base files' {size(base)}"
+    by_ratio += f", {settings.log_ratio:g} asked for"
+    is_due = logs >= settings.log_ratio * base
+    return Timing(is_due, by_ratio if is_due else f"{timing.because}; {by_ratio}", timing.until)

@@ -1,0 +1,195 @@
+"""All that is known of one table when it is decided about: how it stands, what is wanted, and what was before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.catalog import snapshot_store, table_store, watch_store
+from service.incidents import store
+from service.incidents.incident import astray
+from service.model.formatting import count
+from service.policies.policy_registry import effective_of
+from service.queue import job_store
+from service.queue.job import JobState
+from service.queue.withdrawal import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
+from service.scheduling import (
+    bucket_expansion,
+    cleaning,
+    clustering,
+    compaction,
+    decision_store,
+    pause_store,
+    repair,
+    windows,
+)
+from service.scheduling.admission import Situation
+from service.scheduling.cron import next_after
+from service.scheduling.decision import DECIDED, Verdict
+from service.scheduling.job_history import Past, past_of
+from service.scheduling.trigger_context import Calendar, Occasion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from jobs.contract import Problem
+    from service.catalog.registration import Registration
+    from service.incidents.incident import Incident
+    from service.lake.snapshot import TableSnapshot
+    from service.policies.policy import Pause, Policy
+    from service.queue.job import Job
+    from service.scheduling.decision import Answer, Decision
+
+_REMEMBERED = 60
+"""Jobs of a table that are looked back on."""
+
+
+@dataclass(frozen=True)
+class View:
+    """`before` is what was decided last. `closes_at` is when the maintenance window that is open now ends; None without
+    windows. `withdrawal`: jobs that wait to be taken by a worker should not start any more, and why."""
+
+    policy: Policy
+    answers: Mapping[JobKind, Answer]
+    situation: Situation
+    before: Mapping[JobKind, Decision]
+    calendars: Mapping[JobKind, Calendar]
+    closes_at: datetime | None
+    withdrawal: Problem | None
+
+    @property
+    def withdrawable(self) -> list[Job]:
+        """The jobs that the service may take back: it asked for them itself, no worker has had them, and no writer was
+        asked to stop for them."""
+        of_policy = [job for job in self.situation.active if job.reason is not None and job.attempt == 0]
+        return [job for job in of_policy if job.hand_over is None]
+
+
+def view_of(connection: Connection, table_id: str, now: datetime) -> View | None:
+    """None before the table was looked at for the first time. Raises TableNotFoundError."""
+    table = table_store.get(connection, table_id)
+    snapshot = snapshot_store.get(connection, table_id)
+    if snapshot is None:
+        return None
+    effective = effective_of(connection, table)
+    policy = effective.policy
+    before = decision_store.latest(connection, table_id)
+    recent = job_store.recent(connection, table_id, _REMEMBERED)
+    standing = store.standing(connection, table_id)
+    past = {kind: past_of(recent, kind, forgive_before=effective.changed_at) for kind in DECIDED}
+    calendars = _calendars(policy, before, now)
+    pause = paused(pause_store.pause_of(connection), policy)
+    closes_at = windows.closes_at(policy.windows, policy.time_zone, now)
+    is_closed = bool(policy.windows) and closes_at is None
+    situation = Situation(
+        now=now,
+        looked_at=snapshot.taken_at,
+        ran_at=_ran_at(snapshot),
+        active=[job for job in recent if job.state.is_active],
+        group=policy.worker_group,
+        paused=pause,
+        astray=_astray(standing),
+        closed_until=windows.opens_at(policy.windows, policy.time_zone, now) if is_closed else None,
+        past=past,
+        wanted_since={kind: each.wanted_since for kind, each in before.items() if each.wanted_since},
+        rest={kind: getattr(policy, kind.value).min_interval_seconds for kind in DECIDED},
+    )
+    return View(
+        policy=policy,
+        answers=_answers(
+            policy,
+            snapshot,
+            _occasions(now, calendars, past, recent),
+            standing,
+            _tried(recent),
+            _obstacle_to_expansion(connection, table),
+        ),
+        situation=situation,
+        before=before,
+        calendars=calendars,
+        closes_at=closes_at,
+        withdrawal=WITHDRAWN_BY_PAUSE if pause else WITHDRAWN_BY_WINDOW if is_closed else None,
+    )
+
+
+def _obstacle_to_expansion(connection: Connection, table: Registration) -> str | None:
+    stored = snapshot_store.find(connection, table.id)
+    has_config = bool(stored and stored.hashing_config)
+    sightings = watch_store.engines_of(connection, table.id)
+    is_in_the_way = bucket_expansion.sql_loses_rows(table, sightings, has_hashing_config=has_config)
+    return bucket_expansion.SQL_LOSES_ROWS if is_in_the_way else None
+
+
+def paused(pause: Pause | None, policy: Policy) -> str | None:
+    """Why nothing may start, as a sentence without its end."""
+    if pause:
+        why = f" ({pause.reason})" if pause.reason else ""
+        return f"{pause.by} paused all upkeep on {pause.since:%Y-%m-%d %H:%M} UTC{why}"
+    return "the table's policy has paused it" if policy.paused else None
+
+
+def _astray(standing: Sequence[Incident]) -> str | None:
+    found = astray(standing)
+    return f"rows of {count(len(found), 'commit')} are astray" if found else None
+
+
+def _tried(recent: Sequence[Job]) -> list[str]:
+    """The instants that the last successful repair was given."""
+    done = (job for job in recent if job.kind is JobKind.REPAIR and job.state is JobState.SUCCEEDED)
+    last = next(done, None)
+    return list(last.params.get("instants") or ()) if last else []
+
+
+def _answers(
+    policy: Policy,
+    snapshot: TableSnapshot,
+    occasions: Mapping[JobKind, Occasion],
+    standing: Sequence[Incident],
+    tried: Sequence[str],
+    obstacle_to_expansion: str | None,
+) -> dict[JobKind, Answer]:
+    return {
+        JobKind.REPAIR: repair.decide(policy.repair, standing, occasions[JobKind.REPAIR], tried),
+        JobKind.COMPACTION: compaction.decide(policy.compaction, snapshot, occasions[JobKind.COMPACTION]),
+        JobKind.BUCKET_EXPANSION: bucket_expansion.decide(
+            policy.bucket_expansion, snapshot, occasions[JobKind.BUCKET_EXPANSION], obstacle_to_expansion
+        ),
+        JobKind.CLUSTERING: clustering.decide(policy.clustering, snapshot, occasions[JobKind.CLUSTERING]),
+        JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, occasions[JobKind.CLEANING], standing),
+    }
+
+
+def _occasions(
+    now: datetime, calendars: Mapping[JobKind, Calendar], past: Mapping[JobKind, Past], recent: Sequence[Job]
+) -> dict[JobKind, Occasion]:
+    own = frozenset(instant for job in recent for instant in job.instants)
+    return {kind: Occasion(now, calendars.get(kind), past[kind].began_at, own) for kind in DECIDED}
+
+
+def _calendars(policy: Policy, before: Mapping[JobKind, Decision], now: datetime) -> dict[JobKind, Calendar]:
+    """A time of a cron expression that passed while nobody looked counts once; and until the job could start."""
+    found = {}
+    for kind in DECIDED:
+        # A repair has no calendar.
+        expression = getattr(getattr(policy, kind.value), "cron", None)
+        if expression is None:
+            continue
+        next_at = next_after(expression, policy.time_zone, now)
+        last = before.get(kind)
+        missed = next_after(expression, policy.time_zone, last.last_at) if last else None
+        is_waiting = last is not None and last.verdict is Verdict.WAIT
+        found[kind] = Calendar(is_waiting or (missed is not None and missed <= now), next_at)
+    return found
+
+
+def _ran_at(snapshot: TableSnapshot) -> dict[JobKind, datetime]:
+    since = {
+        JobKind.COMPACTION: snapshot.since_compaction,
+        JobKind.CLUSTERING: snapshot.since_clustering,
+        JobKind.CLEANING: snapshot.since_cleaning,
+    }
+    return {kind: each.at for kind, each in since.items() if each.at}

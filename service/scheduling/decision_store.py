@@ -1,0 +1,112 @@
+"""What was decided about each table. Repetitions are counted, so that a table at rest adds no rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from jobs.contract import JobKind
+from service.db import schema
+from service.db.page import Cursor, Page, page_of
+from service.model.errors import ParamsInvalidError
+from service.scheduling.decision import DECIDED, Decision, Verdict
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_d = schema.decisions
+
+
+def latest(connection: Connection, table_id: str) -> dict[JobKind, Decision]:
+    """What stands now."""
+    found = {}
+    # One by one: each is a single step in the index, whatever the length of the table's history.
+    for kind in DECIDED:
+        query = (
+            sa.select(_d).where(_d.c.table_id == table_id, _d.c.kind == kind.value).order_by(_d.c.id.desc()).limit(1)
+        )
+        if row := connection.execute(query).one_or_none():
+            found[kind] = _decision(row)
+    return found
+
+
+def record(connection: Connection, table_id: str, decision: Decision, before: Decision | None) -> None:
+    """`before` is the latest of this kind. The caller holds the table's claim."""
+    values = {
+        "because": decision.because,
+        "warning": decision.warning,
+        "params": dict(decision.params),
+        "last_at": decision.last_at,
+    }
+    if before and _is_repeated(decision, before):
+        connection.execute(_d.update().where(_d.c.id == before.id).values(count=before.count + 1, **values))
+        return
+    connection.execute(
+        _d.insert().values(
+            table_id=table_id,
+            kind=decision.kind.value,
+            verdict=decision.verdict.value,
+            code=decision.code,
+            first_at=decision.first_at,
+            count=1,
+            wanted_since=decision.wanted_since,
+            job_id=decision.job_id,
+            **values,
+        )
+    )
+
+
+def page(
+    connection: Connection, table_id: str, *, limit: int, cursor: str | None = None, kind: JobKind | None = None
+) -> Page[Decision]:
+    """The newest first."""
+    query = sa.select(_d).where(_d.c.table_id == table_id).order_by(_d.c.id.desc()).limit(limit + 1)
+    if kind is not None:
+        query = query.where(_d.c.kind == kind.value)
+    if cursor:
+        query = query.where(_d.c.id < _id_of(Cursor.parse(cursor)))
+    rows = [_decision(row) for row in connection.execute(query)]
+    return page_of(rows, limit, lambda decision: (decision.first_at, str(decision.id)))
+
+
+def prune(connection: Connection, before: datetime, limit: int) -> int:
+    """Forgets what was last decided before then, and answers how many rows went."""
+    old = sa.select(_d.c.id).where(_d.c.last_at < before).limit(limit)
+    return connection.execute(_d.delete().where(_d.c.id.in_(old))).rowcount
+
+
+def _is_repeated(decision: Decision, before: Decision) -> bool:
+    if decision.verdict is Verdict.RUN:
+        return False
+    if decision.verdict is Verdict.SUGGEST and dict(decision.params) != dict(before.params):
+        return False
+    return (decision.verdict, decision.code) == (before.verdict, before.code)
+
+
+def _id_of(cursor: Cursor) -> int:
+    if not cursor.id.isdecimal() or len(cursor.id) > 18:
+        message = "This is not a cursor of a page of decisions."
+        raise ParamsInvalidError(message, extensions={"errors": [{"field": "cursor", "message": message}]})
+    return int(cursor.id)
+
+
+def _decision(row: sa.Row[Any]) -> Decision:
+    # By mapping, not by attribute: a row is a tuple, whose method `count` hides the column.
+    data = row._mapping
+    return Decision(
+        id=data["id"],
+        kind=JobKind(data["kind"]),
+        verdict=Verdict(data["verdict"]),
+        code=data["code"],
+        because=data["because"],
+        warning=data["warning"],
+        params=data["params"],
+        first_at=data["first_at"],
+        last_at=data["last_at"],
+        count=data["count"],
+        wanted_since=data["wanted_since"],
+        job_id=data["job_id"],
+    )

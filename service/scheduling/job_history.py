@@ -1,0 +1,82 @@
+"""What became of a table's earlier jobs of one kind, and how long to leave it alone after failures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from service.model.formatting import duration
+from service.queue.job import JobState
+from service.queue.withdrawal import WITHDRAWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from jobs.contract import JobKind
+    from service.queue.job import Job
+
+_FIRST = timedelta(minutes=10)
+_MOST = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Past:
+    """`asked_at` is when the last job was asked for; `began_at` and `ended_at` are of the last that succeeded.
+
+    `failures` counts those that failed or were cancelled since then; `failed_at` and `error` are of the last of them,
+    `error` being None if it was cancelled.
+    """
+
+    asked_at: datetime | None = None
+    began_at: datetime | None = None
+    ended_at: datetime | None = None
+    failures: int = 0
+    failed_at: datetime | None = None
+    error: str | None = None
+
+    @property
+    def next_try_at(self) -> datetime | None:
+        """After the first failure in ten minutes, then in twice as many each time, at most in a day."""
+        if self.failed_at is None:
+            return None
+        # Bounded, for 2 ** 1000 minutes are more than a timedelta holds.
+        doublings = min(self.failures - 1, 16)
+        return self.failed_at + min(_MOST, _FIRST * (1 << doublings))
+
+    def told(self, now: datetime) -> str:
+        """The last failure, as the second half of a sentence."""
+        ago = duration(now - self.failed_at) if self.failed_at else "never"
+        times = f", the {self.failures}th time in a row" if self.failures > 3 else ""
+        return f"failed {ago} ago{times}: {self.error}" if self.error else f"was cancelled {ago} ago{times}"
+
+
+def past_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime | None = None) -> Past:
+    """`jobs` are the table's real ones, the newest first. Failures before `forgive_before` do not count: then somebody
+    changed what is asked for."""
+    ours = [job for job in jobs if job.kind is kind and not (job.error and job.error.type == WITHDRAWN)]
+    failed: list[Job] = []
+    good: Job | None = None
+    for job in ours:
+        if job.state is JobState.SUCCEEDED:
+            good = job
+            break
+        if not job.state.is_active:
+            failed.append(job)
+    counted = [job for job in failed if forgive_before is None or job.created_at >= forgive_before]
+    last = counted[0] if counted else None
+    return Past(
+        asked_at=ours[0].created_at if ours else None,
+        began_at=(good.leased_at or good.created_at) if good else None,
+        ended_at=good.finished_at if good else None,
+        failures=len(counted),
+        failed_at=last.finished_at if last else None,
+        error=_error(last) if last else None,
+    )
+
+
+def _error(job: Job) -> str | None:
+    if job.state is JobState.CANCELLED:
+        return None
+    return job.error.type if job.error else "job-failed"

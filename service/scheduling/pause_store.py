@@ -1,0 +1,33 @@
+"""Whether the service may start jobs by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from service.db import schema
+from service.policies.policy import Pause
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_a = schema.automation
+_ROW = _a.c.id == 1
+
+
+def pause_of(connection: Connection, *, for_update: bool = False) -> Pause | None:
+    """The pause that is on. `for_update` keeps others from starting jobs by themselves, and from pausing, until the
+    transaction ends."""
+    query = sa.select(_a).where(_ROW)
+    row = connection.execute(query.with_for_update() if for_update else query).one()
+    return Pause(row.paused_since, row.paused_by, row.reason or "") if row.paused_since else None
+
+
+def pause(connection: Connection, pause: Pause) -> None:
+    values = {"paused_since": pause.since, "paused_by": pause.by, "reason": pause.reason}
+    connection.execute(_a.update().where(_ROW).values(**values))
+
+
+def resume(connection: Connection) -> None:
+    connection.execute(_a.update().where(_ROW).values(paused_since=None, paused_by=None, reason=None))

@@ -1,0 +1,44 @@
+"""Pauses and resumes what the service starts by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from service.catalog import decision_times
+from service.db.engine import writing
+from service.delivery import outbox
+from service.policies.policy import Pause
+from service.queue import job_changes, job_store
+from service.queue.job_events import job_ended
+from service.queue.withdrawal import WITHDRAWN_BY_PAUSE
+from service.scheduling import pause_store
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from service.events.notifier import Bell
+    from service.model.clock import Clock
+
+
+def pause(engine: Engine, bell: Bell, clock: Clock, *, by: str, reason: str) -> Pause:
+    """From now on nothing starts by itself; what has begun goes on. Pausing twice keeps the first pause."""
+    now = clock()
+    with writing(engine) as connection:
+        if standing := pause_store.pause_of(connection, for_update=True):
+            return standing
+        begun = Pause(now, by, reason)
+        pause_store.pause(connection, begun)
+        withdrawn = job_store.withdraw(connection, error=WITHDRAWN_BY_PAUSE, now=now)
+        events = [job_changes.of_job(connection, job_id, now, job_ended) for job_id in withdrawn]
+        outbox.publish(connection, events, now=now)
+    bell.ring()
+    return begun
+
+
+def resume(engine: Engine, bell: Bell, clock: Clock) -> None:
+    """All tables are decided about anew. Resuming twice is no error."""
+    with writing(engine) as connection:
+        # Before the pause is touched: whoever decides about a table locks them in this order too.
+        decision_times.wake_all(connection, clock())
+        pause_store.resume(connection)
+    bell.ring()

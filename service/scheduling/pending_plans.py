@@ -1,0 +1,67 @@
+"""Plans of table services that lie on the timeline, by whomever: which can be executed now, and which are stuck."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.model.formatting import count, duration
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from service.lake.snapshot import Pending, TableSnapshot
+    from service.scheduling.trigger_context import Occasion
+
+
+@dataclass(frozen=True)
+class Plans:
+    """`waiting` can be executed. `running` seem to be executed by somebody else, who must not be disturbed: two that
+    execute one plan spoil it. `running_until` is when the first of those counts as stuck. `warning` is about old ones.
+    """
+
+    waiting: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+    running_until: datetime | None = None
+    warning: str | None = None
+
+
+_ACTIONS = {
+    JobKind.COMPACTION: frozenset({"compaction"}),
+    # Before table version 8 a clustering is a replacecommit from the beginning.
+    JobKind.CLUSTERING: frozenset({"clustering", "replacecommit"}),
+}
+
+
+def plans_of(snapshot: TableSnapshot, kind: JobKind, stale_seconds: int, occasion: Occasion) -> Plans:
+    """A plan that has begun is waiting all the same when a job of ours began it, or when it is older than
+    `stale_seconds`: then whoever began it is taken for dead."""
+    every = [item for item in snapshot.pending if item.is_plan and item.action in _ACTIONS[kind]]
+    stale_after = timedelta(seconds=stale_seconds)
+
+    def is_stale(item: Pending) -> bool:
+        return item.requested_at is not None and occasion.now - item.requested_at >= stale_after
+
+    running = [
+        item
+        for item in every
+        if item.state == "inflight" and item.requested_time not in occasion.own_instants and not is_stale(item)
+    ]
+    ends = [item.requested_at + stale_after for item in running if item.requested_at]
+    return Plans(
+        waiting=tuple(item.requested_time for item in every if item not in running),
+        running=tuple(item.requested_time for item in running),
+        running_until=min(ends, default=None),
+        warning=_warning([item for item in every if is_stale(item)], kind, occasion.now),
+    )
+
+
+def _warning(stale: list[Pending], kind: JobKind, now: datetime) -> str | None:
+    ages = [now - item.requested_at for item in stale if item.requested_at]
+    if not ages:
+        return None
+    names = ", ".join(item.requested_time for item in stale[:3]) + (" ..." if len(stale) > 3 else "")
+    are = "has" if len(stale) == 1 else "have"
+    return f"{count(len(stale), f'{kind.value} plan')} {are} been pending for up to {duration(max(ages))} ({names})."

@@ -1,0 +1,250 @@
+"""Decides about tables: what each needs now, and why; and starts it if nothing stands in the way."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from service.catalog import decision_times, table_store, watch_store
+from service.db.engine import reading, writing
+from service.delivery import outbox
+from service.model.errors import DatabaseUnavailableError, FenceLosesFlinkError, JobConflictError
+from service.queue import hold_back, job_changes, job_store
+from service.queue.hand_over_policy import loses_batches
+from service.queue.job import Job
+from service.queue.job_events import job_ended, job_queued
+from service.scheduling import decision_store, pause_store
+from service.scheduling.admission import ANY_ROOM, Limits, Load, room_wanted, rule
+from service.scheduling.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
+from service.scheduling.decision_inputs import paused, view_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Engine
+
+    from jobs.contract import JobKind
+    from service.events.notifier import Bell
+    from service.model.clock import Clock
+    from service.scheduling.decision import Ruling
+    from service.scheduling.decision_inputs import View
+
+BY_POLICY = "policy"
+"""Who asked for a job that the service started by itself."""
+
+_AT_LEAST_EVERY = timedelta(hours=1)
+"""A table is decided about once in a while even if nothing tells that it should be."""
+
+_AFTER_ERROR = timedelta(minutes=10)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """`tables_at_once` bounds one round, and with it how long it takes."""
+
+    limits: Limits = field(default_factory=Limits)
+    max_attempts: int = 3
+    tables_at_once: int = 200
+
+
+@dataclass(frozen=True)
+class Planned:
+    """How many tables were decided about, and the ids of the jobs that were started."""
+
+    tables: int = 0
+    jobs: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"decided about {self.tables} tables; started: {', '.join(self.jobs) or 'nothing'}"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What would be decided, one decision of each kind. Before the first look at the table there are none, and
+    `looked_at` is None."""
+
+    decisions: tuple[Decision, ...] = ()
+    looked_at: datetime | None = None
+
+
+def run_once(engine: Engine, bell: Bell, clock: Clock, *, terms: Terms) -> Planned:
+    """Decides about the tables that are due, each in a transaction of its own. Every replica may do this any time."""
+    now = clock()
+    _let_deferred_try(engine, now, terms.limits)
+    with reading(engine) as connection:
+        due = decision_times.due(connection, now, terms.tables_at_once)
+    decided = 0
+    started: list[str] = []
+    for table_id in due:
+        try:
+            with writing(engine) as connection:
+                if not decision_times.claim(connection, table_id, now):
+                    continue
+                if job := _decide(connection, table_id, now, terms, len(started)):
+                    started.append(job.id)
+        except DatabaseUnavailableError:
+            raise
+        except Exception:
+            # Whatever is wrong with one table, the others must be served.
+            log.exception("Table %s cannot be decided about", table_id)
+            with writing(engine) as connection:
+                decision_times.settle(connection, table_id, next_decision_at=now + _AFTER_ERROR)
+        decided += 1
+    if decided:
+        bell.ring()
+    if started:
+        log.info("Started by policy: %s", ", ".join(started))
+    return Planned(decided, tuple(started))
+
+
+def evaluate(engine: Engine, clock: Clock, table_id: str, *, terms: Terms) -> Evaluation:
+    """What would be decided about a table now; nothing is written. Raises TableNotFoundError."""
+    with reading(engine) as connection:
+        view = view_of(connection, table_id, clock())
+        if view is None:
+            return Evaluation()
+        rulings = rule(view.answers, view.situation, terms.limits, Load(job_store.count_active(connection)))
+    found = tuple(_decision(kind, rulings[kind], view) for kind in DECIDED)
+    return Evaluation(found, view.situation.looked_at)
+
+
+def _let_deferred_try(engine: Engine, now: datetime, limits: Limits) -> None:
+    """Tables that wait for other tables' jobs try again as soon as there is room, as many as there is room for."""
+    with reading(engine) as connection:
+        wanted = decision_times.wanted_rooms(connection, now)
+        if not wanted:
+            return
+        load = Load(job_store.count_active(connection))
+    if rooms := [room for room in wanted if limits.has_room(room, load)]:
+        with writing(engine) as connection:
+            decision_times.wake_deferred(connection, now, min(limits.active - load.total, limits.at_once), rooms=rooms)
+
+
+def _decide(
+    connection: Connection,
+    table_id: str,
+    now: datetime,
+    terms: Terms,
+    started: int,
+) -> Job | None:
+    """Decides about a claimed table, and answers the job that was started. `started` counts those of this round."""
+    view = view_of(connection, table_id, now)
+    withdrawn: list[str] = []
+    if view and view.withdrawal and view.withdrawable:
+        withdrawn = job_store.withdraw(connection, error=view.withdrawal, now=now, table_id=table_id)
+        view = view_of(connection, table_id, now)
+    if view is None:
+        decision_times.settle(connection, table_id, next_decision_at=now + _AT_LEAST_EVERY)
+        return None
+    rulings = _rule(connection, view, terms.limits, started)
+    job = _start(connection, table_id, view, rulings, terms.max_attempts)
+    for kind in DECIDED:
+        decision = _decision(kind, rulings[kind], view)
+        if job and kind is job.kind:
+            decision = replace(decision, job_id=job.id)
+        before = view.before.get(kind)
+        if decision.warning and not (before and before.warning):
+            log.warning("Table %s: %s", table_id, decision.warning)
+        decision_store.record(connection, table_id, decision, before)
+    _settle(connection, table_id, view.policy.worker_group, rulings, _next_decision_at(view, rulings, job))
+    events = [job_changes.of_job(connection, job_id, now, job_ended) for job_id in withdrawn]
+    if job:
+        table = table_store.get(connection, table_id)
+        events += [job_queued(job, table, now), *hold_back.told(job, table, now)]
+    outbox.publish(connection, events, now=now)
+    return job
+
+
+def _settle(
+    connection: Connection, table_id: str, group: str, rulings: Mapping[JobKind, Ruling], next_decision_at: datetime
+) -> None:
+    codes = {kind: ruling.code for kind, ruling in rulings.items() if isinstance(ruling, Wait)}
+    waits_for = {wanted for kind, code in codes.items() if (wanted := room_wanted(code, kind, group))}
+    if waits_for:
+        # Of several things any will do.
+        wanted = waits_for.pop() if len(waits_for) == 1 else ANY_ROOM
+        decision_times.defer(connection, table_id, next_decision_at=next_decision_at, wanted=wanted)
+    else:
+        decision_times.settle(connection, table_id, next_decision_at=next_decision_at)
+
+
+def _rule(connection: Connection, view: View, limits: Limits, started: int) -> dict[JobKind, Ruling]:
+    if not any(isinstance(answer, Run) for answer in view.answers.values()):
+        return rule(view.answers, view.situation, limits, Load())
+    # From here to the end of the transaction nobody else starts jobs by policy or pauses it, so what is read now holds.
+    pause = pause_store.pause_of(connection, for_update=True)
+    situation = replace(view.situation, paused=paused(pause, view.policy))
+    return rule(view.answers, situation, limits, Load(job_store.count_active(connection), started))
+
+
+def _start(
+    connection: Connection, table_id: str, view: View, rulings: dict[JobKind, Ruling], max_attempts: int
+) -> Job | None:
+    """Queues the job that may run, if any. Somebody may have been faster; then its ruling becomes to wait."""
+    run = next((each for each in rulings.values() if isinstance(each, Run)), None)
+    if run is None:
+        return None
+    now = view.situation.now
+    table = table_store.get(connection, table_id)
+    if loses_batches(run.kind, run.params, table, watch_store.engines_of(connection, table_id)):
+        because = f"{run.because}; but the policy says to fence writers, which would lose the batch of a Flink job"
+        rulings[run.kind] = Wait(FenceLosesFlinkError.type, because, warning=run.warning)
+        return None
+    job = Job(
+        id=f"job_{secrets.token_hex(8)}",
+        table_id=table_id,
+        kind=run.kind,
+        params=run.params,
+        max_attempts=max_attempts,
+        created_at=now,
+        not_before=now,
+        priority=view.policy.priority,
+        worker_group=view.policy.worker_group,
+        requested_by=BY_POLICY,
+        reason=run.because,
+    )
+    try:
+        return job_store.submit(connection, hold_back.held_back(connection, job, table, now))
+    except JobConflictError as error:
+        rulings[run.kind] = Wait("table-busy", f"{run.because}; but {error.detail}", warning=run.warning)
+        return None
+
+
+def _decision(kind: JobKind, ruling: Ruling, view: View) -> Decision:
+    now = view.situation.now
+    last = view.before.get(kind)
+    decision = Decision(
+        kind=kind,
+        verdict=Verdict.RUN,
+        code="due",
+        because=ruling.because,
+        first_at=now,
+        last_at=now,
+        warning=ruling.warning,
+    )
+    match ruling:
+        case Run(params=params):
+            return replace(decision, params=params)
+        case Suggest(params=params):
+            return replace(decision, verdict=Verdict.SUGGEST, params=params)
+        case Skip(code=code):
+            return replace(decision, verdict=Verdict.SKIP, code=code)
+        case Wait(code=code):
+            since = last.wanted_since if last and last.verdict is Verdict.WAIT else None
+            return replace(decision, verdict=Verdict.WAIT, code=code, wanted_since=since or now)
+
+
+def _next_decision_at(view: View, rulings: Mapping[JobKind, Ruling], job: Job | None) -> datetime:
+    """The first moment at which time alone may change something. What else happens wakes the table itself."""
+    now = view.situation.now
+    moments = [ruling.until for ruling in rulings.values() if isinstance(ruling, Skip | Wait)]
+    moments += [calendar.next_at for calendar in view.calendars.values()]
+    if job or view.withdrawable:
+        moments.append(view.closes_at)
+    return min((at for at in moments if at and at > now), default=now + _AT_LEAST_EVERY)
