@@ -1,6 +1,6 @@
 """What the service and a worker say to each other, and nothing else. Standard library only.
 
-A worker leases a `Plan`, reports `Progress` while it runs and ends with a `Result`. All of it travels as JSON over
+A worker leases a `WorkOrder`, reports `Progress` while it runs and ends with a `Result`. All of it travels as JSON over
 REST, so a worker may be older or newer than the service: unknown keys are ignored, `VERSION` grows when a key changes
 its meaning.
 """
@@ -191,7 +191,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Plan:
+class WorkOrder:
     """One attempt at one job, as leased.
 
     `params` are those of the kind (already checked by the service). `earlier_instants` are the instants that attempts
@@ -226,7 +226,7 @@ class Plan:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Plan:
+    def from_json(cls, data: Mapping[str, Any]) -> WorkOrder:
         known = _known(cls, data)
         known["kind"] = JobKind(data["kind"])
         known["table"] = Table.from_json(data["table"])

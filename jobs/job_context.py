@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Report(Protocol):
+class JobContext(Protocol):
     """Given to each job by the worker.
 
     `step`, `instant` and `checkpoint` raise `CancelledError`, `TimedOutError` or `LeaseLostError` when the attempt must
@@ -35,7 +35,7 @@ class Report(Protocol):
         """
 
 
-class Silent:
+class SilentContext:
     """Tells nobody and never stops; for use without a service."""
 
     def __init__(self) -> None:

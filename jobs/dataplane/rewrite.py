@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.dataplane import arrow_of_spark, parquet_layout
-from jobs.dataplane.split_writer import Children, misplaced
+from jobs.dataplane.split_writer import SplitWriter, misplaced
 from jobs.errors import RefusedError
 from jobs.format import bucket_hash
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -43,7 +43,7 @@ def rewrite_base_file(
         layout = parquet_layout.of_file(reader, work.codec)
         parquet_layout.require_reproducible(layout, reader.schema, path.rpartition("/")[2])
         layout = replace(layout, schema=_with_types(layout.schema, reader.schema_arrow))
-        with Children(work, source, layout, token) as children:
+        with SplitWriter(work, source, layout, token) as children:
             # Each row has a new file name anyway, and the old ones would be the widest column.
             columns = [name for name in layout.schema.names if name != FILE_NAME]
             for batch in batches.of_file(reader, columns):
@@ -63,7 +63,7 @@ def rewrite_merged_rows(
     `RefusedError`.
     """
     only: tuple[str, int] | None = None
-    children: Children | None = None
+    children: SplitWriter | None = None
     written: list[WrittenFile] = []
     with ExitStack() as whatever_ends_it:
         for batch in merged:
@@ -71,7 +71,7 @@ def rewrite_merged_rows(
                 if only is None:
                     only = key
                     if source := routes.sources.get(key):
-                        found = Children(work, source, followed(work, layout, source), token)
+                        found = SplitWriter(work, source, followed(work, layout, source), token)
                         children = whatever_ends_it.enter_context(found)
                 elif key != only:
                     raise RefusedError([misplaced(*only)])

@@ -17,7 +17,7 @@ from jobs.contract import Problem
 from jobs.dataplane import parquet_layout
 from jobs.dataplane.python_worker import keep_quick
 from jobs.dataplane.rewrite import Routes, followed, rewrite_base_file, rewrite_merged_rows
-from jobs.dataplane.split_writer import Children, Rewrite, Source, misplaced
+from jobs.dataplane.split_writer import Rewrite, Source, SplitWriter, misplaced
 from jobs.errors import RefusedError
 from jobs.format.meta_columns import PARTITION_PATH
 from jobs.format.written_file import WrittenFile
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jobs.dataplane.parquet_layout import Layout
     from jobs.format.bucket_rules import BucketChange
     from jobs.hudi.table import FileSlice, HudiTable
-    from jobs.job_context import Report
+    from jobs.job_context import JobContext
     from jobs.storage.paths import Storage
 
 _ROWS_OF_WRITTEN_FILES = (
@@ -56,7 +56,7 @@ def rewrite_slices(
     chosen: Sequence[FileSlice],
     everything: Sequence[FileSlice],
     buckets: BucketChange,
-    report: Report,
+    context: JobContext,
 ) -> list[WrittenFile]:
     """Rewrites the `chosen` slices: those without logs with pyarrow alone, the others from the rows that Hudi merges.
 
@@ -65,7 +65,7 @@ def rewrite_slices(
     sources = [_source(item, buckets) for item in chosen]
     plain = [source for source in sources if source.base_file]
     merged = {(source.partition, source.bucket): source for source in _with_models(sources)}
-    written = _rewrite_base_files(table, work, plain, report) if plain else []
+    written = _rewrite_base_files(table, work, plain, context) if plain else []
     if merged:
         known = frozenset((item.partition, item.bucket) for item in everything)
         old = {partition: buckets.old.buckets_of(partition) for partition, _ in merged}
@@ -86,11 +86,11 @@ def _source(item: FileSlice, buckets: BucketChange) -> Source:
 
 
 def _rewrite_base_files(
-    table: HudiTable, work: Rewrite, sources: Sequence[Source], report: Report
+    table: HudiTable, work: Rewrite, sources: Sequence[Source], context: JobContext
 ) -> list[WrittenFile]:
-    context = table.jvm.spark.sparkContext
-    bytes_read = context.accumulator(0)
-    report.watch_bytes(lambda: bytes_read.value)
+    spark = table.jvm.spark.sparkContext
+    bytes_read = spark.accumulator(0)
+    context.watch_bytes(lambda: bytes_read.value)
 
     def task(index: int, part: Iterable[Source]) -> Iterator[WrittenFile | Problem]:
         keep_quick()
@@ -101,7 +101,7 @@ def _rewrite_base_files(
                 yield error.problem()
 
     with translated("rewriting the base files"), _tasks_end_first(table):
-        return _written(context.parallelize(sources, len(sources)).mapPartitionsWithIndex(task).collect())
+        return _written(spark.parallelize(sources, len(sources)).mapPartitionsWithIndex(task).collect())
 
 
 def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[WrittenFile]:
@@ -110,8 +110,8 @@ def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[Wri
 
     def task(merged: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         keep_quick()
-        context = TaskContext.get()
-        token = _token(context.partitionId() if context else 0)
+        task_context = TaskContext.get()
+        token = _token(task_context.partitionId() if task_context else 0)
         found: list[dict[str, Any]] = []
         try:
             found += (asdict(item) for item in rewrite_merged_rows(work, routes, layout, token, merged))
@@ -132,7 +132,7 @@ def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[Wri
     seen = {(item.partition, item.source) for item in written}
     for source in routes.sources.values():
         if (source.partition, source.file_id) not in seen:
-            written += Children(work, source, followed(work, layout, source), "0-0-1").close()
+            written += SplitWriter(work, source, followed(work, layout, source), "0-0-1").close()
     return written
 
 
@@ -177,11 +177,11 @@ def _tasks_end_first(table: HudiTable) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        context = table.jvm.spark.sparkContext
-        tracker = context.statusTracker()
+        spark = table.jvm.spark.sparkContext
+        tracker = spark.statusTracker()
         deadline = time.monotonic() + TASK_END_SECONDS
         while time.monotonic() < deadline:
-            jobs = [tracker.getJobInfo(number) for number in _jobs_of_this_thread(context)]
+            jobs = [tracker.getJobInfo(number) for number in _jobs_of_this_thread(spark)]
             stages = [tracker.getStageInfo(number) for job in jobs if job for number in job.stageIds]
             if not any(stage and stage.numActiveTasks for stage in stages):
                 break
@@ -189,9 +189,9 @@ def _tasks_end_first(table: HudiTable) -> Iterator[None]:
         raise
 
 
-def _jobs_of_this_thread(context: SparkContext) -> list[int]:
-    tracker: Any = context.statusTracker()
-    return list(tracker.getJobIdsForGroup(context.getLocalProperty("spark.jobGroup.id")))
+def _jobs_of_this_thread(spark: SparkContext) -> list[int]:
+    tracker: Any = spark.statusTracker()
+    return list(tracker.getJobIdsForGroup(spark.getLocalProperty("spark.jobGroup.id")))
 
 
 def _latest_layout(table: HudiTable, codec: str | None) -> Layout:

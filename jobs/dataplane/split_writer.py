@@ -73,7 +73,7 @@ class Source:
     model: str | None = None
 
 
-class Children:
+class SplitWriter:
     """The base files that one slice becomes, one for each child bucket, also where no row goes there.
 
     All of them are written because only what a commit writes counts in Hudi's conflict detection.

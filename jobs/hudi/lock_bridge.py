@@ -34,7 +34,7 @@ def lent(table: HudiTable, lock: TableLock, checkpoint: Callable[[], None]) -> I
     `checkpoint` may end a wait for the table's lock by raising. That error, or another one of the lock, takes the place
     of the one with which the client then fails.
     """
-    lender = _Lender(table, lock, checkpoint)
+    lender = _LockBridge(table, lock, checkpoint)
     lender.start()
     try:
         yield
@@ -46,7 +46,7 @@ def lent(table: HudiTable, lock: TableLock, checkpoint: Callable[[], None]) -> I
         raise lender.error
 
 
-class _Lender:
+class _LockBridge:
     """A thread that holds the in-process lock, but for the moments when it holds the table's lock for a client."""
 
     def __init__(self, table: HudiTable, lock: TableLock, checkpoint: Callable[[], None]) -> None:

@@ -13,31 +13,31 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.table import REPLACE
 
 if TYPE_CHECKING:
-    from jobs.contract import Plan
+    from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
-    from jobs.job_context import Report
+    from jobs.job_context import JobContext
 
 logger = logging.getLogger(__name__)
 
 
-def settle_replacement(table: HudiTable, plan: Plan, report: Report) -> Result | None:
+def settle_replacement(table: HudiTable, order: WorkOrder, context: JobContext) -> Result | None:
     """The result, if an earlier attempt's replacecommit completed after all; else nothing of it is left afterwards."""
-    lock = TableLock(table, plan.job_id)
-    if not plan.dry_run:
+    lock = TableLock(table, order.job_id)
+    if not order.dry_run:
         # Also when no instant is known: the worker may have died between taking the lock and reporting its instant.
         lock.break_stale()
-    if done := already_completed(table, plan):
+    if done := already_completed(table, order):
         return done
-    if plan.dry_run:
+    if order.dry_run:
         return None
-    unfinished = [item for item in plan.earlier_instants if not _has_completed(table, item)]
+    unfinished = [item for item in order.earlier_instants if not _has_completed(table, item)]
     unfinished += [item for item in _orphans(table) if item not in unfinished]
     if unfinished or hashing_config.dangling(table):
-        report.step("cleaning up after an earlier attempt")
-        with report.undoing(), lock.held(report.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
+        context.step("cleaning up after an earlier attempt")
+        with context.undoing(), lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
             table.reload()
             # An attempt that has lost its lease without noticing may have committed while we waited for the lock.
-            if done := already_completed(table, plan):
+            if done := already_completed(table, order):
                 return done
             for instant in unfinished:
                 if table.state_of(instant) is None:
@@ -69,14 +69,14 @@ def _orphans(table: HudiTable) -> list[str]:
         return [instant for instant in pending if client.is_dead(instant)]
 
 
-def already_completed(table: HudiTable, plan: Plan) -> Result | None:
+def already_completed(table: HudiTable, order: WorkOrder) -> Result | None:
     """The result, if the last instant of an earlier attempt did complete: its report was lost, its work was not.
 
     Only the last one counts: an attempt that finished a writer's plan first may have died in its own.
     """
-    for instant in plan.earlier_instants[-1:]:
+    for instant in order.earlier_instants[-1:]:
         if _has_completed(table, instant):
-            if not plan.dry_run:
+            if not order.dry_run:
                 with WriteClient(table, UNDER_OUR_LOCK) as client:
                     client.tidy_up(instant)
             return Result(Outcome.SUCCEEDED, instants=(instant,), details={"found_completed": instant})

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.lock import TableLock
     from jobs.hudi.table import Buckets, FileSlice, HudiTable, Instant
-    from jobs.job_context import Report
+    from jobs.job_context import JobContext
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ UNTIL_A_RETRYING_WRITER_RESTS = 30.0
 
 
 @dataclass(frozen=True)
-class Terms:
+class ReplacementConfig:
     """How a replacement behaves beside writers.
 
     `operation` is Hudi's `WriteOperationType`. `wait_seconds` bounds the wait for a moment to commit, 0 means none.
@@ -77,7 +77,7 @@ class Terms:
     whatever_writes: bool = False
 
     @classmethod
-    def of(cls, operation: str, params: Mapping[str, Any], **more: bool) -> Terms:
+    def of(cls, operation: str, params: Mapping[str, Any], **more: bool) -> ReplacementConfig:
         """From a job's parameters `on_active_writers`, `wait_seconds` and `lock_seconds`."""
         policy = OnActiveWriters(params.get("on_active_writers", OnActiveWriters.WAIT))
         wait = float(params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
@@ -144,8 +144,8 @@ class Replacement:
     def __init__(
         self,
         table: HudiTable,
-        terms: Terms,
-        report: Report,
+        config: ReplacementConfig,
+        context: JobContext,
         lock: TableLock,
         *,
         choose: Callable[[list[FileSlice]], list[FileSlice]],
@@ -154,8 +154,8 @@ class Replacement:
         extra: Mapping[str, str] | None = None,
     ) -> None:
         self._table = table
-        self._terms = terms
-        self._report = report
+        self._config = config
+        self._context = context
         self._lock = lock
         self._choose = choose
         self._rewrite = rewrite
@@ -170,11 +170,11 @@ class Replacement:
         """Raises `WritersActiveError` when no moment came to commit, and whatever ended it; then nothing is left."""
         self._table.reload()
         with WriteClient(self._table, UNDER_OUR_LOCK) as client:
-            with self._lock.held(self._report.checkpoint):
+            with self._lock.held(self._context.checkpoint):
                 instant = client.new_instant()
                 # Before it exists: an instant that nobody knows when we die would block the table for long.
-                self._report.instant(instant)
-                client.start_replacement(instant, self._terms.operation)
+                self._context.instant(instant)
+                client.start_replacement(instant, self._config.operation)
             outcome = Replaced(instant)
             try:
                 client.begin_replacement(instant)
@@ -190,20 +190,22 @@ class Replacement:
 
     def _commit(self, client: WriteClient, outcome: Replaced) -> None:
         """Catches up until what is left is little, waits for a moment to commit, and commits in it."""
-        terms = self._terms
-        writers = Writers(self._table, self._lock, client, terms.on_active_writers, retry_conflicts=terms.writers_retry)
+        config = self._config
+        writers = Writers(
+            self._table, self._lock, client, config.on_active_writers, retry_conflicts=config.writers_retry
+        )
         waiting_since = time.monotonic()
-        deadline = waiting_since + terms.wait_seconds
+        deadline = waiting_since + config.wait_seconds
         while True:
-            self._report.step(ExpansionStep.DRAINING)
-            in_flight = writers.in_flight(outcome.instant, self._report.checkpoint)
+            self._context.step(ExpansionStep.DRAINING)
+            in_flight = writers.in_flight(outcome.instant, self._context.checkpoint)
             if self._is_worth_a_round(outcome, is_quiet=not in_flight):
                 self._round(outcome, f"catching up, round {outcome.rounds}")
-                in_flight = writers.in_flight(outcome.instant, self._report.checkpoint)
+                in_flight = writers.in_flight(outcome.instant, self._context.checkpoint)
             in_the_way = self._in_the_way(writers, in_flight)
             is_good = not in_the_way and self._is_a_good_moment(in_flight)
             if is_good:
-                with self._lock.held(self._report.checkpoint):
+                with self._lock.held(self._context.checkpoint):
                     locked_since = time.monotonic()
                     self._standing = self._table.instants()
                     in_flight = self._table.pending(without=outcome.instant)
@@ -212,7 +214,7 @@ class Replacement:
                     is_good = not in_the_way and self._is_a_good_moment(in_flight)
                     if is_good and self._may_do_under_lock(self._changed()[0]):
                         outcome.waited_seconds = locked_since - waiting_since
-                        if not terms.whatever_writes:
+                        if not config.whatever_writes:
                             writers.fence_all(in_flight, self._buckets())
                         outcome.fenced = writers.fenced
                         self._commit_under_lock(client, outcome)
@@ -222,12 +224,12 @@ class Replacement:
             if time.monotonic() >= deadline:
                 names = ", ".join(f"{item.requested} ({item.action})" for item in in_the_way)
                 why = f"still in flight: {names}" if names else "the writers' pauses are too short for the commit"
-                raise WritersActiveError(f"After {terms.wait_seconds:.0f} s: {why}.")
+                raise WritersActiveError(f"After {config.wait_seconds:.0f} s: {why}.")
             if in_the_way or not is_good:
                 time.sleep(POLL_SECONDS)
 
     def _in_the_way(self, writers: Writers, in_flight: Sequence[Instant]) -> list[Instant]:
-        return [] if self._terms.whatever_writes else writers.in_the_way(in_flight, self._buckets())
+        return [] if self._config.whatever_writes else writers.in_the_way(in_flight, self._buckets())
 
     def _commit_under_lock(self, client: WriteClient, outcome: Replaced) -> None:
         self._round(outcome, "committing", under_lock=True)
@@ -237,7 +239,7 @@ class Replacement:
             raise WritersActiveError("Writers changed every file group meanwhile, so none was replaced.")
         if self._table.state_of(outcome.instant) != "INFLIGHT":
             raise CommitLostError(f"instant {outcome.instant}")
-        self._report.checkpoint()
+        self._context.checkpoint()
         outcome.before = self._known(outcome)
         # Before and after what `before_commit` writes: an attempt that was frozen may have been rolled back meanwhile.
         self._require_lock()
@@ -281,12 +283,12 @@ class Replacement:
         todo, current = self._changed()
         keys = {item.key for item in current}
         self._done = {key: value for key, value in self._done.items() if key in keys}
-        if under_lock and self._terms.may_leave_out:
+        if under_lock and self._config.may_leave_out:
             affordable = self._affordable(todo)
             for item in set(todo) - set(affordable):
                 outcome.left_out += self._done.pop(item.key, None) is not None
             todo = affordable
-        self._report.step(step, bytes_total=sum(item.bytes for item in todo))
+        self._context.step(step, bytes_total=sum(item.bytes for item in todo))
         if todo:
             started = time.monotonic()
             by_source: dict[Key, list[WrittenFile]] = {item.key: [] for item in todo}
@@ -318,16 +320,16 @@ class Replacement:
         That is so when it is too much for the time of the lock; and in a pause of writers that will be watched, since
         then the lock should be held as shortly as can be.
         """
-        if self._terms.may_leave_out and outcome.rounds > 1:
+        if self._config.may_leave_out and outcome.rounds > 1:
             return False
         changed = self._changed()[0]
-        if is_quiet and self._terms.needs_pause:
+        if is_quiet and self._config.needs_pause:
             return bool(changed)
-        return self._seconds_for(changed) > self._terms.lock_seconds
+        return self._seconds_for(changed) > self._config.lock_seconds
 
     def _may_do_under_lock(self, changed: Sequence[FileSlice]) -> bool:
         """Whether the writers may be kept waiting for these slices (or for what of them is not left out)."""
-        return self._terms.may_leave_out or self._seconds_for(changed) <= self._terms.lock_seconds
+        return self._config.may_leave_out or self._seconds_for(changed) <= self._config.lock_seconds
 
     def _is_a_good_moment(self, in_flight: Sequence[Instant]) -> bool:
         """Whether writers that start next are likely to see the change.
@@ -336,11 +338,11 @@ class Replacement:
         would not be wrong, since it would be stopped, but a batch would have to be written again. So either the one
         writer is in the middle of a write that it will try again; or none is in flight, and their rhythm leaves time.
         """
-        if not self._terms.needs_pause or self._terms.on_active_writers is OnActiveWriters.FENCE or in_flight:
+        if not self._config.needs_pause or self._config.on_active_writers is OnActiveWriters.FENCE or in_flight:
             return True
         writes = [(wall_clock(start), wall_clock(end)) for start, end in self._table.completed_writes()]
         now = self._table.now()
-        if self._terms.writers_retry and quiet_seconds(writes, now) < UNTIL_A_RETRYING_WRITER_RESTS:
+        if self._config.writers_retry and quiet_seconds(writes, now) < UNTIL_A_RETRYING_WRITER_RESTS:
             # Its next write is a moment that is sure; this pause is a guess, above all while a writer warms up.
             return False
         needed = COMMIT_SECONDS + self._seconds_for(self._changed()[0])
@@ -350,7 +352,7 @@ class Replacement:
         """As many of them as can be rewritten while writers wait, the smallest first."""
         chosen: list[FileSlice] = []
         for item in sorted(changed, key=lambda each: each.bytes):
-            if self._seconds_for([*chosen, item]) > self._terms.lock_seconds:
+            if self._seconds_for([*chosen, item]) > self._config.lock_seconds:
                 break
             chosen.append(item)
         return chosen
@@ -362,7 +364,7 @@ class Replacement:
     def _abort(self, client: WriteClient, instant: str) -> None:
         """Leaves no instant, no data file, no marker and no hashing config behind, unless the commit did land."""
         try:
-            with self._report.undoing(), self._lock.held(for_at_most(UNDO_SECONDS)):
+            with self._context.undoing(), self._lock.held(for_at_most(UNDO_SECONDS)):
                 self._table.reload()
                 if self._table.state_of(instant) in {"REQUESTED", "INFLIGHT"}:
                     client.rollback(instant)

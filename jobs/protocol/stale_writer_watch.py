@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from jobs.hudi.lock import TableLock
     from jobs.hudi.table import Commit, HudiTable, Instant
-    from jobs.job_context import Report
+    from jobs.job_context import JobContext
     from jobs.protocol.switch import Switch
     from jobs.protocol.writers import Writers
 
@@ -83,12 +83,12 @@ class StaleWriterWatch:
     """Watches one table for writes that have not heard of `switch`."""
 
     def __init__(
-        self, table: HudiTable, lock: TableLock, writers: Writers, report: Report, switch: Switch, before: Before
+        self, table: HudiTable, lock: TableLock, writers: Writers, context: JobContext, switch: Switch, before: Before
     ) -> None:
         self._table = table
         self._lock = lock
         self._writers = writers
-        self._report = report
+        self._context = context
         self._switch = switch
         self._before = before
         self._judged: set[str] = set(before.known - before.in_flight)
@@ -102,11 +102,11 @@ class StaleWriterWatch:
         on watching.
         """
         with suppress(CancelledError):  # too late: it is committed
-            self._report.step("watching writers that start")
+            self._context.step("watching writers that start")
             deadline = time.monotonic() + seconds
             while self._round() or time.monotonic() < deadline:
                 self._writers.sweep()
-                self._report.checkpoint()
+                self._context.checkpoint()
                 time.sleep(POLL_SECONDS)
         self._writers.sweep(announced_before=True)
         return self._found
@@ -172,7 +172,7 @@ class StaleWriterWatch:
         return False
 
     def _stop(self, item: Instant) -> None:
-        with self._report.undoing(), self._lock.held(for_at_most(LOCK_SECONDS)):
+        with self._context.undoing(), self._lock.held(for_at_most(LOCK_SECONDS)):
             state = self._table.state_of(item.requested)
             if state is not None and state != "COMPLETED":
                 self._judged.add(item.requested)

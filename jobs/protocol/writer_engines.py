@@ -16,7 +16,7 @@ from jobs.contract import Problem, WriterEngine
 from jobs.hudi import hashing_config
 
 if TYPE_CHECKING:
-    from jobs.contract import Plan
+    from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
 
 PRUNING = "hoodie.bucket.index.query.pruning"
@@ -24,9 +24,9 @@ PRUNING = "hoodie.bucket.index.query.pruning"
 PREPPED = frozenset({"UPSERT_PREPPED", "DELETE_PREPPED"})
 
 
-def of_running_flink(table: HudiTable, plan: Plan) -> list[Problem]:
+def of_running_flink(table: HudiTable, order: WorkOrder) -> list[Problem]:
     """Why file groups of this table cannot be replaced now: a Flink job may be running."""
-    if table.declared.writers_stopped or plan.writers_stopped:
+    if table.declared.writers_stopped or order.writers_stopped:
         return []
     because = table.may_have_flink
     if because is None:

@@ -20,21 +20,21 @@ from jobs.hudi.jvm import translated
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from jobs.contract import Plan
+    from jobs.contract import WorkOrder
     from jobs.format.bucket_rules import BucketRules
     from jobs.hudi.table import HudiTable
-    from jobs.job_context import Report
+    from jobs.job_context import JobContext
 
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 
 
-def run(table: HudiTable, plan: Plan, report: Report) -> Result:  # noqa: ARG001 - all jobs are run alike
+def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:  # noqa: ARG001 - all jobs are run alike
     """Counts as details: `rows`, `files`, `misplaced`, `duplicates`, ...; `clean` when nothing is wrong.
 
     A row is misplaced when the bucket of its key, by the number of buckets valid for its partition, is not its file's.
     A duplicate is a row beyond the first with the same key in the same partition.
     """
-    report.step("listing")
+    context.step("listing")
     slices = table.file_slices()
     rules = table.bucket_rules()
     stale = stale_writes(commit.write for commit in table.commits())
@@ -54,7 +54,7 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:  # noqa: ARG001
         ],
         "pending_instants": [f"{item.requested} {item.action} {item.state}" for item in table.pending()],
     }
-    report.step("counting rows", bytes_total=sum(item.bytes for item in slices))
+    context.step("counting rows", bytes_total=sum(item.bytes for item in slices))
     rows, misplaced, duplicates = _count(table, rules)
     details |= {"rows": rows, "misplaced": misplaced, "duplicates": duplicates}
     wrong = (

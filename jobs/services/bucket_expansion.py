@@ -20,7 +20,7 @@ from jobs.hudi import hashing_config
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.protocol import preflight, recovery, writer_engines
-from jobs.protocol.replacement import Replacement, Terms
+from jobs.protocol.replacement import Replacement, ReplacementConfig
 from jobs.protocol.stale_writer_watch import Before
 from jobs.protocol.switch import Switch
 from jobs.services import repair
@@ -28,10 +28,10 @@ from jobs.services import repair
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jobs.contract import Plan
+    from jobs.contract import WorkOrder
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.table import FileSlice, HudiTable
-    from jobs.job_context import Report
+    from jobs.job_context import JobContext
 
 
 # Longer than a default writer sleeps between two tries to get the lock (5 s), with which its start may be delayed.
@@ -51,13 +51,13 @@ class Expansion:
         return [item for item in slices if self.buckets.is_for(item.partition)]
 
 
-def run(table: HudiTable, plan: Plan, report: Report) -> Result:
+def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Expands the buckets, or with `dry_run` tells what that would mean. Raises `JobError`s; see `Replacement`."""
-    report.step("planning")
-    if done := recovery.settle_replacement(table, plan, report):
-        return done if plan.dry_run else _settled(table, plan, report, done)
-    expansion, problems = _planned(table, plan)
-    if plan.dry_run:
+    context.step("planning")
+    if done := recovery.settle_replacement(table, order, context):
+        return done if order.dry_run else _settled(table, order, context, done)
+    expansion, problems = _planned(table, order)
+    if order.dry_run:
         return Result(Outcome.SUCCEEDED, details=_dry_run(expansion, problems) | {"warnings": _warnings(table)})
     if problems or expansion is None:
         raise RefusedError(problems)
@@ -65,21 +65,21 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
         index = table.declared.index
         hash_fields = index.hash_fields if index else ()
-        work = Rewrite(storage_of(table), instant, hash_fields, codec=plan.params.get("codec"))
-        return rewrite_slices(table, work, chosen, everything, expansion.buckets, report)
+        work = Rewrite(storage_of(table), instant, hash_fields, codec=order.params.get("codec"))
+        return rewrite_slices(table, work, chosen, everything, expansion.buckets, context)
 
     buckets = expansion.buckets
-    settle_seconds = _settle_seconds(plan)
-    lock = TableLock(table, plan.job_id)
+    settle_seconds = _settle_seconds(order)
+    lock = TableLock(table, order.job_id)
     replaced = Replacement(
         table,
-        Terms.of(
+        ReplacementConfig.of(
             "BUCKET_RESCALE",
-            plan.params,
+            order.params,
             needs_pause=settle_seconds > 0,
             writers_retry=table.declared.writers_retry_conflicts,
         ),
-        report,
+        context,
         lock,
         choose=expansion.chosen,
         rewrite=rewrite,
@@ -87,7 +87,7 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
     ).run()
     switch = Switch(replaced.file_groups, buckets)
     watched = repair.after_switch(
-        table, lock, plan, report, switch, replaced.before, fenced=replaced.fenced, seconds=settle_seconds
+        table, lock, order, context, switch, replaced.before, fenced=replaced.fenced, seconds=settle_seconds
     )
     return Result(
         Outcome.SUCCEEDED,
@@ -102,12 +102,12 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
     )
 
 
-def _settle_seconds(plan: Plan) -> float:
+def _settle_seconds(order: WorkOrder) -> float:
     """Writers that are stopped need not be watched."""
-    return 0.0 if plan.table.writers_stopped else float(plan.params.get("settle_seconds", DEFAULT_SETTLE_SECONDS))
+    return 0.0 if order.table.writers_stopped else float(order.params.get("settle_seconds", DEFAULT_SETTLE_SECONDS))
 
 
-def _settled(table: HudiTable, plan: Plan, report: Report, done: Result) -> Result:
+def _settled(table: HudiTable, order: WorkOrder, context: JobContext, done: Result) -> Result:
     """The rest of an attempt whose commit completed before it died: writers that started since may be stale."""
     (instant,) = done.instants
     rules, now = hashing_config.rules_before(table, instant), table.bucket_rules()
@@ -116,25 +116,25 @@ def _settled(table: HudiTable, plan: Plan, report: Report, done: Result) -> Resu
     switch = Switch(table.replaced_by(instant), BucketChange(rules, now))
     watched = repair.after_switch(
         table,
-        TableLock(table, plan.job_id),
-        plan,
-        report,
+        TableLock(table, order.job_id),
+        order,
+        context,
         switch,
         Before.of_commit(instant, table.commits(), table.instants()),
-        seconds=_settle_seconds(plan),
+        seconds=_settle_seconds(order),
     )
     return replace(done, instants=(*done.instants, *watched.instants), details={**done.details, **watched.details()})
 
 
-def _planned(table: HudiTable, plan: Plan) -> tuple[Expansion | None, list[Problem]]:
+def _planned(table: HudiTable, order: WorkOrder) -> tuple[Expansion | None, list[Problem]]:
     slices = table.file_slices()
     current = table.bucket_rules()
-    problems = preflight.of_data_plane(table, slices, own_instants=plan.earlier_instants)
-    problems += writer_engines.of_running_flink(table, plan) + writer_engines.of_sql_statements(table)
+    problems = preflight.of_data_plane(table, slices, own_instants=order.earlier_instants)
+    problems += writer_engines.of_running_flink(table, order) + writer_engines.of_sql_statements(table)
     if current is None:
         return None, problems
     existing = sorted({item.partition for item in slices})
-    wanted = plan.params.get("partitions")
+    wanted = order.params.get("partitions")
     selection = None if wanted is None else Selection.of(wanted)
     missing = selection.missing(existing) if selection else []
     if missing:
@@ -147,7 +147,7 @@ def _planned(table: HudiTable, plan: Plan) -> tuple[Expansion | None, list[Probl
             )
         )
     partitions = tuple(partition for partition in existing if selection is None or partition in selection)
-    number, factor = plan.params.get("num_buckets"), plan.params.get("factor")
+    number, factor = order.params.get("num_buckets"), order.params.get("factor")
     if selection is None:
         new = current.whole_table(num_buckets=number, factor=factor)
     else:

@@ -16,9 +16,9 @@ from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK
 from jobs.protocol.writers import INGESTION, roll_back_dead, sweep_all
 
 if TYPE_CHECKING:
-    from jobs.contract import Plan
+    from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
-    from jobs.job_context import Report
+    from jobs.job_context import JobContext
 
 WAIT_SECONDS, POLL_SECONDS = 60.0, 0.5
 _IN_FLIGHT = "stale-write-in-flight"
@@ -35,26 +35,26 @@ _RETAINED = {
 }
 
 
-def run(table: HudiTable, plan: Plan, report: Report) -> Result:
+def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Cleans by `policy`, keeping `retain` commits, hours or file versions; a dry run lists what would be deleted."""
-    report.step("planning")
-    policy = CleaningPolicy(plan.params.get("policy", CleaningPolicy.KEEP_LATEST_COMMITS))
-    retain = int(plan.params.get("retain", 10))
+    context.step("planning")
+    policy = CleaningPolicy(order.params.get("policy", CleaningPolicy.KEEP_LATEST_COMMITS))
+    retain = int(order.params.get("retain", 10))
     problems = _problems(policy, retain) + _still_needed(table)
-    if not plan.dry_run and [problem.type for problem in problems] == [_IN_FLIGHT]:
-        problems = _when_it_has_ended(table, report)
-    if problems and not plan.dry_run:
+    if not order.dry_run and [problem.type for problem in problems] == [_IN_FLIGHT]:
+        problems = _when_it_has_ended(table, context)
+    if problems and not order.dry_run:
         raise RefusedError(problems)
     options = {"hoodie.clean.policy": policy.value, _RETAINED[policy]: str(retain)}
-    lock = TableLock(table, plan.job_id)
+    lock = TableLock(table, order.job_id)
     rolled_back: list[str] = []
-    if not plan.dry_run:
+    if not order.dry_run:
         lock.break_stale()
-        report.step("rolling back dead writers")
+        context.step("rolling back dead writers")
         # Failed writes keep files that nothing will need; only those of writers that are sure to be dead are undone.
         with WriteClient(table, UNDER_OUR_LOCK) as client:
-            rolled_back = roll_back_dead(table, lock, client, report.checkpoint)
-    with lent(table, lock, report.checkpoint), WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
+            rolled_back = roll_back_dead(table, lock, client, context.checkpoint)
+    with lent(table, lock, context.checkpoint), WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
         found = {} if problems else client.files_to_clean()
         files = [path for paths in found.values() for path in paths]
         details: dict[str, Any] = {
@@ -64,7 +64,7 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
             "files": len(files),
             "bytes": _size(table, files),
         }
-        if plan.dry_run:
+        if order.dry_run:
             cost = {"deletes": len(files)}
             refused = [problem.to_json() for problem in problems]
             return Result(
@@ -73,7 +73,7 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
             )
         # Without a metadata table they would come back as rows when their rollback leaves the active timeline.
         late_files = sweep_all(table, client)
-        report.step("deleting")
+        context.step("deleting")
         # Also when nothing is to be deleted: a clean that an earlier attempt left half done is finished here.
         summary = client.clean()
     details |= {"rolled_back": rolled_back, "late_files_deleted": late_files}
@@ -97,15 +97,15 @@ def _problems(policy: CleaningPolicy, retain: int) -> list[Problem]:
     ]
 
 
-def _when_it_has_ended(table: HudiTable, report: Report) -> list[Problem]:
+def _when_it_has_ended(table: HudiTable, context: JobContext) -> list[Problem]:
     """A write that was in flight when file groups were replaced mostly fails for it, and soon."""
-    report.step("waiting for a write to replaced file groups")
+    context.step("waiting for a write to replaced file groups")
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         problems = _still_needed(table)
         if [problem.type for problem in problems] != [_IN_FLIGHT] or time.monotonic() > deadline:
             return problems
-        report.checkpoint()
+        context.checkpoint()
         time.sleep(POLL_SECONDS)
 
 

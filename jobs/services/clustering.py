@@ -22,17 +22,17 @@ from jobs.hudi.lock_bridge import lent
 from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
 from jobs.hudi.table import CLUSTERING, REPLACE
 from jobs.protocol import preflight, recovery, writer_engines
-from jobs.protocol.replacement import Replacement, Terms
+from jobs.protocol.replacement import Replacement, ReplacementConfig
 from jobs.protocol.switch import Switch
 from jobs.services import repair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jobs.contract import Plan
+    from jobs.contract import WorkOrder
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.table import FileSlice, HudiTable
-    from jobs.job_context import Report
+    from jobs.job_context import JobContext
 
 _CURVES = {
     ClusteringLayout.LINEAR: "linear",
@@ -43,34 +43,34 @@ _CURVES = {
 _NESTED = frozenset({"record", "array", "map"})
 
 
-def run(table: HudiTable, plan: Plan, report: Report) -> Result:
+def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Orders rows by `sort_by` along `layout`. Raises `RefusedError` for columns that are unknown or have no order."""
-    report.step("planning")
-    sort_by = tuple(plan.params["sort_by"])
-    layout = ClusteringLayout(plan.params.get("layout", ClusteringLayout.LINEAR))
+    context.step("planning")
+    sort_by = tuple(order.params["sort_by"])
+    layout = ClusteringLayout(order.params.get("layout", ClusteringLayout.LINEAR))
     slices = table.file_slices()
     problems = _columns(table, sort_by)
     in_buckets = table.declared.index is not None
     if in_buckets:
-        if done := recovery.settle_replacement(table, plan, report):
+        if done := recovery.settle_replacement(table, order, context):
             return done
-        problems += preflight.of_data_plane(table, slices, own_instants=plan.earlier_instants)
-        problems += writer_engines.of_running_flink(table, plan)
-    elif done := recovery.already_completed(table, plan):
+        problems += preflight.of_data_plane(table, slices, own_instants=order.earlier_instants)
+        problems += writer_engines.of_running_flink(table, order)
+    elif done := recovery.already_completed(table, order):
         return done
     elif table.has_consistent_hashing():
         problems.append(preflight.consistent_hashing())
-    if plan.dry_run:
+    if order.dry_run:
         return Result(Outcome.SUCCEEDED, details=_dry_run(slices, problems, in_buckets=in_buckets))
     if problems:
         raise RefusedError(problems)
     if in_buckets:
-        return _inside_buckets(table, plan, report, sort_by, layout)
-    return _by_hudi(table, plan, report, sort_by, layout)
+        return _inside_buckets(table, order, context, sort_by, layout)
+    return _by_hudi(table, order, context, sort_by, layout)
 
 
 def _inside_buckets(
-    table: HudiTable, plan: Plan, report: Report, sort_by: tuple[str, ...], layout: ClusteringLayout
+    table: HudiTable, order: WorkOrder, context: JobContext, sort_by: tuple[str, ...], layout: ClusteringLayout
 ) -> Result:
     index = table.declared.index
     rules = table.bucket_rules()
@@ -79,13 +79,13 @@ def _inside_buckets(
 
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
         work = Rewrite(storage_of(table), instant, index.hash_fields, sort_by=sort_by, curve=layout.value)
-        return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), report)
+        return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context)
 
-    terms = Terms.of("CLUSTER", plan.params, may_leave_out=True)
-    lock = TableLock(table, plan.job_id)
-    replaced = Replacement(table, terms, report, lock, choose=list, rewrite=rewrite).run()
+    config = ReplacementConfig.of("CLUSTER", order.params, may_leave_out=True)
+    lock = TableLock(table, order.job_id)
+    replaced = Replacement(table, config, context, lock, choose=list, rewrite=rewrite).run()
     switch = Switch(replaced.file_groups)
-    watched = repair.after_switch(table, lock, plan, report, switch, replaced.before, fenced=replaced.fenced)
+    watched = repair.after_switch(table, lock, order, context, switch, replaced.before, fenced=replaced.fenced)
     return Result(
         Outcome.SUCCEEDED,
         instants=(replaced.instant, *watched.instants),
@@ -94,7 +94,7 @@ def _inside_buckets(
 
 
 def _by_hudi(
-    table: HudiTable, plan: Plan, report: Report, sort_by: tuple[str, ...], layout: ClusteringLayout
+    table: HudiTable, order: WorkOrder, context: JobContext, sort_by: tuple[str, ...], layout: ClusteringLayout
 ) -> Result:
     options = {
         **LENT_LOCK,
@@ -104,21 +104,21 @@ def _by_hudi(
         "hoodie.clustering.inline.max.commits": "1",
         "hoodie.clustering.plan.strategy.max.num.groups": "1000",
     }
-    lock = TableLock(table, plan.job_id)
+    lock = TableLock(table, order.job_id)
     lock.break_stale()
     instants: list[str] = []
-    with lent(table, lock, report.checkpoint), WriteClient(table, MULTI_WRITER, options) as client:
+    with lent(table, lock, context.checkpoint), WriteClient(table, MULTI_WRITER, options) as client:
         for pending in [item for item in table.pending() if item.action in {CLUSTERING, REPLACE}]:
             # A clustering plan that a dead attempt or a writer left; any other replacecommit is a writer's own.
-            if pending.action == CLUSTERING or pending.requested in plan.earlier_instants:
+            if pending.action == CLUSTERING or pending.requested in order.earlier_instants:
                 client.forget_heartbeat(pending.requested)
-                _execute(table, client, pending.requested, report)
+                _execute(table, client, pending.requested, context)
                 instants.append(pending.requested)
         if not instants:
-            report.step("scheduling")
+            context.step("scheduling")
             scheduled = client.schedule_clustering()
             if scheduled:
-                _execute(table, client, scheduled, report)
+                _execute(table, client, scheduled, context)
                 instants.append(scheduled)
     after = table.file_slices()
     details = {
@@ -129,9 +129,9 @@ def _by_hudi(
     return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
 
 
-def _execute(table: HudiTable, client: WriteClient, instant: str, report: Report) -> None:
-    report.instant(instant)
-    report.step(f"clustering {instant}")
+def _execute(table: HudiTable, client: WriteClient, instant: str, context: JobContext) -> None:
+    context.instant(instant)
+    context.step(f"clustering {instant}")
     try:
         client.cluster(instant)
     except HudiError as error:

@@ -13,9 +13,9 @@ from jobs.hudi.table import COMPACTION
 from jobs.protocol import recovery
 
 if TYPE_CHECKING:
-    from jobs.contract import Plan
+    from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
-    from jobs.job_context import Report
+    from jobs.job_context import JobContext
 
 # The service has decided that it is time, so every file group with a log is due.
 DUE = {
@@ -25,14 +25,14 @@ DUE = {
 }
 
 
-def run(table: HudiTable, plan: Plan, report: Report) -> Result:
+def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Executes plans that are pending (writers may have scheduled them), then plans and executes what is left."""
-    report.step("planning")
-    if done := recovery.already_completed(table, plan):
+    context.step("planning")
+    if done := recovery.already_completed(table, order):
         return done
     if not table.is_merge_on_read:
         problem = Problem("not-merge-on-read", "Only merge-on-read tables have logs to compact")
-        if plan.dry_run:
+        if order.dry_run:
             return Result(Outcome.SUCCEEDED, details={"refusals": [problem.to_json()]})
         raise RefusedError([problem])
     due = [item for item in table.file_slices() if item.log_files]
@@ -45,37 +45,37 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
         "log_bytes": sum(item.log_bytes for item in due),
         "pending_plans": pending,
     }
-    if plan.dry_run:
+    if order.dry_run:
         cost = {"bytes_read": details["bytes"], "bytes_written": sum(item.base_bytes for item in due)}
         return Result(Outcome.SUCCEEDED, details={**details, "estimated_cost": cost, "refusals": []})
 
-    lock = TableLock(table, plan.job_id)
+    lock = TableLock(table, order.job_id)
     lock.break_stale()
     instants: list[str] = []
     with WriteClient(table, UNDER_OUR_LOCK, DUE) as client:
         for instant in pending:
-            _execute(client, lock, instant, plan, report)
+            _execute(client, lock, instant, order, context)
             instants.append(instant)
-        report.step("scheduling")
-        with lock.held(report.checkpoint):
+        context.step("scheduling")
+        with lock.held(context.checkpoint):
             scheduled = client.schedule_compaction()
         if scheduled:
-            _execute(client, lock, scheduled, plan, report)
+            _execute(client, lock, scheduled, order, context)
             instants.append(scheduled)
     return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
 
 
-def _execute(client: WriteClient, lock: TableLock, instant: str, plan: Plan, report: Report) -> None:
+def _execute(client: WriteClient, lock: TableLock, instant: str, order: WorkOrder, context: JobContext) -> None:
     """Our own lock rather than Hudi's, which nobody could tell from a writer's if we died with it."""
-    report.instant(instant)
-    if instant in plan.earlier_instants:
+    context.instant(instant)
+    if instant in order.earlier_instants:
         # Ours, and its worker is dead: its heartbeat would count for two more minutes.
         client.forget_heartbeat(instant)
-    report.step(f"compacting {instant}")
-    with lock.held(report.checkpoint):
+    context.step(f"compacting {instant}")
+    with lock.held(context.checkpoint):
         begun = client.begin_compaction(instant)
     client.execute_compaction(begun)
-    with lock.held(report.checkpoint):
+    with lock.held(context.checkpoint):
         lock.verify()
         client.commit_compaction(instant, begun)
         # The compaction stands, for it changed no rows; but the metadata table may have been written by two at once.

@@ -18,31 +18,31 @@ from jobs.hudi.lock import TableLock
 from jobs.protocol import writer_engines
 
 if TYPE_CHECKING:
-    from jobs.contract import Plan
+    from jobs.contract import WorkOrder
     from jobs.format.bucket_rules import BucketRules
     from jobs.hudi.table import HudiTable
-    from jobs.job_context import Report
+    from jobs.job_context import JobContext
 
 
-def run(table: HudiTable, plan: Plan, report: Report) -> Result:
+def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Retires the hashing config, or with `undo` puts the one that was retired last in force again."""
-    report.step("planning")
-    undo = bool(plan.params.get("undo"))
+    context.step("planning")
+    undo = bool(order.params.get("undo"))
     rules = table.bucket_rules()
-    problems = _of_undo(table) if undo else _of_retiring(table, plan, rules)
+    problems = _of_undo(table) if undo else _of_retiring(table, order, rules)
     details: dict[str, Any] = {
         "num_buckets": rules.default if rules else None,
         "retired": hashing_config.retired(table),
         "in_force": hashing_config.is_in_force(table),
     }
-    if plan.dry_run:
+    if order.dry_run:
         return Result(Outcome.SUCCEEDED, details={**details, "refusals": [problem.to_json() for problem in problems]})
     if problems:
         raise RefusedError(problems)
-    lock = TableLock(table, plan.job_id)
+    lock = TableLock(table, order.job_id)
     lock.break_stale()
-    report.step("retiring the hashing config" if not undo else "putting the hashing config in force")
-    with lock.held(report.checkpoint):
+    context.step("retiring the hashing config" if not undo else "putting the hashing config in force")
+    with lock.held(context.checkpoint):
         # A writer reads the number before it starts: one that is in flight may have read the config, or not.
         if pending := table.pending():
             names = ", ".join(f"{item.requested} ({item.action})" for item in pending)
@@ -59,10 +59,10 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
     )
 
 
-def _of_retiring(table: HudiTable, plan: Plan, rules: BucketRules | None) -> list[Problem]:
+def _of_retiring(table: HudiTable, order: WorkOrder, rules: BucketRules | None) -> list[Problem]:
     if rules is None or not hashing_config.is_in_force(table):
         return [Problem("no-hashing-config", "The table has no hashing config that could be retired")]
-    problems = writer_engines.of_running_flink(table, plan)
+    problems = writer_engines.of_running_flink(table, order)
     if dangling := hashing_config.dangling(table):
         problems.append(
             Problem("hashing-config-dangling", "A hashing config has no completed commit", ", ".join(dangling))

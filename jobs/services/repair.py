@@ -26,7 +26,7 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.stale_slices import copied, deleted_from_base_files, deleted_in_logs, lost_deletes
 from jobs.protocol import preflight
-from jobs.protocol.replacement import DEFAULT_WAIT_SECONDS, POLL_SECONDS, Replacement, Terms
+from jobs.protocol.replacement import DEFAULT_WAIT_SECONDS, POLL_SECONDS, Replacement, ReplacementConfig
 from jobs.protocol.stale_writer_watch import StaleWriterWatch
 from jobs.protocol.writers import INGESTION, Writers, dead_writes
 from jobs.services import stray_rows
@@ -34,11 +34,11 @@ from jobs.services import stray_rows
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from jobs.contract import Plan
+    from jobs.contract import WorkOrder
     from jobs.format.stale_writes import Group, StaleWrite
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.table import Commit, FileSlice, HudiTable, Instant
-    from jobs.job_context import Report
+    from jobs.job_context import JobContext
     from jobs.protocol.replacement import Rewriter
     from jobs.protocol.stale_writer_watch import Before
     from jobs.protocol.switch import Switch
@@ -72,14 +72,14 @@ class Repaired:
         }
 
 
-def run(table: HudiTable, plan: Plan, report: Report) -> Result:
+def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Repairs what is found to be stale, and what of `instants` lies in wrong buckets. Raises `JobError`s."""
-    report.step("planning")
+    context.step("planning")
     commits = table.commits()
     stale = stale_writes(commit.write for commit in commits)
     problems = preflight.of_repair(table)
-    suspects = tuple(plan.params.get("instants") or ())
-    if plan.dry_run:
+    suspects = tuple(order.params.get("instants") or ())
+    if order.dry_run:
         details = {
             "refusals": [problem.to_json() for problem in problems],
             "stale": [write.instant for write in stale],
@@ -87,13 +87,15 @@ def run(table: HudiTable, plan: Plan, report: Report) -> Result:
             "file_groups": sum(len(write.groups) for write in stale),
         }
         return Result(Outcome.SUCCEEDED, details=details)
-    lock = TableLock(table, plan.job_id)
+    lock = TableLock(table, order.job_id)
     lock.break_stale()
-    repaired = of(table, lock, plan, report, suspects)
+    repaired = of(table, lock, order, context, suspects)
     return Result(Outcome.SUCCEEDED, instants=repaired.instants, details=repaired.details())
 
 
-def of(table: HudiTable, lock: TableLock, plan: Plan, report: Report, suspects: Sequence[str] = ()) -> Repaired:
+def of(
+    table: HudiTable, lock: TableLock, order: WorkOrder, context: JobContext, suspects: Sequence[str] = ()
+) -> Repaired:
     """Repairs the table's stale writes; `suspects` are instants that may have gone by an old number of buckets."""
     if problems := preflight.of_repair(table):
         raise RefusedError(problems)
@@ -103,9 +105,9 @@ def of(table: HudiTable, lock: TableLock, plan: Plan, report: Report, suspects: 
     repaired = Repaired(stale=tuple(write.instant for write in stale))
     doubtful = [known[each] for each in dict.fromkeys(suspects) if each in known and each not in repaired.stale]
     if stale:
-        _bring_over(table, lock, plan, report, commits, stale, repaired)
+        _bring_over(table, lock, order, context, commits, stale, repaired)
     if doubtful:
-        _move(table, lock, plan, report, doubtful, repaired)
+        _move(table, lock, order, context, doubtful, repaired)
     return repaired
 
 
@@ -127,8 +129,8 @@ class Watched:
 def after_switch(
     table: HudiTable,
     lock: TableLock,
-    plan: Plan,
-    report: Report,
+    order: WorkOrder,
+    context: JobContext,
     switch: Switch,
     before: Before,
     *,
@@ -141,12 +143,12 @@ def after_switch(
     """
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         writers = Writers(table, lock, client, fenced=fenced)
-        watch = StaleWriterWatch(table, lock, writers, report, switch, before)
+        watch = StaleWriterWatch(table, lock, writers, context, switch, before)
         found = watch.run(seconds) if seconds else watch.committed()
     if not found.instants:
         return Watched(tuple(writers.fenced), Repaired())
     try:
-        return Watched(tuple(writers.fenced), of(table, lock, plan, report, found.instants))
+        return Watched(tuple(writers.fenced), of(table, lock, order, context, found.instants))
     except (DeletesLostError, FilesGoneError, RefusedError, WritersActiveError) as error:
         raise StaleWriterError(f"{', '.join(found.instants)}: {error}") from error
 
@@ -154,32 +156,32 @@ def after_switch(
 def _bring_over(
     table: HudiTable,
     lock: TableLock,
-    plan: Plan,
-    report: Report,
+    order: WorkOrder,
+    context: JobContext,
     commits: Sequence[Commit],
     stale: Sequence[StaleWrite],
     repaired: Repaired,
 ) -> None:
-    _drop_visible(table, lock, plan, report, stale, repaired)
-    report.step("reading the rows of stale writes")
+    _drop_visible(table, lock, order, context, stale, repaired)
+    context.step("reading the rows of stale writes")
     lost = {
         instant: count
         for instant, count in lost_deletes(stale, commits).items()
-        if instant not in (plan.params.get("accepted") or ())
+        if instant not in (order.params.get("accepted") or ())
     }
     instants = [write.instant for write in stale]
-    with copied(table, stale, commits, f"groundskeeper-{plan.job_id}") as merged:
+    with copied(table, stale, commits, f"groundskeeper-{order.job_id}") as merged:
         strays = stray_rows.latest(table, merged, instants)
         deletes = deleted_in_logs(table, stale, commits) + deleted_from_base_files(table, stale, commits, merged)
-        with _moment(table, lock, plan, report):
-            report.step("writing the rows of stale writes")
+        with _moment(table, lock, order, context):
+            context.step("writing the rows of stale writes")
             decided = stray_rows.decide(table, strays, deletes, commits)
             if decided.deletes is not None:
                 repaired.instants += (rows.write(table, decided.deletes, "delete", {}),)
             lock.verify()
             marked = {REPAIRED_KEY: ",".join(each for each in instants if each not in lost)}
             repaired.instants += (rows.write(table, decided.upserts, "upsert", marked),)
-            report.step("proving the repair")
+            context.step("proving the repair")
             stray_rows.require_written(table, decided)
         repaired.rows, repaired.deletes = decided.upsert_count, decided.delete_count
         repaired.superseded = decided.superseded
@@ -189,7 +191,12 @@ def _bring_over(
 
 
 def _drop_visible(
-    table: HudiTable, lock: TableLock, plan: Plan, report: Report, stale: Sequence[StaleWrite], repaired: Repaired
+    table: HudiTable,
+    lock: TableLock,
+    order: WorkOrder,
+    context: JobContext,
+    stale: Sequence[StaleWrite],
+    repaired: Repaired,
 ) -> None:
     """Takes the stale file groups that readers see out of use, as all others are.
 
@@ -200,38 +207,43 @@ def _drop_visible(
     groups = {group for write in stale for group in write.groups}
     if not any(item.key in groups for item in table.file_slices()):
         return
-    dropped = _replacement(table, lock, plan, report, groups, rewrite=lambda *_: [], whatever_writes=True).run()
+    dropped = _replacement(table, lock, order, context, groups, rewrite=lambda *_: [], whatever_writes=True).run()
     repaired.instants += (dropped.instant,)
 
 
 def _move(
-    table: HudiTable, lock: TableLock, plan: Plan, report: Report, doubtful: Sequence[Commit], repaired: Repaired
+    table: HudiTable,
+    lock: TableLock,
+    order: WorkOrder,
+    context: JobContext,
+    doubtful: Sequence[Commit],
+    repaired: Repaired,
 ) -> None:
     """Takes rows out of buckets that are not theirs: first they are written to the right ones, then left out there."""
-    report.step("looking for rows in wrong buckets")
+    context.step("looking for rows in wrong buckets")
     partitions = sorted({partition for commit in doubtful for partition, _ in commit.write.written})
     instants = [commit.write.instant for commit in doubtful]
     wrong = stray_rows.misplaced(table, partitions)
     if not wrong.groups:
         repaired.cleared += tuple(instants)
         return
-    with _moment(table, lock, plan, report):
-        report.step("writing rows to the right buckets")
+    with _moment(table, lock, order, context):
+        context.step("writing rows to the right buckets")
         wrong = stray_rows.misplaced(table, partitions)
         decided = stray_rows.decide(table, wrong.rows, [], table.commits(), is_visible=True)
         lock.verify()
         repaired.instants += (rows.write(table, decided.upserts, "upsert", {}),)
     repaired.rows += decided.upsert_count
     repaired.moved += wrong.rows.count()
-    _leave_out(table, lock, plan, report, wrong.groups, instants, repaired)
+    _leave_out(table, lock, order, context, wrong.groups, instants, repaired)
     repaired.stale += tuple(instants)
 
 
 def _leave_out(
     table: HudiTable,
     lock: TableLock,
-    plan: Plan,
-    report: Report,
+    order: WorkOrder,
+    context: JobContext,
     groups: frozenset[tuple[str, str]],
     instants: Sequence[str],
     repaired: Repaired,
@@ -243,18 +255,18 @@ def _leave_out(
 
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
         work = Rewrite(storage_of(table), instant, index.hash_fields, leaves_others_out=True)
-        return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), report)
+        return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context)
 
     extra = {REPAIRED_KEY: ",".join(instants)}
-    replaced = _replacement(table, lock, plan, report, groups, rewrite=rewrite, extra=extra).run()
+    replaced = _replacement(table, lock, order, context, groups, rewrite=rewrite, extra=extra).run()
     repaired.instants += (replaced.instant,)
 
 
 def _replacement(
     table: HudiTable,
     lock: TableLock,
-    plan: Plan,
-    report: Report,
+    order: WorkOrder,
+    context: JobContext,
     groups: Collection[Group],
     *,
     rewrite: Rewriter,
@@ -264,20 +276,20 @@ def _replacement(
     def choose(slices: list[FileSlice]) -> list[FileSlice]:
         return [item for item in slices if item.key in groups]
 
-    params = {"wait_seconds": _wait_seconds(plan)}
+    params = {"wait_seconds": _wait_seconds(order)}
     retry = table.declared.writers_retry_conflicts
-    terms = Terms.of("CLUSTER", params, writers_retry=retry, whatever_writes=whatever_writes)
-    return Replacement(table, terms, report, lock, choose=choose, rewrite=rewrite, extra=extra)
+    config = ReplacementConfig.of("CLUSTER", params, writers_retry=retry, whatever_writes=whatever_writes)
+    return Replacement(table, config, context, lock, choose=choose, rewrite=rewrite, extra=extra)
 
 
 @contextmanager
-def _moment(table: HudiTable, lock: TableLock, plan: Plan, report: Report) -> Iterator[None]:
+def _moment(table: HudiTable, lock: TableLock, order: WorkOrder, context: JobContext) -> Iterator[None]:
     """The table's lock at a moment at which nobody's write is hit by ours. Raises `WritersActiveError`."""
-    seconds = _wait_seconds(plan)
+    seconds = _wait_seconds(order)
     deadline = time.monotonic() + seconds
-    report.step("waiting for writers to finish")
+    context.step("waiting for writers to finish")
     while True:
-        with lock.held(report.checkpoint):
+        with lock.held(context.checkpoint):
             in_the_way = _in_the_way(table)
             if not in_the_way:
                 yield
@@ -285,7 +297,7 @@ def _moment(table: HudiTable, lock: TableLock, plan: Plan, report: Report) -> It
         if time.monotonic() > deadline:
             names = ", ".join(f"{item.requested} ({item.action})" for item in in_the_way)
             raise WritersActiveError(f"After {seconds:.0f} s: still in flight: {names}.")
-        report.checkpoint()
+        context.checkpoint()
         time.sleep(POLL_SECONDS)
 
 
@@ -299,5 +311,5 @@ def _in_the_way(table: HudiTable) -> list[Instant]:
     return [item for item in in_flight if item.action not in INGESTION]
 
 
-def _wait_seconds(plan: Plan) -> float:
-    return float(plan.params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
+def _wait_seconds(order: WorkOrder) -> float:
+    return float(order.params.get("wait_seconds", DEFAULT_WAIT_SECONDS))

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from jobs.contract import Plan
-    from jobs.job_context import Report
+    from jobs.contract import WorkOrder
+    from jobs.job_context import JobContext
 
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 1.0
 
-RUN: dict[JobKind, Callable[[HudiTable, Plan, Report], Result]] = {
+RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
     JobKind.COMPACTION: compaction.run,
     JobKind.CLEANING: cleaning.run,
     JobKind.CLUSTERING: clustering.run,
@@ -38,19 +38,19 @@ RUN: dict[JobKind, Callable[[HudiTable, Plan, Report], Result]] = {
 
 
 class Attempt:
-    """Runs one leased plan in the calling thread. It is the `Report` that the job talks to.
+    """Runs one leased plan in the calling thread. It is the `JobContext` that the job talks to.
 
     `beat` sends a heartbeat and returns the service's answer; it raises `OSError` when the service cannot be reached.
     """
 
     def __init__(
-        self, spark: SparkSession, plan: Plan, lease_seconds: float, beat: Callable[[Heartbeat], HeartbeatAnswer]
+        self, spark: SparkSession, order: WorkOrder, lease_seconds: float, beat: Callable[[Heartbeat], HeartbeatAnswer]
     ) -> None:
         self._spark = spark
-        self._plan = plan
+        self._order = order
         self._beat = beat
         self._lease_seconds = lease_seconds
-        self._group = f"{plan.job_id}/{plan.attempt}"
+        self._group = f"{order.job_id}/{order.attempt}"
         self._started = time.monotonic()
         self._confirmed = self._started
         self._ended = threading.Event()
@@ -79,11 +79,11 @@ class Attempt:
         context = self._spark.sparkContext
         # A job group each, so that one can be cancelled, and a pool each, so that jobs share the cores fairly.
         context.setLocalProperty("spark.scheduler.pool", self._group)
-        context.setJobGroup(self._group, f"{self._plan.kind} of {self._plan.table.name}")
+        context.setJobGroup(self._group, f"{self._order.kind} of {self._order.table.name}")
         try:
             self._heartbeat()
-            table = HudiTable(Jvm(self._spark), self._plan.table)
-            return RUN[self._plan.kind](table, self._plan, self)
+            table = HudiTable(Jvm(self._spark), self._order.table)
+            return RUN[self._order.kind](table, self._order, self)
         except Exception as error:
             if isinstance(self._must_end, LeaseLostError) or isinstance(error, LeaseLostError):
                 raise LeaseLostError from error
@@ -107,7 +107,7 @@ class Attempt:
         detail = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return Result(Outcome.FAILED, error=Problem("job-failed", JobError.title, detail[:300], JobError.hint))
 
-    # -- what the job says (see `Report`)
+    # -- what the job says (see `JobContext`)
 
     def step(self, name: str, *, bytes_total: int = 0) -> None:
         self.checkpoint()
@@ -140,8 +140,8 @@ class Attempt:
 
     def _keep_lease(self) -> None:
         while not self._ended.wait(HEARTBEAT_SECONDS):
-            if time.monotonic() - self._started > self._plan.timeout_seconds:
-                self._end(TimedOutError(f"after {self._plan.timeout_seconds:.0f} s"))
+            if time.monotonic() - self._started > self._order.timeout_seconds:
+                self._end(TimedOutError(f"after {self._order.timeout_seconds:.0f} s"))
             try:
                 self._heartbeat()
             except OSError as error:
@@ -156,7 +156,7 @@ class Attempt:
     def _heartbeat(self) -> None:
         with self._sending:
             sent = time.monotonic()
-            answer = self._beat(Heartbeat(self._plan.attempt, self._progress(), tuple(self._instants)))
+            answer = self._beat(Heartbeat(self._order.attempt, self._progress(), tuple(self._instants)))
             self._confirmed = sent
         if answer is HeartbeatAnswer.CANCEL:
             self._end(CancelledError())

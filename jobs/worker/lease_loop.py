@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from jobs.contract import DEFAULT_GROUP, VERSION, HeartbeatAnswer, Plan, WorkerInfo
+from jobs.contract import DEFAULT_GROUP, VERSION, HeartbeatAnswer, WorkerInfo, WorkOrder
 from jobs.errors import LeaseLostError
 from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
@@ -71,7 +71,7 @@ class Service:
             base_url=url, headers=headers, timeout=httpx.Timeout(10, read=LEASE_WAIT_SECONDS + 10)
         )
 
-    def lease(self, worker_id: str) -> tuple[Plan, float] | None:
+    def lease(self, worker_id: str) -> tuple[WorkOrder, float] | None:
         """Waits a while for a job; returns its plan and for how many seconds each heartbeat extends the lease."""
         body = {
             "worker_id": worker_id,
@@ -83,7 +83,7 @@ class Service:
         if answer.status_code == httpx.codes.NO_CONTENT:
             return None
         data = self._checked(answer).json()
-        return Plan.from_json(data["plan"]), float(data["lease_seconds"])
+        return WorkOrder.from_json(data["plan"]), float(data["lease_seconds"])
 
     def heartbeat(self, job_id: str, heartbeat: Heartbeat) -> HeartbeatAnswer:
         answer = self._checked(self._post(f"/v1/worker/leases/{job_id}/heartbeat", heartbeat.to_json()))
@@ -171,28 +171,28 @@ class Worker:
         leased = self._service.lease(self.id)
         if leased is None:
             return "no job"
-        plan, lease_seconds = leased
+        order, lease_seconds = leased
         if next(self._jobs) >= self._lifetime.jobs:
             self._is_old.set()
-        what = f"{plan.kind} of {plan.table.name} ({plan.job_id}, attempt {plan.attempt})"
+        what = f"{order.kind} of {order.table.name} ({order.job_id}, attempt {order.attempt})"
         logger.info("running %s", what)
-        attempt = Attempt(self._spark, plan, lease_seconds, lambda beat: self._service.heartbeat(plan.job_id, beat))
+        attempt = Attempt(self._spark, order, lease_seconds, lambda beat: self._service.heartbeat(order.job_id, beat))
         try:
-            with self._connections.used_by(plan.table.base_path):
+            with self._connections.used_by(order.table.base_path):
                 result = attempt.run()
-            self._report(plan, result, lease_seconds)
+            self._report(order, result, lease_seconds)
         except LeaseLostError:
             logger.warning("lost the lease of %s; nothing is reported", what)
             return f"lost {what}"
         logger.info("%s: %s", what, result.outcome)
         return f"{result.outcome} {what}"
 
-    def _report(self, plan: Plan, result: Result, lease_seconds: float) -> None:
+    def _report(self, order: WorkOrder, result: Result, lease_seconds: float) -> None:
         """Keeps trying while the lease may still be ours; after that the timeline tells the next attempt."""
         deadline = time.monotonic() + lease_seconds
         while True:
             try:
-                return self._service.finish(plan.job_id, plan.attempt, result)
+                return self._service.finish(order.job_id, order.attempt, result)
             except ServiceUnreachableError:
                 if time.monotonic() > deadline:
                     raise

@@ -24,7 +24,7 @@ from service.api import (
     workers,
     writers,
 )
-from service.api.dependencies import Parts
+from service.api.dependencies import AppContext
 from service.api.responses import ProblemDocument
 
 _DESCRIPTION = """
@@ -53,7 +53,7 @@ _TAGS = [
 ]
 
 
-def create_app(parts: Parts) -> FastAPI:
+def create_app(context: AppContext) -> FastAPI:
     """The database must be migrated. Nothing runs in the background: the ticks are `service.daemon`'s."""
     # FastAPI's own page loads its scripts from a public server, which a browser inside a company may not reach.
     app = FastAPIOffline(
@@ -65,7 +65,7 @@ def create_app(parts: Parts) -> FastAPI:
         # A path is spelt in one way; a redirect would drop the body of a POST.
         redirect_slashes=False,
     )
-    app.state.parts = parts
+    app.state.context = context
     app.state.streams = events.Streams()
     for part in (
         tables,
@@ -85,7 +85,7 @@ def create_app(parts: Parts) -> FastAPI:
     dashboard.install(app)
     problems.install(app)
     # The last one added is the first one passed.
-    app.add_middleware(middleware.SizeLimit, max_bytes=parts.max_request_bytes)
+    app.add_middleware(middleware.SizeLimit, max_bytes=context.max_request_bytes)
     app.add_middleware(middleware.AuditLog)
     _document_problems(app)
     return app

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import AwareDatetime
 
 from service.access.token import Role
-from service.api.dependencies import PartsDep, needs
+from service.api.dependencies import AppContextDep, needs
 from service.api.observed import BucketsOfPartition, BucketsOut, CommitOut, CommitPage, SnapshotOut, TimelineOut
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit, TableId
@@ -30,7 +30,7 @@ Partitions = Annotated[int, Query(ge=0, le=10_000, description="Most partitions 
     responses=documented(errors.ParamsInvalidError),
 )
 def list_commits(
-    parts: PartsDep,
+    context: AppContextDep,
     table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
     action: Annotated[str | None, Query(max_length=32, pattern=r"^[a-z]+$", examples=["deltacommit"])] = None,
     since: Annotated[AwareDatetime | None, Query(description="Completed at this moment or later")] = None,
@@ -38,7 +38,7 @@ def list_commits(
     cursor: CursorText = None,
 ) -> CommitPage:
     """Every completed instant of every table, whoever made it, the commits of one table in the order of completion."""
-    with reading(parts.engine) as connection:
+    with reading(context.engine) as connection:
         page = commit_store.page(connection, limit=limit, cursor=cursor, table_id=table_id, action=action, since=since)
     return CommitPage(items=[CommitOut.of(commit) for commit in page.items], next_cursor=page.next_cursor)
 
@@ -49,11 +49,11 @@ def list_commits(
     summary="Show a table's active timeline",
     responses=documented(errors.TableNotFoundError, errors.PathNotFoundError, errors.StorageError),
 )
-def timeline(table_id: TableId, parts: PartsDep) -> TimelineOut:
+def timeline(table_id: TableId, context: AppContextDep) -> TimelineOut:
     """Read from the table's storage at this moment, with the age and the heartbeat of what is pending."""
-    with reading(parts.engine) as connection:
+    with reading(context.engine) as connection:
         watch = watch_store.get(connection, table_id)
-    return TimelineOut.of(timelines.read(watch.base_path, parts.storage_options), watch, parts.clock())
+    return TimelineOut.of(timelines.read(watch.base_path, context.storage_options), watch, context.clock())
 
 
 @router.get(
@@ -62,14 +62,14 @@ def timeline(table_id: TableId, parts: PartsDep) -> TimelineOut:
     summary="Show how a table stands",
     responses=documented(errors.TableNotFoundError, errors.SnapshotNotTakenError),
 )
-def snapshot(table_id: TableId, parts: PartsDep, partitions: Partitions = 100) -> SnapshotOut:
+def snapshot(table_id: TableId, context: AppContextDep, partitions: Partitions = 100) -> SnapshotOut:
     """As of the last change of its timeline that was seen."""
-    with reading(parts.engine) as connection:
+    with reading(context.engine) as connection:
         watch = watch_store.get(connection, table_id)
         found = snapshot_store.get(connection, table_id)
     if found is None:
         raise _not_taken(watch)
-    return SnapshotOut.of(found, watch, parts.clock(), partitions)
+    return SnapshotOut.of(found, watch, context.clock(), partitions)
 
 
 @router.get(
@@ -78,9 +78,9 @@ def snapshot(table_id: TableId, parts: PartsDep, partitions: Partitions = 100) -
     summary="Show the size of each bucket",
     responses=documented(errors.TableNotFoundError, errors.SnapshotNotTakenError),
 )
-def buckets(table_id: TableId, parts: PartsDep, partitions: Partitions = 100) -> BucketsOut:
+def buckets(table_id: TableId, context: AppContextDep, partitions: Partitions = 100) -> BucketsOut:
     """Bytes, rows and skew of the buckets of each partition."""
-    with reading(parts.engine) as connection:
+    with reading(context.engine) as connection:
         watch = watch_store.get(connection, table_id)
         stored = snapshot_store.find(connection, table_id)
         details = snapshot_store.details(connection, table_id)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 
 from jobs.contract import JobKind
 from service.access.token import Role
-from service.api.dependencies import PartsDep, needs
+from service.api.dependencies import AppContextDep, needs
 from service.api.policy_models import DecisionOut, DecisionPage, EvaluationOut
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit, TableId
@@ -29,14 +29,14 @@ router = APIRouter(prefix="/v1/tables", tags=["decisions"], dependencies=[Depend
 )
 def list_decisions(
     table_id: TableId,
-    parts: PartsDep,
+    context: AppContextDep,
     kind: JobKind | None = None,
     current: Annotated[bool, Query(description="Only what stands now: the last of each kind")] = False,
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> DecisionPage:
     """The same decision several times in a row is one item, with `count` and the latest figures."""
-    with reading(parts.engine) as connection:
+    with reading(context.engine) as connection:
         table_store.get(connection, table_id)
         if current:
             latest = decision_store.latest(connection, table_id)
@@ -52,7 +52,7 @@ def list_decisions(
     summary="Show what would be decided about a table now",
     responses=documented(errors.TableNotFoundError),
 )
-def evaluate(table_id: TableId, parts: PartsDep) -> EvaluationOut:
+def evaluate(table_id: TableId, context: AppContextDep) -> EvaluationOut:
     """Nothing is started or written down."""
-    found = scheduler.evaluate(parts.engine, parts.clock, table_id, terms=parts.planning)
+    found = scheduler.evaluate(context.engine, context.clock, table_id, config=context.planning)
     return EvaluationOut(looked_at=found.looked_at, decisions=[DecisionOut.of(each) for each in found.decisions])

@@ -18,19 +18,19 @@ from service.access import token_store
 from service.access.token import Bearer, Role, Token
 from service.db.engine import reading
 from service.delivery.guard import Guard
-from service.delivery.secret_cipher import SecretBox
-from service.events.notifier import Bell
+from service.delivery.secret_cipher import SecretCipher
+from service.events.notifier import Notifier
 from service.model.backoff import BackOff
 from service.model.clock import Clock, utc_now
 from service.model.errors import ForbiddenError, UnauthenticatedError
-from service.observation.poll_requests import Hurry
-from service.queue.leases import LeaseTerms
+from service.observation.poll_requests import PollRequests
+from service.queue.leases import LeaseConfig
 from service.registration.registry import Examine
 from service.scheduling import scheduler
 
 
 @dataclass(frozen=True)
-class Parts:
+class AppContext:
     """Everything the API is made of. `allowed_roots` of None: not set. `local_worker` is the token of the worker that
     this very process starts; it is in no database, so it ends with the process. `flink_hosts` are those whose
     REST API may be called. `event_source` is that of the CloudEvents."""
@@ -38,13 +38,13 @@ class Parts:
     engine: Engine
     examine: Examine
     clock: Clock = utc_now
-    bell: Bell = field(default_factory=Bell)
-    hurry: Hurry = field(default_factory=Hurry)
+    notifier: Notifier = field(default_factory=Notifier)
+    poll_requests: PollRequests = field(default_factory=PollRequests)
     # Jitter only; nothing secret comes from it.
     rng: random.Random = field(default_factory=random.Random)
-    terms: LeaseTerms = field(default_factory=lambda: LeaseTerms(timedelta(seconds=30), 3600.0, BackOff()))
+    config: LeaseConfig = field(default_factory=lambda: LeaseConfig(timedelta(seconds=30), 3600.0, BackOff()))
     max_attempts: int = 3
-    planning: scheduler.Terms = field(default_factory=scheduler.Terms)
+    planning: scheduler.SchedulerConfig = field(default_factory=scheduler.SchedulerConfig)
     max_request_bytes: int = 8 * 1024 * 1024
     is_loopback: bool = True
     allowed_roots: tuple[str, ...] | None = None
@@ -53,7 +53,7 @@ class Parts:
     public_url: str | None = None
     callback_key: str | None = field(default=None, repr=False)
     flink_hosts: tuple[str, ...] = ()
-    box: SecretBox = field(default_factory=SecretBox.fresh)
+    cipher: SecretCipher = field(default_factory=SecretCipher.fresh)
     guard: Guard = field(default_factory=Guard)
     event_source: str = "/groundskeeper"
 
@@ -71,35 +71,35 @@ class Caller:
 
 
 # What only looks at memory is async: else it would wait for a thread, and most calls have several of them.
-async def parts_of(request: Request) -> Parts:
-    parts = request.app.state.parts
-    assert isinstance(parts, Parts)
-    return parts
+async def app_context_of(request: Request) -> AppContext:
+    context = request.app.state.context
+    assert isinstance(context, AppContext)
+    return context
 
 
-PartsDep = Annotated[Parts, Depends(parts_of)]
+AppContextDep = Annotated[AppContext, Depends(app_context_of)]
 
 bearer = HTTPBearer(auto_error=False, description="A token from `groundskeeper token create`")
 
 
 def caller_of(
     request: Request,
-    parts: PartsDep,
+    context: AppContextDep,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
 ) -> Caller:
     """Raises UnauthenticatedError, with the same words whatever was wrong with the token."""
-    caller = _identify(request, parts, credentials.credentials if credentials else None)
+    caller = _identify(request, context, credentials.credentials if credentials else None)
     request.state.caller = caller
     return caller
 
 
-def _identify(request: Request, parts: Parts, text: str | None) -> Caller:
+def _identify(request: Request, context: AppContext, text: str | None) -> Caller:
     claimed = Bearer.parse(text) if text else None
-    if claimed and parts.local_worker and claimed.id == parts.local_worker.id:
-        if parts.local_worker.matches(claimed.secret):
-            return Caller(parts.local_worker.name, Role.WORKER)
+    if claimed and context.local_worker and claimed.id == context.local_worker.id:
+        if context.local_worker.matches(claimed.secret):
+            return Caller(context.local_worker.name, Role.WORKER)
         raise UnauthenticatedError("The token is not valid.")
-    with reading(parts.engine) as connection:
+    with reading(context.engine) as connection:
         token = token_store.find(connection, claimed.id) if claimed else None
         is_open = token is None and not token_store.exist(connection)
     if is_open:
@@ -143,13 +143,13 @@ def needs(role: Role) -> Callable[[Caller], Awaitable[None]]:
     return check
 
 
-def url_of_service(request: Request, parts: Parts) -> str:
+def url_of_service(request: Request, context: AppContext) -> str:
     """How others reach this service: by the setting, or else as this caller did. Without a slash at the end."""
-    return (parts.public_url or str(request.base_url)).rstrip("/")
+    return (context.public_url or str(request.base_url)).rstrip("/")
 
 
-def roots_for(parts: Parts, caller: Caller) -> tuple[str, ...] | None:
+def roots_for(context: AppContext, caller: Caller) -> tuple[str, ...] | None:
     """Where tables may lie: None is anywhere. Without a setting that is only so for a service nobody else reaches."""
-    if parts.allowed_roots is not None:
-        return parts.allowed_roots
-    return None if parts.is_loopback and caller.is_open else ()
+    if context.allowed_roots is not None:
+        return context.allowed_roots
+    return None if context.is_loopback and caller.is_open else ()

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from service.access.token import Role
-from service.api.dependencies import Parts, PartsDep, needs
+from service.api.dependencies import AppContext, AppContextDep, needs
 from service.api.event_catalogue import CATALOGUE, Entry
 from service.api.statuses import documented
 from service.api.webhook_forms import EventTypeList, EventTypeOut
@@ -43,13 +43,13 @@ class Streams:
 
     def __init__(self) -> None:
         self.open = 0
-        self._looking: CapacityLimiter | None = None
+        self._limiter: CapacityLimiter | None = None
 
-    async def look(self, parts: Parts, seq: int | None) -> tuple[list[Published], int]:
+    async def read(self, context: AppContext, seq: int | None) -> tuple[list[Published], int]:
         """The next events after `seq`, and up to where; None begins with what happens from now on."""
-        if self._looking is None:  # It belongs to the event loop that it is made in.
-            self._looking = CapacityLimiter(_LOOKING_AT_ONCE)
-        return await anyio.to_thread.run_sync(_look, parts, seq, limiter=self._looking)
+        if self._limiter is None:  # It belongs to the event loop that it is made in.
+            self._limiter = CapacityLimiter(_LOOKING_AT_ONCE)
+        return await anyio.to_thread.run_sync(_read, context, seq, limiter=self._limiter)
 
 
 @router.get(
@@ -68,7 +68,7 @@ class Streams:
 )
 async def events(
     request: Request,
-    parts: PartsDep,
+    context: AppContextDep,
     types: Annotated[
         str, Query(max_length=1000, description="Patterns, separated by commas", examples=["job.*"])
     ] = "*",
@@ -90,8 +90,8 @@ async def events(
     streams: Streams = request.app.state.streams
     accepted = request.headers.get("accept", "*/*")
     if "application/json" in accepted and _STREAM not in accepted:
-        found, seq = await streams.look(parts, start or 0)
-        items = [cloud_event(each, parts.event_source) for each in found if fits(each.event)]
+        found, seq = await streams.read(context, start or 0)
+        items = [cloud_event(each, context.event_source) for each in found if fits(each.event)]
         return JSONResponse({"items": items, "next_after": seq})
     if streams.open >= _MOST_STREAMS:
         raise errors.TooManyStreamsError(f"{streams.open} are open.")
@@ -99,7 +99,7 @@ async def events(
     async def stream() -> AsyncIterator[str]:
         streams.open += 1
         try:
-            async for text in _stream(parts, streams, start, fits):
+            async for text in _stream(context, streams, start, fits):
                 yield text
         finally:
             streams.open -= 1
@@ -108,19 +108,19 @@ async def events(
     return StreamingResponse(stream(), media_type=_STREAM, headers=headers)
 
 
-async def _stream(parts: Parts, streams: Streams, start: int | None, fits: Any) -> AsyncIterator[str]:
+async def _stream(context: AppContext, streams: Streams, start: int | None, fits: Any) -> AsyncIterator[str]:
     """Holds one page at most: who reads slowly gets the rest later, from the database."""
     loop = asyncio.get_running_loop()
     seq = start
     spoke = loop.time()
     yield ": the events of Groundskeeper\n\n"
-    with parts.bell.listener() as listener:
-        while not parts.bell.is_closed:
+    with context.notifier.listener() as listener:
+        while not context.notifier.is_closed:
             listener.forget()
-            found, seq = await streams.look(parts, seq)
+            found, seq = await streams.read(context, seq)
             for each in found:
                 if fits(each.event):
-                    yield _message(each, parts.event_source)
+                    yield _message(each, context.event_source)
                     spoke = loop.time()
             if loop.time() - spoke >= _SIGN_OF_LIFE_SECONDS:
                 # Also tells how far it is, so that who only wants rare events does not begin far back.
@@ -137,9 +137,9 @@ async def _stream(parts: Parts, streams: Streams, start: int | None, fits: Any) 
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(),
 )
-def event_types(parts: PartsDep) -> EventTypeList:
+def event_types(context: AppContextDep) -> EventTypeList:
     """Each with the JSON Schema of its `data` and an example of the whole event."""
-    return EventTypeList(items=[_described(type_, entry, parts.event_source) for type_, entry in CATALOGUE.items()])
+    return EventTypeList(items=[_described(type_, entry, context.event_source) for type_, entry in CATALOGUE.items()])
 
 
 def _described(type_: EventType, entry: Entry, source: str) -> EventTypeOut:
@@ -159,8 +159,8 @@ def _described(type_: EventType, entry: Entry, source: str) -> EventTypeOut:
     )
 
 
-def _look(parts: Parts, seq: int | None) -> tuple[list[Published], int]:
-    with reading(parts.engine) as connection:
+def _read(context: AppContext, seq: int | None) -> tuple[list[Published], int]:
+    with reading(context.engine) as connection:
         if seq is None:
             return [], outbox.newest(connection)
         found = outbox.after(connection, seq, _AT_ONCE)

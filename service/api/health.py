@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 
-from service.api.dependencies import PartsDep
+from service.api.dependencies import AppContextDep
 from service.api.responses import HealthOut
 from service.api.statuses import documented, status_of
 from service.db import migrate
@@ -34,8 +34,8 @@ def healthz() -> HealthOut:
     summary="Is the database there and up to date?",
     responses=documented(NotReadyError),
 )
-def readyz(parts: PartsDep) -> HealthOut:
-    if not migrate.is_at_head(parts.engine):
+def readyz(context: AppContextDep) -> HealthOut:
+    if not migrate.is_at_head(context.engine):
         raise NotReadyError("The database has not the schema of this version.")
     return HealthOut()
 

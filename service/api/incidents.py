@@ -9,7 +9,7 @@ from fastapi import APIRouter, Body, Depends, Path, Query
 from pydantic import BaseModel, Field, StringConstraints
 
 from service.access.token import Role
-from service.api.dependencies import CallerDep, PartsDep, needs
+from service.api.dependencies import AppContextDep, CallerDep, needs
 from service.api.requests import Request
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit, TableId
@@ -100,14 +100,14 @@ _CLOSE_EXAMPLES: dict[str, Any] = {
     responses=documented(errors.ParamsInvalidError),
 )
 def list_incidents(
-    parts: PartsDep,
+    context: AppContextDep,
     table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
     kind: KindQuery = None,
     state: StateQuery = [],  # noqa: B006 - FastAPI's way; nobody changes it
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> IncidentPage:
-    with reading(parts.engine) as connection:
+    with reading(context.engine) as connection:
         page = store.page(connection, limit=limit, cursor=cursor, table_id=table_id, kind=kind, states=state)
     return IncidentPage(items=[IncidentOut.of(each) for each in page.items], next_cursor=page.next_cursor)
 
@@ -121,13 +121,13 @@ def list_incidents(
 )
 def list_incidents_of_table(
     table_id: TableId,
-    parts: PartsDep,
+    context: AppContextDep,
     kind: KindQuery = None,
     state: StateQuery = [],  # noqa: B006 - FastAPI's way; nobody changes it
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> IncidentPage:
-    with reading(parts.engine) as connection:
+    with reading(context.engine) as connection:
         table_store.get(connection, table_id)
         page = store.page(connection, limit=limit, cursor=cursor, table_id=table_id, kind=kind, states=state)
     return IncidentPage(items=[IncidentOut.of(each) for each in page.items], next_cursor=page.next_cursor)
@@ -143,10 +143,12 @@ def list_incidents_of_table(
 def close(
     incident_id: IncidentId,
     wanted: Annotated[IncidentCloseIn, Body(openapi_examples=_CLOSE_EXAMPLES)],
-    parts: PartsDep,
+    context: AppContextDep,
     caller: CallerDep,
 ) -> IncidentOut:
     """It becomes `cleared`: nothing is repaired any more, and cleaning goes on, which may delete what a repair would
     need. `because` keeps who did it and why."""
-    closed = tracker.close(parts.engine, parts.bell, parts.clock, incident_id, by=caller.name, reason=wanted.reason)
+    closed = tracker.close(
+        context.engine, context.notifier, context.clock, incident_id, by=caller.name, reason=wanted.reason
+    )
     return IncidentOut.of(closed)

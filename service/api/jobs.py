@@ -8,7 +8,7 @@ from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
 
 from jobs.contract import JobKind
 from service.access.token import Role
-from service.api.dependencies import CallerDep, PartsDep, needs
+from service.api.dependencies import AppContextDep, CallerDep, needs
 from service.api.params import EXAMPLES, JobIn, as_json
 from service.api.requests import WritersStopped
 from service.api.responses import JobDetail, JobOut, JobPage
@@ -48,7 +48,7 @@ JobId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["job
 def submit(
     table_id: TableId,
     wanted: Annotated[JobIn, Body(openapi_examples=EXAMPLES)],
-    parts: PartsDep,
+    context: AppContextDep,
     caller: CallerDep,
     response: Response,
     idempotency_key: Annotated[
@@ -57,14 +57,14 @@ def submit(
 ) -> JobOut:
     """Queues the job; a worker starts it within moments. `Location` is where to look at it."""
     submission = submitting.submit(
-        parts.engine,
-        parts.bell,
-        parts.clock,
+        context.engine,
+        context.notifier,
+        context.clock,
         table_id=table_id,
         kind=wanted.kind,
         params=as_json(wanted.params),
         dry_run=wanted.dry_run,
-        max_attempts=parts.max_attempts,
+        max_attempts=context.max_attempts,
         idempotency_key=idempotency_key,
         priority=wanted.priority,
         requested_by=caller.name,
@@ -83,14 +83,14 @@ def submit(
     responses=documented(errors.ParamsInvalidError),
 )
 def list_jobs(
-    parts: PartsDep,
+    context: AppContextDep,
     table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
     kind: JobKind | None = None,
     state: JobState | None = None,
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> JobPage:
-    with reading(parts.engine) as connection:
+    with reading(context.engine) as connection:
         page = job_store.page(connection, limit=limit, cursor=cursor, table_id=table_id, kind=kind, state=state)
     return JobPage(items=[JobOut.of(job) for job in page.items], next_cursor=page.next_cursor)
 
@@ -102,13 +102,13 @@ def list_jobs(
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.JobNotFoundError),
 )
-def get_job(job_id: JobId, parts: PartsDep) -> JobDetail:
-    with reading(parts.engine) as connection:
+def get_job(job_id: JobId, context: AppContextDep) -> JobDetail:
+    with reading(context.engine) as connection:
         job = job_store.get(connection, job_id)
         waiting = None
         if job.state is JobState.QUEUED:
             held = lease_store.on_table(connection, job.table_id)
-            waiting = waits_for(job, held, worker_store.every(connection), parts.clock())
+            waiting = waits_for(job, held, worker_store.every(connection), context.clock())
         return JobDetail.with_attempts(job, job_store.attempts(connection, job_id), waiting)
 
 
@@ -120,9 +120,9 @@ def get_job(job_id: JobId, parts: PartsDep) -> JobDetail:
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.JobNotFoundError, errors.JobNotCancellableError),
 )
-def cancel(job_id: JobId, parts: PartsDep) -> JobOut:
+def cancel(job_id: JobId, context: AppContextDep) -> JobOut:
     """A queued job is cancelled at once. The worker of a running one is told within seconds, and cleans up first."""
-    return JobOut.of(submitting.cancel(parts.engine, parts.bell, parts.clock, job_id))
+    return JobOut.of(submitting.cancel(context.engine, context.notifier, context.clock, job_id))
 
 
 @router.post(
@@ -133,11 +133,13 @@ def cancel(job_id: JobId, parts: PartsDep) -> JobOut:
     responses=documented(errors.JobNotFoundError, errors.JobNotWaitingError, errors.ParamsInvalidError),
 )
 def confirm_writers_stopped(
-    job_id: JobId, parts: PartsDep, caller: CallerDep, said: WritersStopped | None = None
+    job_id: JobId, context: AppContextDep, caller: CallerDep, said: WritersStopped | None = None
 ) -> JobOut:
     """Lets the job go on. Say it only when every Flink job that writes the table has ended; saying it again changes
     nothing."""
     savepoint = said.savepoint if said else None
-    job = coordinator.confirm(parts.engine, parts.bell, parts.clock, job_id, by=caller.name, savepoint=savepoint)
-    parts.hurry.ask(job.table_id)
+    job = coordinator.confirm(
+        context.engine, context.notifier, context.clock, job_id, by=caller.name, savepoint=savepoint
+    )
+    context.poll_requests.ask(job.table_id)
     return JobOut.of(job)

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Depends, Path, Response
 
 from service.access.token import Role
-from service.api.dependencies import CallerDep, PartsDep, needs
+from service.api.dependencies import AppContextDep, CallerDep, needs
 from service.api.policy_models import (
     EXAMPLES,
     EffectivePolicyOut,
@@ -44,8 +44,8 @@ _operator = Depends(needs(Role.OPERATOR))
 
 
 @router.get("/policies", operation_id="listPolicies", summary="List the policies of patterns", dependencies=[_reader])
-def list_policies(parts: PartsDep) -> PatternPolicyList:
-    with reading(parts.engine) as connection:
+def list_policies(context: AppContextDep) -> PatternPolicyList:
+    with reading(context.engine) as connection:
         return PatternPolicyList(items=[PatternPolicyOut.of(policy) for policy in store.every(connection)])
 
 
@@ -56,8 +56,8 @@ def list_policies(parts: PartsDep) -> PatternPolicyList:
     dependencies=[_reader],
     responses=documented(errors.PolicyNotFoundError),
 )
-def get_policy(pattern: Pattern, parts: PartsDep) -> PatternPolicyOut:
-    with reading(parts.engine) as connection:
+def get_policy(pattern: Pattern, context: AppContextDep) -> PatternPolicyOut:
+    with reading(context.engine) as connection:
         return PatternPolicyOut.of(store.get(connection, pattern))
 
 
@@ -74,13 +74,13 @@ def get_policy(pattern: Pattern, parts: PartsDep) -> PatternPolicyOut:
 def put_policy(
     pattern: Pattern,
     wanted: Annotated[PatternPolicyIn, Body(openapi_examples=EXAMPLES)],
-    parts: PartsDep,
+    context: AppContextDep,
     response: Response,
 ) -> PatternPolicyOut:
     """Replaces the one that was there. Members that are left out come from weaker patterns, or are the defaults."""
     settings = {name: value for name, value in wanted.items() if name != "precedence"}
     policy, is_new = policy_registry.put_pattern(
-        parts.engine, parts.clock, pattern, precedence=wanted.get("precedence", 0), settings=settings
+        context.engine, context.clock, pattern, precedence=wanted.get("precedence", 0), settings=settings
     )
     if is_new:
         response.status_code = CREATED
@@ -95,8 +95,8 @@ def put_policy(
     dependencies=[_operator],
     responses=documented(errors.PolicyNotFoundError),
 )
-def delete_policy(pattern: Pattern, parts: PartsDep) -> None:
-    policy_registry.delete_pattern(parts.engine, parts.clock, pattern)
+def delete_policy(pattern: Pattern, context: AppContextDep) -> None:
+    policy_registry.delete_pattern(context.engine, context.clock, pattern)
 
 
 @router.get(
@@ -106,9 +106,9 @@ def delete_policy(pattern: Pattern, parts: PartsDep) -> None:
     dependencies=[_reader],
     responses=documented(errors.TableNotFoundError),
 )
-def get_table_policy(table_id: TableId, parts: PartsDep) -> EffectivePolicyOut:
+def get_table_policy(table_id: TableId, context: AppContextDep) -> EffectivePolicyOut:
     """All levels laid over each other, and where each value comes from."""
-    return EffectivePolicyOut.of(policy_registry.of_table(parts.engine, table_id))
+    return EffectivePolicyOut.of(policy_registry.of_table(context.engine, table_id))
 
 
 @router.put(
@@ -119,10 +119,10 @@ def get_table_policy(table_id: TableId, parts: PartsDep) -> EffectivePolicyOut:
     responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError),
 )
 def put_table_policy(
-    table_id: TableId, wanted: Annotated[PolicyIn, Body(openapi_examples=EXAMPLES)], parts: PartsDep
+    table_id: TableId, wanted: Annotated[PolicyIn, Body(openapi_examples=EXAMPLES)], context: AppContextDep
 ) -> EffectivePolicyOut:
     """Replaces what was set for this table before, and answers the policy that counts from now on."""
-    return EffectivePolicyOut.of(policy_registry.put_table(parts.engine, parts.clock, table_id, wanted))
+    return EffectivePolicyOut.of(policy_registry.put_table(context.engine, context.clock, table_id, wanted))
 
 
 @router.delete(
@@ -133,13 +133,13 @@ def put_table_policy(
     dependencies=[_operator],
     responses=documented(errors.TableNotFoundError, errors.PolicyNotFoundError),
 )
-def delete_table_policy(table_id: TableId, parts: PartsDep) -> None:
-    policy_registry.delete_table(parts.engine, parts.clock, table_id)
+def delete_table_policy(table_id: TableId, context: AppContextDep) -> None:
+    policy_registry.delete_table(context.engine, context.clock, table_id)
 
 
 @router.get("/pause", operation_id="getPause", summary="Show whether all upkeep is paused", dependencies=[_reader])
-def get_pause(parts: PartsDep) -> PauseOut:
-    with reading(parts.engine) as connection:
+def get_pause(context: AppContextDep) -> PauseOut:
+    with reading(context.engine) as connection:
         return PauseOut.of(pause_store.pause_of(connection))
 
 
@@ -150,12 +150,16 @@ def get_pause(parts: PartsDep) -> PauseOut:
     dependencies=[_operator],
     responses=documented(errors.ParamsInvalidError),
 )
-def pause(parts: PartsDep, caller: CallerDep, wanted: Annotated[PauseIn, Body(default_factory=PauseIn)]) -> PauseOut:
+def pause(
+    context: AppContextDep, caller: CallerDep, wanted: Annotated[PauseIn, Body(default_factory=PauseIn)]
+) -> PauseOut:
     """Jobs that wait for their first worker are taken back, those that have begun go on. Jobs can still be posted."""
-    return PauseOut.of(pausing.pause(parts.engine, parts.bell, parts.clock, by=caller.name, reason=wanted.reason))
+    return PauseOut.of(
+        pausing.pause(context.engine, context.notifier, context.clock, by=caller.name, reason=wanted.reason)
+    )
 
 
 @router.delete("/pause", operation_id="resume", summary="End the pause", status_code=NOTHING, dependencies=[_operator])
-def resume(parts: PartsDep) -> None:
+def resume(context: AppContextDep) -> None:
     """Everything is decided about anew, a few jobs at a time."""
-    pausing.resume(parts.engine, parts.bell, parts.clock)
+    pausing.resume(context.engine, context.notifier, context.clock)

@@ -113,16 +113,16 @@ _PLACES = {"body", "query", "path", "header"}
 
 
 def _field(location: Sequence[str | int], tags: Collection[str]) -> str:
-    parts = list(location)
-    if parts and parts[0] in _PLACES:
-        parts = parts[1:]
+    context = list(location)
+    if context and context[0] in _PLACES:
+        context = context[1:]
     # In front of the rest it is no member that the caller sent.
-    if parts and parts[0] in tags:
-        parts = parts[1:]
+    if context and context[0] in tags:
+        context = context[1:]
     # And so are those in angle brackets, wherever they stand.
-    parts = [part for part in parts if not str(part).startswith("<")]
+    context = [part for part in context if not str(part).startswith("<")]
     name = ""
-    for part in parts:
+    for part in context:
         name += f"[{part}]" if isinstance(part, int) and name else f".{part}" if name else str(part)
     return name
 

@@ -238,7 +238,7 @@ class JobPage(BaseModel):
 
 
 class LeaseOut(BaseModel):
-    """`plan` is `jobs.contract.Plan` as JSON."""
+    """`plan` is `jobs.contract.WorkOrder` as JSON."""
 
     plan: dict[str, Any]
     lease_seconds: float = Field(description="Without a heartbeat for so long the job goes to another worker")

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 
 from jobs.contract import TableLock
 from service.access.token import Role
-from service.api.dependencies import CallerDep, Parts, PartsDep, needs, roots_for
+from service.api.dependencies import AppContext, AppContextDep, CallerDep, needs, roots_for
 from service.api.requests import TableChange, TableIn, WritersIn
 from service.api.responses import TableOut, TablePage
 from service.api.statuses import CREATED, NOTHING, documented
@@ -48,25 +48,25 @@ CursorText = Annotated[str | None, Query(description="`next_cursor` of the page 
         errors.StorageError,
     ),
 )
-def register(wanted: TableIn, parts: PartsDep, caller: CallerDep, response: Response) -> TableOut:
+def register(wanted: TableIn, context: AppContextDep, caller: CallerDep, response: Response) -> TableOut:
     """Detects what the table is, and verifies its bucket index on sampled record keys. The table is only read."""
     table = registry.register(
-        parts.engine,
-        parts.bell,
+        context.engine,
+        context.notifier,
         wanted.base_path,
-        examine=parts.examine,
-        allowed_roots=roots_for(parts, caller),
-        storage_options=parts.storage_options,
-        clock=parts.clock,
+        examine=context.examine,
+        allowed_roots=roots_for(context, caller),
+        storage_options=context.storage_options,
+        clock=context.clock,
         name=wanted.name,
         claimed=wanted.index.to_contract() if wanted.index else None,
         lock=wanted.lock.to_contract(),
-        writers=_declared(wanted.writers, Writers(), parts),
+        writers=_declared(wanted.writers, Writers(), context),
         hudi_options=wanted.hudi_options,
     )
-    parts.hurry.ask(table.id)
+    context.poll_requests.ask(table.id)
     response.headers["Location"] = f"/v1/tables/{table.id}"
-    return _shown(parts, table)
+    return _shown(context, table)
 
 
 @router.get(
@@ -76,8 +76,8 @@ def register(wanted: TableIn, parts: PartsDep, caller: CallerDep, response: Resp
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.ParamsInvalidError),
 )
-def list_tables(parts: PartsDep, limit: Limit = 100, cursor: CursorText = None) -> TablePage:
-    with reading(parts.engine) as connection:
+def list_tables(context: AppContextDep, limit: Limit = 100, cursor: CursorText = None) -> TablePage:
+    with reading(context.engine) as connection:
         page = table_store.page(connection, limit=limit, cursor=cursor)
         ids = [table.id for table in page.items]
         seen, counts = watch_store.engines(connection, ids), store.counts(connection, ids)
@@ -92,8 +92,8 @@ def list_tables(parts: PartsDep, limit: Limit = 100, cursor: CursorText = None) 
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.TableNotFoundError),
 )
-def get_table(table_id: TableId, parts: PartsDep) -> TableOut:
-    with reading(parts.engine) as connection:
+def get_table(table_id: TableId, context: AppContextDep) -> TableOut:
+    with reading(context.engine) as connection:
         seen, counts = watch_store.engines_of(connection, table_id), store.counts(connection, [table_id])
         return TableOut.of(table_store.get(connection, table_id), seen, counts.get(table_id))
 
@@ -112,21 +112,21 @@ def get_table(table_id: TableId, parts: PartsDep) -> TableOut:
         errors.StorageError,
     ),
 )
-def change_table(table_id: TableId, wanted: TableChange, parts: PartsDep, caller: CallerDep) -> TableOut:
+def change_table(table_id: TableId, wanted: TableChange, context: AppContextDep, caller: CallerDep) -> TableOut:
     """A new index is verified on sampled record keys before it is taken over."""
-    with reading(parts.engine) as connection:
+    with reading(context.engine) as connection:
         stored = table_store.get(connection, table_id)
     table = registry.change(
-        parts.engine,
+        context.engine,
         table_id,
-        _changes(wanted, stored, parts),
-        examine=parts.examine,
-        allowed_roots=roots_for(parts, caller),
-        storage_options=parts.storage_options,
-        clock=parts.clock,
+        _changes(wanted, stored, context),
+        examine=context.examine,
+        allowed_roots=roots_for(context, caller),
+        storage_options=context.storage_options,
+        clock=context.clock,
     )
-    parts.hurry.ask(table_id)
-    return _shown(parts, table)
+    context.poll_requests.ask(table_id)
+    return _shown(context, table)
 
 
 @router.delete(
@@ -137,27 +137,27 @@ def change_table(table_id: TableId, wanted: TableChange, parts: PartsDep, caller
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(errors.TableNotFoundError, errors.TableBusyError),
 )
-def unregister(table_id: TableId, parts: PartsDep) -> None:
+def unregister(table_id: TableId, context: AppContextDep) -> None:
     """Forgets the table and its ended jobs. The table's data is not touched."""
-    registry.unregister(parts.engine, table_id)
+    registry.unregister(context.engine, table_id)
 
 
-def _shown(parts: Parts, table: Registration) -> TableOut:
-    with reading(parts.engine) as connection:
+def _shown(context: AppContext, table: Registration) -> TableOut:
+    with reading(context.engine) as connection:
         counts = store.counts(connection, [table.id])
         return TableOut.of(table, watch_store.engines_of(connection, table.id), counts.get(table.id))
 
 
-def _declared(wanted: WritersIn | None, stored: Writers, parts: Parts) -> Writers:
+def _declared(wanted: WritersIn | None, stored: Writers, context: AppContext) -> Writers:
     """Raises FlinkHostNotAllowedError."""
     if wanted is None:
         return Writers(engines_at=stored.engines_at)
     if wanted.flink:
-        check_allowed(wanted.flink.rest_url, parts.flink_hosts)
-    return wanted.to_model(stored, parts.clock())
+        check_allowed(wanted.flink.rest_url, context.flink_hosts)
+    return wanted.to_model(stored, context.clock())
 
 
-def _changes(wanted: TableChange, stored: Registration, parts: Parts) -> dict[str, Any]:
+def _changes(wanted: TableChange, stored: Registration, context: AppContext) -> dict[str, Any]:
     """Only the members that were sent."""
     changes: dict[str, Any] = {}
     sent = wanted.model_fields_set
@@ -169,10 +169,10 @@ def _changes(wanted: TableChange, stored: Registration, parts: Parts) -> dict[st
         lock = wanted.lock.to_contract() if wanted.lock else TableLock()
         changes["lock"] = TableLock(lock.provider, unmasked(lock.options, stored.lock.options))
     if "writers" in sent:
-        writers = _declared(wanted.writers, stored.writers, parts)
+        writers = _declared(wanted.writers, stored.writers, context)
         # What was seen before is over when the engines are said anew.
         says_engines = wanted.writers is not None and wanted.writers.engines is not None
-        changes["writers"] = replace(writers, engines_at=parts.clock()) if says_engines else writers
+        changes["writers"] = replace(writers, engines_at=context.clock()) if says_engines else writers
     if "hudi_options" in sent:
         changes["hudi_options"] = unmasked(wanted.hudi_options or {}, stored.hudi_options)
     return changes

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from service.api.requests import Request, Word
-from service.delivery.secret_cipher import SecretBox
+from service.delivery.secret_cipher import SecretCipher
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, Webhook
 from service.events.event import EventType
 from service.model.errors import SecretUnreadableError
@@ -110,9 +110,11 @@ class WebhookOut(BaseModel):
     updated_at: datetime
 
     @classmethod
-    def of(cls, webhook: Webhook, box: SecretBox, counts: dict[DeliveryState, int], *, is_whole: bool) -> WebhookOut:
+    def of(
+        cls, webhook: Webhook, cipher: SecretCipher, counts: dict[DeliveryState, int], *, is_whole: bool
+    ) -> WebhookOut:
         """`is_whole`: the URL is shown with its path."""
-        fields = _fields(webhook, box, counts)
+        fields = _fields(webhook, cipher, counts)
         return cls(**fields if is_whole else {**fields, "url": _without_path(webhook.url)})
 
 
@@ -123,9 +125,9 @@ class WebhookCreated(WebhookOut):
 
     @classmethod
     def with_secret(
-        cls, webhook: Webhook, box: SecretBox, counts: dict[DeliveryState, int], secret: str
+        cls, webhook: Webhook, cipher: SecretCipher, counts: dict[DeliveryState, int], secret: str
     ) -> WebhookCreated:
-        return cls(**_fields(webhook, box, counts), secret=secret)
+        return cls(**_fields(webhook, cipher, counts), secret=secret)
 
 
 class WebhookPage(BaseModel):
@@ -209,9 +211,9 @@ def _without_path(url: str) -> str:
     return f"{split.scheme}://{split.netloc}/{MASK}"
 
 
-def _fields(webhook: Webhook, box: SecretBox, counts: dict[DeliveryState, int]) -> dict[str, Any]:
+def _fields(webhook: Webhook, cipher: SecretCipher, counts: dict[DeliveryState, int]) -> dict[str, Any]:
     try:
-        names = list(json.loads(box.open(webhook.sealed_headers)))
+        names = list(json.loads(cipher.open(webhook.sealed_headers)))
     except SecretUnreadableError:
         names = []
     return {

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Path, Response
 from sqlalchemy import Connection
 
 from service.access.token import Role
-from service.api.dependencies import Caller, CallerDep, Parts, PartsDep, needs
+from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
 from service.api.statuses import ACCEPTED, CREATED, NOTHING, documented
 from service.api.tables import CursorText, Limit
 from service.api.webhook_forms import (
@@ -51,14 +51,14 @@ _FORM_ERRORS = (
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(*_FORM_ERRORS),
 )
-def create(wanted: WebhookIn, parts: PartsDep, response: Response) -> WebhookCreated:
+def create(wanted: WebhookIn, context: AppContextDep, response: Response) -> WebhookCreated:
     """CloudEvents 1.0, signed by Standard Webhooks with `secret`, which is shown this once. At least once, with the
     same `webhook-id` however often it is tried; for each table in the order of its events."""
     created = flows.create(
-        parts.engine,
-        parts.clock,
-        parts.box,
-        parts.guard,
+        context.engine,
+        context.clock,
+        context.cipher,
+        context.guard,
         url=wanted.url,
         types=tuple(wanted.types),
         tables=tuple(wanted.tables),
@@ -66,7 +66,7 @@ def create(wanted: WebhookIn, parts: PartsDep, response: Response) -> WebhookCre
         description=wanted.description,
     )
     response.headers["Location"] = f"/v1/webhooks/{created.webhook.id}"
-    return WebhookCreated.with_secret(created.webhook, parts.box, {}, created.secret)
+    return WebhookCreated.with_secret(created.webhook, context.cipher, {}, created.secret)
 
 
 @router.get(
@@ -76,11 +76,13 @@ def create(wanted: WebhookIn, parts: PartsDep, response: Response) -> WebhookCre
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.ParamsInvalidError),
 )
-def list_webhooks(parts: PartsDep, caller: CallerDep, limit: Limit = 100, cursor: CursorText = None) -> WebhookPage:
-    with reading(parts.engine) as connection:
+def list_webhooks(
+    context: AppContextDep, caller: CallerDep, limit: Limit = 100, cursor: CursorText = None
+) -> WebhookPage:
+    with reading(context.engine) as connection:
         page = webhook_store.page(connection, limit=limit, cursor=cursor)
         counts = delivery_store.open_counts(connection, [webhook.id for webhook in page.items])
-    items = [_out(webhook, parts, caller, counts.get(webhook.id, {})) for webhook in page.items]
+    items = [_out(webhook, context, caller, counts.get(webhook.id, {})) for webhook in page.items]
     return WebhookPage(items=items, next_cursor=page.next_cursor)
 
 
@@ -91,9 +93,9 @@ def list_webhooks(parts: PartsDep, caller: CallerDep, limit: Limit = 100, cursor
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.WebhookNotFoundError),
 )
-def get_webhook(webhook_id: WebhookId, parts: PartsDep, caller: CallerDep) -> WebhookOut:
-    with reading(parts.engine) as connection:
-        return _shown(connection, parts, caller, webhook_store.get(connection, webhook_id))
+def get_webhook(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep) -> WebhookOut:
+    with reading(context.engine) as connection:
+        return _shown(connection, context, caller, webhook_store.get(connection, webhook_id))
 
 
 @router.patch(
@@ -103,13 +105,13 @@ def get_webhook(webhook_id: WebhookId, parts: PartsDep, caller: CallerDep) -> We
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(errors.WebhookNotFoundError, *_FORM_ERRORS),
 )
-def change(webhook_id: WebhookId, wanted: WebhookChange, parts: PartsDep, caller: CallerDep) -> WebhookOut:
+def change(webhook_id: WebhookId, wanted: WebhookChange, context: AppContextDep, caller: CallerDep) -> WebhookOut:
     """What waits already is sent to the new URL, with the new headers."""
     sent = wanted.model_dump(include=wanted.model_fields_set)
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in sent.items()}
-    webhook = flows.change(parts.engine, parts.clock, parts.box, parts.guard, webhook_id, changes)
-    with reading(parts.engine) as connection:
-        return _shown(connection, parts, caller, webhook)
+    webhook = flows.change(context.engine, context.clock, context.cipher, context.guard, webhook_id, changes)
+    with reading(context.engine) as connection:
+        return _shown(connection, context, caller, webhook)
 
 
 @router.delete(
@@ -120,8 +122,8 @@ def change(webhook_id: WebhookId, wanted: WebhookChange, parts: PartsDep, caller
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(errors.WebhookNotFoundError),
 )
-def delete(webhook_id: WebhookId, parts: PartsDep) -> None:
-    flows.remove(parts.engine, webhook_id)
+def delete(webhook_id: WebhookId, context: AppContextDep) -> None:
+    flows.remove(context.engine, webhook_id)
 
 
 @router.post(
@@ -131,11 +133,11 @@ def delete(webhook_id: WebhookId, parts: PartsDep) -> None:
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.WebhookNotFoundError),
 )
-def enable(webhook_id: WebhookId, parts: PartsDep, caller: CallerDep) -> WebhookOut:
+def enable(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep) -> WebhookOut:
     """Events that happened while it was disabled were not kept for it; a replay brings them."""
-    webhook = flows.enable(parts.engine, parts.bell, parts.clock, webhook_id)
-    with reading(parts.engine) as connection:
-        return _shown(connection, parts, caller, webhook)
+    webhook = flows.enable(context.engine, context.notifier, context.clock, webhook_id)
+    with reading(context.engine) as connection:
+        return _shown(connection, context, caller, webhook)
 
 
 @router.post(
@@ -145,11 +147,11 @@ def enable(webhook_id: WebhookId, parts: PartsDep, caller: CallerDep) -> Webhook
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.WebhookNotFoundError),
 )
-def disable(webhook_id: WebhookId, parts: PartsDep, caller: CallerDep) -> WebhookOut:
+def disable(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep) -> WebhookOut:
     because = f"{caller.name} has disabled it."
-    webhook = flows.disable(parts.engine, parts.bell, webhook_id, because=because, now=parts.clock())
-    with reading(parts.engine) as connection:
-        return _shown(connection, parts, caller, webhook)
+    webhook = flows.disable(context.engine, context.notifier, webhook_id, because=because, now=context.clock())
+    with reading(context.engine) as connection:
+        return _shown(connection, context, caller, webhook)
 
 
 @router.post(
@@ -160,9 +162,9 @@ def disable(webhook_id: WebhookId, parts: PartsDep, caller: CallerDep) -> Webhoo
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.WebhookNotFoundError, errors.WebhookDisabledError),
 )
-def test(webhook_id: WebhookId, parts: PartsDep) -> DeliveryOut:
+def test(webhook_id: WebhookId, context: AppContextDep) -> DeliveryOut:
     """An event of the type `webhook.test` is sent once; GET /v1/deliveries/{id} tells what came of it."""
-    return _delivery(parts, flows.test(parts.engine, parts.bell, parts.clock, webhook_id))
+    return _delivery(context, flows.test(context.engine, context.notifier, context.clock, webhook_id))
 
 
 @router.post(
@@ -172,12 +174,12 @@ def test(webhook_id: WebhookId, parts: PartsDep) -> DeliveryOut:
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(errors.WebhookNotFoundError, errors.SecretKeyMissingError),
 )
-def rotate_secret(webhook_id: WebhookId, parts: PartsDep) -> WebhookCreated:
+def rotate_secret(webhook_id: WebhookId, context: AppContextDep) -> WebhookCreated:
     """For a day messages carry the signatures of both."""
-    created = flows.rotate_secret(parts.engine, parts.clock, parts.box, webhook_id)
-    with reading(parts.engine) as connection:
+    created = flows.rotate_secret(context.engine, context.clock, context.cipher, webhook_id)
+    with reading(context.engine) as connection:
         counts = delivery_store.open_counts(connection, [webhook_id])
-    return WebhookCreated.with_secret(created.webhook, parts.box, dict(counts.get(webhook_id, {})), created.secret)
+    return WebhookCreated.with_secret(created.webhook, context.cipher, dict(counts.get(webhook_id, {})), created.secret)
 
 
 @router.post(
@@ -188,13 +190,13 @@ def rotate_secret(webhook_id: WebhookId, parts: PartsDep) -> WebhookCreated:
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.WebhookNotFoundError, errors.WebhookDisabledError, errors.ParamsInvalidError),
 )
-def replay(webhook_id: WebhookId, wanted: ReplayIn, parts: PartsDep) -> ReplayOut:
+def replay(webhook_id: WebhookId, wanted: ReplayIn, context: AppContextDep) -> ReplayOut:
     """What was given up, and what happened while it was disabled or before it was made. What waits already is left as
     it is, so a repeated call sends nothing twice."""
     replayed = flows.replay(
-        parts.engine,
-        parts.bell,
-        parts.clock,
+        context.engine,
+        context.notifier,
+        context.clock,
         webhook_id,
         since=wanted.since,
         until=wanted.until,
@@ -212,12 +214,12 @@ def replay(webhook_id: WebhookId, wanted: ReplayIn, parts: PartsDep) -> ReplayOu
 )
 def list_deliveries(
     webhook_id: WebhookId,
-    parts: PartsDep,
+    context: AppContextDep,
     state: DeliveryState | None = None,
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> DeliveryPage:
-    with reading(parts.engine) as connection:
+    with reading(context.engine) as connection:
         webhook_store.get(connection, webhook_id)
         page = delivery_store.page(connection, webhook_id, limit=limit, cursor=cursor, state=state)
         attempts = delivery_store.attempts(connection, [delivery.id for delivery in page.items])
@@ -232,10 +234,10 @@ def list_deliveries(
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.DeliveryNotFoundError),
 )
-def get_delivery(delivery_id: DeliveryId, parts: PartsDep) -> DeliveryOut:
-    with reading(parts.engine) as connection:
+def get_delivery(delivery_id: DeliveryId, context: AppContextDep) -> DeliveryOut:
+    with reading(context.engine) as connection:
         delivery = delivery_store.get(connection, delivery_id)
-    return _delivery(parts, delivery)
+    return _delivery(context, delivery)
 
 
 @router.post(
@@ -246,21 +248,21 @@ def get_delivery(delivery_id: DeliveryId, parts: PartsDep) -> DeliveryOut:
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.DeliveryNotFoundError, errors.WebhookDisabledError),
 )
-def replay_delivery(delivery_id: DeliveryId, parts: PartsDep) -> DeliveryOut:
+def replay_delivery(delivery_id: DeliveryId, context: AppContextDep) -> DeliveryOut:
     """Under the same `webhook-id`, and with a schedule of its own."""
-    return _delivery(parts, flows.replay_one(parts.engine, parts.bell, parts.clock, delivery_id))
+    return _delivery(context, flows.replay_one(context.engine, context.notifier, context.clock, delivery_id))
 
 
-def _shown(connection: Connection, parts: Parts, caller: Caller, webhook: Webhook) -> WebhookOut:
+def _shown(connection: Connection, context: AppContext, caller: Caller, webhook: Webhook) -> WebhookOut:
     counts = delivery_store.open_counts(connection, [webhook.id])
-    return _out(webhook, parts, caller, counts.get(webhook.id, {}))
+    return _out(webhook, context, caller, counts.get(webhook.id, {}))
 
 
-def _out(webhook: Webhook, parts: Parts, caller: Caller, counts: Mapping[DeliveryState, int]) -> WebhookOut:
-    return WebhookOut.of(webhook, parts.box, dict(counts), is_whole=caller.may(Role.ADMIN))
+def _out(webhook: Webhook, context: AppContext, caller: Caller, counts: Mapping[DeliveryState, int]) -> WebhookOut:
+    return WebhookOut.of(webhook, context.cipher, dict(counts), is_whole=caller.may(Role.ADMIN))
 
 
-def _delivery(parts: Parts, delivery: Delivery) -> DeliveryOut:
-    with reading(parts.engine) as connection:
+def _delivery(context: AppContext, delivery: Delivery) -> DeliveryOut:
+    with reading(context.engine) as connection:
         attempts = delivery_store.attempts(connection, [delivery.id])
     return DeliveryOut.of(delivery, attempts.get(delivery.id, []))

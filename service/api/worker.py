@@ -7,9 +7,9 @@ import asyncio
 from fastapi import APIRouter, BackgroundTasks, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from jobs.contract import Heartbeat, Plan, Result, WorkerInfo
+from jobs.contract import Heartbeat, Result, WorkerInfo, WorkOrder
 from service.access.token import Role
-from service.api.dependencies import Parts, PartsDep, needs
+from service.api.dependencies import AppContext, AppContextDep, needs
 from service.api.jobs import JobId
 from service.api.requests import HeartbeatIn, LeaseRequest, ReportIn
 from service.api.responses import HeartbeatOut, LeaseOut, ReportOut
@@ -31,31 +31,31 @@ _LOOK_EVERY_SECONDS = 1.0
     response_model=LeaseOut,
     responses={int(NOTHING): {"description": "No job is due"}, **documented(errors.ParamsInvalidError)},
 )
-async def lease(wanted: LeaseRequest, parts: PartsDep, request: Request) -> LeaseOut | Response:
+async def lease(wanted: LeaseRequest, context: AppContextDep, request: Request) -> LeaseOut | Response:
     """Waits up to `wait_seconds` for one, and answers the moment it is submitted."""
     info = WorkerInfo.from_json(wanted.worker.model_dump() if wanted.worker else {})
-    await run_in_threadpool(leasing.announce, parts.engine, parts.clock, wanted.worker_id, info)
-    plan = await _next_plan(wanted, info.group, parts, request)
-    if plan is None:
+    await run_in_threadpool(leasing.announce, context.engine, context.clock, wanted.worker_id, info)
+    order = await _next_order(wanted, info.group, context, request)
+    if order is None:
         return Response(status_code=NOTHING)
-    return LeaseOut(plan=plan.to_json(), lease_seconds=parts.terms.lease.total_seconds())
+    return LeaseOut(plan=order.to_json(), lease_seconds=context.config.lease.total_seconds())
 
 
-async def _next_plan(wanted: LeaseRequest, group: str, parts: Parts, request: Request) -> Plan | None:
+async def _next_order(wanted: LeaseRequest, group: str, context: AppContext, request: Request) -> WorkOrder | None:
     loop = asyncio.get_running_loop()
     end = loop.time() + wanted.wait_seconds
-    with parts.bell.listener() as listener:
-        while not parts.bell.is_closed:
+    with context.notifier.listener() as listener:
+        while not context.notifier.is_closed:
             listener.forget()
             # A worker that died while it waited must not get a job.
             if await request.is_disconnected():
                 return None
-            plan = await run_in_threadpool(
-                leasing.lease, parts.engine, parts.bell, parts.clock, parts.terms, wanted.worker_id, group
+            order = await run_in_threadpool(
+                leasing.lease, context.engine, context.notifier, context.clock, context.config, wanted.worker_id, group
             )
             left = end - loop.time()
-            if plan is not None or left <= 0:
-                return plan
+            if order is not None or left <= 0:
+                return order
             await listener.wait(min(left, _LOOK_EVERY_SECONDS))
     # The service is about to stop. Answered too fast, a patient worker would ask again and again until it has.
     await asyncio.sleep(min(0.2, wanted.wait_seconds))
@@ -68,10 +68,10 @@ async def _next_plan(wanted: LeaseRequest, group: str, parts: Parts, request: Re
     summary="Keep a job, and tell how far it is",
     responses=documented(errors.ParamsInvalidError),
 )
-def heartbeat(job_id: JobId, beat: HeartbeatIn, parts: PartsDep) -> HeartbeatOut:
+def heartbeat(job_id: JobId, beat: HeartbeatIn, context: AppContextDep) -> HeartbeatOut:
     """`cancel`: stop, clean up and report. `lost`: stop and write nothing, the job is not yours any more."""
     heartbeat = Heartbeat.from_json(beat.model_dump())
-    answer = leasing.heartbeat(parts.engine, parts.bell, parts.clock, parts.terms, job_id, heartbeat)
+    answer = leasing.heartbeat(context.engine, context.notifier, context.clock, context.config, job_id, heartbeat)
     return HeartbeatOut(answer=answer.value)
 
 
@@ -81,26 +81,26 @@ def heartbeat(job_id: JobId, beat: HeartbeatIn, parts: PartsDep) -> HeartbeatOut
     summary="End an attempt",
     responses=documented(errors.ParamsInvalidError, errors.LeaseLostError),
 )
-def report(job_id: JobId, wanted: ReportIn, parts: PartsDep, afterwards: BackgroundTasks) -> ReportOut:
+def report(job_id: JobId, wanted: ReportIn, context: AppContextDep, afterwards: BackgroundTasks) -> ReportOut:
     """Afterwards the service looks at the table again, whose files and buckets may be others now."""
     job = leasing.report(
-        parts.engine,
-        parts.bell,
-        parts.clock,
-        parts.rng,
-        parts.terms,
+        context.engine,
+        context.notifier,
+        context.clock,
+        context.rng,
+        context.config,
         job_id,
         wanted.attempt,
         Result.from_json(wanted.result.model_dump()),
     )
     if not job.dry_run:
-        parts.hurry.ask(job.table_id)
+        context.poll_requests.ask(job.table_id)
         afterwards.add_task(
-            registry.look_again,
-            parts.engine,
+            registry.detect_again,
+            context.engine,
             job.table_id,
-            examine=parts.examine,
-            allowed_roots=parts.allowed_roots,
-            storage_options=parts.storage_options,
+            examine=context.examine,
+            allowed_roots=context.allowed_roots,
+            storage_options=context.storage_options,
         )
     return ReportOut(state=job.state)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
 
 from service.access.token import Role
-from service.api.dependencies import PartsDep, needs
+from service.api.dependencies import AppContextDep, needs
 from service.db.engine import reading
 from service.queue import worker_store
 from service.queue.worker import Worker
@@ -50,7 +50,7 @@ class WorkerList(BaseModel):
     summary="List the workers, the one seen last first",
     dependencies=[Depends(needs(Role.READER))],
 )
-def list_workers(parts: PartsDep) -> WorkerList:
+def list_workers(context: AppContextDep) -> WorkerList:
     """Those that were not seen for a day are left out."""
-    with reading(parts.engine) as connection:
+    with reading(context.engine) as connection:
         return WorkerList(items=[WorkerOut.of(worker) for worker in worker_store.every(connection)])

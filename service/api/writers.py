@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from jobs.contract import BucketIndex, WriterEngine
 from service.access import token_store
 from service.access.token import Role
-from service.api.dependencies import Parts, PartsDep, bearer, caller_of, needs, url_of_service
+from service.api.dependencies import AppContext, AppContextDep, bearer, caller_of, needs, url_of_service
 from service.api.observed import HeardOut, WriterOptionsOut
 from service.api.requests import LOCK_PROVIDER, Word
 from service.api.statuses import ACCEPTED, documented
@@ -52,14 +52,14 @@ class CallbackIn(BaseModel):
 
 def _may_call(
     request: Request,
-    parts: PartsDep,
+    context: AppContextDep,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
     hudi_callback_key: Annotated[str | None, Header(description="If the service has a callback key")] = None,
 ) -> None:
     """With a key in the settings that key counts, without one what counts for all other calls."""
-    if parts.callback_key is None:
-        caller_of(request, parts, credentials)
-    elif not hmac.compare_digest((hudi_callback_key or "").encode(), parts.callback_key.encode()):
+    if context.callback_key is None:
+        caller_of(request, context, credentials)
+    elif not hmac.compare_digest((hudi_callback_key or "").encode(), context.callback_key.encode()):
         raise errors.UnauthenticatedError(
             "The header HUDI-CALLBACK-KEY is missing or wrong.",
             hint="The writer sends what it has as hoodie.write.commit.callback.http.api.key.",
@@ -74,9 +74,9 @@ def _may_call(
     dependencies=[Depends(_may_call)],
     responses=documented(errors.CallbackUnknownTableError, errors.ParamsInvalidError),
 )
-def hudi_callback(wanted: CallbackIn, parts: PartsDep) -> HeardOut:
+def hudi_callback(wanted: CallbackIn, context: AppContextDep) -> HeardOut:
     """Takes Hudi's own HTTP commit callback. The table is looked at at once; the answer does not wait for that."""
-    heard = callbacks.hear(parts.engine, parts.hurry, base_path=wanted.base_path, instant=wanted.instant)
+    heard = callbacks.hear(context.engine, context.poll_requests, base_path=wanted.base_path, instant=wanted.instant)
     return HeardOut(table_id=heard.table_id, is_new=heard.is_new)
 
 
@@ -89,13 +89,13 @@ def hudi_callback(wanted: CallbackIn, parts: PartsDep) -> HeardOut:
 )
 def get_writer_options(
     table_id: TableId,
-    parts: PartsDep,
+    context: AppContextDep,
     request: Request,
     engine: WriterEngineQuery = WriterEngine.SPARK,
 ) -> WriterOptionsOut:
     """How to write beside this service: concurrency control with the table's own lock, the callback, no inline
     services, the bucket index. In the words of the engine; for Flink and Spark SQL also as SQL."""
-    with reading(parts.engine) as connection:
+    with reading(context.engine) as connection:
         table = table_store.get(connection, table_id)
         stored = snapshot_store.find(connection, table_id)
         sightings = watch_store.engines_of(connection, table_id)
@@ -106,7 +106,7 @@ def get_writer_options(
         num_buckets=(stored.snapshot.num_buckets if stored else 0) or registered,
         has_flink=WriterEngine.FLINK in table.writers.known_engines(sightings),
     )
-    return _shown(target, engine, parts, request)
+    return _shown(target, engine, context, request)
 
 
 @router.get(
@@ -117,7 +117,7 @@ def get_writer_options(
     responses=documented(errors.ParamsInvalidError),
 )
 def get_writer_options_of_new_table(
-    parts: PartsDep,
+    context: AppContextDep,
     request: Request,
     engine: WriterEngineQuery,
     base_path: Annotated[str, Query(min_length=1, max_length=4096, pattern=_NO_NUL, examples=["s3a://lake/orders"])],
@@ -150,19 +150,19 @@ def get_writer_options_of_new_table(
         lock_provider=lock_provider,
         exists=False,
     )
-    return _shown(target, engine, parts, request)
+    return _shown(target, engine, context, request)
 
 
 def _columns(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
-def _shown(target: Target, engine: WriterEngine, parts: Parts, request: Request) -> WriterOptionsOut:
-    with reading(parts.engine) as connection:
-        needs_token = parts.callback_key is None and token_store.exist(connection)
+def _shown(target: Target, engine: WriterEngine, context: AppContext, request: Request) -> WriterOptionsOut:
+    with reading(context.engine) as connection:
+        needs_token = context.callback_key is None and token_store.exist(connection)
     callback = Callback(
-        url=url_of_service(request, parts) + CALLBACK_PATH,
-        key=_ASK_THE_OPERATOR if parts.callback_key else None,
+        url=url_of_service(request, context) + CALLBACK_PATH,
+        key=_ASK_THE_OPERATOR if context.callback_key else None,
         headers="Authorization:Bearer <a token of this service>" if needs_token else None,
     )
     found = writer_options(target, engine, callback=callback)

@@ -56,7 +56,7 @@ def wake_deferred(connection: Connection, now: datetime, limit: int, *, rooms: C
     connection.execute(_p.update().where(_p.c.table_id.in_(first)).values(next_decision_at=now))
 
 
-def wanted_rooms(connection: Connection, now: datetime) -> list[str]:
+def wanted_capacity(connection: Connection, now: datetime) -> list[str]:
     """What tables wait for of other tables' jobs, each once."""
     room = _p.c.deferred_for
     query = sa.select(room).where(room.is_not(None), _p.c.next_decision_at > now).distinct()
@@ -87,7 +87,7 @@ def settle(connection: Connection, table_id: str, *, next_decision_at: datetime)
 
 def defer(connection: Connection, table_id: str, *, next_decision_at: datetime, wanted: str) -> None:
     """The table has been decided about, and keeps its place: it waits until other tables' jobs leave the room that is
-    `wanted` (`service.scheduling.admission.room_wanted`)."""
+    `wanted` (`service.scheduling.admission.capacity_wanted`)."""
     values = {"next_decision_at": next_decision_at, "deferred_for": wanted}
     connection.execute(_p.update().where(_p.c.table_id == table_id).values(**values))
 

@@ -46,7 +46,7 @@ COMMIT_INSTANT = "uq_commits_instant"
 INCIDENT_INSTANT = "uq_incidents_instant"
 
 EVENT_ID = "uq_events_id"
-LANE_OF_WEBHOOK = "uq_lanes_webhook_key"
+QUEUE_OF_WEBHOOK = "uq_lanes_webhook_key"
 DELIVERY_OF_EVENT = "uq_deliveries_webhook_event"
 
 # SQLite counts by itself only in a column of this very type.
@@ -379,7 +379,7 @@ webhooks = sa.Table(
 # The deliveries of one table to one webhook stand in one lane, and go one after the other. `next_at` is when its first
 # one is due, null when none is pending. Whoever has claimed a lane (`claimed_by`) may send from it until
 # `claimed_until`.
-lanes = sa.Table(
+queues = sa.Table(
     "lanes",
     metadata,
     sa.Column("id", _counted, primary_key=True, autoincrement=True),
@@ -388,10 +388,10 @@ lanes = sa.Table(
     sa.Column("next_at", UtcDateTime),
     sa.Column("claimed_by", sa.String(64)),
     sa.Column("claimed_until", UtcDateTime),
-    sa.UniqueConstraint("webhook_id", "key", name=LANE_OF_WEBHOOK),
+    sa.UniqueConstraint("webhook_id", "key", name=QUEUE_OF_WEBHOOK),
 )
-_has_pending = lanes.c.next_at.is_not(None)
-sa.Index("ix_lanes_due", lanes.c.next_at, sqlite_where=_has_pending, postgresql_where=_has_pending)
+_has_pending = queues.c.next_at.is_not(None)
+sa.Index("ix_lanes_due", queues.c.next_at, sqlite_where=_has_pending, postgresql_where=_has_pending)
 
 deliveries = sa.Table(
     "deliveries",

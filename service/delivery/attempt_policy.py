@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from random import Random
 
-    from service.delivery.webhook import Answer, Webhook
+    from service.delivery.webhook import SendResult, Webhook
 
 _GONE = 410
 
 
 @dataclass(frozen=True)
-class DeliveryTerms:
+class DeliveryConfig:
     """`schedule` are the pauses after the first, second ... failure, in seconds; after the last one there is no more.
 
     `jitter` is the part of a pause that is added at most. A receiver's `Retry-After` can make a pause longer, up to
@@ -47,33 +47,33 @@ class GiveUp:
 
 
 def after_answer(
-    answer: Answer, *, tries: int, first_tried_at: datetime, now: datetime, terms: DeliveryTerms, rng: Random
+    answer: SendResult, *, tries: int, first_tried_at: datetime, now: datetime, config: DeliveryConfig, rng: Random
 ) -> Done | TryAgain | GiveUp:
     """`tries` counts this attempt."""
     if answer.is_accepted:
         return Done()
-    if tries > len(terms.schedule):
+    if tries > len(config.schedule):
         return GiveUp()
-    pause = timedelta(seconds=terms.schedule[tries - 1])
-    wished = min(retry_after(answer.retry_after, now), terms.most_retry_after)
+    pause = timedelta(seconds=config.schedule[tries - 1])
+    wished = min(retry_after(answer.retry_after, now), config.most_retry_after)
     # Never sooner than asked for, and never hastier than the schedule: a receiver that says 0 would use it up at once.
-    at = now + max(pause, wished) * (1 + terms.jitter * rng.random())
-    return TryAgain(at) if at - first_tried_at <= terms.most_hold else GiveUp()
+    at = now + max(pause, wished) * (1 + config.jitter * rng.random())
+    return TryAgain(at) if at - first_tried_at <= config.most_hold else GiveUp()
 
 
-def reason_to_disable(webhook: Webhook, answer: Answer, *, now: datetime, terms: DeliveryTerms) -> str | None:
+def reason_to_disable(webhook: Webhook, answer: SendResult, *, now: datetime, config: DeliveryConfig) -> str | None:
     """`webhook` is as it was before this answer."""
     if answer.is_accepted:
         return None
     if answer.status == _GONE:
         return "The receiver answered 410 Gone."
-    if webhook.failing_since is not None and now - webhook.failing_since >= terms.disable_after:
-        days = terms.disable_after / timedelta(days=1)
+    if webhook.failing_since is not None and now - webhook.failing_since >= config.disable_after:
+        days = config.disable_after / timedelta(days=1)
         return f"Every attempt failed for more than {days:g} days; the last one: {said(answer)}."
     return None
 
 
-def said(answer: Answer) -> str:
+def said(answer: SendResult) -> str:
     """An answer in a few words."""
     return f"HTTP {answer.status}" if answer.status is not None else answer.error or "no answer"
 

@@ -1,4 +1,4 @@
-"""Deliveries: events on their way to webhooks, as people see them. How they are sent is in `lanes`."""
+"""Deliveries: events on their way to webhooks, as people see them. How they are sent is in `queues`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from service.db import schema
 from service.db.page import Page, seq_of
-from service.delivery.webhook import Answer, Delivery, DeliveryAttempt, DeliveryState
+from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, SendResult
 from service.events.event import EventType
 from service.model.errors import DeliveryNotFoundError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _d = schema.deliveries
 _e = schema.events
-_l = schema.lanes
+_l = schema.queues
 _a = schema.delivery_attempts
 
 QUERY = sa.select(_d, _e.c.id.label("event_id"), _e.c.type, _e.c.table_id).join(_e, _e.c.seq == _d.c.event_seq)
@@ -37,13 +37,13 @@ def enqueue(connection: Connection, wanted: Sequence[tuple[str, Published]], *, 
     """
     if not wanted:
         return []
-    lanes = _lanes(connection, {(webhook_id, _key(published.event)) for webhook_id, published in wanted})
-    _lock(connection, lanes.values())
+    queues = _lanes(connection, {(webhook_id, _key(published.event)) for webhook_id, published in wanted})
+    _lock(connection, queues.values())
     rows = [
         {
             "id": f"dlv_{secrets.token_hex(8)}",
             "webhook_id": webhook_id,
-            "lane_id": lanes[webhook_id, _key(published.event)],
+            "lane_id": queues[webhook_id, _key(published.event)],
             "event_seq": published.seq,
             "state": DeliveryState.PENDING.value,
             "tries": 0,
@@ -52,7 +52,7 @@ def enqueue(connection: Connection, wanted: Sequence[tuple[str, Published]], *, 
         for webhook_id, published in wanted
     ]
     connection.execute(_d.insert(), rows)
-    _wake(connection, lanes.values(), now)
+    _wake(connection, queues.values(), now)
     return [str(row["id"]) for row in rows]
 
 
@@ -88,7 +88,7 @@ def attempts(connection: Connection, delivery_ids: Iterable[str]) -> Mapping[str
     query = sa.select(_a).where(_a.c.delivery_id.in_(list(delivery_ids))).order_by(_a.c.id)
     found: dict[str, list[DeliveryAttempt]] = defaultdict(list)
     for row in connection.execute(query):
-        answer = Answer(
+        answer = SendResult(
             row.milliseconds / 1000,
             row.status,
             row.error,
@@ -128,7 +128,7 @@ def send_again(connection: Connection, delivery_ids: Sequence[str], *, now: date
     connection.execute(_l.update().where(_l.c.id.in_(lane_ids)).values(next_at=now))
 
 
-def hurry(connection: Connection, webhook_id: str, *, now: datetime) -> None:
+def poll_requests(connection: Connection, webhook_id: str, *, now: datetime) -> None:
     """All that waits at a webhook begins anew and is due now. The caller holds the outbox's lock."""
     lane_ids = list(
         connection.execute(sa.select(_l.c.id).where(_l.c.webhook_id == webhook_id, _l.c.next_at.is_not(None))).scalars()

@@ -19,9 +19,9 @@ from uuid import uuid4
 
 from service.db.engine import reading, writing
 from service.delivery import cloud_event, queue_store, signing, webhook_store
-from service.delivery.attempt_policy import DeliveryTerms, Done, GiveUp, TryAgain, after_answer, reason_to_disable
-from service.delivery.queue_store import Tried
-from service.delivery.webhook import Answer, DeliveryAttempt, DeliveryState
+from service.delivery.attempt_policy import DeliveryConfig, Done, GiveUp, TryAgain, after_answer, reason_to_disable
+from service.delivery.queue_store import AttemptRecord
+from service.delivery.webhook import DeliveryAttempt, DeliveryState, SendResult
 from service.delivery.webhooks import disable
 from service.events.event import EventType
 from service.model.errors import DatabaseUnavailableError, SecretUnreadableError, WebhookNotFoundError
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-    from service.delivery.secret_cipher import SecretBox
-    from service.delivery.transport import Carrier
-    from service.delivery.webhook import Delivery, Lane, Webhook
+    from service.delivery.secret_cipher import SecretCipher
+    from service.delivery.transport import Transport
+    from service.delivery.webhook import Delivery, DeliveryQueue, Webhook
     from service.events.event import Published
-    from service.events.notifier import Bell
+    from service.events.notifier import Notifier
     from service.model.clock import Clock
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class DispatchTerms:
+class DispatcherConfig:
     """`source` is that of the CloudEvents. `per_webhook` and `at_once` bound how many lanes are under way; at a webhook
     that fails only one is. `run` bounds what is read of a lane at once."""
 
-    delivery: DeliveryTerms = field(default_factory=DeliveryTerms)
+    delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
     source: str = "/groundskeeper"
     per_webhook: int = 16
     at_once: int = 512
@@ -60,16 +60,16 @@ class _Run:
     """A claimed lane and what is to be sent from it, until `deadline` on the monotonic clock."""
 
     webhook: Webhook
-    lane: Lane
+    queue: DeliveryQueue
     waiting: Sequence[tuple[Delivery, Published]]
     deadline: float
 
 
 @dataclass
-class _News:
+class _Unrecorded:
     """What came back since it was recorded last: attempts, and lanes that ended, with the moment of their next try."""
 
-    tried: list[Tried] = field(default_factory=list)
+    tried: list[AttemptRecord] = field(default_factory=list)
     ended: dict[int, datetime | None] = field(default_factory=dict)
     webhooks: Counter[str] = field(default_factory=Counter)
 
@@ -85,25 +85,25 @@ class Dispatcher:
         engine: Engine,
         clock: Clock,
         rng: Random,
-        bell: Bell,
-        box: SecretBox,
-        carrier: Carrier,
-        terms: DispatchTerms,
+        notifier: Notifier,
+        cipher: SecretCipher,
+        transport: Transport,
+        config: DispatcherConfig,
         *,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._rng = rng
-        self._bell = bell
-        self._box = box
-        self._carrier = carrier
-        self._terms = terms
+        self._notifier = notifier
+        self._cipher = cipher
+        self._transport = transport
+        self._config = config
         self._wake = wake
         self._name = uuid4().hex
         # Half of a claim is for sending: what was begun by then ends before the claim does.
-        self._half_claim = timedelta(seconds=carrier.limits.longest)
-        self._news = _News()
+        self._half_claim = timedelta(seconds=transport.limits.longest)
+        self._unrecorded = _Unrecorded()
         self._busy: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._bug: BaseException | None = None
@@ -118,25 +118,25 @@ class Dispatcher:
         """
         if self._bug is not None:
             raise self._bug
-        news, self._news = self._news, _News()
+        unrecorded, self._unrecorded = self._unrecorded, _Unrecorded()
         try:
-            runs = await asyncio.get_running_loop().run_in_executor(self._thread, self._step, news)
+            runs = await asyncio.get_running_loop().run_in_executor(self._thread, self._step, unrecorded)
         except BaseException:
-            self._news.tried[:0] = news.tried
-            self._news.ended.update(news.ended)
-            self._news.webhooks.update(news.webhooks)
+            self._unrecorded.tried[:0] = unrecorded.tried
+            self._unrecorded.ended.update(unrecorded.ended)
+            self._unrecorded.webhooks.update(unrecorded.webhooks)
             raise
-        self._busy -= news.webhooks
+        self._busy -= unrecorded.webhooks
         for run in runs:
             self._busy[run.webhook.id] += 1
             task = asyncio.create_task(self._send(run))
             self._tasks.add(task)
             task.add_done_callback(self._ended)
-        return bool(news or runs)
+        return bool(unrecorded or runs)
 
     async def settle(self) -> None:
         """Returns when nothing is under way any more, and all of it is recorded."""
-        while self._tasks or self._news:
+        while self._tasks or self._unrecorded:
             if self._tasks:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
             await self.run_once()
@@ -152,7 +152,7 @@ class Dispatcher:
         try:
             await self.run_once()
         finally:
-            await self._carrier.close()
+            await self._transport.close()
             self._thread.shutdown()
 
     # -- in the event loop
@@ -167,36 +167,36 @@ class Dispatcher:
                 at = self._clock()
                 answer = await self._attempt(run.webhook, published, at)
                 tried = self._judged(delivery, answer, at)
-                self._news.tried.append(tried)
+                self._unrecorded.tried.append(tried)
                 self._wake()
                 if tried.attempt.retry_at is not None:
                     next_at = tried.attempt.retry_at
                     return
         finally:
-            self._news.ended[run.lane.id] = next_at
-            self._news.webhooks[run.webhook.id] += 1
+            self._unrecorded.ended[run.queue.id] = next_at
+            self._unrecorded.webhooks[run.webhook.id] += 1
             self._wake()
 
-    async def _attempt(self, webhook: Webhook, published: Published, at: datetime) -> Answer:
+    async def _attempt(self, webhook: Webhook, published: Published, at: datetime) -> SendResult:
         try:
-            own = json.loads(self._box.open(webhook.sealed_headers))
-            signers = [self._box.open(webhook.sealed_secret)]
+            own = json.loads(self._cipher.open(webhook.sealed_headers))
+            signers = [self._cipher.open(webhook.sealed_secret)]
             if webhook.sealed_old_secret and webhook.old_secret_until and at < webhook.old_secret_until:
-                signers.append(self._box.open(webhook.sealed_old_secret))
+                signers.append(self._cipher.open(webhook.sealed_old_secret))
         except SecretUnreadableError as error:
-            return Answer(0.0, error=error.title)
-        body = cloud_event.body(published, self._terms.source)
+            return SendResult(0.0, error=error.title)
+        body = cloud_event.body(published, self._config.source)
         headers = {
             "Content-Type": f"{cloud_event.MEDIA_TYPE}; charset=utf-8",
             **signing.signed_headers(signers, published.event.id, int(at.timestamp()), body),
         }
-        return await self._carrier.send(webhook.url, published.event.table_id or "", body, headers, own)
+        return await self._transport.send(webhook.url, published.event.table_id or "", body, headers, own)
 
-    def _judged(self, delivery: Delivery, answer: Answer, at: datetime) -> Tried:
+    def _judged(self, delivery: Delivery, answer: SendResult, at: datetime) -> AttemptRecord:
         now = self._clock()
         tries, first = delivery.tries + 1, delivery.first_tried_at or at
         outcome = after_answer(
-            answer, tries=tries, first_tried_at=first, now=now, terms=self._terms.delivery, rng=self._rng
+            answer, tries=tries, first_tried_at=first, now=now, config=self._config.delivery, rng=self._rng
         )
         if delivery.event_type == EventType.WEBHOOK_TEST and isinstance(outcome, TryAgain):
             outcome = GiveUp()  # Somebody looks at it now, and asks again.
@@ -207,8 +207,8 @@ class Dispatcher:
             case GiveUp():
                 delivery = delivery.evolve(state=DeliveryState.DEAD, ended_at=now)
             case TryAgain(retry_at):
-                return Tried(delivery, DeliveryAttempt(at, answer, retry_at))
-        return Tried(delivery, DeliveryAttempt(at, answer))
+                return AttemptRecord(delivery, DeliveryAttempt(at, answer, retry_at))
+        return AttemptRecord(delivery, DeliveryAttempt(at, answer))
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -217,19 +217,19 @@ class Dispatcher:
 
     # -- in the thread
 
-    def _step(self, news: _News) -> list[_Run]:
+    def _step(self, unrecorded: _Unrecorded) -> list[_Run]:
         now = self._clock()
-        busy = self._busy - news.webhooks
-        if not news and not self._with_room(now, busy):
+        busy = self._busy - unrecorded.webhooks
+        if not unrecorded and not self._with_room(now, busy):
             # A look first, so that the usual case takes no write lock.
             return []
         with writing(self._engine) as connection:
-            to_disable = self._record(connection, news.tried, now)
-            queue_store.release(connection, news.ended, claimant=self._name, now=now)
+            to_disable = self._record(connection, unrecorded.tried, now)
+            queue_store.release(connection, unrecorded.ended, claimant=self._name, now=now)
             runs = [] if self._is_stopping else self._claim(connection, busy, now, without=to_disable)
         for webhook_id, because in to_disable.items():
             try:
-                disable(self._engine, self._bell, webhook_id, because=because, now=now)
+                disable(self._engine, self._notifier, webhook_id, because=because, now=now)
             except (WebhookNotFoundError, DatabaseUnavailableError) as error:
                 # What came back is recorded all the same, and the next answer is another reason.
                 log.warning("Webhook %s could not be disabled: %s", webhook_id, error)
@@ -243,8 +243,8 @@ class Dispatcher:
 
     def _room(self, webhook: Webhook, busy: Counter[str]) -> int:
         """How many more lanes of this webhook may be under way."""
-        most = 1 if webhook.failing_since is not None else self._terms.per_webhook
-        return min(most - busy[webhook.id], self._terms.at_once - busy.total())
+        most = 1 if webhook.failing_since is not None else self._config.per_webhook
+        return min(most - busy[webhook.id], self._config.at_once - busy.total())
 
     def _claim(
         self, connection: Connection, busy: Counter[str], now: datetime, *, without: Container[str]
@@ -261,10 +261,10 @@ class Dispatcher:
         if not room:
             return []
         claimed = queue_store.claim(connection, room, claimant=self._name, now=now, until=until)
-        waiting = queue_store.waiting(connection, [lane.id for lane in claimed], self._terms.run)
-        return [_Run(chosen[lane.webhook_id], lane, waiting[lane.id], deadline) for lane in claimed]
+        waiting = queue_store.waiting(connection, [queue.id for queue in claimed], self._config.run)
+        return [_Run(chosen[queue.webhook_id], queue, waiting[queue.id], deadline) for queue in claimed]
 
-    def _record(self, connection: Connection, tried: Sequence[Tried], now: datetime) -> Mapping[str, str]:
+    def _record(self, connection: Connection, tried: Sequence[AttemptRecord], now: datetime) -> Mapping[str, str]:
         """Answers which webhooks have to be disabled, and why."""
         to_disable: dict[str, str] = {}
         if not tried:
@@ -275,7 +275,7 @@ class Dispatcher:
             webhook, answer = after.get(each.delivery.webhook_id), each.attempt.answer
             if webhook is None:
                 continue  # It was removed, and its deliveries with it.
-            because = reason_to_disable(webhook, answer, now=now, terms=self._terms.delivery)
+            because = reason_to_disable(webhook, answer, now=now, config=self._config.delivery)
             if because is not None:
                 to_disable[webhook.id] = because
             after[webhook.id] = webhook.heard(each.attempt.at, is_accepted=answer.is_accepted)

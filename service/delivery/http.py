@@ -17,7 +17,7 @@ import httpcore
 import httpx
 
 from service.delivery.network import GuardedNetwork, Resolve
-from service.delivery.webhook import Answer
+from service.delivery.webhook import SendResult
 from service.model.secret import MASK
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Sender:
         # request, and how many may be open is decided elsewhere.
         self._idle: dict[str, list[httpcore.AsyncHTTPConnection]] = {}
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]) -> Answer:
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]) -> SendResult:
         """`own` are the headers that the webhook's owner added; what stands in them is kept out of the excerpt.
 
         Raises nothing but cancellation: what goes wrong is an answer too. Redirects are answers, and not followed.
@@ -89,7 +89,7 @@ class Sender:
             OSError,
         ) as error:
             why = _words(error)
-        return Answer(time.monotonic() - started, error=why)
+        return SendResult(time.monotonic() - started, error=why)
 
     async def close(self) -> None:
         for idle in self._idle.values():
@@ -103,7 +103,7 @@ class Sender:
         own: Mapping[str, str],
         started: float,
         patience: asyncio.Timeout,
-    ) -> Answer:
+    ) -> SendResult:
         target, host = _target(url)
         limits = self.limits
         seconds = {"connect": limits.connect, "read": limits.read, "write": limits.read, "pool": limits.total}
@@ -122,7 +122,7 @@ class Sender:
             answered = time.monotonic() - started
             excerpt = _excerpt(await self._beginning(response), own)
             fields = {name.lower(): value for name, value in response.headers}
-            return Answer(
+            return SendResult(
                 answered,
                 status=response.status,
                 retry_after=fields.get(b"retry-after", b"").decode("ascii", "replace")[:100] or None,

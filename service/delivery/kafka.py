@@ -17,7 +17,7 @@ from service.delivery.http import EXCERPT_CHARACTERS, SendLimits, trusted
 from service.delivery.kafka_url import KafkaUrl, parsed
 from service.delivery.network import AddressRefusedError, GuardedNetwork
 from service.delivery.sasl import login
-from service.delivery.webhook import Answer
+from service.delivery.webhook import SendResult
 from service.model.errors import GroundskeeperError, KafkaMissingError, UrlNotAllowedError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def library() -> ModuleType:
 
 
 @dataclass
-class _Line:
+class _Producer:
     """The way to a topic. A producer with which anything went wrong is `ending`, and none is used until it has ended.
 
     `idle` ends one that nobody has used for long, as when its webhook was removed: it would ask its brokers for news
@@ -87,11 +87,11 @@ class KafkaSender:
         self._client_id = client_id
         self._tls = tls or trusted()
         self._network = GuardedNetwork(guard, resolve)
-        self._lines: dict[tuple[str, frozenset[tuple[str, str]]], _Line] = {}
+        self._lines: dict[tuple[str, frozenset[tuple[str, str]]], _Producer] = {}
 
     async def produce(
         self, url: str, key: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]
-    ) -> Answer:
+    ) -> SendResult:
         """Accepted when all replicas in sync have it; the excerpt then says where. `own` are the headers that the
         webhook's owner added.
 
@@ -101,7 +101,7 @@ class KafkaSender:
         try:
             async with asyncio.timeout(self._limits.total):
                 excerpt = await self._acknowledged(url, key, body, headers, own)
-                return Answer(time.monotonic() - started, excerpt=excerpt, is_acknowledged=True)
+                return SendResult(time.monotonic() - started, excerpt=excerpt, is_acknowledged=True)
         except TimeoutError:
             why = f"not acknowledged within {self._limits.total:g} s"
         except GroundskeeperError as error:
@@ -109,7 +109,7 @@ class KafkaSender:
         except Exception as error:
             # Not only the library's own errors: a broker that talks nonsense must not end the service.
             why = str(error) or type(error).__name__
-        return Answer(time.monotonic() - started, error=why.replace("\0", "")[:EXCERPT_CHARACTERS])
+        return SendResult(time.monotonic() - started, error=why.replace("\0", "")[:EXCERPT_CHARACTERS])
 
     async def close(self) -> None:
         for line in self._lines.values():
@@ -121,7 +121,7 @@ class KafkaSender:
         self, url: str, key: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]
     ) -> str:
         target, credentials = parsed(url), login(own)
-        line = self._lines.setdefault((url, frozenset(credentials.items())), _Line())
+        line = self._lines.setdefault((url, frozenset(credentials.items())), _Producer())
         line.keep()
         producer = await self._producer(line, target, credentials)
         try:
@@ -140,7 +140,7 @@ class KafkaSender:
             raise
         return f"partition {record.partition}, offset {record.offset}"
 
-    async def _producer(self, line: _Line, target: KafkaUrl, credentials: Mapping[str, str]) -> Any:
+    async def _producer(self, line: _Producer, target: KafkaUrl, credentials: Mapping[str, str]) -> Any:
         async with line.lock:
             if line.ending is not None:
                 await asyncio.shield(line.ending)

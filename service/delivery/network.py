@@ -113,9 +113,9 @@ class Resolver:
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._threads, _look_up, host, port)
+        found = await loop.run_in_executor(self._threads, _resolve, host, port)
         return list(dict.fromkeys(found))
 
 
-def _look_up(host: str, port: int) -> list[str]:
+def _resolve(host: str, port: int) -> list[str]:
     return [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from service.db import schema
 from service.delivery.delivery_store import QUERY, delivery_of
-from service.delivery.webhook import Delivery, Lane
+from service.delivery.webhook import Delivery, DeliveryQueue
 from service.delivery.webhook_store import webhook_of
 from service.events.event import Event, Published
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _d = schema.deliveries
 _e = schema.events
-_l = schema.lanes
+_l = schema.queues
 _a = schema.delivery_attempts
 _w = schema.webhooks
 
@@ -32,7 +32,7 @@ _NO_END = 2**62
 
 
 @dataclass(frozen=True)
-class Tried:
+class AttemptRecord:
     """An attempt, and the delivery as it is after it."""
 
     delivery: Delivery
@@ -54,7 +54,7 @@ def due(connection: Connection, now: datetime) -> list[Webhook]:
 
 def claim(
     connection: Connection, room: Mapping[str, int], *, claimant: str, now: datetime, until: datetime
-) -> list[Lane]:
+) -> list[DeliveryQueue]:
     """Claims lanes that are due, of each webhook (by id) as many as there is room for; the longest waiting ones first.
 
     Several may call at once: each gets different ones, and on PostgreSQL none waits for the other.
@@ -74,9 +74,9 @@ def claim(
     for row in connection.execute(query):
         if left[row.webhook_id] > 0:
             left[row.webhook_id] -= 1
-            found.append(Lane(row.id, row.webhook_id))
+            found.append(DeliveryQueue(row.id, row.webhook_id))
     if found:
-        mine = _l.c.id.in_([lane.id for lane in found])
+        mine = _l.c.id.in_([queue.id for queue in found])
         connection.execute(_l.update().where(mine).values(claimed_by=claimant, claimed_until=until))
     return found
 
@@ -107,7 +107,7 @@ def waiting(
     return found
 
 
-def record(connection: Connection, tried: Sequence[Tried]) -> None:
+def record(connection: Connection, tried: Sequence[AttemptRecord]) -> None:
     """Writes attempts and what became of their deliveries. The caller has locked the webhooks, see `webhooks.locked`.
 
     A delivery that is not there any more is passed over, and one that has ended meanwhile stays as it ended: a service
@@ -170,7 +170,7 @@ def _published(row: sa.Row[Any]) -> Published:
     return Published(row.event_seq, Event(row.event_id, row.type, row.at, row.table_id, row.data))
 
 
-def _attempt_values(tried: Tried) -> dict[str, Any]:
+def _attempt_values(tried: AttemptRecord) -> dict[str, Any]:
     answer = tried.attempt.answer
     return {
         "delivery_id": tried.delivery.id,

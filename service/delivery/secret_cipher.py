@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class SecretBox:
+class SecretCipher:
     """Seals with the first key; opens what any of them has sealed, so that a new key can be put in front.
 
     Without any key it exists, but neither seals nor opens: a service that has no webhooks needs none.
@@ -38,7 +38,7 @@ class SecretBox:
             ) from error
 
     @classmethod
-    def fresh(cls) -> SecretBox:
+    def fresh(cls) -> SecretCipher:
         return cls([Fernet.generate_key().decode()])
 
     def seal(self, text: str) -> str:

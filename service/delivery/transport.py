@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from service.delivery.guard import Guard
     from service.delivery.http import Sender, SendLimits
     from service.delivery.kafka import KafkaSender
-    from service.delivery.webhook import Answer
+    from service.delivery.webhook import SendResult
 
 
 def checked(url: str, guard: Guard) -> str:
@@ -27,7 +27,7 @@ def checked(url: str, guard: Guard) -> str:
     return url
 
 
-class Carrier:
+class Transport:
     """Belongs to the event loop that it is first used in."""
 
     def __init__(self, http: Sender, kafka: KafkaSender) -> None:
@@ -38,7 +38,9 @@ class Carrier:
     def limits(self) -> SendLimits:
         return self._http.limits
 
-    async def send(self, url: str, key: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]) -> Answer:
+    async def send(
+        self, url: str, key: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]
+    ) -> SendResult:
         """`own` are the headers that the webhook's owner added. Raises nothing but cancellation."""
         if is_kafka(url):
             return await self._kafka.produce(url, key, body, headers, own)

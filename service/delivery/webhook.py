@@ -94,7 +94,7 @@ class Delivery:
 
 
 @dataclass(frozen=True)
-class Answer:
+class SendResult:
     """What a receiver answered to one attempt. `status` is None when there was no answer: then `error` says why; or
     when there are no statuses, as with Kafka: then it `is_acknowledged`.
 
@@ -119,12 +119,12 @@ class DeliveryAttempt:
     """`at` is when it began. `retry_at` is None when nothing follows."""
 
     at: datetime
-    answer: Answer
+    answer: SendResult
     retry_at: datetime | None = None
 
 
 @dataclass(frozen=True)
-class Lane:
+class DeliveryQueue:
     """The deliveries of one table to one webhook, which go one after the other."""
 
     id: int

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from service.delivery.guard import Guard
-    from service.delivery.secret_cipher import SecretBox
+    from service.delivery.secret_cipher import SecretCipher
     from service.events.event import Published
-    from service.events.notifier import Bell
+    from service.events.notifier import Notifier
     from service.model.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Replayed:
 def create(
     engine: Engine,
     clock: Clock,
-    box: SecretBox,
+    cipher: SecretCipher,
     guard: Guard,
     *,
     url: str,
@@ -72,8 +72,8 @@ def create(
         url=transport.checked(url, guard),
         created_at=now,
         updated_at=now,
-        sealed_secret=box.seal(secret),
-        sealed_headers=_sealed(box, headers),
+        sealed_secret=cipher.seal(secret),
+        sealed_headers=_sealed(cipher, headers),
         types=types,
         tables=tables,
         description=description,
@@ -85,7 +85,7 @@ def create(
 
 
 def change(
-    engine: Engine, clock: Clock, box: SecretBox, guard: Guard, webhook_id: str, changes: Mapping[str, Any]
+    engine: Engine, clock: Clock, cipher: SecretCipher, guard: Guard, webhook_id: str, changes: Mapping[str, Any]
 ) -> Webhook:
     """`changes` maps fields of Webhook to new values, and `headers` to new headers. What waits goes to the new URL.
 
@@ -99,8 +99,8 @@ def change(
         webhook = webhook_store.get(connection, webhook_id, for_update=True)
         if (headers := changes.pop("headers", None)) is not None:
             # Somebody who was shown masks sends them back for what they stand for.
-            stored = json.loads(box.open(webhook.sealed_headers)) if MASK in headers.values() else {}
-            changes["sealed_headers"] = _sealed(box, unmasked(headers, stored))
+            stored = json.loads(cipher.open(webhook.sealed_headers)) if MASK in headers.values() else {}
+            changes["sealed_headers"] = _sealed(cipher, unmasked(headers, stored))
         webhook = webhook.evolve(**changes, updated_at=clock())
         webhook_store.change(connection, webhook)
     return webhook
@@ -114,11 +114,11 @@ def remove(engine: Engine, webhook_id: str) -> None:
         webhook_store.remove(connection, webhook_id)
 
 
-def rotate_secret(engine: Engine, clock: Clock, box: SecretBox, webhook_id: str) -> Created:
+def rotate_secret(engine: Engine, clock: Clock, cipher: SecretCipher, webhook_id: str) -> Created:
     """For a day messages are signed by the old secret as well. Raises WebhookNotFoundError, SecretKeyMissingError."""
     now = clock()
     secret = signing.new_secret()
-    sealed_secret = box.seal(secret)
+    sealed_secret = cipher.seal(secret)
     with writing(engine) as connection:
         outbox.lock(connection)
         webhook = webhook_store.get(connection, webhook_id, for_update=True)
@@ -132,7 +132,7 @@ def rotate_secret(engine: Engine, clock: Clock, box: SecretBox, webhook_id: str)
     return Created(webhook, secret)
 
 
-def enable(engine: Engine, bell: Bell, clock: Clock, webhook_id: str) -> Webhook:
+def enable(engine: Engine, notifier: Notifier, clock: Clock, webhook_id: str) -> Webhook:
     """All that waits begins anew and is sent now, also where the webhook was enabled but failing.
 
     Raises WebhookNotFoundError.
@@ -144,12 +144,12 @@ def enable(engine: Engine, bell: Bell, clock: Clock, webhook_id: str) -> Webhook
             disabled_because=None, disabled_at=None, failing_since=None, updated_at=now
         )
         webhook_store.change(connection, webhook)
-        delivery_store.hurry(connection, webhook_id, now=now)
-    bell.ring()
+        delivery_store.poll_requests(connection, webhook_id, now=now)
+    notifier.notify()
     return webhook
 
 
-def disable(engine: Engine, bell: Bell, webhook_id: str, *, because: str, now: datetime) -> Webhook:
+def disable(engine: Engine, notifier: Notifier, webhook_id: str, *, because: str, now: datetime) -> Webhook:
     """Nothing more is sent to it; what waits goes on waiting. Others are told. Twice is no error.
 
     Raises WebhookNotFoundError.
@@ -163,11 +163,11 @@ def disable(engine: Engine, bell: Bell, webhook_id: str, *, because: str, now: d
         webhook_store.change(connection, webhook)
         outbox.publish(connection, [webhook_disabled(webhook, now)], now=now)
     log.warning("Webhook %s is disabled: %s", webhook_id, because)
-    bell.ring()
+    notifier.notify()
     return webhook
 
 
-def test(engine: Engine, bell: Bell, clock: Clock, webhook_id: str) -> Delivery:
+def test(engine: Engine, notifier: Notifier, clock: Clock, webhook_id: str) -> Delivery:
     """Sends this webhook an event of its own, once. Raises WebhookNotFoundError or WebhookDisabledError."""
     now = clock()
     with writing(engine) as connection:
@@ -176,24 +176,24 @@ def test(engine: Engine, bell: Bell, clock: Clock, webhook_id: str) -> Delivery:
         new = outbox.write(connection, [webhook_test(webhook, now, secrets.token_hex(8))])
         [delivery_id] = delivery_store.enqueue(connection, [(webhook_id, each) for each in new], now=now)
         delivery = delivery_store.get(connection, delivery_id)
-    bell.ring()
+    notifier.notify()
     return delivery
 
 
-def replay_one(engine: Engine, bell: Bell, clock: Clock, delivery_id: str) -> Delivery:
+def replay_one(engine: Engine, notifier: Notifier, clock: Clock, delivery_id: str) -> Delivery:
     """Sends it again, under the id that its event has. Raises DeliveryNotFoundError or WebhookDisabledError."""
     with writing(engine) as connection:
         outbox.lock(connection)
         _enabled(connection, delivery_store.get(connection, delivery_id).webhook_id)
         delivery_store.send_again(connection, [delivery_id], now=clock())
         delivery = delivery_store.get(connection, delivery_id)
-    bell.ring()
+    notifier.notify()
     return delivery
 
 
 def replay(
     engine: Engine,
-    bell: Bell,
+    notifier: Notifier,
     clock: Clock,
     webhook_id: str,
     *,
@@ -217,12 +217,12 @@ def replay(
             count += _replay(connection, webhook, found, with_delivered=with_delivered, now=now)
             seq = found[-1].seq
         is_complete = not outbox.between(connection, since, until or now, after_seq=seq, limit=1)
-    bell.ring()
+    notifier.notify()
     return Replayed(count, is_complete)
 
 
-def _sealed(box: SecretBox, headers: Mapping[str, str]) -> str:
-    return box.seal(json.dumps(header_rules.checked(headers)))
+def _sealed(cipher: SecretCipher, headers: Mapping[str, str]) -> str:
+    return cipher.seal(json.dumps(header_rules.checked(headers)))
 
 
 def _replay(

@@ -190,7 +190,7 @@ class _Demo:
             raise DemoFailedError(f"the {kind} {job['state']}: {job['error']}")
         seconds = _seconds(job)
         self._findings.jobs[kind] = seconds
-        self._say(f"[green]{kind.replace('_', ' ')}[/green] in {seconds:.1f} s: {_told(kind, job['result'])}")
+        self._say(f"[green]{kind.replace('_', ' ')}[/green] in {seconds:.1f} s: {_describe(kind, job['result'])}")
         result: dict[str, Any] = job["result"]
         return result
 
@@ -208,7 +208,7 @@ class _Demo:
         self._console.print(f"[dim]{time.strftime('%H:%M:%S')}[/dim] {text}", highlight=False)
 
 
-def _told(kind: str, result: dict[str, Any]) -> str:
+def _describe(kind: str, result: dict[str, Any]) -> str:
     groups: Any = result.get("file_groups")
     match kind:
         case "compaction":

@@ -20,25 +20,25 @@ class Listener:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._rung = asyncio.Event()
+        self._notified = asyncio.Event()
 
     def forget(self) -> None:
         """Call this *before* looking: what is written after the look then still wakes the wait."""
-        self._rung.clear()
+        self._notified.clear()
 
     async def wait(self, seconds: float) -> None:
         """Returns when the bell rings, has rung since `forget`, or the time is over."""
         try:
             async with asyncio.timeout(seconds):
-                await self._rung.wait()
+                await self._notified.wait()
         except TimeoutError:
             pass
 
     def wake(self) -> None:
-        self._loop.call_soon_threadsafe(self._rung.set)
+        self._loop.call_soon_threadsafe(self._notified.set)
 
 
-class Bell:
+class Notifier:
     """May be rung from any thread, after the transaction that queued a job or published an event."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Bell:
             with self._guard:
                 self._listeners.discard(listener)
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         with self._guard:
             for listener in self._listeners:
                 listener.wake()
@@ -70,4 +70,4 @@ class Bell:
     def close(self) -> None:
         # A plain flag, so that this may be called where a lock must not be taken; the waiting ones see it when woken.
         self._is_closed = True
-        self.ring()
+        self.notify()

@@ -17,7 +17,7 @@ from service.hand_over.flink_rest import FlinkRest
 from service.hand_over.flink_stop import Stopping
 from service.model.errors import DatabaseUnavailableError, GroundskeeperError, JobNotWaitingError
 from service.observation.active_timeline import read
-from service.observation.bounded_pool import Crew
+from service.observation.bounded_pool import BoundedPool
 from service.queue import hand_over_policy as policy
 from service.queue import hand_over_store, job_changes, job_events, job_store
 from service.queue.hand_over import HandOver, HandOverState
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from service.catalog.registration import FlinkWriter, Registration
-    from service.events.notifier import Bell
+    from service.events.notifier import Notifier
     from service.lake.snapshot import Pending
     from service.model.clock import Clock
     from service.queue.job import Job
@@ -43,7 +43,7 @@ _STOP_AT_MOST = timedelta(minutes=10)
 """How long after its deadline a stop that was asked for may still come to its end: the writer stops anyway."""
 
 
-def confirm(engine: Engine, bell: Bell, clock: Clock, job_id: str, *, by: str, savepoint: str | None) -> Job:
+def confirm(engine: Engine, notifier: Notifier, clock: Clock, job_id: str, *, by: str, savepoint: str | None) -> Job:
     """Somebody says that the writers were stopped for this job. Saying it twice is no error.
 
     Raises JobNotFoundError, or JobNotWaitingError for a job that has begun, has ended or needs no stop.
@@ -69,12 +69,12 @@ def confirm(engine: Engine, bell: Bell, clock: Clock, job_id: str, *, by: str, s
         )
         hand_over_store.release(connection, job_id, stopped)
         job = job_store.get(connection, job_id)
-    bell.ring()
+    notifier.notify()
     return job
 
 
 @dataclass(frozen=True)
-class HandOverTerms:
+class HandOverConfig:
     """`hosts` are those whose Flink REST API may be called. `retry_seconds` is how long a cluster is left alone that
     did not do as it was asked."""
 
@@ -105,24 +105,24 @@ class HandOvers:
     def __init__(
         self,
         engine: Engine,
-        bell: Bell,
+        notifier: Notifier,
         clock: Clock,
-        terms: HandOverTerms,
+        config: HandOverConfig,
         *,
         rest: Callable[[str], FlinkRest] = FlinkRest,
-        hurry: Callable[[str], object] = lambda _table_id: None,
+        poll_requests: Callable[[str], object] = lambda _table_id: None,
     ) -> None:
         self._engine = engine
-        self._bell = bell
+        self._notifier = notifier
         self._clock = clock
-        self._terms = terms
+        self._config = config
         self._rest = rest
-        self._hurry = hurry
-        self.crew: Crew[Job] = Crew(
+        self._poll_requests = poll_requests
+        self.pool: BoundedPool[Job] = BoundedPool(
             self._step,
             key=lambda job: job.id,
-            size=terms.threads,
-            seconds=terms.step_seconds,
+            size=config.threads,
+            seconds=config.step_seconds,
             on_late=lambda job: log.warning("The Flink cluster of job %s is slow to answer", job.id),
             on_idle=lambda: None,
         )
@@ -137,12 +137,12 @@ class HandOvers:
             job.id for job in waiting if job.id not in let_go and _is_over(job, now) and self._give_up(job.id, now)
         ]
         if let_go or given_up:
-            self._bell.ring()
-        self.crew.check()
-        done = self.crew.busy | set(let_go) | set(given_up)
+            self._notifier.notify()
+        self.pool.check()
+        done = self.pool.busy | set(let_go) | set(given_up)
         for job in waiting:
             if job.id not in done and job.hand_over and not _is_claimed(job.hand_over, now):
-                self.crew.add(job)
+                self.pool.add(job)
         return HandedOver(tuple(job.id for job in waiting), tuple(given_up))
 
     def _let_go(self, waiting: Job) -> bool:
@@ -195,11 +195,11 @@ class HandOvers:
         while standing is not None:
             before = standing
             try:
-                check_allowed(writer.rest_url, self._terms.hosts)
+                check_allowed(writer.rest_url, self._config.hosts)
                 with self._rest(writer.rest_url) as rest:
                     after = self._stopping(rest, table, writer).advance(before)
             except GroundskeeperError as error:
-                retry_at = self._clock() + timedelta(seconds=self._terms.retry_seconds)
+                retry_at = self._clock() + timedelta(seconds=self._config.retry_seconds)
                 why = f"{error.title}: {error.detail}"
                 after = before.evolve(detail=why, claimed_until=retry_at)
             except Exception:
@@ -216,15 +216,15 @@ class HandOvers:
     def _stopping(self, rest: FlinkRest, table: Registration, writer: FlinkWriter) -> Stopping:
         def pending() -> Sequence[Pending]:
             # The table is looked at as well; but an unchanged one would leave no trace of that.
-            self._hurry(table.id)
-            return read(table.base_path, self._terms.storage_options).pending
+            self._poll_requests(table.id)
+            return read(table.base_path, self._config.storage_options).pending
 
         def wrote_at() -> datetime | None:
             with reading(self._engine) as connection:
                 flink = watch_store.engines_of(connection, table.id).get(WriterEngine.FLINK)
             return flink.last_seen if flink else None
 
-        retry = timedelta(seconds=self._terms.retry_seconds)
+        retry = timedelta(seconds=self._config.retry_seconds)
         return Stopping(rest, writer, self._clock, retry, pending, wrote_at)
 
     def _record(self, job: Job, after: HandOver) -> bool:
@@ -237,7 +237,7 @@ class HandOvers:
                 return
             hand_over_store.release(connection, job.id, stopped)
         log.info("Job %s goes on: %s", job.id, stopped.detail)
-        self._bell.ring()
+        self._notifier.notify()
 
 
 def _has_to_wait(connection: Connection, job: Job) -> bool:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from service.events.event import Event
-    from service.events.notifier import Bell
+    from service.events.notifier import Notifier
     from service.incidents.finding import Judged
     from service.model.clock import Clock
 
@@ -40,7 +40,7 @@ class Change:
     still_open: int = 0
 
 
-def of_look(connection: Connection, table_id: str, judged: Judged, over: Mapping[str, str], now: datetime) -> Change:
+def of_poll(connection: Connection, table_id: str, judged: Judged, over: Mapping[str, str], now: datetime) -> Change:
     """Opens what the look has found, and closes what it has seen repaired, undone, or over: `over` maps ids of
     incidents to the reasons why they are."""
     found = [
@@ -68,7 +68,7 @@ def of_look(connection: Connection, table_id: str, judged: Judged, over: Mapping
     return change(connection, table_id, found, closing, now, can_be_looked_at=True)
 
 
-def close(engine: Engine, bell: Bell, clock: Clock, incident_id: str, *, by: str, reason: str) -> Incident:
+def close(engine: Engine, notifier: Notifier, clock: Clock, incident_id: str, *, by: str, reason: str) -> Incident:
     """Somebody says that there is nothing (more) to repair. Raises IncidentNotFoundError, IncidentClosedError."""
     now = clock()
     with writing(engine) as connection:
@@ -79,7 +79,7 @@ def close(engine: Engine, bell: Bell, clock: Clock, incident_id: str, *, by: str
             raise IncidentClosedError(f"It is {standing.state.value}: {standing.because}.")
         decision_times.wake(connection, incident.table_id, now)
         outbox.publish(connection, changed.events, now=now)
-    bell.ring()
+    notifier.notify()
     return closed
 
 

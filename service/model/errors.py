@@ -171,13 +171,13 @@ class FlinkError(GroundskeeperError):
     hint = "Check `writers.flink` of the table, and that the cluster is up."
 
 
-class LookTooSlowError(StorageError):
+class PollTimedOutError(StorageError):
     type = "look-too-slow"
     title = "The table's storage answers too slowly"
     hint = "Check the storage. The table is looked at again, less and less often as long as this goes on."
 
 
-class LookFailedError(StorageError):
+class PollFailedError(StorageError):
     type = "look-failed"
     title = "The table could not be looked at"
     hint = "The service's log says more. The table is looked at again, less and less often as long as this goes on."

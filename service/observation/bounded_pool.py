@@ -19,7 +19,7 @@ _MOST_STUCK = 64
 _TURN_SECONDS = 0.02
 
 
-class Crew(Generic[Item]):
+class BoundedPool(Generic[Item]):
     """At most `size` items are worked on at once, not counting those that take longer than `seconds`.
 
     `work` must not raise. `on_late` is told once of each item that takes too long; its thread is replaced and goes when

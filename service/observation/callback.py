@@ -13,18 +13,18 @@ from service.model.errors import CallbackUnknownTableError, InvalidError
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-    from service.observation.poll_requests import Hurry
+    from service.observation.poll_requests import PollRequests
 
 
 @dataclass(frozen=True)
-class Heard:
+class CallbackResult:
     """`is_new` is false if the commit is known already, or the table is about to be looked at anyway."""
 
     table_id: str
     is_new: bool
 
 
-def hear(engine: Engine, hurry: Hurry, *, base_path: str, instant: str) -> Heard:
+def hear(engine: Engine, poll_requests: PollRequests, *, base_path: str, instant: str) -> CallbackResult:
     """Has the table looked at now. Writes nothing: the answer must not wait for others that write.
 
     Raises CallbackUnknownTableError if no registered table has this base path, in whatever spelling.
@@ -34,7 +34,7 @@ def hear(engine: Engine, hurry: Hurry, *, base_path: str, instant: str) -> Heard
         if table_id is None:
             raise CallbackUnknownTableError(f"No table is registered with the base path {base_path!r}.")
         is_known = commit_store.is_known(connection, table_id, instant)
-    return Heard(table_id, is_new=not is_known and hurry.ask(table_id))
+    return CallbackResult(table_id, is_new=not is_known and poll_requests.ask(table_id))
 
 
 def _find(connection: Connection, base_path: str) -> str | None:

@@ -17,13 +17,13 @@ from service.model.backoff import BackOff
 from service.model.errors import (
     DatabaseUnavailableError,
     GroundskeeperError,
-    LookFailedError,
-    LookTooSlowError,
+    PollFailedError,
+    PollTimedOutError,
     TableNotFoundError,
 )
 from service.observation import poll_events
-from service.observation.bounded_pool import Crew
-from service.observation.poll import Looked, look
+from service.observation.bounded_pool import BoundedPool
+from service.observation.poll import PollResult, poll_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from service.catalog.watch import Watch
     from service.model.clock import Clock
-    from service.observation.poll_requests import Hurry
+    from service.observation.poll_requests import PollRequests
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ _SPREAD = 0.1
 
 
 @dataclass(frozen=True)
-class ObserveTerms:
+class ObserverConfig:
     """`poll_seconds` is how often each table is looked at when nobody says that it has changed; `look_seconds` how long
     a look may take; `backoff` (in seconds) is for tables that cannot be looked at."""
 
@@ -80,26 +80,26 @@ class Observer:
         engine: Engine,
         clock: Clock,
         rng: Random,
-        hurry: Hurry,
-        terms: ObserveTerms,
+        poll_requests: PollRequests,
+        config: ObserverConfig,
         *,
         storage_options: Mapping[str, str],
-        on_change: Callable[[Looked], None] = lambda _looked: None,
+        on_change: Callable[[PollResult], None] = lambda _looked: None,
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._rng = rng
-        self._hurry = hurry
-        self._terms = terms
+        self._poll_requests = poll_requests
+        self._config = config
         self._storage_options = storage_options
         self._on_change = on_change
         self._guard = threading.Lock()
         self._counts: Counter[str] = Counter()
-        self.crew: Crew[Watch] = Crew(
-            self._look,
+        self.pool: BoundedPool[Watch] = BoundedPool(
+            self._poll,
             key=lambda watch: watch.table_id,
-            size=terms.threads,
-            seconds=terms.look_seconds,
+            size=config.threads,
+            seconds=config.look_seconds,
             on_late=self._late,
             on_idle=self._on_idle,
         )
@@ -110,28 +110,28 @@ class Observer:
 
         It waits for no look. The next round is in its own time, or when the crew has nothing to do and there is more.
         """
-        self._hurry.rung.clear()
-        self.crew.check()
+        self._poll_requests.notified.clear()
+        self.pool.check()
         while claimed := self._claim():
             self._count(claimed=len(claimed))
             for watch in claimed:
-                self.crew.add(watch)
+                self.pool.add(watch)
         with self._guard:
             counts, self._counts = self._counts, Counter()
         return Observed(**counts)
 
     def _claim(self) -> list[Watch]:
         now = self._clock()
-        busy = self.crew.busy
-        limit = min(self.crew.room, _CLAIMED_AT_ONCE)
-        hurried = set(islice(self._hurry.wanted() - busy, limit))
+        busy = self.pool.busy
+        limit = min(self.pool.room, _CLAIMED_AT_ONCE)
+        hurried = set(islice(self._poll_requests.wanted() - busy, limit))
         self._has_more = not limit
         if not limit:
             return []
         with reading(self._engine) as connection:
             if not hurried and not watch_store.is_any_due(connection, now):
                 return []
-        seconds = self._terms.poll_seconds * (1 + _SPREAD * (self._rng.random() - 0.5))
+        seconds = self._config.poll_seconds * (1 + _SPREAD * (self._rng.random() - 0.5))
         with writing(self._engine) as connection:
             claimed = watch_store.claim(
                 connection,
@@ -145,22 +145,22 @@ class Observer:
         # With room left, a hurried table that was not claimed is no table any more, or another service has it.
         done = {watch.table_id for watch in claimed} | (set() if self._has_more else hurried)
         for table_id in done:
-            self._hurry.taken(table_id)
+            self._poll_requests.taken(table_id)
         return claimed
 
     def _on_idle(self) -> None:
         # Not whenever the crew is idle: then each claim would be of one table, and cost a transaction.
-        if self._has_more or self._hurry.wanted():
-            self._hurry.rung.set()
+        if self._has_more or self._poll_requests.wanted():
+            self._poll_requests.notified.set()
 
-    def _look(self, watch: Watch) -> None:
+    def _poll(self, watch: Watch) -> None:
         try:
-            looked = look(
+            looked = poll_table(
                 self._engine,
                 self._clock,
                 watch,
                 storage_options=self._storage_options,
-                small_file_bytes=self._terms.small_file_bytes,
+                small_file_bytes=self._config.small_file_bytes,
             )
             self._count(changed=1, commits=len(looked.commits)) if looked.changed else self._count(unchanged=1)
             if looked.changed or watch.failures:
@@ -173,24 +173,24 @@ class Observer:
             self._failed(watch, error)
         except Exception as error:  # whatever is wrong with one table, the others are looked at
             log.exception("The look at table %s failed", watch.table_id)
-            self._failed(watch, LookFailedError(f"{type(error).__name__}: {error}"))
+            self._failed(watch, PollFailedError(f"{type(error).__name__}: {error}"))
 
     def _late(self, watch: Watch) -> None:
-        self._failed(watch, LookTooSlowError(f"It took longer than {self._terms.look_seconds:g} seconds."))
+        self._failed(watch, PollTimedOutError(f"It took longer than {self._config.look_seconds:g} seconds."))
 
     def _failed(self, watch: Watch, error: GroundskeeperError) -> None:
         """A look that is late may still come to its end; then it counts."""
         self._count(failed=1)
         level = logging.INFO if watch.failures else logging.WARNING
         log.log(level, "Table %s cannot be looked at: %s %s", watch.table_id, error.title, error.detail)
-        delay = self._terms.backoff.delay(watch.failures + 1, self._rng)
+        delay = self._config.backoff.delay(watch.failures + 1, self._rng)
         now, problem = self._clock(), error.problem()
         try:
             with writing(self._engine) as connection:
                 failures = watch_store.failed(connection, watch.table_id, error=problem, next_poll_at=now + delay)
-                events = poll_events.of_failed_look(connection, watch.table_id, failures, problem, now)
+                events = poll_events.of_failed_poll(connection, watch.table_id, failures, problem, now)
                 outbox.publish(connection, events, now=now)
-            self._on_change(Looked(watch.table_id))
+            self._on_change(PollResult(watch.table_id))
         except DatabaseUnavailableError as unavailable:
             log.warning("Table %s: %s", watch.table_id, unavailable)
 

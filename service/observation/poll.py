@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Looked:
+class PollResult:
     """`commits` are those recorded by this look, in the order of their completion; `changed`: the timeline was another
     than at the last look."""
 
@@ -57,7 +57,7 @@ class Looked:
 
 
 @dataclass(frozen=True)
-class _Sight:
+class _Polled:
     """All that one look has read, before any of it is recorded. `watch` is what the look leaves for the next one.
 
     `judged` are the new commits that went astray; `over` maps the ids of incidents that are over to the reasons.
@@ -73,9 +73,9 @@ class _Sight:
     over: Mapping[str, str]
 
 
-def look(
+def poll_table(
     engine: Engine, clock: Clock, watch: Watch, *, storage_options: Mapping[str, str], small_file_bytes: int
-) -> Looked:
+) -> PollResult:
     """Costs one listing as long as nothing has happened. Raises TableNotFoundError and what reading the lake raises."""
     began = clock()
     storage = open_storage(watch.base_path, storage_options)
@@ -83,12 +83,12 @@ def look(
         names = storage.names(watch.timeline_path)
         if fingerprint(names) == watch.fingerprint:
             _nothing_new(engine, storage, watch, began)
-            return Looked(watch.table_id)
-    sight = _see(engine, clock, storage, watch.table_id, small_file_bytes)
-    return _record(engine, sight, small_file_bytes)
+            return PollResult(watch.table_id)
+    polled = _see(engine, clock, storage, watch.table_id, small_file_bytes)
+    return _record(engine, polled, small_file_bytes)
 
 
-def _see(engine: Engine, clock: Clock, storage: Storage, table_id: str, small_file_bytes: int) -> _Sight:
+def _see(engine: Engine, clock: Clock, storage: Storage, table_id: str, small_file_bytes: int) -> _Polled:
     """Reads the timeline and what is new on it, and lists what that touched. Writes nothing."""
     began = clock()
     config = read_table_config(storage)
@@ -104,10 +104,10 @@ def _see(engine: Engine, clock: Clock, storage: Storage, table_id: str, small_fi
     archived, has_gap = missed(storage, config, timeline, before, new)
     if has_gap:
         log.warning("Instants of table %s were archived before they were seen, to where they cannot be read", table_id)
-    news = in_order_of_completion([*archived, *new])
-    schemas = [seen.metadata.schema for seen in news if seen.metadata.schema]
+    new_instants = in_order_of_completion([*archived, *new])
+    schemas = [seen.metadata.schema for seen in new_instants if seen.metadata.schema]
     pending = read_pending(storage, config, timeline)
-    marks = [*marks_of_table(storage), *(seen.mark for seen in news if seen.mark)]
+    marks = [*marks_of_table(storage), *(seen.mark for seen in new_instants if seen.mark)]
     watch = dataclasses.replace(
         before.watch,
         timeline_path=config.timeline_path,
@@ -119,29 +119,29 @@ def _see(engine: Engine, clock: Clock, storage: Storage, table_id: str, small_fi
         gap_at=began if has_gap else before.watch.gap_at,
         engines=with_marks(before.watch.engines, marks),
     )
-    files = refresh(engine, storage, config, timeline, before, news, listed, small_file_bytes, has_gap=has_gap)
-    found = commits_of(news, before, config, clock())
-    judged = judge(news, found, files, config)
+    files = refresh(engine, storage, config, timeline, before, new_instants, listed, small_file_bytes, has_gap=has_gap)
+    found = commits_of(new_instants, before, config, clock())
+    judged = judge(new_instants, found, files, config)
     over: dict[str, str] = {}
     if before.watch.has_late_files:
         completed = {each.requested_time for each in timeline.instants if each.is_completed}
         over = late_files.those_over(storage, _late(engine, table_id), completed, clock())
-    return _Sight(watch, before.table.index, config.table_type, found, pending, files, judged, over)
+    return _Polled(watch, before.table.index, config.table_type, found, pending, files, judged, over)
 
 
-def _record(engine: Engine, sight: _Sight, small_file_bytes: int) -> Looked:
-    watch, files = sight.watch, sight.files
+def _record(engine: Engine, polled: _Polled, small_file_bytes: int) -> PollResult:
+    watch, files = polled.watch, polled.files
     assert watch.looked_at is not None
     with writing(engine) as connection:
-        if _is_overtaken(connection, sight):
-            return Looked(watch.table_id)
-        added = commit_store.record(connection, sight.commits)
+        if _is_overtaken(connection, polled):
+            return PollResult(watch.table_id)
+        added = commit_store.record(connection, polled.commits)
         stored = snapshot_store.find(connection, watch.table_id)
         snapshot = TableSnapshot(
             table_id=watch.table_id,
             taken_at=watch.looked_at,
-            table_type=sight.table_type,
-            pending=sight.pending,
+            table_type=polled.table_type,
+            pending=polled.pending,
             num_buckets=files.layout.num_buckets,
             small_file_bytes=small_file_bytes,
         )
@@ -149,13 +149,13 @@ def _record(engine: Engine, sight: _Sight, small_file_bytes: int) -> Looked:
         snapshot_store.save(connection, Stored(snapshot, files.layout.to_json()))
         snapshot_store.save_partitions(connection, watch.table_id, files.listed, files.partitions)
         watch_store.seen(connection, watch)
-        change = tracker.of_look(connection, watch.table_id, sight.judged, sight.over, watch.looked_at)
+        change = tracker.of_poll(connection, watch.table_id, polled.judged, polled.over, watch.looked_at)
         decision_times.wake(connection, watch.table_id, watch.looked_at)
-        events = poll_events.of_look(connection, watch, added, change.still_open, watch.looked_at)
+        events = poll_events.of_poll(connection, watch, added, change.still_open, watch.looked_at)
         if astray(change.opened):
             events += withdraw_beside_incidents(connection, watch.table_id, watch.looked_at)
         outbox.publish(connection, [*events, *change.events], now=watch.looked_at)
-    return Looked(watch.table_id, changed=True, commits=tuple(added))
+    return PollResult(watch.table_id, changed=True, commits=tuple(added))
 
 
 def fingerprint(names: Iterable[str]) -> str:
@@ -177,10 +177,10 @@ def _nothing_new(engine: Engine, storage: Storage, watch: Watch, now: datetime) 
         with writing(engine) as connection:
             if watch.failures:
                 watch_store.recovered(connection, watch.table_id)
-            change = tracker.of_look(connection, watch.table_id, Judged(), over, now)
+            change = tracker.of_poll(connection, watch.table_id, Judged(), over, now)
             if over:
                 decision_times.wake(connection, watch.table_id, now)
-            events = poll_events.of_look(connection, watch, (), change.still_open, now)
+            events = poll_events.of_poll(connection, watch, (), change.still_open, now)
             outbox.publish(connection, [*events, *change.events], now=now)
 
 
@@ -200,17 +200,17 @@ def _save_pending(engine: Engine, watch: Watch, pending: tuple[Pending, ...], no
             snapshot_store.save(connection, dataclasses.replace(stored, snapshot=snapshot))
 
 
-def _is_overtaken(connection: Connection, sight: _Sight) -> bool:
+def _is_overtaken(connection: Connection, polled: _Polled) -> bool:
     """Whether a look that began later has been recorded, or the table was changed or forgotten meanwhile.
 
     Locks the table's watch, so that none of that happens until the end of the transaction.
     """
-    standing = watch_store.get(connection, sight.watch.table_id, for_update=True)
-    if standing.looked_at and sight.watch.looked_at and standing.looked_at > sight.watch.looked_at:
+    standing = watch_store.get(connection, polled.watch.table_id, for_update=True)
+    if standing.looked_at and polled.watch.looked_at and standing.looked_at > polled.watch.looked_at:
         return True
-    if table_store.get(connection, sight.watch.table_id).index != sight.index:
+    if table_store.get(connection, polled.watch.table_id).index != polled.index:
         return True
-    return sight.files.listed is not None and snapshot_store.find(connection, sight.watch.table_id) is None
+    return polled.files.listed is not None and snapshot_store.find(connection, polled.watch.table_id) is None
 
 
 def _with_commits(

@@ -24,21 +24,21 @@ MOST_PARTITIONS = 100
 """Partitions that an event names at most; its receiver can ask the table for the rest."""
 
 
-def of_look(
+def of_poll(
     connection: Connection, watch: Watch, commits: Sequence[Commit], open_incidents: int, now: datetime
 ) -> list[Event]:
     """The commits that are news, and that the table is well again: it can be looked at, and has no open incidents.
     `watch` still counts the looks that failed before this one."""
-    news = [commit for commit in commits if commit.is_news]
+    new_instants = [commit for commit in commits if commit.is_news]
     is_back = watch.failures >= UNHEALTHY_AFTER and not open_incidents
-    if not news and not is_back:
+    if not new_instants and not is_back:
         return []
     table = table_store.get(connection, watch.table_id)
     events = [table_recovered(table, now)] if is_back else []
-    return [*events, *(commit_published(commit, table) for commit in news)]
+    return [*events, *(commit_published(commit, table) for commit in new_instants)]
 
 
-def of_failed_look(
+def of_failed_poll(
     connection: Connection, table_id: str, failures: int, problem: Problem, now: datetime
 ) -> list[Event]:
     """`failures` looks in a row have failed, this one among them."""

@@ -8,20 +8,20 @@ from __future__ import annotations
 import threading
 
 
-class Hurry:
-    """May be used from any thread. `rung` is set whenever there is something to do."""
+class PollRequests:
+    """May be used from any thread. `notified` is set whenever there is something to do."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._wanted: set[str] = set()
-        self.rung = threading.Event()
+        self.notified = threading.Event()
 
     def ask(self, table_id: str) -> bool:
         """False if the same was asked before and nobody has come to it yet."""
         with self._guard:
             is_new = table_id not in self._wanted
             self._wanted.add(table_id)
-        self.rung.set()
+        self.notified.set()
         return is_new
 
     def wanted(self) -> frozenset[str]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from service.lake.storage import Entry, Storage
     from service.lake.table_config import TableConfig
     from service.lake.timeline import Timeline
-    from service.observation.timeline_diff import Before, Seen
+    from service.observation.timeline_diff import Before, ObservedInstant
 
 
 # One listing of everything is cheaper than so many of single partitions, and no database takes a longer list of names.
@@ -130,7 +130,7 @@ def refresh(
     config: TableConfig,
     timeline: Timeline,
     before: Before,
-    news: Sequence[Seen],
+    new_instants: Sequence[ObservedInstant],
     listed: Mapping[str, Entry],
     small_file_bytes: int,
     *,
@@ -142,16 +142,16 @@ def refresh(
     given each another number of buckets, and when something was undone that had been completed. `listed` are the files
     of the timeline, by name.
     """
-    metadata = [seen.metadata for seen in news]
+    metadata = [seen.metadata for seen in new_instants]
     index, stored = before.table.index, before.stored
     paths = _touched(metadata)
     is_rescaled = any(each.operation == BUCKET_RESCALE for each in metadata)
-    undone = _undone(timeline, news)
+    undone = _undone(timeline, new_instants)
     is_reverted = any((instant, action) in before.known for instant in undone for action in WRITING_ACTIONS)
-    rest: list[Seen] = []
+    rest: list[ObservedInstant] = []
     if paths is None or stored is None or has_gap or is_rescaled or is_reverted or len(paths) > _MOST_LISTED:
         paths = None
-        known = {(seen.instant.requested_time, seen.instant.action) for seen in news}
+        known = {(seen.instant.requested_time, seen.instant.action) for seen in new_instants}
         rest = [
             read_instant(storage, config, each, listed)
             for each in timeline.instants
@@ -175,22 +175,22 @@ def refresh(
         Visibility.of(timeline, config.timeline_layout),
         [seen.metadata for seen in rest] + metadata,
         remembered,
-        {**replaced, **_replaced(news)},
+        {**replaced, **_replaced(new_instants)},
         layout,
         small_file_bytes,
     )
     return Files(paths, described, layout, replaced, undone)
 
 
-def _undone(timeline: Timeline, news: Sequence[Seen]) -> frozenset[str]:
+def _undone(timeline: Timeline, new_instants: Sequence[ObservedInstant]) -> frozenset[str]:
     """What was rolled back or restored away, and did not complete all the same: a compaction or clustering that was
     rolled back keeps its instant and is executed again."""
     completed = {each.requested_time for each in timeline.instants if each.is_completed}
-    completed.update(seen.instant.requested_time for seen in news if seen.instant.action in WRITING_ACTIONS)
-    return frozenset(instant for seen in news for instant in seen.metadata.rolled_back) - completed
+    completed.update(seen.instant.requested_time for seen in new_instants if seen.instant.action in WRITING_ACTIONS)
+    return frozenset(instant for seen in new_instants for instant in seen.metadata.rolled_back) - completed
 
 
-def _replaced(seen: Iterable[Seen]) -> dict[tuple[str, str], str]:
+def _replaced(seen: Iterable[ObservedInstant]) -> dict[tuple[str, str], str]:
     return {
         (path, file_id): each.instant.requested_time
         for each in seen

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from service.lake.instant_metadata import InstantMetadata
     from service.lake.table_config import TableConfig
     from service.observation.snapshot_refresh import Expansion, Files
-    from service.observation.timeline_diff import Seen
+    from service.observation.timeline_diff import ObservedInstant
 
 MANY_ROWS = 20
 """So many rows are all in the low buckets by chance once in a million times, where the number was doubled."""
@@ -37,15 +37,17 @@ _MOST_NAMED = 20
 """File groups and partitions in the details of an incident; the figures are of all."""
 
 
-def judge(news: Sequence[Seen], commits: Sequence[Commit], files: Files, config: TableConfig) -> Judged:
-    """`commits` are those of `news`, one for one, in the order of completion."""
+def judge(
+    new_instants: Sequence[ObservedInstant], commits: Sequence[Commit], files: Files, config: TableConfig
+) -> Judged:
+    """`commits` are those of `new_instants`, one for one, in the order of completion."""
     completed_at = {commit.requested_time: commit.completed_at for commit in commits}
-    stale = stale_writes(map(_write, news), files.replaced_before)
-    metadata = {seen.instant.requested_time: seen.metadata for seen in news}
+    stale = stale_writes(map(_write, new_instants), files.replaced_before)
+    metadata = {seen.instant.requested_time: seen.metadata for seen in new_instants}
     findings = [_stale(write, metadata[write.instant]) for write in stale]
     known = {(write.instant, path) for write in stale for path, _ in write.groups}
-    findings += _by_old_number(news, completed_at, files, config, known)
-    repaired = {instant: seen.instant.requested_time for seen in news for instant in seen.metadata.repaired}
+    findings += _by_old_number(new_instants, completed_at, files, config, known)
+    repaired = {instant: seen.instant.requested_time for seen in new_instants for instant in seen.metadata.repaired}
     found = tuple(each for each in findings if each.instant not in repaired and each.instant not in files.undone)
     return Judged(found, repaired, files.undone)
 
@@ -64,7 +66,7 @@ def _stale(write: StaleWrite, metadata: InstantMetadata) -> Finding:
     return Finding(IncidentKind.STALE_WRITE, IncidentState.OPEN, write.instant, write.operation, details)
 
 
-def _write(seen: Seen) -> CompletedWrite:
+def _write(seen: ObservedInstant) -> CompletedWrite:
     metadata = seen.metadata
     return CompletedWrite(
         seen.instant.requested_time,
@@ -77,7 +79,7 @@ def _write(seen: Seen) -> CompletedWrite:
 
 
 def _by_old_number(
-    news: Sequence[Seen],
+    new_instants: Sequence[ObservedInstant],
     completed_at: Mapping[str, datetime],
     files: Files,
     config: TableConfig,
@@ -86,8 +88,8 @@ def _by_old_number(
     """`known` are instants with the partitions in which they are stale anyway."""
     if files.layout.hashing_config is None:
         return
-    to_come = {seen.instant.requested_time for seen in news}
-    for seen in news:
+    to_come = {seen.instant.requested_time for seen in new_instants}
+    for seen in new_instants:
         instant, metadata = seen.instant.requested_time, seen.metadata
         to_come.discard(instant)
         # A repair puts rows where they belong, however few buckets that are.
@@ -113,7 +115,7 @@ def _is_below(rows: Mapping[str, int], expansion: Expansion) -> bool:
     return bool(buckets) and all(bucket is not None and bucket < expansion.before for bucket in buckets)
 
 
-def _suspicion(seen: Seen, suspected: Sequence[tuple[str, Expansion, int]]) -> Finding:
+def _suspicion(seen: ObservedInstant, suspected: Sequence[tuple[str, Expansion, int]]) -> Finding:
     named = [
         {"partition": path, "rows": rows, "buckets": [expansion.before, expansion.after], "since": expansion.instant}
         for path, expansion, rows in sorted(suspected, key=lambda each: each[0])[:_MOST_NAMED]

@@ -61,7 +61,7 @@ def what_was_known(connection: Connection, table_id: str, timeline: Timeline) ->
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObservedInstant:
     """A completed instant, when its file was written, what it says, and what shows who made it."""
 
     instant: Instant
@@ -70,7 +70,9 @@ class Seen:
     mark: Mark | None = None
 
 
-def read_instant(storage: Storage, config: TableConfig, instant: Instant, files: Mapping[str, Entry]) -> Seen:
+def read_instant(
+    storage: Storage, config: TableConfig, instant: Instant, files: Mapping[str, Entry]
+) -> ObservedInstant:
     """`files` are those of the timeline, by name."""
     name = file_name_of(instant)
     path = f"{config.timeline_path}/{name}"
@@ -78,12 +80,12 @@ def read_instant(storage: Storage, config: TableConfig, instant: Instant, files:
     written_at = files[name].modified_at
     has_empty_inflight = any(files[each].size == 0 for each in inflight_names_of(instant) if each in files)
     mark = mark_of_commit(instant, metadata, written_at, has_empty_inflight=has_empty_inflight)
-    return Seen(instant, written_at, metadata, mark)
+    return ObservedInstant(instant, written_at, metadata, mark)
 
 
 def missed(
-    storage: Storage, config: TableConfig, timeline: Timeline, before: Before, new: Sequence[Seen]
-) -> tuple[list[Seen], bool]:
+    storage: Storage, config: TableConfig, timeline: Timeline, before: Before, new: Sequence[ObservedInstant]
+) -> tuple[list[ObservedInstant], bool]:
     """Instants that completed and were archived since the last look; and whether there may be some that we cannot read.
 
     Hudi archives the oldest first. So there can be such ones only if an instant that was pending is gone without a
@@ -114,28 +116,30 @@ def missed(
     ], False
 
 
-def _archived(archived: Archived, config: TableConfig, base_path: str) -> Seen:
+def _archived(archived: Archived, config: TableConfig, base_path: str) -> ObservedInstant:
     """Its inflight file is gone."""
     instant = archived.instant
     metadata = parse_metadata(instant.action, archived.metadata, base_path)
     at = moment(instant.completion_time or instant.requested_time, config.properties)
-    return Seen(instant, None, metadata, mark_of_commit(instant, metadata, at, has_empty_inflight=False))
+    return ObservedInstant(instant, None, metadata, mark_of_commit(instant, metadata, at, has_empty_inflight=False))
 
 
-def in_order_of_completion(seen: Iterable[Seen]) -> list[Seen]:
+def in_order_of_completion(seen: Iterable[ObservedInstant]) -> list[ObservedInstant]:
     """Before table version 8 only the time at which its file was written tells when an instant completed."""
 
-    def key(each: Seen) -> tuple[str, float, str]:
+    def key(each: ObservedInstant) -> tuple[str, float, str]:
         written = each.written_at.timestamp() if each.written_at and not each.instant.completion_time else 0.0
         return each.instant.completion_time or "", written, each.instant.requested_time
 
     return sorted(seen, key=key)
 
 
-def commits_of(news: Iterable[Seen], before: Before, config: TableConfig, now: datetime) -> list[Commit]:
+def commits_of(
+    new_instants: Iterable[ObservedInstant], before: Before, config: TableConfig, now: datetime
+) -> list[Commit]:
     found = []
     schema = before.watch.schema_digest
-    for each in news:
+    for each in new_instants:
         instant, metadata = each.instant, each.metadata
         completed_at = (
             moment(instant.completion_time, config.properties) if instant.completion_time else each.written_at
@@ -162,7 +166,7 @@ def commits_of(news: Iterable[Seen], before: Before, config: TableConfig, now: d
     return found
 
 
-def _is_news(seen: Seen, before: Before) -> bool:
+def _is_news(seen: ObservedInstant, before: Before) -> bool:
     """At the first look: what completed after the registration, by the time of its file, which knows no time zones."""
     if before.watch.looked_at is not None:
         return True

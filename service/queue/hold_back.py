@@ -29,7 +29,7 @@ def held_back(connection: Connection, job: Job, table: Registration, now: dateti
     return job.evolve(waits_for_writers=True, hand_over=policy.begun(job, table, sightings, now))
 
 
-def told(job: Job, table: Registration, now: datetime) -> list[Event]:
+def draining_events(job: Job, table: Registration, now: datetime) -> list[Event]:
     """What there is to tell of a job that has just been queued, beside that."""
     is_draining = job.waits_for_writers and job.kind is JobKind.BUCKET_EXPANSION
     return [job_events.expansion_held_back(job, table, now)] if is_draining else []
@@ -41,4 +41,4 @@ def hold_back(connection: Connection, job: Job, table: Registration, now: dateti
     if not waiting.waits_for_writers or waiting.hand_over is None:
         return []
     hand_over_store.begin(connection, job, waiting.hand_over)
-    return told(waiting, table, now) or [job_events.job_held_back(waiting, table, now)]
+    return draining_events(waiting, table, now) or [job_events.job_held_back(waiting, table, now)]

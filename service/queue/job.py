@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import DEFAULT_GROUP, JobKind, Plan
+from jobs.contract import DEFAULT_GROUP, JobKind, WorkOrder
 from service.queue.hand_over import HandOverState
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ class Job:
         """The recorded instants and `more`, each once: a worker repeats them in every heartbeat."""
         return tuple(dict.fromkeys((*self.instants, *more)))
 
-    def plan(self, table: Table, timeout_seconds: float) -> Plan:
+    def work_order(self, table: Table, timeout_seconds: float) -> WorkOrder:
         """What the worker that leased this attempt gets."""
-        return Plan(
+        return WorkOrder(
             job_id=self.id,
             attempt=self.attempt,
             kind=self.kind,

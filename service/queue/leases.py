@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jobs.contract import HeartbeatAnswer, JobKind, OnActiveWriters, Plan, Result
+from jobs.contract import HeartbeatAnswer, JobKind, OnActiveWriters, Result, WorkOrder
 from service.catalog import decision_times, snapshot_store, table_store, watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     from jobs.contract import Heartbeat, WorkerInfo
     from service.events.event import Event
-    from service.events.notifier import Bell
+    from service.events.notifier import Notifier
     from service.model.backoff import BackOff
     from service.model.clock import Clock
 
 
 @dataclass(frozen=True)
-class LeaseTerms:
+class LeaseConfig:
     """`lease` is how long a job stays a worker's without a heartbeat; `timeout_seconds` bounds a whole attempt."""
 
     lease: timedelta
@@ -47,7 +47,9 @@ def announce(engine: Engine, clock: Clock, worker_id: str, info: WorkerInfo) -> 
         worker_store.announce(connection, worker_id, info, now)
 
 
-def lease(engine: Engine, bell: Bell, clock: Clock, terms: LeaseTerms, worker_id: str, group: str) -> Plan | None:
+def lease(
+    engine: Engine, notifier: Notifier, clock: Clock, config: LeaseConfig, worker_id: str, group: str
+) -> WorkOrder | None:
     """The next job for this worker, or nothing when none is due."""
     now = clock()
     with reading(engine) as connection:
@@ -63,33 +65,33 @@ def lease(engine: Engine, bell: Bell, clock: Clock, terms: LeaseTerms, worker_id
             return not held_back
 
         job = lease_store.take(
-            connection, worker_id=worker_id, group=group, now=now, deadline=now + terms.lease, may_start=may_start
+            connection, worker_id=worker_id, group=group, now=now, deadline=now + config.lease, may_start=may_start
         )
         outbox.publish(connection, events, now=now)
-        plan = _plan(connection, job, terms) if job else None
+        order = _work_order(connection, job, config) if job else None
     if events:
-        bell.ring()
-    return plan
+        notifier.notify()
+    return order
 
 
-def _plan(connection: Connection, job: Job, terms: LeaseTerms) -> Plan:
+def _work_order(connection: Connection, job: Job, config: LeaseConfig) -> WorkOrder:
     table = table_store.get(connection, job.table_id)
     sightings = watch_store.engines_of(connection, job.table_id)
     if loses_batches(job.kind, job.params, table, sightings):
         # It was asked for before the Flink job was seen.
         job = job.evolve(params={**job.params, "on_active_writers": OnActiveWriters.WAIT.value})
-    return job.plan(table.to_contract(sightings), terms.timeout_seconds)
+    return job.work_order(table.to_contract(sightings), config.timeout_seconds)
 
 
 def heartbeat(
-    engine: Engine, bell: Bell, clock: Clock, terms: LeaseTerms, job_id: str, beat: Heartbeat
+    engine: Engine, notifier: Notifier, clock: Clock, config: LeaseConfig, job_id: str, beat: Heartbeat
 ) -> HeartbeatAnswer:
     """Keeps the lease. A heartbeat that comes late still counts, as long as nobody has taken the job back."""
     now = clock()
     try:
         with writing(engine) as connection:
             job = lease_store.held(connection, job_id, beat.attempt)
-            lease_store.beat(connection, job, beat, now=now, deadline=now + terms.lease)
+            lease_store.beat(connection, job, beat, now=now, deadline=now + config.lease)
             if job.worker_id:
                 worker_store.seen(connection, job.worker_id, now)
             events = job_changes.of_heartbeat(connection, job, job_store.get(connection, job_id), now)
@@ -97,12 +99,19 @@ def heartbeat(
     except LeaseLostError:
         return HeartbeatAnswer.LOST
     if events:
-        bell.ring()
+        notifier.notify()
     return HeartbeatAnswer.CANCEL if job.cancel_requested else HeartbeatAnswer.CONTINUE
 
 
 def report(
-    engine: Engine, bell: Bell, clock: Clock, rng: Random, terms: LeaseTerms, job_id: str, attempt: int, result: Result
+    engine: Engine,
+    notifier: Notifier,
+    clock: Clock,
+    rng: Random,
+    config: LeaseConfig,
+    job_id: str,
+    attempt: int,
+    result: Result,
 ) -> Job:
     """Ends the attempt, and the job with it or not. Raises LeaseLostError when this attempt does not hold the job."""
     now = clock()
@@ -110,7 +119,7 @@ def report(
     with writing(engine) as connection:
         job = lease_store.held(connection, job_id, attempt)
         instants = job.with_instants(result.instants)
-        match after_result(job.evolve(instants=instants), result, now=now, backoff=terms.backoff, rng=rng):
+        match after_result(job.evolve(instants=instants), result, now=now, backoff=config.backoff, rng=rng):
             case End(state, error):
                 lease_store.end(
                     connection,
@@ -136,5 +145,5 @@ def report(
         events += job_incidents.of_report(connection, job, ended, result, now)
         outbox.publish(connection, events, now=now)
     # The job itself may be due again, or another one of this table that waited for it.
-    bell.ring()
+    notifier.notify()
     return ended

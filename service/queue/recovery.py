@@ -17,7 +17,7 @@ from service.queue.retry import End, Retry, after_lost_lease
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from service.events.notifier import Bell
+    from service.events.notifier import Notifier
     from service.model.clock import Clock
 
 _AT_ONCE = 100
@@ -36,7 +36,7 @@ class Recovered:
         return f"queued again: {', '.join(self.queued) or 'none'}; ended: {', '.join(self.ended) or 'none'}"
 
 
-def run_once(engine: Engine, bell: Bell, clock: Clock) -> Recovered:
+def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
     """Every replica may do this at any time: a job that one has locked is passed over by the others."""
     now = clock()
     with reading(engine) as connection:
@@ -77,7 +77,7 @@ def run_once(engine: Engine, bell: Bell, clock: Clock) -> Recovered:
             *(job_changes.of_job(connection, job_id, now, job_ended) for job_id in ended),
         ]
         outbox.publish(connection, events, now=now)
-    bell.ring()
+    notifier.notify()
     recovered = Recovered(tuple(queued), tuple(ended))
     log.warning("Leases ran out; %s", recovered)
     return recovered

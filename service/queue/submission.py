@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from jobs.contract import JobKind
-    from service.events.notifier import Bell
+    from service.events.notifier import Notifier
     from service.model.clock import Clock
 
 
@@ -43,7 +43,7 @@ class Submission:
 
 def submit(
     engine: Engine,
-    bell: Bell,
+    notifier: Notifier,
     clock: Clock,
     *,
     table_id: str,
@@ -79,9 +79,11 @@ def submit(
         job = job_store.submit(connection, hold_back.held_back(connection, wanted, table, now))
         if job.id == wanted.id:
             _refuse_beside_incidents(connection, job)
-            outbox.publish(connection, [job_queued(job, table, now), *hold_back.told(job, table, now)], now=now)
+            outbox.publish(
+                connection, [job_queued(job, table, now), *hold_back.draining_events(job, table, now)], now=now
+            )
     if job.id == wanted.id:
-        bell.ring()
+        notifier.notify()
         return Submission(job, is_new=True)
     if (job.kind, dict(job.params), job.dry_run) != (kind, dict(params), dry_run):
         raise IdempotencyKeyReusedError(
@@ -98,7 +100,7 @@ def _refuse_beside_incidents(connection: Connection, job: Job) -> None:
         raise IncidentOpenError(told, extensions={"incident_ids": [each.id for each in standing]})
 
 
-def cancel(engine: Engine, bell: Bell, clock: Clock, job_id: str) -> Job:
+def cancel(engine: Engine, notifier: Notifier, clock: Clock, job_id: str) -> Job:
     """A queued job ends at once; the worker of a held one is told with its next heartbeat. Asking twice is no error.
 
     Raises JobNotFoundError, or JobNotCancellableError when the job has ended.
@@ -118,5 +120,5 @@ def cancel(engine: Engine, bell: Bell, clock: Clock, job_id: str) -> Job:
         job = job_store.get(connection, job_id)
         if not job.state.is_active:
             outbox.publish(connection, [job_ended(job, table_store.get(connection, job.table_id), now)], now=now)
-    bell.ring()
+    notifier.notify()
     return job

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from jobs.contract import BucketIndex, TableLock
-    from service.events.notifier import Bell
+    from service.events.notifier import Notifier
     from service.lake.engine_sighting import Mark
     from service.model.clock import Clock
 
@@ -65,7 +65,7 @@ class Examine(Protocol):
 
 def register(
     engine: Engine,
-    bell: Bell,
+    notifier: Notifier,
     location: str,
     *,
     examine: Examine,
@@ -98,7 +98,7 @@ def register(
         # So that no job starts beside a Flink job before the table was looked at.
         watch_store.mark(connection, table.id, found.marks)
         outbox.publish(connection, [table_registered(table, now)], now=now)
-    bell.ring()
+    notifier.notify()
     return table
 
 
@@ -136,7 +136,7 @@ def change(
     return table
 
 
-def look_again(
+def detect_again(
     engine: Engine,
     table_id: str,
     *,

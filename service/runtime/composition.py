@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING
 
 from service.access.token import Role, issued
 from service.api.app import create_app
-from service.api.dependencies import Parts, is_loopback
-from service.delivery.attempt_policy import DeliveryTerms
-from service.delivery.dispatcher import Dispatcher, DispatchTerms
+from service.api.dependencies import AppContext, is_loopback
+from service.delivery.attempt_policy import DeliveryConfig
+from service.delivery.dispatcher import Dispatcher, DispatcherConfig
 from service.delivery.guard import Guard
 from service.delivery.http import Sender, SendLimits, trusted
 from service.delivery.kafka import KafkaSender
-from service.delivery.secret_cipher import SecretBox, key_from
-from service.delivery.transport import Carrier
-from service.events.notifier import Bell
-from service.hand_over.coordinator import HandOvers, HandOverTerms
+from service.delivery.secret_cipher import SecretCipher, key_from
+from service.delivery.transport import Transport
+from service.events.notifier import Notifier
+from service.hand_over.coordinator import HandOverConfig, HandOvers
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
-from service.observation.observer import Observer, ObserveTerms
-from service.observation.poll_requests import Hurry
+from service.observation.observer import Observer, ObserverConfig
+from service.observation.poll_requests import PollRequests
 from service.queue import recovery
-from service.queue.leases import LeaseTerms
+from service.queue.leases import LeaseConfig
 from service.registration import detection
 from service.runtime import retention
 from service.runtime.dispatch import DispatchThread
@@ -54,31 +54,31 @@ class Composition:
 
     chosen: Settings
     engine: Engine
-    bell: Bell = field(default_factory=Bell)
-    hurry: Hurry = field(default_factory=Hurry)
+    notifier: Notifier = field(default_factory=Notifier)
+    poll_requests: PollRequests = field(default_factory=PollRequests)
     rng: random.Random = field(default_factory=random.Random)  # jitter, nothing secret
 
     def __post_init__(self) -> None:
-        self._box = self._secret_box()
+        self._cipher = self._secret_cipher()
         self._guard = Guard.of(self.chosen.webhook_allowed_hosts)
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
         """The service with its local workers. The database must be migrated."""
         chosen = self.chosen
         secret, token = issued("local worker", Role.WORKER, utc_now())
-        parts = Parts(
+        context = AppContext(
             engine=self.engine,
             examine=detection.examine,
-            bell=self.bell,
-            hurry=self.hurry,
+            notifier=self.notifier,
+            poll_requests=self.poll_requests,
             rng=self.rng,
-            terms=LeaseTerms(
+            config=LeaseConfig(
                 lease=timedelta(seconds=chosen.lease_seconds),
                 timeout_seconds=chosen.job_timeout_seconds,
                 backoff=BackOff(first=chosen.retry_first_seconds, most=chosen.retry_most_seconds),
             ),
             max_attempts=chosen.max_attempts,
-            planning=scheduler.Terms(
+            planning=scheduler.SchedulerConfig(
                 limits=Limits(
                     chosen.max_active_jobs,
                     chosen.max_active_by_group,
@@ -95,15 +95,15 @@ class Composition:
             public_url=chosen.public_url,
             flink_hosts=chosen.flink_hosts,
             callback_key=chosen.callback_key.get_secret_value() if chosen.callback_key else None,
-            box=self._box,
+            cipher=self._cipher,
             guard=self._guard,
             event_source=chosen.event_source,
         )
         return Daemon(
-            create_app(parts),
+            create_app(context),
             listening,
-            bell=self.bell,
-            ticks=self._ticks(parts),
+            notifier=self.notifier,
+            ticks=self._ticks(context),
             workers=LocalWorkers(
                 command(
                     url_of(listening),
@@ -118,12 +118,12 @@ class Composition:
                 rng=self.rng,
                 drain_seconds=chosen.drain_seconds,
             ),
-            dispatch=DispatchThread(self.bell, self._dispatcher, poll_seconds=chosen.webhook_poll_seconds),
+            dispatch=DispatchThread(self.notifier, self._dispatcher, poll_seconds=chosen.webhook_poll_seconds),
             on_ready=on_ready,
         )
 
-    def _ticks(self, parts: Parts) -> list[Tick]:
-        chosen, engine, bell = self.chosen, self.engine, self.bell
+    def _ticks(self, context: AppContext) -> list[Tick]:
+        chosen, engine, notifier = self.chosen, self.engine, self.notifier
         keep = retention.Keep(
             history=timedelta(days=chosen.history_days),
             commits=timedelta(days=chosen.commit_days),
@@ -133,11 +133,11 @@ class Composition:
             Tick(
                 "recover",
                 chosen.recover_seconds,
-                lambda: recovery.run_once(engine, bell, utc_now),
+                lambda: recovery.run_once(engine, notifier, utc_now),
                 # While the service was down no worker could keep its lease; each gets the time for a heartbeat.
                 first_after=chosen.lease_seconds / 2,
             ),
-            Tick("observe", _OBSERVE_SECONDS, self._observer().run_once, rung=self.hurry.rung),
+            Tick("observe", _OBSERVE_SECONDS, self._observer().run_once, notified=self.poll_requests.notified),
             Tick("hand-over", _HAND_OVER_SECONDS, self._hand_overs().run_once),
             Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, utc_now, keep)),
         ]
@@ -146,15 +146,15 @@ class Composition:
                 Tick(
                     "plan",
                     chosen.plan_seconds,
-                    lambda: scheduler.run_once(engine, bell, utc_now, terms=parts.planning),
+                    lambda: scheduler.run_once(engine, notifier, utc_now, config=context.planning),
                 )
             )
         return ticks
 
     def _hand_overs(self) -> HandOvers:
         chosen = self.chosen
-        terms = HandOverTerms(hosts=chosen.flink_hosts, storage_options=chosen.storage_options)
-        return HandOvers(self.engine, self.bell, utc_now, terms, hurry=self.hurry.ask)
+        config = HandOverConfig(hosts=chosen.flink_hosts, storage_options=chosen.storage_options)
+        return HandOvers(self.engine, self.notifier, utc_now, config, poll_requests=self.poll_requests.ask)
 
     def _observer(self) -> Observer:
         chosen = self.chosen
@@ -162,15 +162,15 @@ class Composition:
             self.engine,
             utc_now,
             self.rng,
-            self.hurry,
-            ObserveTerms(
+            self.poll_requests,
+            ObserverConfig(
                 poll_seconds=chosen.poll_seconds,
                 look_seconds=chosen.look_seconds,
                 threads=chosen.look_threads,
                 small_file_bytes=chosen.small_file_bytes,
             ),
             storage_options=chosen.storage_options,
-            on_change=lambda _looked: self.bell.ring(),
+            on_change=lambda _looked: self.notifier.notify(),
         )
 
     def _dispatcher(self, wake: Callable[[], None]) -> Dispatcher:
@@ -180,7 +180,7 @@ class Composition:
             read=chosen.webhook_timeout_seconds,
             total=chosen.webhook_timeout_seconds,
         )
-        delivery = DeliveryTerms(
+        delivery = DeliveryConfig(
             schedule=chosen.webhook_schedule_seconds,
             most_hold=timedelta(seconds=chosen.webhook_hold_seconds),
             disable_after=timedelta(days=chosen.webhook_disable_days),
@@ -190,20 +190,20 @@ class Composition:
             self.engine,
             utc_now,
             self.rng,
-            self.bell,
-            self._box,
-            Carrier(
+            self.notifier,
+            self._cipher,
+            Transport(
                 Sender(self._guard, limits, user_agent=agent, tls=tls),
                 KafkaSender(self._guard, limits, client_id=agent, tls=tls),
             ),
-            DispatchTerms(delivery, chosen.event_source),
+            DispatcherConfig(delivery, chosen.event_source),
             wake=wake,
         )
 
-    def _secret_box(self) -> SecretBox:
+    def _secret_cipher(self) -> SecretCipher:
         """Without keys from the settings: a key file beside an SQLite database. Other databases have no place beside
         them that all replicas share; there webhooks need keys from the settings."""
         keys, url = self.chosen.secret_keys, self.engine.url
         if keys or url.database is None or self.engine.dialect.name != "sqlite":
-            return SecretBox([key.get_secret_value() for key in keys])
-        return SecretBox([key_from(Path(url.database).with_suffix(".key"))])
+            return SecretCipher([key.get_secret_value() for key in keys])
+        return SecretCipher([key_from(Path(url.database).with_suffix(".key"))])

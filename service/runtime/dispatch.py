@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from service.delivery.dispatcher import Dispatcher
-    from service.events.notifier import Bell
+    from service.events.notifier import Notifier
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +27,10 @@ class DispatchThread:
     """Woken by the bell; looks by itself every `poll_seconds`, for what other replicas published and for what is due
     again. Ends when the bell is closed. `make` builds the dispatcher inside the loop; it gets what wakes the loop."""
 
-    def __init__(self, bell: Bell, make: Callable[[Callable[[], None]], Dispatcher], *, poll_seconds: float) -> None:
-        self._bell = bell
+    def __init__(
+        self, notifier: Notifier, make: Callable[[Callable[[], None]], Dispatcher], *, poll_seconds: float
+    ) -> None:
+        self._notifier = notifier
         self._make = make
         self._poll_seconds = poll_seconds
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="webhooks", daemon=True)
@@ -42,9 +44,9 @@ class DispatchThread:
             self._thread.join(2 * _PATIENCE_SECONDS)
 
     async def _run(self) -> None:
-        with self._bell.listener() as listener:
+        with self._notifier.listener() as listener:
             dispatcher = self._make(listener.wake)
-            while not self._bell.is_closed:
+            while not self._notifier.is_closed:
                 listener.forget()
                 try:
                     did_something = await dispatcher.run_once()

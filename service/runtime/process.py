@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
 
-    from service.events.notifier import Bell
+    from service.events.notifier import Notifier
     from service.runtime.dispatch import DispatchThread
     from service.runtime.local_worker import LocalWorkers
 
@@ -41,14 +41,14 @@ _SWITCH_SECONDS = 0.0005
 class Tick:
     """Something that is done every so many seconds, and first after `first_after` seconds if that is longer.
 
-    With `rung` it is done as soon as that is set, too; `run_once` clears it.
+    With `notified` it is done as soon as that is set, too; `run_once` clears it.
     """
 
     name: str
     seconds: float
     run_once: Callable[[], object]
     first_after: float = 0.0
-    rung: threading.Event | None = None
+    notified: threading.Event | None = None
 
 
 class Daemon:
@@ -59,14 +59,14 @@ class Daemon:
         app: FastAPI,
         listening: socket.socket,
         *,
-        bell: Bell,
+        notifier: Notifier,
         ticks: list[Tick],
         workers: LocalWorkers,
         dispatch: DispatchThread,
         on_ready: Callable[[], None],
     ) -> None:
         self._socket = listening
-        self._bell = bell
+        self._notifier = notifier
         self._workers = workers
         self._dispatch = dispatch
         self._on_ready = on_ready
@@ -85,8 +85,8 @@ class Daemon:
         self._server = _Server(config, on_started=self._started, on_signal=self.stop)
         self._scheduler = BackgroundScheduler(timezone="UTC")
         self._scheduler.add_listener(self._tick_failed, EVENT_JOB_ERROR)
-        self._rung = [(tick, tick.rung) for tick in ticks if tick.rung is not None]
-        for tick in (tick for tick in ticks if tick.rung is None):
+        self._notified = [(tick, tick.notified) for tick in ticks if tick.notified is not None]
+        for tick in (tick for tick in ticks if tick.notified is None):
             # A tick that is late runs once, not as often as it was missed.
             self._scheduler.add_job(
                 tick.run_once,
@@ -111,7 +111,7 @@ class Daemon:
         try:
             self._server.run(sockets=[self._socket])
         finally:
-            self._bell.close()
+            self._notifier.close()
             self._workers.stop()
             self._dispatch.join()
             if self._scheduler.running:
@@ -129,20 +129,20 @@ class Daemon:
 
     def _started(self) -> None:
         self._scheduler.start()
-        for tick, rung in self._rung:
-            threading.Thread(target=self._keep_ticking, args=(tick, rung), name=tick.name, daemon=True).start()
+        for tick, notified in self._notified:
+            threading.Thread(target=self._keep_ticking, args=(tick, notified), name=tick.name, daemon=True).start()
         self._dispatch.start()
         self._workers.start(on_death=self._die)
         self._on_ready()
 
     def _wind_down(self) -> None:
         try:
-            self._bell.close()
+            self._notifier.close()
             self._workers.stop()
         finally:
             self._server.should_exit = True
 
-    def _keep_ticking(self, tick: Tick, rung: threading.Event) -> None:
+    def _keep_ticking(self, tick: Tick, notified: threading.Event) -> None:
         """What it raises ends the thread, and that the process."""
         while not self._server.should_exit:
             try:
@@ -150,7 +150,7 @@ class Daemon:
             except DatabaseUnavailableError as error:
                 log.warning("%s: %s", tick.name, error)
                 time.sleep(tick.seconds)
-            rung.wait(tick.seconds)
+            notified.wait(tick.seconds)
 
     def _tick_failed(self, event: JobExecutionEvent) -> None:
         if isinstance(event.exception, DatabaseUnavailableError):

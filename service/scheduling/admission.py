@@ -16,20 +16,20 @@ from service.incidents.incident import HELD_BACK
 from service.model.formatting import count, duration
 from service.queue.job import mutates
 from service.scheduling.decision import DECIDED, Run, Wait
-from service.scheduling.job_history import Past
+from service.scheduling.job_history import JobHistory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from service.queue.job import Job
-    from service.scheduling.decision import Answer, Ruling
+    from service.scheduling.decision import Admission, Proposal
 
 _LOOK_PATIENCE = timedelta(minutes=5)
 """How long a job that succeeded is waited for to show in what is known of the table. One that had nothing to do never
 shows, for a table is only looked at when something has happened."""
 
-_NEVER = Past()
+_NEVER = JobHistory()
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Limits:
     per_kind: Mapping[JobKind, int] = field(default_factory=dict)
     at_once: int = 20
 
-    def has_room(self, wanted: str, load: Load) -> bool:
-        """Whether there is what a job waits for, as `room_wanted` calls it."""
+    def has_capacity(self, wanted: str, load: Load) -> bool:
+        """Whether there is what a job waits for, as `capacity_wanted` calls it."""
         group, _, kind = wanted.partition("/")
         if load.total >= self.active:
             return False
-        if wanted == ANY_ROOM:
+        if wanted == ANY_CAPACITY:
             return True
         return not self._is_group_full(group, load) and not (kind and self._is_kind_full(group, JobKind(kind), load))
 
@@ -99,12 +99,12 @@ GROUP_LIMITED = "group-limit-reached"
 KIND_LIMITED = "kind-limit-reached"
 """The codes of waits for other tables' jobs: for any, for those of the worker group, for those of the kind in it."""
 
-ANY_ROOM = "*"
+ANY_CAPACITY = "*"
 
 
-def room_wanted(code: str, kind: JobKind, group: str) -> str | None:
+def capacity_wanted(code: str, kind: JobKind, group: str) -> str | None:
     """What a job that waits with this code waits for, to be kept and compared; None if not for other tables' jobs."""
-    return {LIMITED: ANY_ROOM, GROUP_LIMITED: group, KIND_LIMITED: f"{group}/{kind.value}"}.get(code)
+    return {LIMITED: ANY_CAPACITY, GROUP_LIMITED: group, KIND_LIMITED: f"{group}/{kind.value}"}.get(code)
 
 
 @dataclass(frozen=True)
@@ -125,36 +125,38 @@ class Situation:
     paused: str | None = None
     astray: str | None = None
     closed_until: datetime | None = None
-    past: Mapping[JobKind, Past] = field(default_factory=dict)
+    history: Mapping[JobKind, JobHistory] = field(default_factory=dict)
     wanted_since: Mapping[JobKind, datetime] = field(default_factory=dict)
     rest: Mapping[JobKind, int] = field(default_factory=dict)
 
 
-def rule(answers: Mapping[JobKind, Answer], situation: Situation, limits: Limits, load: Load) -> dict[JobKind, Ruling]:
+def admit(
+    proposals: Mapping[JobKind, Proposal], situation: Situation, limits: Limits, load: Load
+) -> dict[JobKind, Admission]:
     """Of all that is due on a table at most one is left to run."""
-    rulings: dict[JobKind, Ruling] = dict(answers)
-    due = {kind: answer for kind, answer in answers.items() if isinstance(answer, Run)}
+    admissions: dict[JobKind, Admission] = dict(proposals)
+    due = {kind: answer for kind, answer in proposals.items() if isinstance(answer, Run)}
     free: list[JobKind] = []
     for kind, run in due.items():
         if obstacle := _obstacle(kind, situation):
-            rulings[kind] = _waiting(obstacle, run)
+            admissions[kind] = _waiting(obstacle, run)
         else:
             free.append(kind)
     chosen: JobKind | None = None
     for kind in sorted(free, key=lambda kind: _turn(kind, free, situation)):
         if chosen:
-            rulings[kind] = _waiting(Wait("not-its-turn", f"{_name(chosen)} goes first"), due[kind])
+            admissions[kind] = _waiting(Wait("not-its-turn", f"{_name(chosen)} goes first"), due[kind])
         elif full := limits.over(kind, situation.group, load):
-            rulings[kind] = _waiting(full, due[kind])
+            admissions[kind] = _waiting(full, due[kind])
         else:
             chosen = kind
-    return rulings
+    return admissions
 
 
 def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
     """What of the table itself keeps a kind from starting."""
-    past = situation.past.get(kind, _NEVER)
-    rested_at = past.ended_at + timedelta(seconds=situation.rest.get(kind, 0)) if past.ended_at else None
+    history = situation.history.get(kind, _NEVER)
+    rested_at = history.ended_at + timedelta(seconds=situation.rest.get(kind, 0)) if history.ended_at else None
     if situation.paused:
         return Wait("paused", situation.paused)
     standing = next((job for job in situation.active if mutates(job.kind, dry_run=job.dry_run)), None)
@@ -162,34 +164,36 @@ def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
         return Wait("table-busy", f"{_name(standing.kind)} {standing.id} is {standing.state.value}")
     if situation.astray and kind in HELD_BACK:
         return Wait("incident-open", f"{situation.astray}; a repair goes first, and needs what is there")
-    if past.next_try_at and past.next_try_at > situation.now:
-        told = f"the last {_name(kind)} {past.told(situation.now)}; next try at {_at(past.next_try_at)}"
-        return Wait("failed-before", told, past.next_try_at)
-    if rested_at and rested_at > situation.now and past.ended_at:
-        ago = duration(situation.now - past.ended_at)
-        told = f"the last {_name(kind)} ended {ago} ago; the next may start at {_at(rested_at)}"
-        return Wait("too-soon", told, rested_at)
+    if history.next_try_at and history.next_try_at > situation.now:
+        description = (
+            f"the last {_name(kind)} {history.description(situation.now)}; next try at {_at(history.next_try_at)}"
+        )
+        return Wait("failed-before", description, history.next_try_at)
+    if rested_at and rested_at > situation.now and history.ended_at:
+        ago = duration(situation.now - history.ended_at)
+        description = f"the last {_name(kind)} ended {ago} ago; the next may start at {_at(rested_at)}"
+        return Wait("too-soon", description, rested_at)
     if situation.closed_until:
         at = situation.closed_until
         return Wait("outside-window", f"the next maintenance window opens at {_at(at)}", at)
-    if past.ended_at and not _is_shown(kind, past, situation):
-        until = past.ended_at + _LOOK_PATIENCE
+    if history.ended_at and not _is_shown(kind, history, situation):
+        until = history.ended_at + _LOOK_PATIENCE
         if until > situation.now:
             because = f"the table has not been looked at since the last {_name(kind)} ended"
             return Wait("not-looked-at", because, until)
     return None
 
 
-def _is_shown(kind: JobKind, past: Past, situation: Situation) -> bool:
+def _is_shown(kind: JobKind, history: JobHistory, situation: Situation) -> bool:
     """Whether the figures are of after the last successful job."""
     ran_at = situation.ran_at.get(kind)
-    is_seen = ran_at is not None and past.began_at is not None and ran_at >= past.began_at
-    return is_seen or (past.ended_at is not None and situation.looked_at > past.ended_at)
+    is_seen = ran_at is not None and history.began_at is not None and ran_at >= history.began_at
+    return is_seen or (history.ended_at is not None and situation.looked_at > history.ended_at)
 
 
 def _turn(kind: JobKind, due: Sequence[JobKind], situation: Situation) -> tuple[bool, int]:
     """Sorts the kinds that are due: those that had their turn while another one waited come last."""
-    asked_at = situation.past.get(kind, _NEVER).asked_at
+    asked_at = situation.history.get(kind, _NEVER).asked_at
     others = [situation.wanted_since[other] for other in due if other is not kind and other in situation.wanted_since]
     had_its_turn = asked_at is not None and any(asked_at >= since for since in others)
     return had_its_turn, DECIDED.index(kind)

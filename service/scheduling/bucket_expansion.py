@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from service.lake.engine_sighting import Sightings
     from service.lake.snapshot import PartitionState, TableSnapshot
     from service.policies.policy import ExpansionSettings
-    from service.scheduling.trigger_context import Occasion
+    from service.scheduling.trigger_context import TriggerContext
 
 MAX_FACTOR = 8
 """The most that one job multiplies by (see `BucketExpansionParams`); what needs more is expanded again later."""
@@ -46,7 +46,7 @@ def sql_loses_rows(table: Registration, sightings: Sightings, *, has_hashing_con
 
 
 def decide(
-    settings: ExpansionSettings, snapshot: TableSnapshot, occasion: Occasion, obstacle: str | None = None
+    settings: ExpansionSettings, snapshot: TableSnapshot, context: TriggerContext, obstacle: str | None = None
 ) -> Run | Suggest | Skip:
     """Runs only in the mode `auto`, and only without an `obstacle`, a sentence about what the owner has to see to.
 
@@ -56,7 +56,7 @@ def decide(
         return Skip("off", "bucket expansion is switched off")
     if not snapshot.num_buckets:
         return Skip("no-bucket-index", "the table has no simple bucket index")
-    if occasion.calendar and not (timing := by_calendar(occasion.calendar)).is_due:
+    if context.calendar and not (timing := by_calendar(context.calendar)).is_due:
         return Skip("not-yet", timing.because, timing.until)
     known = [each for each in snapshot.partitions if each.buckets]
     large = [each for each in known if each.largest_bucket_bytes > settings.max_bucket_bytes]

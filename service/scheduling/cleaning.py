@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from service.incidents.incident import Incident
     from service.lake.snapshot import TableSnapshot
     from service.policies.policy import CleaningSettings
-    from service.scheduling.trigger_context import Occasion
+    from service.scheduling.trigger_context import TriggerContext
 
 
 def decide(
-    settings: CleaningSettings, snapshot: TableSnapshot, occasion: Occasion, incidents: Sequence[Incident] = ()
+    settings: CleaningSettings,
+    snapshot: TableSnapshot,
+    context: TriggerContext,
+    incidents: Sequence[Incident] = (),
 ) -> Run | Skip:
     """The calendar decides, or the thresholds; but not when nothing could be freed.
 
@@ -38,18 +41,18 @@ def decide(
     if files == 0:
         return Skip("nothing-to-free", "no file is out of use")
     # By hours, files come out of use while nobody writes.
-    if settings.policy is not CleaningPolicy.KEEP_LATEST_BY_HOURS and not occasion.is_anything_new(snapshot):
+    if settings.policy is not CleaningPolicy.KEEP_LATEST_BY_HOURS and not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last cleaning")
     timing = (
-        by_calendar(occasion.calendar)
-        if occasion.calendar
+        by_calendar(context.calendar)
+        if context.calendar
         else by_thresholds(
             settings.trigger,
             settings.commits,
             settings.seconds,
             snapshot.since_cleaning,
             snapshot.first_commit_at,
-            occasion,
+            context,
             "cleaning",
         )
     )

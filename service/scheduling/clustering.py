@@ -13,12 +13,12 @@ from service.scheduling.trigger_context import Timing, by_calendar
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
     from service.policies.policy import ClusteringSettings
-    from service.scheduling.trigger_context import Occasion
+    from service.scheduling.trigger_context import TriggerContext
 
 
-def decide(settings: ClusteringSettings, snapshot: TableSnapshot, occasion: Occasion) -> Run | Skip:
+def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
     """Plans that somebody left go at once, where they can be executed; else the calendar or a threshold decides."""
-    plans = plans_of(snapshot, JobKind.CLUSTERING, settings.stale_plan_seconds, occasion)
+    plans = plans_of(snapshot, JobKind.CLUSTERING, settings.stale_plan_seconds, context)
     warning = plans.warning
     if not settings.enabled:
         return Skip("off", "clustering is switched off", warning=warning)
@@ -34,9 +34,9 @@ def decide(settings: ClusteringSettings, snapshot: TableSnapshot, occasion: Occa
     if plans.waiting:
         because = f"{count(len(plans.waiting), 'clustering plan')} left on the timeline to be executed"
         return Run(JobKind.CLUSTERING, _params(settings), f"{because} ({', '.join(plans.waiting)})", warning)
-    if not occasion.is_anything_new(snapshot):
+    if not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last clustering")
-    timing = by_calendar(occasion.calendar) if occasion.calendar else _by_thresholds(settings, snapshot)
+    timing = by_calendar(context.calendar) if context.calendar else _by_thresholds(settings, snapshot)
     if timing.is_due:
         return Run(JobKind.CLUSTERING, _params(settings), timing.because)
     return Skip("not-yet", timing.because, timing.until)

@@ -14,14 +14,14 @@ from service.scheduling.trigger_context import Timing, by_calendar, by_threshold
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
     from service.policies.policy import CompactionSettings
-    from service.scheduling.trigger_context import Occasion
+    from service.scheduling.trigger_context import TriggerContext
 
 
-def decide(settings: CompactionSettings, snapshot: TableSnapshot, occasion: Occasion) -> Run | Skip:
+def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
     """Plans that somebody left go at once; else the calendar decides, or the thresholds."""
     if snapshot.table_type is not TableType.MERGE_ON_READ:
         return Skip("not-merge-on-read", "only merge-on-read tables have logs to compact")
-    plans = plans_of(snapshot, JobKind.COMPACTION, settings.stale_plan_seconds, occasion)
+    plans = plans_of(snapshot, JobKind.COMPACTION, settings.stale_plan_seconds, context)
     warning = plans.warning
     if not settings.enabled:
         return Skip("off", "compaction is switched off", warning=warning)
@@ -34,24 +34,24 @@ def decide(settings: CompactionSettings, snapshot: TableSnapshot, occasion: Occa
         return Run(JobKind.COMPACTION, {}, because, warning)
     if snapshot.log_bytes == 0:
         return Skip("no-logs", "there are no log files to compact")
-    if not occasion.is_anything_new(snapshot):
+    if not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last compaction")
-    timing = _timing(settings, snapshot, occasion)
+    timing = _timing(settings, snapshot, context)
     if timing.is_due:
         return Run(JobKind.COMPACTION, {}, timing.because)
     return Skip("not-yet", timing.because, timing.until)
 
 
-def _timing(settings: CompactionSettings, snapshot: TableSnapshot, occasion: Occasion) -> Timing:
-    if occasion.calendar:
-        return by_calendar(occasion.calendar)
+def _timing(settings: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:
+    if context.calendar:
+        return by_calendar(context.calendar)
     timing = by_thresholds(
         settings.trigger,
         settings.commits,
         settings.seconds,
         snapshot.since_compaction,
         snapshot.first_commit_at,
-        occasion,
+        context,
         "compaction",
     )
     if timing.is_due or settings.log_ratio is None:

@@ -62,10 +62,10 @@ class Wait:
     warning: str | None = None
 
 
-Answer = Run | Suggest | Skip
+Proposal = Run | Suggest | Skip
 """What a policy says of one kind, looking at nothing but the table."""
 
-Ruling = Run | Suggest | Skip | Wait
+Admission = Run | Suggest | Skip | Wait
 """What becomes of an answer beside everything else that goes on."""
 
 

@@ -27,8 +27,8 @@ from service.scheduling import (
 from service.scheduling.admission import Situation
 from service.scheduling.cron import next_after
 from service.scheduling.decision import DECIDED, Verdict
-from service.scheduling.job_history import Past, past_of
-from service.scheduling.trigger_context import Calendar, Occasion
+from service.scheduling.job_history import JobHistory, history_of
+from service.scheduling.trigger_context import Calendar, TriggerContext
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,19 +42,19 @@ if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
     from service.policies.policy import Pause, Policy
     from service.queue.job import Job
-    from service.scheduling.decision import Answer, Decision
+    from service.scheduling.decision import Decision, Proposal
 
 _REMEMBERED = 60
 """Jobs of a table that are looked back on."""
 
 
 @dataclass(frozen=True)
-class View:
+class DecisionInputs:
     """`before` is what was decided last. `closes_at` is when the maintenance window that is open now ends; None without
     windows. `withdrawal`: jobs that wait to be taken by a worker should not start any more, and why."""
 
     policy: Policy
-    answers: Mapping[JobKind, Answer]
+    proposals: Mapping[JobKind, Proposal]
     situation: Situation
     before: Mapping[JobKind, Decision]
     calendars: Mapping[JobKind, Calendar]
@@ -69,7 +69,7 @@ class View:
         return [job for job in of_policy if job.hand_over is None]
 
 
-def view_of(connection: Connection, table_id: str, now: datetime) -> View | None:
+def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionInputs | None:
     """None before the table was looked at for the first time. Raises TableNotFoundError."""
     table = table_store.get(connection, table_id)
     snapshot = snapshot_store.get(connection, table_id)
@@ -80,7 +80,7 @@ def view_of(connection: Connection, table_id: str, now: datetime) -> View | None
     before = decision_store.latest(connection, table_id)
     recent = job_store.recent(connection, table_id, _REMEMBERED)
     standing = store.standing(connection, table_id)
-    past = {kind: past_of(recent, kind, forgive_before=effective.changed_at) for kind in DECIDED}
+    history = {kind: history_of(recent, kind, forgive_before=effective.changed_at) for kind in DECIDED}
     calendars = _calendars(policy, before, now)
     pause = paused(pause_store.pause_of(connection), policy)
     closes_at = windows.closes_at(policy.windows, policy.time_zone, now)
@@ -94,18 +94,18 @@ def view_of(connection: Connection, table_id: str, now: datetime) -> View | None
         paused=pause,
         astray=_astray(standing),
         closed_until=windows.opens_at(policy.windows, policy.time_zone, now) if is_closed else None,
-        past=past,
+        history=history,
         wanted_since={kind: each.wanted_since for kind, each in before.items() if each.wanted_since},
         rest={kind: getattr(policy, kind.value).min_interval_seconds for kind in DECIDED},
     )
-    return View(
+    return DecisionInputs(
         policy=policy,
-        answers=_answers(
+        proposals=_answers(
             policy,
             snapshot,
-            _occasions(now, calendars, past, recent),
+            _trigger_contexts(now, calendars, history, recent),
             standing,
-            _tried(recent),
+            _attempted(recent),
             _obstacle_to_expansion(connection, table),
         ),
         situation=situation,
@@ -137,7 +137,7 @@ def _astray(standing: Sequence[Incident]) -> str | None:
     return f"rows of {count(len(found), 'commit')} are astray" if found else None
 
 
-def _tried(recent: Sequence[Job]) -> list[str]:
+def _attempted(recent: Sequence[Job]) -> list[str]:
     """The instants that the last successful repair was given."""
     done = (job for job in recent if job.kind is JobKind.REPAIR and job.state is JobState.SUCCEEDED)
     last = next(done, None)
@@ -147,11 +147,11 @@ def _tried(recent: Sequence[Job]) -> list[str]:
 def _answers(
     policy: Policy,
     snapshot: TableSnapshot,
-    occasions: Mapping[JobKind, Occasion],
+    occasions: Mapping[JobKind, TriggerContext],
     standing: Sequence[Incident],
     tried: Sequence[str],
     obstacle_to_expansion: str | None,
-) -> dict[JobKind, Answer]:
+) -> dict[JobKind, Proposal]:
     return {
         JobKind.REPAIR: repair.decide(policy.repair, standing, occasions[JobKind.REPAIR], tried),
         JobKind.COMPACTION: compaction.decide(policy.compaction, snapshot, occasions[JobKind.COMPACTION]),
@@ -163,11 +163,11 @@ def _answers(
     }
 
 
-def _occasions(
-    now: datetime, calendars: Mapping[JobKind, Calendar], past: Mapping[JobKind, Past], recent: Sequence[Job]
-) -> dict[JobKind, Occasion]:
+def _trigger_contexts(
+    now: datetime, calendars: Mapping[JobKind, Calendar], history: Mapping[JobKind, JobHistory], recent: Sequence[Job]
+) -> dict[JobKind, TriggerContext]:
     own = frozenset(instant for job in recent for instant in job.instants)
-    return {kind: Occasion(now, calendars.get(kind), past[kind].began_at, own) for kind in DECIDED}
+    return {kind: TriggerContext(now, calendars.get(kind), history[kind].began_at, own) for kind in DECIDED}
 
 
 def _calendars(policy: Policy, before: Mapping[JobKind, Decision], now: datetime) -> dict[JobKind, Calendar]:

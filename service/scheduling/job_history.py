@@ -22,7 +22,7 @@ _MOST = timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class Past:
+class JobHistory:
     """`asked_at` is when the last job was asked for; `began_at` and `ended_at` are of the last that succeeded.
 
     `failures` counts those that failed or were cancelled since then; `failed_at` and `error` are of the last of them,
@@ -45,14 +45,14 @@ class Past:
         doublings = min(self.failures - 1, 16)
         return self.failed_at + min(_MOST, _FIRST * (1 << doublings))
 
-    def told(self, now: datetime) -> str:
+    def description(self, now: datetime) -> str:
         """The last failure, as the second half of a sentence."""
         ago = duration(now - self.failed_at) if self.failed_at else "never"
         times = f", the {self.failures}th time in a row" if self.failures > 3 else ""
         return f"failed {ago} ago{times}: {self.error}" if self.error else f"was cancelled {ago} ago{times}"
 
 
-def past_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime | None = None) -> Past:
+def history_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime | None = None) -> JobHistory:
     """`jobs` are the table's real ones, the newest first. Failures before `forgive_before` do not count: then somebody
     changed what is asked for."""
     ours = [job for job in jobs if job.kind is kind and not (job.error and job.error.type == WITHDRAWN)]
@@ -66,7 +66,7 @@ def past_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime | No
             failed.append(job)
     counted = [job for job in failed if forgive_before is None or job.created_at >= forgive_before]
     last = counted[0] if counted else None
-    return Past(
+    return JobHistory(
         asked_at=ours[0].created_at if ours else None,
         began_at=(good.leased_at or good.created_at) if good else None,
         ended_at=good.finished_at if good else None,

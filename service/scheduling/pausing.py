@@ -16,11 +16,11 @@ from service.scheduling import pause_store
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from service.events.notifier import Bell
+    from service.events.notifier import Notifier
     from service.model.clock import Clock
 
 
-def pause(engine: Engine, bell: Bell, clock: Clock, *, by: str, reason: str) -> Pause:
+def pause(engine: Engine, notifier: Notifier, clock: Clock, *, by: str, reason: str) -> Pause:
     """From now on nothing starts by itself; what has begun goes on. Pausing twice keeps the first pause."""
     now = clock()
     with writing(engine) as connection:
@@ -31,14 +31,14 @@ def pause(engine: Engine, bell: Bell, clock: Clock, *, by: str, reason: str) -> 
         withdrawn = job_store.withdraw(connection, error=WITHDRAWN_BY_PAUSE, now=now)
         events = [job_changes.of_job(connection, job_id, now, job_ended) for job_id in withdrawn]
         outbox.publish(connection, events, now=now)
-    bell.ring()
+    notifier.notify()
     return begun
 
 
-def resume(engine: Engine, bell: Bell, clock: Clock) -> None:
+def resume(engine: Engine, notifier: Notifier, clock: Clock) -> None:
     """All tables are decided about anew. Resuming twice is no error."""
     with writing(engine) as connection:
         # Before the pause is touched: whoever decides about a table locks them in this order too.
         decision_times.wake_all(connection, clock())
         pause_store.resume(connection)
-    bell.ring()
+    notifier.notify()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from service.lake.snapshot import Pending, TableSnapshot
-    from service.scheduling.trigger_context import Occasion
+    from service.scheduling.trigger_context import TriggerContext
 
 
 @dataclass(frozen=True)
@@ -35,26 +35,26 @@ _ACTIONS = {
 }
 
 
-def plans_of(snapshot: TableSnapshot, kind: JobKind, stale_seconds: int, occasion: Occasion) -> Plans:
+def plans_of(snapshot: TableSnapshot, kind: JobKind, stale_seconds: int, context: TriggerContext) -> Plans:
     """A plan that has begun is waiting all the same when a job of ours began it, or when it is older than
     `stale_seconds`: then whoever began it is taken for dead."""
     every = [item for item in snapshot.pending if item.is_plan and item.action in _ACTIONS[kind]]
     stale_after = timedelta(seconds=stale_seconds)
 
     def is_stale(item: Pending) -> bool:
-        return item.requested_at is not None and occasion.now - item.requested_at >= stale_after
+        return item.requested_at is not None and context.now - item.requested_at >= stale_after
 
     running = [
         item
         for item in every
-        if item.state == "inflight" and item.requested_time not in occasion.own_instants and not is_stale(item)
+        if item.state == "inflight" and item.requested_time not in context.own_instants and not is_stale(item)
     ]
     ends = [item.requested_at + stale_after for item in running if item.requested_at]
     return Plans(
         waiting=tuple(item.requested_time for item in every if item not in running),
         running=tuple(item.requested_time for item in running),
         running_until=min(ends, default=None),
-        warning=_warning([item for item in every if is_stale(item)], kind, occasion.now),
+        warning=_warning([item for item in every if is_stale(item)], kind, context.now),
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from service.incidents.incident import Incident
     from service.policies.policy import RepairSettings
-    from service.scheduling.trigger_context import Occasion
+    from service.scheduling.trigger_context import TriggerContext
 
 WAIT_SECONDS = 300
 """The job's own default (`RepairParams`)."""
@@ -28,7 +28,10 @@ _AGAIN_AFTER = timedelta(hours=1)
 
 
 def decide(
-    settings: RepairSettings, incidents: Sequence[Incident], occasion: Occasion, tried: Collection[str] = ()
+    settings: RepairSettings,
+    incidents: Sequence[Incident],
+    context: TriggerContext,
+    tried: Collection[str] = (),
 ) -> Run | Suggest | Skip:
     """As long as an incident stands that a repair puts right. `tried` are the instants that the last successful job was
     given."""
@@ -36,13 +39,13 @@ def decide(
     if not found:
         return Skip("nothing-astray", "no commit is known to have gone astray")
     instants = sorted({each.instant for each in found})[:_MOST_INSTANTS]
-    told = _told(found)
+    told = _describe(found)
     warning = f"{told[0].upper()}{told[1:]}: {', '.join(instants[:3])}{' ...' if len(instants) > 3 else ''}."
     if settings.mode is Mode.OFF:
         return Skip("off", f"repair is switched off, although {told}", warning=warning)
-    if occasion.last_run_at and set(instants) <= set(tried):
-        until = occasion.last_run_at + _AGAIN_AFTER
-        if until > occasion.now:
+    if context.last_run_at and set(instants) <= set(tried):
+        until = context.last_run_at + _AGAIN_AFTER
+        if until > context.now:
             because = f"the last repair has looked at them; but {told} still"
             return Skip("just-repaired", because, until, warning)
     params = {"instants": instants, "wait_seconds": WAIT_SECONDS, "hand_over_seconds": DEFAULT_SECONDS}
@@ -51,7 +54,7 @@ def decide(
     return Run(JobKind.REPAIR, params, told)
 
 
-def _told(found: Sequence[Incident]) -> str:
+def _describe(found: Sequence[Incident]) -> str:
     stale = sum(each.kind is IncidentKind.STALE_WRITE for each in found)
     old = len(found) - stale
     parts = [

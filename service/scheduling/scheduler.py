@@ -17,9 +17,9 @@ from service.queue.hand_over_policy import loses_batches
 from service.queue.job import Job
 from service.queue.job_events import job_ended, job_queued
 from service.scheduling import decision_store, pause_store
-from service.scheduling.admission import ANY_ROOM, Limits, Load, room_wanted, rule
+from service.scheduling.admission import ANY_CAPACITY, Limits, Load, admit, capacity_wanted
 from service.scheduling.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
-from service.scheduling.decision_inputs import paused, view_of
+from service.scheduling.decision_inputs import inputs_of, paused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from jobs.contract import JobKind
-    from service.events.notifier import Bell
+    from service.events.notifier import Notifier
     from service.model.clock import Clock
-    from service.scheduling.decision import Ruling
-    from service.scheduling.decision_inputs import View
+    from service.scheduling.decision import Admission
+    from service.scheduling.decision_inputs import DecisionInputs
 
 BY_POLICY = "policy"
 """Who asked for a job that the service started by itself."""
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Terms:
+class SchedulerConfig:
     """`tables_at_once` bounds one round, and with it how long it takes."""
 
     limits: Limits = field(default_factory=Limits)
@@ -54,7 +54,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Planned:
+class SchedulerResult:
     """How many tables were decided about, and the ids of the jobs that were started."""
 
     tables: int = 0
@@ -73,12 +73,12 @@ class Evaluation:
     looked_at: datetime | None = None
 
 
-def run_once(engine: Engine, bell: Bell, clock: Clock, *, terms: Terms) -> Planned:
+def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, config: SchedulerConfig) -> SchedulerResult:
     """Decides about the tables that are due, each in a transaction of its own. Every replica may do this any time."""
     now = clock()
-    _let_deferred_try(engine, now, terms.limits)
+    _let_deferred_try(engine, now, config.limits)
     with reading(engine) as connection:
-        due = decision_times.due(connection, now, terms.tables_at_once)
+        due = decision_times.due(connection, now, config.tables_at_once)
     decided = 0
     started: list[str] = []
     for table_id in due:
@@ -86,7 +86,7 @@ def run_once(engine: Engine, bell: Bell, clock: Clock, *, terms: Terms) -> Plann
             with writing(engine) as connection:
                 if not decision_times.claim(connection, table_id, now):
                     continue
-                if job := _decide(connection, table_id, now, terms, len(started)):
+                if job := _decide(connection, table_id, now, config, len(started)):
                     started.append(job.id)
         except DatabaseUnavailableError:
             raise
@@ -97,31 +97,31 @@ def run_once(engine: Engine, bell: Bell, clock: Clock, *, terms: Terms) -> Plann
                 decision_times.settle(connection, table_id, next_decision_at=now + _AFTER_ERROR)
         decided += 1
     if decided:
-        bell.ring()
+        notifier.notify()
     if started:
         log.info("Started by policy: %s", ", ".join(started))
-    return Planned(decided, tuple(started))
+    return SchedulerResult(decided, tuple(started))
 
 
-def evaluate(engine: Engine, clock: Clock, table_id: str, *, terms: Terms) -> Evaluation:
+def evaluate(engine: Engine, clock: Clock, table_id: str, *, config: SchedulerConfig) -> Evaluation:
     """What would be decided about a table now; nothing is written. Raises TableNotFoundError."""
     with reading(engine) as connection:
-        view = view_of(connection, table_id, clock())
-        if view is None:
+        inputs = inputs_of(connection, table_id, clock())
+        if inputs is None:
             return Evaluation()
-        rulings = rule(view.answers, view.situation, terms.limits, Load(job_store.count_active(connection)))
-    found = tuple(_decision(kind, rulings[kind], view) for kind in DECIDED)
-    return Evaluation(found, view.situation.looked_at)
+        admissions = admit(inputs.proposals, inputs.situation, config.limits, Load(job_store.count_active(connection)))
+    found = tuple(_decision(kind, admissions[kind], inputs) for kind in DECIDED)
+    return Evaluation(found, inputs.situation.looked_at)
 
 
 def _let_deferred_try(engine: Engine, now: datetime, limits: Limits) -> None:
     """Tables that wait for other tables' jobs try again as soon as there is room, as many as there is room for."""
     with reading(engine) as connection:
-        wanted = decision_times.wanted_rooms(connection, now)
+        wanted = decision_times.wanted_capacity(connection, now)
         if not wanted:
             return
         load = Load(job_store.count_active(connection))
-    if rooms := [room for room in wanted if limits.has_room(room, load)]:
+    if rooms := [room for room in wanted if limits.has_capacity(room, load)]:
         with writing(engine) as connection:
             decision_times.wake_deferred(connection, now, min(limits.active - load.total, limits.at_once), rooms=rooms)
 
@@ -130,71 +130,79 @@ def _decide(
     connection: Connection,
     table_id: str,
     now: datetime,
-    terms: Terms,
+    config: SchedulerConfig,
     started: int,
 ) -> Job | None:
     """Decides about a claimed table, and answers the job that was started. `started` counts those of this round."""
-    view = view_of(connection, table_id, now)
+    inputs = inputs_of(connection, table_id, now)
     withdrawn: list[str] = []
-    if view and view.withdrawal and view.withdrawable:
-        withdrawn = job_store.withdraw(connection, error=view.withdrawal, now=now, table_id=table_id)
-        view = view_of(connection, table_id, now)
-    if view is None:
+    if inputs and inputs.withdrawal and inputs.withdrawable:
+        withdrawn = job_store.withdraw(connection, error=inputs.withdrawal, now=now, table_id=table_id)
+        inputs = inputs_of(connection, table_id, now)
+    if inputs is None:
         decision_times.settle(connection, table_id, next_decision_at=now + _AT_LEAST_EVERY)
         return None
-    rulings = _rule(connection, view, terms.limits, started)
-    job = _start(connection, table_id, view, rulings, terms.max_attempts)
+    admissions = _rule(connection, inputs, config.limits, started)
+    job = _start(connection, table_id, inputs, admissions, config.max_attempts)
     for kind in DECIDED:
-        decision = _decision(kind, rulings[kind], view)
+        decision = _decision(kind, admissions[kind], inputs)
         if job and kind is job.kind:
             decision = replace(decision, job_id=job.id)
-        before = view.before.get(kind)
+        before = inputs.before.get(kind)
         if decision.warning and not (before and before.warning):
             log.warning("Table %s: %s", table_id, decision.warning)
         decision_store.record(connection, table_id, decision, before)
-    _settle(connection, table_id, view.policy.worker_group, rulings, _next_decision_at(view, rulings, job))
+    _settle(connection, table_id, inputs.policy.worker_group, admissions, _next_decision_at(inputs, admissions, job))
     events = [job_changes.of_job(connection, job_id, now, job_ended) for job_id in withdrawn]
     if job:
         table = table_store.get(connection, table_id)
-        events += [job_queued(job, table, now), *hold_back.told(job, table, now)]
+        events += [job_queued(job, table, now), *hold_back.draining_events(job, table, now)]
     outbox.publish(connection, events, now=now)
     return job
 
 
 def _settle(
-    connection: Connection, table_id: str, group: str, rulings: Mapping[JobKind, Ruling], next_decision_at: datetime
+    connection: Connection,
+    table_id: str,
+    group: str,
+    admissions: Mapping[JobKind, Admission],
+    next_decision_at: datetime,
 ) -> None:
-    codes = {kind: ruling.code for kind, ruling in rulings.items() if isinstance(ruling, Wait)}
-    waits_for = {wanted for kind, code in codes.items() if (wanted := room_wanted(code, kind, group))}
+    codes = {kind: admission.code for kind, admission in admissions.items() if isinstance(admission, Wait)}
+    waits_for = {wanted for kind, code in codes.items() if (wanted := capacity_wanted(code, kind, group))}
     if waits_for:
         # Of several things any will do.
-        wanted = waits_for.pop() if len(waits_for) == 1 else ANY_ROOM
+        wanted = waits_for.pop() if len(waits_for) == 1 else ANY_CAPACITY
         decision_times.defer(connection, table_id, next_decision_at=next_decision_at, wanted=wanted)
     else:
         decision_times.settle(connection, table_id, next_decision_at=next_decision_at)
 
 
-def _rule(connection: Connection, view: View, limits: Limits, started: int) -> dict[JobKind, Ruling]:
-    if not any(isinstance(answer, Run) for answer in view.answers.values()):
-        return rule(view.answers, view.situation, limits, Load())
+def _rule(connection: Connection, inputs: DecisionInputs, limits: Limits, started: int) -> dict[JobKind, Admission]:
+    if not any(isinstance(answer, Run) for answer in inputs.proposals.values()):
+        return admit(inputs.proposals, inputs.situation, limits, Load())
     # From here to the end of the transaction nobody else starts jobs by policy or pauses it, so what is read now holds.
     pause = pause_store.pause_of(connection, for_update=True)
-    situation = replace(view.situation, paused=paused(pause, view.policy))
-    return rule(view.answers, situation, limits, Load(job_store.count_active(connection), started))
+    situation = replace(inputs.situation, paused=paused(pause, inputs.policy))
+    return admit(inputs.proposals, situation, limits, Load(job_store.count_active(connection), started))
 
 
 def _start(
-    connection: Connection, table_id: str, view: View, rulings: dict[JobKind, Ruling], max_attempts: int
+    connection: Connection,
+    table_id: str,
+    inputs: DecisionInputs,
+    admissions: dict[JobKind, Admission],
+    max_attempts: int,
 ) -> Job | None:
     """Queues the job that may run, if any. Somebody may have been faster; then its ruling becomes to wait."""
-    run = next((each for each in rulings.values() if isinstance(each, Run)), None)
+    run = next((each for each in admissions.values() if isinstance(each, Run)), None)
     if run is None:
         return None
-    now = view.situation.now
+    now = inputs.situation.now
     table = table_store.get(connection, table_id)
     if loses_batches(run.kind, run.params, table, watch_store.engines_of(connection, table_id)):
         because = f"{run.because}; but the policy says to fence writers, which would lose the batch of a Flink job"
-        rulings[run.kind] = Wait(FenceLosesFlinkError.type, because, warning=run.warning)
+        admissions[run.kind] = Wait(FenceLosesFlinkError.type, because, warning=run.warning)
         return None
     job = Job(
         id=f"job_{secrets.token_hex(8)}",
@@ -204,31 +212,31 @@ def _start(
         max_attempts=max_attempts,
         created_at=now,
         not_before=now,
-        priority=view.policy.priority,
-        worker_group=view.policy.worker_group,
+        priority=inputs.policy.priority,
+        worker_group=inputs.policy.worker_group,
         requested_by=BY_POLICY,
         reason=run.because,
     )
     try:
         return job_store.submit(connection, hold_back.held_back(connection, job, table, now))
     except JobConflictError as error:
-        rulings[run.kind] = Wait("table-busy", f"{run.because}; but {error.detail}", warning=run.warning)
+        admissions[run.kind] = Wait("table-busy", f"{run.because}; but {error.detail}", warning=run.warning)
         return None
 
 
-def _decision(kind: JobKind, ruling: Ruling, view: View) -> Decision:
-    now = view.situation.now
-    last = view.before.get(kind)
+def _decision(kind: JobKind, admission: Admission, inputs: DecisionInputs) -> Decision:
+    now = inputs.situation.now
+    last = inputs.before.get(kind)
     decision = Decision(
         kind=kind,
         verdict=Verdict.RUN,
         code="due",
-        because=ruling.because,
+        because=admission.because,
         first_at=now,
         last_at=now,
-        warning=ruling.warning,
+        warning=admission.warning,
     )
-    match ruling:
+    match admission:
         case Run(params=params):
             return replace(decision, params=params)
         case Suggest(params=params):
@@ -240,11 +248,11 @@ def _decision(kind: JobKind, ruling: Ruling, view: View) -> Decision:
             return replace(decision, verdict=Verdict.WAIT, code=code, wanted_since=since or now)
 
 
-def _next_decision_at(view: View, rulings: Mapping[JobKind, Ruling], job: Job | None) -> datetime:
+def _next_decision_at(inputs: DecisionInputs, admissions: Mapping[JobKind, Admission], job: Job | None) -> datetime:
     """The first moment at which time alone may change something. What else happens wakes the table itself."""
-    now = view.situation.now
-    moments = [ruling.until for ruling in rulings.values() if isinstance(ruling, Skip | Wait)]
-    moments += [calendar.next_at for calendar in view.calendars.values()]
-    if job or view.withdrawable:
-        moments.append(view.closes_at)
+    now = inputs.situation.now
+    moments = [admission.until for admission in admissions.values() if isinstance(admission, Skip | Wait)]
+    moments += [calendar.next_at for calendar in inputs.calendars.values()]
+    if job or inputs.withdrawable:
+        moments.append(inputs.closes_at)
     return min((at for at in moments if at and at > now), default=now + _AT_LEAST_EVERY)

@@ -24,7 +24,7 @@ class Calendar:
 
 
 @dataclass(frozen=True)
-class Occasion:
+class TriggerContext:
     """`calendar` is None where no cron expression is set.
 
     `last_run_at` is the start of the last successful job of the kind: such a job may have found nothing to do, and
@@ -63,18 +63,18 @@ def by_thresholds(
     seconds: int,
     since: Since,
     first_commit_at: datetime | None,
-    occasion: Occasion,
+    context: TriggerContext,
     what: str,
 ) -> Timing:
     """`what` is the kind as people call it. Time counts from the last run, or from the first commit."""
     enough = since.commits >= commits
-    begin = max(filter(None, (since.at, occasion.last_run_at)), default=None)
-    start = begin or first_commit_at or occasion.now
+    begin = max(filter(None, (since.at, context.last_run_at)), default=None)
+    start = begin or first_commit_at or context.now
     ripe_at = start + timedelta(seconds=seconds)
-    ripe = occasion.now >= ripe_at
+    ripe = context.now >= ripe_at
     behind = f"since the last {what}" if begin else f"and no {what} yet"
     by_count = f"{count(since.commits, 'commit')} {behind}, {commits} asked for"
-    passed = duration(occasion.now - start)
+    passed = duration(context.now - start)
     by_time = f"{passed} since the {f'last {what}' if begin else 'first commit'}, {duration(seconds)} asked for"
     until = None if ripe else ripe_at
     match trigger:

@@ -29,12 +29,12 @@ from jobs.contract import DEFAULT_GROUP, Heartbeat, JobKind, Outcome, Progress, 
 from service.catalog import watch_store
 from service.db import schema
 from service.db.engine import open_engine, reading
-from service.events.notifier import Bell
+from service.events.notifier import Notifier
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
 from service.observation.poll import look
 from service.queue import leases
-from service.queue.leases import LeaseTerms
+from service.queue.leases import LeaseConfig
 from service.runtime import retention
 from service.runtime.settings import Settings
 from service.scheduling import scheduler
@@ -42,9 +42,9 @@ from tests.benchmarks.control_plane import BUCKETS, PARTITIONS, database_bytes, 
 from tests.small_table import SmallTable, base_file, bucket_id, instant_at, log_file
 
 if TYPE_CHECKING:
-    from jobs.contract import Plan
+    from jobs.contract import WorkOrder
 
-TERMS = LeaseTerms(timedelta(seconds=30), 3600.0, BackOff())
+TERMS = LeaseConfig(timedelta(seconds=30), 3600.0, BackOff())
 PRUNE_EVERY_MINUTES = 10
 
 
@@ -66,10 +66,10 @@ class Figures:
 class Day:
     def __init__(self, folder: Path, count: int, database: str) -> None:
         self.engine = open_engine(database)
-        self.bell = Bell()
+        self.notifier = Notifier()
         self.now = utc_now()
         self.rng = random.Random(1)
-        self.plans = scheduler.Terms()
+        self.plans = scheduler.SchedulerConfig()
         self.ids = register(self.engine, lay(folder / "lake", count))
         self.order = list(self.ids)
         self.id_of = {str(base): table_id for table_id, base in self.ids.items()}
@@ -99,7 +99,7 @@ class Day:
     def serve(self) -> None:
         """Decides and works until nothing is left to do."""
         while True:
-            scheduler.run_once(self.engine, self.bell, self.clock, terms=self.plans)
+            scheduler.run_once(self.engine, self.notifier, self.clock, terms=self.plans)
             taken = leases.lease(self.engine, self.clock, TERMS, "w1", DEFAULT_GROUP)
             if taken is None:
                 return
@@ -114,12 +114,12 @@ class Day:
         table.commit(instant, files, completed=instant_at(self.now + timedelta(milliseconds=500)))
         self.counts["commits"] += 1
 
-    def work(self, taken: Plan) -> None:
+    def work(self, taken: WorkOrder) -> None:
         """What a worker would tell, and what it would leave on the timeline."""
         instant = instant_at(self.now)
         progress = Progress("working", 1, 8, 10_000, 80_000)
         beat = Heartbeat(taken.attempt, progress, (instant,))
-        leases.heartbeat(self.engine, self.bell, self.clock, TERMS, taken.job_id, beat)
+        leases.heartbeat(self.engine, self.notifier, self.clock, TERMS, taken.job_id, beat)
         self.now += timedelta(milliseconds=700)
         table_id = self.id_of[taken.table.base_path]
         table = self.table(table_id)
@@ -132,7 +132,7 @@ class Day:
             table.clean(instant, PARTITIONS)
         details = {"files_read": 40, "files_written": 4, "bytes_read": 80_000, "bytes_written": 16_000, "seconds": 0.7}
         result = Result(Outcome.SUCCEEDED, details=details, instants=(instant,))
-        leases.report(self.engine, self.bell, self.clock, self.rng, TERMS, taken.job_id, taken.attempt, result)
+        leases.report(self.engine, self.notifier, self.clock, self.rng, TERMS, taken.job_id, taken.attempt, result)
         self.look(table_id)
         self.counts["jobs"] += 1
 

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from jobs.contract import BucketIndex, JobKind, Plan, Table
+from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.session import start_session
 from jobs.hudi.table import HudiTable
-from jobs.job_context import Silent
+from jobs.job_context import SilentContext
 from jobs.worker.attempt import RUN
 from tests.benchmarks import chart, trips, variants
 from tests.benchmarks.process_tree import Cost, measured
@@ -121,8 +121,8 @@ class Bench:
             raise AssertionError(f"{variant} left {len(files)} buckets")
         if variant == OURS:
             index = BucketIndex(self._shape.buckets, variants.INDEX_FIELDS)
-            plan = Plan("benchmark", 1, JobKind.AUDIT, Table(str(base), "trips", index))
-            found = RUN[plan.kind](HudiTable(Jvm(self._spark), plan.table), plan, Silent()).details
+            plan = WorkOrder("benchmark", 1, JobKind.AUDIT, Table(str(base), "trips", index))
+            found = RUN[plan.kind](HudiTable(Jvm(self._spark), plan.table), plan, SilentContext()).details
             if not found["clean"]:
                 raise AssertionError(f"the audit found {found}")
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.contract import BucketIndex, JobKind, Outcome, Plan, Table
+from jobs.contract import BucketIndex, JobKind, Outcome, Table, WorkOrder
 from jobs.dataplane import parquet_layout
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
-from jobs.job_context import Silent
+from jobs.job_context import SilentContext
 from jobs.worker.attempt import RUN
 from tests.benchmarks.trips import Shape, table_options
 
@@ -28,7 +28,7 @@ INDEX_FIELDS = ("id",)
 
 
 @dataclass
-class Steps(Silent):
+class Steps(SilentContext):
     """Notes when each step of a job began, so that one sees where its time went."""
 
     began: list[tuple[str, float]] = field(default_factory=list)
@@ -51,7 +51,7 @@ def ours(spark: SparkSession, base: Path, shape: Shape, factor: int, codec: str)
     declared = Table(str(base), "trips", index, writers_hudi_version="1.2.0", writers_stopped=True)
     # A codec that is asked for may be written at another level than the table's own.
     params = {"factor": factor} | ({} if codec == shape.codec else {"codec": codec})
-    plan = Plan("benchmark", 1, JobKind.BUCKET_EXPANSION, declared, params)
+    plan = WorkOrder("benchmark", 1, JobKind.BUCKET_EXPANSION, declared, params)
     steps = Steps()
     steps.step("opening")
     result = RUN[plan.kind](HudiTable(Jvm(spark), declared), plan, steps)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jobs.contract import Json, Plan
+    from jobs.contract import Json, WorkOrder
 
 ROOT = Path(__file__).parents[2]
 # Python workers of Spark outlive their JVM for a moment.
@@ -48,7 +48,7 @@ class Doomed:
             )
 
     def run(
-        self, plan: Plan, point: Json, *, hold: str | None = None, meanwhile: Callable[[], None] | None = None
+        self, plan: WorkOrder, point: Json, *, hold: str | None = None, meanwhile: Callable[[], None] | None = None
     ) -> Death:
         """Runs the plan until the process and all its children are dead.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import BucketIndex, JobKind, Plan, Result, Table, TableLock
+from jobs.contract import BucketIndex, JobKind, Result, Table, TableLock, WorkOrder
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
-from jobs.job_context import Silent
+from jobs.job_context import SilentContext
 from jobs.worker.attempt import RUN
 from tests.integration import tables
 from tests.integration.tables import INDEX
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from jobs.job_context import Report
+    from jobs.job_context import JobContext
 
 _numbers = count(1)
 
@@ -36,7 +36,7 @@ def run_job(
     *,
     index: BucketIndex | None = INDEX,
     dry_run: bool = False,
-    report: Report | None = None,
+    context: JobContext | None = None,
     writers_retry_conflicts: bool = False,
     writers_query_pruning_off: bool = False,
     lock: TableLock | None = None,
@@ -53,8 +53,8 @@ def run_job(
     if kind == "bucket_expansion":
         params = {"settle_seconds": 1, **(params or {})}
     plan.setdefault("job_id", f"job_{next(_numbers)}")
-    job = Plan(attempt=1, kind=JobKind(kind), table=table.declared, params=params or {}, dry_run=dry_run, **plan)
-    return RUN[job.kind](table, job, report or Silent())
+    job = WorkOrder(attempt=1, kind=JobKind(kind), table=table.declared, params=params or {}, dry_run=dry_run, **plan)
+    return RUN[job.kind](table, job, context or SilentContext())
 
 
 def proved(spark: SparkSession, base: Path, num_buckets: int) -> list[str]:

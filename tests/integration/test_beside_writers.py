@@ -37,7 +37,7 @@ def test_what_writers_commit_during_the_split_is_split_as_well(
         tables.upsert(tables.rows(spark, 0, 300, ts=5), base, options)
         tables.upsert(tables.rows(spark, 600, 900, ts=5).withColumn("dt", F.lit("2026-02-01")), base, options)
 
-    result = run_job(spark, base, "bucket_expansion", {"factor": 2}, report=At(WAITING, writers_commit))
+    result = run_job(spark, base, "bucket_expansion", {"factor": 2}, context=At(WAITING, writers_commit))
 
     assert result.details["rewritten_again"] > 0
     proved(spark, base, 8)
@@ -58,8 +58,8 @@ def test_an_expansion_waits_for_a_writer_that_creates_a_new_partition(
     writer = HeldWriter(frame, base, options, tmp_path / "gate")
     writer.start()
 
-    report = At(WAITING, lambda: writer.let_go_after(2))
-    result = run_job(spark, base, "bucket_expansion", {"factor": 2}, report=report)
+    context = At(WAITING, lambda: writer.let_go_after(2))
+    result = run_job(spark, base, "bucket_expansion", {"factor": 2}, context=context)
 
     writer.finish()
     assert result.details["waited_seconds"] > 0.5
@@ -98,8 +98,8 @@ def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it
         writer.begin()
         time.sleep(6)
 
-    report = At("committing", writer_prepares_and_waits_for_the_lock)
-    result = run_job(spark, base, "bucket_expansion", {"factor": 2, "settle_seconds": 8}, report=report)
+    context = At("committing", writer_prepares_and_waits_for_the_lock)
+    result = run_job(spark, base, "bucket_expansion", {"factor": 2, "settle_seconds": 8}, context=context)
 
     writer.end()
     assert writer.error is not None
@@ -119,9 +119,9 @@ def test_fencing_rolls_a_live_write_back_and_nothing_of_it_comes_later(
     frame = tables.rows(spark, 600, 1000, ts=5).withColumn("dt", F.lit("2026-02-01"))
     writer = HeldWriter(frame.union(tables.rows(spark, 0, 50, ts=5)), base, options, tmp_path / "gate").start()
 
-    report = At("watching writers", writer.end)
+    context = At("watching writers", writer.end)
     params = {"factor": 2, "on_active_writers": "fence", "settle_seconds": 2}
-    result = run_job(spark, base, "bucket_expansion", params, report=report)
+    result = run_job(spark, base, "bucket_expansion", params, context=context)
 
     (fenced,) = result.details["fenced"]
     assert [path for path in base.rglob("*") if fenced in path.name and ".hoodie" not in path.parts] == []
@@ -142,8 +142,8 @@ def test_a_writer_that_starts_right_after_the_expansion_goes_on_undisturbed(
     gate.touch()
     writer = HeldWriter(tables.rows(spark, 0, 700, ts=5), base, options, gate)
 
-    report = At("watching writers", lambda: writer.begin() and None)
-    result = run_job(spark, base, "bucket_expansion", {"factor": 2, "settle_seconds": 8}, report=report)
+    context = At("watching writers", lambda: writer.begin() and None)
+    result = run_job(spark, base, "bucket_expansion", {"factor": 2, "settle_seconds": 8}, context=context)
 
     writer.finish()
     assert result.details["fenced"] == []
@@ -157,8 +157,8 @@ def test_watching_a_writer_that_does_not_tell_where_it_goes_ends_when_the_job_is
     options = tables.write_table(spark, base)
     writer = HeldWriter(tables.rows(spark, 0, 700, ts=5), base, options, tmp_path / "gate")
 
-    report = Cancelled(after=1, step="watching writers", action=lambda: writer.start() and None)
-    result = run_job(spark, base, "bucket_expansion", {"factor": 2, "settle_seconds": 600}, report=report)
+    context = Cancelled(after=1, step="watching writers", action=lambda: writer.start() and None)
+    result = run_job(spark, base, "bucket_expansion", {"factor": 2, "settle_seconds": 600}, context=context)
 
     assert result.details["fenced"] == []
     writer.finish()
@@ -176,8 +176,8 @@ def test_clustering_does_again_or_leaves_out_what_writers_changed_meanwhile(
         tables.upsert(tables.rows(spark, 0, 600, ts=5).where("dt = '2026-01-01'"), base, options)
 
     # Without any time under the lock, what changes is done again before it, once; after that it is left out.
-    report = At(WAITING, writer_commits, ("catching up", writer_commits))
-    result = run_job(spark, base, "clustering", {"sort_by": ["city"], "lock_seconds": lock_seconds}, report=report)
+    context = At(WAITING, writer_commits, ("catching up", writer_commits))
+    result = run_job(spark, base, "clustering", {"sort_by": ["city"], "lock_seconds": lock_seconds}, context=context)
 
     assert result.details["left_out"] == left_out
     assert result.details["rewritten_again"] == 4
@@ -212,7 +212,7 @@ def test_an_expansion_whose_instant_was_rolled_back_commits_nothing(spark: Spark
             client.rollback(table.pending()[0].requested)
 
     with pytest.raises(CommitLostError):
-        run_job(spark, base, "bucket_expansion", {"factor": 2}, report=At(WAITING, somebody_rolls_it_back))
+        run_job(spark, base, "bucket_expansion", {"factor": 2}, context=At(WAITING, somebody_rolls_it_back))
 
     assert proved(spark, base, 4) == before
     assert left_behind(base) == []
@@ -232,7 +232,7 @@ def test_a_writer_that_goes_first_makes_hudis_clustering_start_over(spark: Spark
         tables.upsert(tables.rows(spark, 0, 700, ts=5), base, options)
 
     with pytest.raises(CommitLostError):
-        run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None, report=At("clustering", writer_updates))
+        run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None, context=At("clustering", writer_updates))
 
     assert len(tables.snapshot(spark, base)) == 700
     assert left_behind(base) == []

@@ -72,10 +72,10 @@ def test_a_rollback_that_was_cut_short_after_its_instant_was_gone_is_finished(
     base = tmp_path / "trips"
     tables.write_table(spark, base, count=100)
     before = tables.snapshot(spark, base)
-    report = At("waiting for writers", _lose_the_lease)
+    context = At("waiting for writers", _lose_the_lease)
     with pytest.raises(LeaseLostError):
-        run_job(spark, base, "bucket_expansion", {"factor": 2}, report=report, job_id="job_1")
-    (instant,) = report.instants
+        run_job(spark, base, "bucket_expansion", {"factor": 2}, context=context, job_id="job_1")
+    (instant,) = context.instants
     with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK) as client:
         client.rollback(instant)
     (completed,) = (base / ".hoodie" / "timeline").glob("*_*.rollback")

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from hudi import HudiTable as HudiRsTable
 
-from jobs.contract import BucketIndex, JobKind, Plan, Table
+from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
 from tests.acceptance.storage import completed, left_behind, pending
 from tests.integration import tables
 from tests.integration.doomed import Death, Spares
@@ -215,7 +215,7 @@ class Scene:
     def strike(self, spares: Spares, kill: Kill, job: str, earlier: list[str]) -> Death:
         params = {"settle_seconds": 0, **kill.params}
         declared = Table(str(self.base), "trips", self.index, writers_hudi_version="1.2.0")
-        plan = Plan(job, 1, JobKind.BUCKET_EXPANSION, declared, params, earlier_instants=tuple(earlier))
+        plan = WorkOrder(job, 1, JobKind.BUCKET_EXPANSION, declared, params, earlier_instants=tuple(earlier))
         hold = "waiting for writers" if kill.meanwhile else None
         death = spares.take().run(plan, kill.point, hold=hold, meanwhile=self.write)
         _require_intended(kill, death)

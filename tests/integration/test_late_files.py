@@ -179,7 +179,7 @@ def test_a_file_that_a_fenced_writer_has_announced_is_removed_also_when_it_appea
         shutil.copy(model, late)
 
     params = {"factor": 2, "on_active_writers": "fence", "settle_seconds": 1}
-    result = run_job(spark, base, "bucket_expansion", params, report=At("watching writers", the_file_appears))
+    result = run_job(spark, base, "bucket_expansion", params, context=At("watching writers", the_file_appears))
     writer.end()
 
     assert result.details["fenced"] == [fenced]

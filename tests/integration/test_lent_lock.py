@@ -97,7 +97,7 @@ def test_a_job_that_waits_for_a_writers_lock_can_be_cancelled_and_leaves_the_loc
     with writers_lock.held(lambda: None):
         started = time.monotonic()
         with pytest.raises(CancelledError):
-            run_job(spark, base, kind, params, index=None, report=Cancelled(after=2))
+            run_job(spark, base, kind, params, index=None, context=Cancelled(after=2))
         assert time.monotonic() - started < 30
         writers_lock.verify()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.contract import JobKind, Plan, Table
+from jobs.contract import JobKind, Table, WorkOrder
 from jobs.errors import LockLostError
 from jobs.hudi.lock import TableLock
 from tests import zookeeper
@@ -97,7 +97,7 @@ def test_what_a_writer_commits_while_the_worker_stands_still_is_right(
                 last = error
         raise last
 
-    job = Plan(
+    job = WorkOrder(
         "job_frozen",
         1,
         JobKind.BUCKET_EXPANSION,

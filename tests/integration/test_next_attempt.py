@@ -38,16 +38,16 @@ def test_the_next_attempt_undoes_what_a_lost_one_left_and_starts_over(
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, table_type=table_type)
     before = tables.snapshot(spark, base)
-    report = At(step, _lose_the_lease)
+    context = At(step, _lose_the_lease)
     with pytest.raises(LeaseLostError):
-        run_job(spark, base, "bucket_expansion", {"factor": 2}, report=report, job_id="job_lost")
-    assert len(report.instants) == 1
+        run_job(spark, base, "bucket_expansion", {"factor": 2}, context=context, job_id="job_lost")
+    assert len(context.instants) == 1
     assert hudi_table(spark, base, INDEX).pending() != []
     # Meanwhile a writer goes on in the old layout.
     tables.upsert(tables.rows(spark, 600, 700, ts=5), base, options)
 
     result = run_job(
-        spark, base, "bucket_expansion", {"factor": 2}, job_id="job_lost", earlier_instants=tuple(report.instants)
+        spark, base, "bucket_expansion", {"factor": 2}, job_id="job_lost", earlier_instants=tuple(context.instants)
     )
 
     assert result.details["rows"] == 700
@@ -86,8 +86,8 @@ def test_only_the_job_that_left_a_lock_breaks_it(spark: SparkSession, tmp_path: 
     tables.write_table(spark, base)
     table = hudi_table(spark, base, INDEX)
     holder = TableLock(table, "job_dead")
-    context = holder.held(lambda: None)
-    context.__enter__()
+    held = holder.held(lambda: None)
+    held.__enter__()
     assert (base / ".hoodie" / "lock").exists()
 
     assert not TableLock(table, "job_other").break_stale()

@@ -20,7 +20,7 @@ from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.timeline import read_timeline
 from service.model.clock import utc_now
-from service.observation.poll import look
+from service.observation.poll import poll_table
 from tests.integration import tables as real
 from tests.integration.run import hudi_table, run_job
 
@@ -51,7 +51,7 @@ class Eye:
         """The actions or operations of the commits that are new, in the order of their completion."""
         with reading(self.engine) as connection:
             watch = watch_store.get(connection, "t")
-        found = look(self.engine, utc_now, watch, storage_options={}, small_file_bytes=SMALL)
+        found = poll_table(self.engine, utc_now, watch, storage_options={}, small_file_bytes=SMALL)
         assert self._partitions() == self._by_hudi_rs()
         return [commit.operation or commit.action for commit in found.commits]
 

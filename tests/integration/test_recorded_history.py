@@ -97,8 +97,8 @@ def test_an_expansion_beside_a_writer_and_a_repair_follow_the_rules(
     def writer_commits() -> None:
         tables.upsert(tables.rows(spark, 0, 700, ts=3), base, options)
 
-    report = At("rewriting", writer_commits, (ExpansionStep.DRAINING, writer_commits))
-    run_job(spark, base, "bucket_expansion", {"factor": 2}, report=report)
+    context = At("rewriting", writer_commits, (ExpansionStep.DRAINING, writer_commits))
+    run_job(spark, base, "bucket_expansion", {"factor": 2}, context=context)
     tables.upsert(tables.rows(spark, 0, 700, ts=4), base, options)
     _judge(recorder, spark, base)
     assert violations(recorder.history()) == []

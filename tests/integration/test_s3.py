@@ -232,7 +232,7 @@ def test_an_abort_in_the_middle_leaves_nothing_in_the_bucket_and_refusals_come_b
 
     with pytest.raises(CancelledError):
         run_job(
-            on_s3, base, "bucket_expansion", {"factor": 2}, index=INDEX, lock=lock, report=At("waiting", cancel)
+            on_s3, base, "bucket_expansion", {"factor": 2}, index=INDEX, lock=lock, context=At("waiting", cancel)
         )  # fmt: skip
     assert len(written) == 2 * 8  # each of the four slices became two files, each with its marker
     assert lake.left_behind(base) == []

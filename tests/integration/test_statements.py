@@ -255,8 +255,8 @@ def test_columns_that_are_added_during_an_expansion_stay(spark: SparkSession, tm
     def alter() -> None:
         table.run(f"ALTER TABLE {table.name} ADD COLUMNS (note STRING)")
 
-    report = At(ExpansionStep.DRAINING, alter)
-    run_job(spark, table.base, "bucket_expansion", {"num_buckets": 4}, index=INDEX, report=report)
+    context = At(ExpansionStep.DRAINING, alter)
+    run_job(spark, table.base, "bucket_expansion", {"num_buckets": 4}, index=INDEX, context=context)
 
     # Hudi takes the schema of the last commit, whoever made it, for that of the table's column statistics.
     (expansion,) = [each for each in hudi_table(spark, table.base, INDEX).commits() if each.write.replaced]

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import Heartbeat, HeartbeatAnswer, Plan
+from jobs.contract import Heartbeat, HeartbeatAnswer, WorkOrder
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.session import start_session
@@ -139,7 +139,7 @@ def main(jars: str) -> None:
     spark.sparkContext.parallelize(range(2), 2).map(lambda number: number).collect()
     tell("ready")
     order = json.loads(sys.stdin.readline())
-    plan = Plan.from_json(order["plan"])
+    plan = WorkOrder.from_json(order["plan"])
     gateway: Any = spark.sparkContext._gateway
     death = Death(order["point"], Path(plan.table.base_path), gateway.proc.pid)
     stored: set[str] = set()

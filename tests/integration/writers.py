@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from jobs.errors import CancelledError
-from jobs.job_context import Silent
+from jobs.job_context import SilentContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,7 +95,7 @@ def let_heartbeat_expire(base: Path, instant: str) -> None:
     os.utime(heartbeat, (time.time() - 3600, time.time() - 3600))
 
 
-class At(Silent):
+class At(SilentContext):
     """A report that does something when the job comes to a step, once for each; what it raises ends the job."""
 
     def __init__(self, step: str, action: Callable[[], None], *more: tuple[str, Callable[[], None]]) -> None:

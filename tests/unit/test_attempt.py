@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Plan, Result, Table
+from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Result, Table, WorkOrder
 from jobs.errors import JobError, LeaseLostError
 from jobs.worker import attempt as attempts
 from jobs.worker.attempt import Attempt
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from jobs.job_context import Report
 
-PLAN = Plan("job_1", 1, JobKind.BUCKET_EXPANSION, Table("/lake/orders", "orders"))
+PLAN = WorkOrder("job_1", 1, JobKind.BUCKET_EXPANSION, Table("/lake/orders", "orders"))
 
 
 class FakeSpark:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.contract import JobKind, Plan, Table
+from jobs.contract import JobKind, Table, WorkOrder
 from jobs.errors import RefusedError
 from jobs.services import clustering
 
@@ -20,7 +20,7 @@ def test_a_table_of_consistent_hashing_that_was_registered_without_an_index_is_n
     table: Any = SimpleNamespace(
         file_slices=lambda: [], schema=lambda: SCHEMA, declared=declared, has_consistent_hashing=lambda: True
     )
-    plan = Plan("job_1", 1, JobKind.CLUSTERING, declared, {"sort_by": ["city"]}, dry_run=dry_run)
+    plan = WorkOrder("job_1", 1, JobKind.CLUSTERING, declared, {"sort_by": ["city"]}, dry_run=dry_run)
     report: Any = SimpleNamespace(step=lambda _step: None)
     if dry_run:
         refusals = clustering.run(table, plan, report).details["refusals"]

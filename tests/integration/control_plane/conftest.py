@@ -15,7 +15,7 @@ from jobs.contract import BucketIndex
 from service.access import token_store
 from service.access.token import Bearer, Role, Token, digest
 from service.api.app import create_app
-from service.api.dependencies import Parts
+from service.api.dependencies import AppContext
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db import migrate
@@ -140,13 +140,13 @@ def examine() -> FakeExamine:
 
 
 @pytest.fixture
-def parts(sqlite: sa.Engine, clock: FakeClock, examine: FakeExamine) -> Parts:
-    return Parts(engine=sqlite, examine=examine, clock=clock, rng=Random(1))
+def app_context(sqlite: sa.Engine, clock: FakeClock, examine: FakeExamine) -> AppContext:
+    return AppContext(engine=sqlite, examine=examine, clock=clock, rng=Random(1))
 
 
 @pytest.fixture
-def client(parts: Parts) -> Iterator[TestClient]:
-    app = create_app(parts)
+def client(app_context: AppContext) -> Iterator[TestClient]:
+    app = create_app(app_context)
     with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
         yield client
 

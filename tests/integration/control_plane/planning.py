@@ -11,15 +11,15 @@ from service.catalog import decision_times, snapshot_store, table_store
 from service.catalog.registration import Registration
 from service.catalog.snapshot_store import Stored
 from service.db.engine import reading, writing
-from service.events.notifier import Bell
+from service.events.notifier import Notifier
 from service.lake.snapshot import PartitionDetail, PartitionState, Since, TableSnapshot
 from service.lake.table import TableType
 from service.model.backoff import BackOff
 from service.queue import job_store, leases, submission
-from service.queue.leases import LeaseTerms
+from service.queue.leases import LeaseConfig
 from service.scheduling import decision_store, scheduler
 from service.scheduling.admission import Limits
-from service.scheduling.scheduler import Planned, Terms
+from service.scheduling.scheduler import SchedulerConfig, SchedulerResult
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -47,9 +47,9 @@ class Service:
     def __init__(self, engine: sa.Engine, clock: FakeClock, **limits: Any) -> None:
         self.engine = engine
         self.clock = clock
-        self.bell = Bell()
-        self.terms = Terms(Limits(**limits))
-        self._lease_terms = LeaseTerms(timedelta(seconds=30), 60.0, BackOff())
+        self.notifier = Notifier()
+        self.config = SchedulerConfig(Limits(**limits))
+        self._lease_terms = LeaseConfig(timedelta(seconds=30), 60.0, BackOff())
 
     def register(self, table_id: str = "tbl_1", **changes: Any) -> None:
         table = Registration(table_id, f"/lake/{table_id}", table_id, self.clock(), self.clock())
@@ -71,17 +71,17 @@ class Service:
         with writing(self.engine) as connection:
             save_look(connection, snapshot)
 
-    def plan(self) -> Planned:
-        return scheduler.run_once(self.engine, self.bell, self.clock, terms=self.terms)
+    def plan(self) -> SchedulerResult:
+        return scheduler.run_once(self.engine, self.notifier, self.clock, config=self.config)
 
     def lease(self, group: str = DEFAULT_GROUP) -> Job | None:
-        leased = leases.lease(self.engine, self.bell, self.clock, self._lease_terms, "w1", group)
+        leased = leases.lease(self.engine, self.notifier, self.clock, self._lease_terms, "w1", group)
         return self.job(leased.job_id) if leased else None
 
     def end(self, job: Job, outcome: Outcome = Outcome.SUCCEEDED) -> None:
         error = None if outcome is Outcome.SUCCEEDED else REFUSAL
         result = Result(outcome, error=error)
-        leases.report(self.engine, self.bell, self.clock, Random(1), self._lease_terms, job.id, job.attempt, result)
+        leases.report(self.engine, self.notifier, self.clock, Random(1), self._lease_terms, job.id, job.attempt, result)
 
     def run(self, outcome: Outcome = Outcome.SUCCEEDED) -> Job:
         """A worker takes the next job and ends it."""
@@ -106,7 +106,7 @@ class Service:
 def ask(service: Service, kind: JobKind, table_id: str = "tbl_1") -> Job:
     return submission.submit(
         service.engine,
-        service.bell,
+        service.notifier,
         service.clock,
         table_id=table_id,
         kind=kind,

@@ -12,14 +12,14 @@ from service.catalog.registration import Registration
 from service.db.engine import reading, writing
 from service.delivery import delivery_store, outbox, webhook_store
 from service.delivery import webhooks as flows
-from service.delivery.attempt_policy import DeliveryTerms
-from service.delivery.dispatcher import Dispatcher, DispatchTerms
+from service.delivery.attempt_policy import DeliveryConfig
+from service.delivery.dispatcher import Dispatcher, DispatcherConfig
 from service.delivery.guard import Guard
 from service.delivery.http import Sender, SendLimits
 from service.delivery.kafka import KafkaSender
-from service.delivery.secret_cipher import SecretBox
-from service.delivery.transport import Carrier
-from service.events.notifier import Bell
+from service.delivery.secret_cipher import SecretCipher
+from service.delivery.transport import Transport
+from service.events.notifier import Notifier
 from service.lake.commit import Commit
 from service.model.clock import utc_now
 from service.observation.poll_events import commit_published
@@ -77,9 +77,9 @@ class Post:
     engine: sa.Engine
     clock: Clock
     runner: asyncio.Runner
-    box: SecretBox = field(default_factory=SecretBox.fresh)
-    bell: Bell = field(default_factory=Bell)
-    terms: DispatchTerms = field(default_factory=lambda: DispatchTerms(DeliveryTerms(jitter=0.0)))
+    cipher: SecretCipher = field(default_factory=SecretCipher.fresh)
+    notifier: Notifier = field(default_factory=Notifier)
+    config: DispatcherConfig = field(default_factory=lambda: DispatcherConfig(DeliveryConfig(jitter=0.0)))
     limits: SendLimits = PATIENT
     made: list[Dispatcher] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
@@ -89,9 +89,9 @@ class Post:
 
         async def make() -> Dispatcher:
             limits = changes.get("limits", self.limits)
-            carrier = Carrier(Sender(LOCAL, limits), KafkaSender(LOCAL, limits))
-            terms = changes.get("terms", self.terms)
-            return Dispatcher(self.engine, self.clock, Random(1), self.bell, self.box, carrier, terms)
+            transport = Transport(Sender(LOCAL, limits), KafkaSender(LOCAL, limits))
+            config = changes.get("terms", self.config)
+            return Dispatcher(self.engine, self.clock, Random(1), self.notifier, self.cipher, transport, config)
 
         made = self.runner.run(make())
         self.made.append(made)
@@ -99,7 +99,7 @@ class Post:
 
     def webhook(self, url: str, **wanted: Any) -> flows.Created:
         given: dict[str, Any] = {"types": ("*",), "tables": (), "headers": {}, "description": "", **wanted}
-        return flows.create(self.engine, self.clock, self.box, LOCAL, url=url, **given)
+        return flows.create(self.engine, self.clock, self.cipher, LOCAL, url=url, **given)
 
     def publish(self, count: int = 1, table: int = 1) -> list[Published]:
         """So many new commits of a table."""

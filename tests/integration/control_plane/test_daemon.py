@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from service.delivery.dispatcher import Dispatcher, DispatchTerms
+from service.delivery.dispatcher import Dispatcher, DispatcherConfig
 from service.delivery.http import Sender
 from service.delivery.kafka import KafkaSender
-from service.delivery.transport import Carrier
-from service.events.notifier import Bell
+from service.delivery.transport import Transport
+from service.events.notifier import Notifier
 from service.model.clock import utc_now
 from service.model.errors import DatabaseUnavailableError
 from service.runtime.dispatch import DispatchThread
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from fastapi.testclient import TestClient
 
-    from service.api.dependencies import Parts
+    from service.api.dependencies import AppContext
 
 
 def _run(
@@ -35,28 +35,28 @@ def _run(
     on_ready: Callable[[Daemon, str], None],
     *,
     seconds: float = 0.05,
-    rung: threading.Event | None = None,
+    notified: threading.Event | None = None,
 ) -> int:
     opened = listen("127.0.0.1", 0)
-    bell = Bell()
-    parts: Parts = client.app.state.parts  # type: ignore[attr-defined]
+    notifier = Notifier()
+    app_context: AppContext = client.app.state.app_context  # type: ignore[attr-defined]
     running: Daemon
     running = Daemon(
         client.app,  # type: ignore[arg-type]
         opened,
-        bell=bell,
-        ticks=[Tick("tick", seconds, tick, rung=rung)],
+        notifier=notifier,
+        ticks=[Tick("tick", seconds, tick, notified=notified)],
         workers=LocalWorkers([], count=0, environment={}, rng=Random(1)),
         dispatch=DispatchThread(
-            bell,
+            notifier,
             lambda wake: Dispatcher(
-                parts.engine,
+                app_context.engine,
                 utc_now,
                 Random(1),
-                bell,
-                parts.box,
-                Carrier(Sender(parts.guard), KafkaSender(parts.guard)),
-                DispatchTerms(),
+                notifier,
+                app_context.cipher,
+                Transport(Sender(app_context.guard), KafkaSender(app_context.guard)),
+                DispatcherConfig(),
                 wake=wake,
             ),
             poll_seconds=1.0,
@@ -72,33 +72,33 @@ def _run(
 
 @pytest.mark.parametrize(("rung", "how"), [(None, "failed"), (threading.Event(), "died")])
 def test_a_tick_with_a_bug_ends_the_process(
-    client: TestClient, capsys: pytest.CaptureFixture[str], rung: threading.Event | None, how: str
+    client: TestClient, capsys: pytest.CaptureFixture[str], notified: threading.Event | None, how: str
 ) -> None:
     def broken() -> None:
         raise ZeroDivisionError("a bug")
 
-    assert _run(client, broken, lambda _daemon, _url: None, rung=rung) == 1
+    assert _run(client, broken, lambda _daemon, _url: None, notified=notified) == 1
     assert f"tick {how}: a bug" in capsys.readouterr().err
 
 
 def test_a_tick_that_is_rung_for_comes_at_once(client: TestClient) -> None:
-    rung = threading.Event()
+    notified = threading.Event()
     ticked = threading.Semaphore(0)
 
     def tick() -> None:
-        rung.clear()
+        notified.clear()
         ticked.release()
 
     def start(daemon: Daemon, _url: str) -> None:
         def watch() -> None:
             for _ in range(3):
                 assert ticked.acquire(timeout=5)
-                rung.set()
+                notified.set()
             daemon.stop()
 
         threading.Thread(target=watch).start()
 
-    assert _run(client, tick, start, seconds=3600, rung=rung) == 0
+    assert _run(client, tick, start, seconds=3600, notified=notified) == 0
 
 
 def test_a_thread_that_dies_ends_the_process(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +113,7 @@ def test_a_thread_that_dies_ends_the_process(client: TestClient, capsys: pytest.
 
 
 @pytest.mark.parametrize("rung", [None, threading.Event()])
-def test_a_tick_that_finds_the_database_away_tries_again(client: TestClient, rung: threading.Event | None) -> None:
+def test_a_tick_that_finds_the_database_away_tries_again(client: TestClient, notified: threading.Event | None) -> None:
     ticked = 0
     done = threading.Event()
 
@@ -133,7 +133,7 @@ def test_a_tick_that_finds_the_database_away_tries_again(client: TestClient, run
 
         threading.Thread(target=watch).start()
 
-    assert _run(client, away, start, rung=rung) == 0
+    assert _run(client, away, start, notified=notified) == 0
     assert ticked > 3
 
 

@@ -16,10 +16,10 @@ from standardwebhooks import WebhookVerificationError
 from service.db.engine import reading
 from service.delivery import outbox
 from service.delivery import webhooks as flows
-from service.delivery.attempt_policy import DeliveryTerms
-from service.delivery.dispatcher import DispatchTerms
+from service.delivery.attempt_policy import DeliveryConfig
+from service.delivery.dispatcher import DispatcherConfig
 from service.delivery.http import SendLimits
-from service.delivery.secret_cipher import SecretBox
+from service.delivery.secret_cipher import SecretCipher
 from service.model.clock import utc_now
 from tests.integration.control_plane.posting import LOCAL, PATIENT, Post, ids
 from tests.integration.receiver import Received, Receiver, Reply
@@ -45,7 +45,7 @@ def test_the_reference_libraries_verify_and_parse_what_is_received(post: Post, r
 def test_after_a_rotation_both_secrets_sign_for_a_day(post: Post, receiver: Receiver) -> None:
     post.clock.advance((utc_now() - post.clock()).total_seconds() - 86_400)
     old = post.webhook(receiver.url)
-    new = flows.rotate_secret(post.engine, post.clock, post.box, old.webhook.id)
+    new = flows.rotate_secret(post.engine, post.clock, post.cipher, old.webhook.id)
     assert new.secret != old.secret
     post.publish()
     post.deliver()
@@ -204,7 +204,7 @@ def test_a_failing_delivery_holds_up_only_the_later_ones_of_its_table(post: Post
         post.deliver()
         assert [each for each in receiver.ids if each in ids(other)] == ids(other)
         assert post.states(webhook.id) == ["delivered", "pending", "pending", *["delivered"] * 3]
-        for pause in post.terms.delivery.schedule:
+        for pause in post.config.delivery.schedule:
             assert published[2].event.id not in receiver.ids
             post.clock.advance(pause)
             post.deliver()
@@ -215,7 +215,7 @@ def test_a_failing_delivery_holds_up_only_the_later_ones_of_its_table(post: Post
 
 
 def test_the_hold_is_bounded_also_where_the_schedule_is_not_used_up(post: Post) -> None:
-    post.terms = DispatchTerms(DeliveryTerms(schedule=(60,) * 100, jitter=0.0, most_hold=timedelta(minutes=3)))
+    post.config = DispatcherConfig(DeliveryConfig(schedule=(60,) * 100, jitter=0.0, most_hold=timedelta(minutes=3)))
     with Receiver() as receiver:
         webhook = post.webhook(receiver.url).webhook
         first, _ = post.publish(2)
@@ -243,18 +243,18 @@ def test_a_receiver_that_is_gone_is_told_nothing_more(post: Post, receiver: Rece
         assert told.event["data"]["webhook"]["id"] == webhook.id
         # Enabled again it gets what waited; and by a replay what it missed.
         gone.answer = Reply()
-        flows.enable(post.engine, post.bell, post.clock, webhook.id)
+        flows.enable(post.engine, post.notifier, post.clock, webhook.id)
         post.deliver()
         assert post.states(webhook.id) == ["delivered"] * 3
         since = post.clock() - timedelta(days=20)
-        flows.replay(post.engine, post.bell, post.clock, webhook.id, since=since, until=None, with_delivered=False)
+        flows.replay(post.engine, post.notifier, post.clock, webhook.id, since=since, until=None, with_delivered=False)
         post.deliver()
         commits = [got.id for got in gone.received if got.event["type"] == "commit.published"]
         assert len(set(commits)) == 6
 
 
 def test_a_webhook_that_fails_for_days_is_disabled_with_the_reason(post: Post, receiver: Receiver) -> None:
-    post.terms = DispatchTerms(DeliveryTerms(schedule=(43_200,) * 100, jitter=0.0, most_hold=timedelta(days=99)))
+    post.config = DispatcherConfig(DeliveryConfig(schedule=(43_200,) * 100, jitter=0.0, most_hold=timedelta(days=99)))
     with Receiver(Reply(503)) as failing:
         webhook = post.webhook(failing.url).webhook
         post.webhook(receiver.url, types=("webhook.disabled",))
@@ -271,7 +271,7 @@ def test_a_webhook_that_fails_for_days_is_disabled_with_the_reason(post: Post, r
 def test_a_secret_of_another_key_is_a_failure_that_says_so(post: Post, receiver: Receiver) -> None:
     webhook = post.webhook(receiver.url).webhook
     post.publish()
-    post.box = SecretBox.fresh()
+    post.cipher = SecretCipher.fresh()
     post.deliver()
     [attempt] = post.attempts(post.deliveries(webhook.id)[0].id)
     assert "kept with another key" in (attempt.answer.error or "")
@@ -298,7 +298,7 @@ def test_a_webhook_that_is_changed_gets_the_rest_at_its_new_address(post: Post, 
         webhook = post.webhook(old.url).webhook
         published = post.publish(2)
         post.deliver()
-        flows.change(post.engine, post.clock, post.box, LOCAL, webhook.id, {"url": receiver.url})
+        flows.change(post.engine, post.clock, post.cipher, LOCAL, webhook.id, {"url": receiver.url})
         post.clock.advance(5)
         post.deliver()
         assert receiver.ids == ids(published)
@@ -322,4 +322,4 @@ def test_receivers_that_hang_do_not_delay_the_others(post: Post) -> None:
         post.runner.run(work())
         assert len(fast.received) == 20
         assert time.monotonic() - started < 9  # The hanging ones are given up after 10 seconds.
-        assert len(hanging.received) <= 10 * post.terms.per_webhook
+        assert len(hanging.received) <= 10 * post.config.per_webhook

@@ -18,7 +18,7 @@ from tests.small_table import SmallTable, log_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from service.api.dependencies import Parts
+    from service.api.dependencies import AppContext
     from tests.integration.control_plane.conftest import FakeClock
 
 FLINK, SPARK_SQL = WriterEngine.FLINK, WriterEngine.SPARK_SQL
@@ -99,10 +99,10 @@ def test_what_was_seen_is_over_when_the_owner_says_the_engines_again(
 
 
 def test_a_patch_of_the_writers_keeps_the_engines_and_the_flink_job_that_it_does_not_name(
-    parts: Parts,
+    app_context: AppContext,
 ) -> None:
     with TestClient(
-        create_app(dataclasses.replace(parts, flink_hosts=("flink",))), base_url="http://127.0.0.1"
+        create_app(dataclasses.replace(app_context, flink_hosts=("flink",))), base_url="http://127.0.0.1"
     ) as client:
         writers = {"hudi_version": "1.2.0", "engines": ["flink"], "flink": JOB}
         url = client.post("/v1/tables", json={"base_path": "/lake/a", "writers": writers}).headers["location"]

@@ -17,7 +17,7 @@ from service.api.app import create_app
 from service.db.engine import open_engine, writing
 
 if TYPE_CHECKING:
-    from service.api.dependencies import Parts
+    from service.api.dependencies import AppContext
 
 MakeToken = Callable[[Role], dict[str, str]]
 
@@ -47,8 +47,8 @@ def test_an_unexpected_error_shows_nothing_of_its_inside(client: TestClient, cap
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_database_that_is_away_is_said_so(parts: Parts) -> None:
-    away = dataclasses.replace(parts, engine=open_engine("sqlite:////no/such/folder/x.db"))
+def test_a_database_that_is_away_is_said_so(app_context: AppContext) -> None:
+    away = dataclasses.replace(app_context, engine=open_engine("sqlite:////no/such/folder/x.db"))
     with TestClient(create_app(away), base_url="http://127.0.0.1") as client:
         for path in ("/v1/tables", "/readyz"):
             answer = client.get(path)
@@ -56,8 +56,8 @@ def test_a_database_that_is_away_is_said_so(parts: Parts) -> None:
         assert client.get("/healthz").json() == {"status": "ok"}
 
 
-def test_an_old_database_is_not_ready(parts: Parts, tmp_path: Any) -> None:
-    empty = dataclasses.replace(parts, engine=open_engine(f"sqlite:///{tmp_path}/empty.db"))
+def test_an_old_database_is_not_ready(app_context: AppContext, tmp_path: Any) -> None:
+    empty = dataclasses.replace(app_context, engine=open_engine(f"sqlite:///{tmp_path}/empty.db"))
     with TestClient(create_app(empty), base_url="http://127.0.0.1") as client:
         answer = client.get("/readyz")
         assert (answer.status_code, answer.json()["type"]) == (503, "/problems/not-ready")
@@ -71,8 +71,8 @@ def test_a_type_of_problem_leads_to_its_explanation(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("announced", [True, False])
-def test_a_body_that_is_too_large_is_refused(parts: Parts, announced: bool) -> None:
-    small = dataclasses.replace(parts, max_request_bytes=1024)
+def test_a_body_that_is_too_large_is_refused(app_context: AppContext, announced: bool) -> None:
+    small = dataclasses.replace(app_context, max_request_bytes=1024)
     body = json.dumps({"base_path": "/" + "x" * 2000}).encode()
     content = body if announced else iter([body[:1000], body[1000:]])
     with TestClient(create_app(small), base_url="http://127.0.0.1") as client:
@@ -98,13 +98,13 @@ def test_a_wrong_token_is_refused(client: TestClient, make_token: MakeToken, val
 
 
 def test_a_token_with_another_secret_or_that_was_revoked_is_refused(
-    client: TestClient, make_token: MakeToken, parts: Parts, clock: Any
+    client: TestClient, make_token: MakeToken, app_context: AppContext, clock: Any
 ) -> None:
     headers = make_token(Role.ADMIN)
     assert client.get("/v1/tables", headers={"Authorization": headers["Authorization"] + "0"}).status_code == 401
     bearer = Bearer.parse(headers["Authorization"].removeprefix("Bearer "))
     assert bearer is not None
-    with writing(parts.engine) as connection:
+    with writing(app_context.engine) as connection:
         token_store.revoke(connection, bearer.id, clock())
     assert client.get("/v1/tables", headers=headers).status_code == 401
     # The service that once had a token does not fall open when the last one is revoked.
@@ -158,10 +158,14 @@ def test_every_call_below_v1_is_guarded(client: TestClient, make_token: MakeToke
         assert client.request(method, path, json={"kind": "audit"}).status_code == 401, (method, path)
 
 
-def test_the_local_worker_has_a_token_that_is_in_no_database(parts: Parts, make_token: MakeToken, clock: Any) -> None:
+def test_the_local_worker_has_a_token_that_is_in_no_database(
+    app_context: AppContext, make_token: MakeToken, clock: Any
+) -> None:
     bearer = Bearer.new()
     local = Token(bearer.id, "local worker", Role.WORKER, digest(bearer.secret), clock())
-    with TestClient(create_app(dataclasses.replace(parts, local_worker=local)), base_url="http://127.0.0.1") as client:
+    with TestClient(
+        create_app(dataclasses.replace(app_context, local_worker=local)), base_url="http://127.0.0.1"
+    ) as client:
         headers = {"Authorization": f"Bearer {bearer}"}
         for _ in range(2):  # Before there is any token, and after.
             assert client.post("/v1/worker/leases", json={"worker_id": "w"}, headers=headers).status_code == 204
@@ -181,23 +185,23 @@ def test_an_open_service_may_be_called_by_its_own_page(client: TestClient) -> No
     assert client.get("/v1/tables", headers={"Origin": "http://localhost:8080"}).status_code == 200
 
 
-def test_with_tokens_no_place_is_allowed_until_one_is_set(parts: Parts, make_token: MakeToken) -> None:
+def test_with_tokens_no_place_is_allowed_until_one_is_set(app_context: AppContext, make_token: MakeToken) -> None:
     admin = make_token(Role.ADMIN)
-    with TestClient(create_app(parts), base_url="http://127.0.0.1") as client:
+    with TestClient(create_app(app_context), base_url="http://127.0.0.1") as client:
         answer = client.post("/v1/tables", json={"base_path": "/lake/a"}, headers=admin)
         assert (answer.status_code, answer.json()["type"]) == (403, "/problems/path-not-allowed")
-    set_up = dataclasses.replace(parts, allowed_roots=("/lake",))
+    set_up = dataclasses.replace(app_context, allowed_roots=("/lake",))
     with TestClient(create_app(set_up), base_url="http://127.0.0.1") as client:
         assert client.post("/v1/tables", json={"base_path": "/lake/a"}, headers=admin).status_code == 201
         assert client.post("/v1/tables", json={"base_path": "/etc/a"}, headers=admin).status_code == 403
 
 
 def test_what_changes_something_leaves_one_line_in_the_audit_log(
-    parts: Parts, make_token: MakeToken, caplog: pytest.LogCaptureFixture
+    app_context: AppContext, make_token: MakeToken, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "groundskeeper.audit")
     admin = make_token(Role.ADMIN)
-    app = create_app(dataclasses.replace(parts, allowed_roots=("/lake",)))
+    app = create_app(dataclasses.replace(app_context, allowed_roots=("/lake",)))
     with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
         client.get("/v1/tables", headers=admin)
         client.post("/v1/tables", json={"base_path": "/lake/a", "hudi_options": {"password": "hush"}}, headers=admin)

@@ -13,16 +13,16 @@ from service.catalog import table_store, watch_store
 from service.catalog.registration import FlinkWriter, Registration, Writers
 from service.db.engine import reading, writing
 from service.delivery import outbox
-from service.events.notifier import Bell
+from service.events.notifier import Notifier
 from service.hand_over import coordinator
-from service.hand_over.coordinator import HandOvers, HandOverTerms
+from service.hand_over.coordinator import HandOverConfig, HandOvers
 from service.hand_over.flink_rest import FlinkRest
 from service.lake.engine_sighting import Mark
 from service.model.backoff import BackOff
 from service.queue import job_store, lease_store, leases, submission
 from service.queue.hand_over import HandOverState
 from service.queue.job import JobState
-from service.queue.leases import LeaseTerms
+from service.queue.leases import LeaseConfig
 from tests.integration.flink_rest import FlinkCluster
 from tests.small_table import SmallTable, instant_at
 
@@ -49,22 +49,22 @@ def cluster() -> Iterator[FlinkCluster]:
 class Service:
     """One replica, with a table of which a Flink job is registered."""
 
-    def __init__(self, engine: sa.Engine, clock: FakeClock, lake: Path, **terms: Any) -> None:
-        self.engine, self.clock, self.lake, self.bell = engine, clock, lake, Bell()
+    def __init__(self, engine: sa.Engine, clock: FakeClock, lake: Path, **config: Any) -> None:
+        self.engine, self.clock, self.lake, self.notifier = engine, clock, lake, Notifier()
         self.hurried: list[str] = []
-        self.terms = {"hosts": ("127.0.0.1",), **terms}
+        self.config = {"hosts": ("127.0.0.1",), **config}
         self.restart()
 
     def restart(self) -> None:
         """As after a kill: nothing but the database is left."""
-        terms = HandOverTerms(**self.terms)
+        config = HandOverConfig(**self.config)
         self.hand_overs = HandOvers(
             self.engine,
-            self.bell,
+            self.notifier,
             self.clock,
-            terms,
+            config,
             rest=lambda url: FlinkRest(url, connect_seconds=1, read_seconds=1),
-            hurry=self.hurried.append,
+            poll_requests=self.hurried.append,
         )
 
     def register(self, cluster: FlinkCluster, table_id: str = "tbl_1", job: str = "ingest") -> SmallTable:
@@ -82,7 +82,7 @@ class Service:
         params = {"num_buckets": 8, "hand_over_seconds": seconds}
         return submission.submit(
             self.engine,
-            self.bell,
+            self.notifier,
             self.clock,
             table_id=table_id,
             kind=JobKind.BUCKET_EXPANSION,
@@ -95,7 +95,7 @@ class Service:
     def tick(self, seconds: float = 1) -> None:
         self.clock.advance(seconds)
         self.hand_overs.run_once()
-        assert self.hand_overs.crew.wait(30)
+        assert self.hand_overs.pool.wait(30)
 
     def job(self, job_id: str) -> Job:
         with reading(self.engine) as connection:
@@ -323,7 +323,7 @@ def test_a_cluster_that_has_lost_the_job_proves_nothing(service: Service, cluste
     service.tick()
     assert not service.can_lease()
     assert "not known to its cluster any more" in service.standing(job_id).detail
-    coordinator.confirm(service.engine, service.bell, service.clock, job_id, by="me", savepoint="s3://by-hand")
+    coordinator.confirm(service.engine, service.notifier, service.clock, job_id, by="me", savepoint="s3://by-hand")
     assert service.can_lease()
     assert service.standing(job_id).savepoint == "s3://by-hand"
 
@@ -335,7 +335,7 @@ def test_one_bad_cluster_does_not_keep_the_others_waiting(service: Service, clus
         if fault == "gone":
             bad._server.server_close()
         if fault == "not allowed":
-            service.terms = {"hosts": (cluster.url.removeprefix("http://"),)}
+            service.config = {"hosts": (cluster.url.removeprefix("http://"),)}
             service.restart()
         service.register(cluster, "tbl_good")
         stuck, good = service.submit("tbl_bad"), service.submit("tbl_good")
@@ -362,13 +362,13 @@ def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_stopped_again(
     clock.advance(5)
     with writing(service.engine) as connection:
         watch_store.mark(connection, "tbl_1", [Mark(WriterEngine.FLINK, clock(), "001", "it shows")])
-    terms = LeaseTerms(timedelta(seconds=30), 60.0, BackOff())
-    assert leases.lease(service.engine, service.bell, clock, terms, "w", "default") is None
+    config = LeaseConfig(timedelta(seconds=30), 60.0, BackOff())
+    assert leases.lease(service.engine, service.notifier, clock, config, "w", "default") is None
     for _ in range(6):
         service.tick()
     found = service.standing(job_id)
     assert (found.state, found.savepoint) == (HandOverState.STOPPED, f"{FOLDER}/savepoint-{'b' * 32}")
-    assert leases.lease(service.engine, service.bell, clock, terms, "w", "default") is not None
+    assert leases.lease(service.engine, service.notifier, clock, config, "w", "default") is not None
 
 
 def test_a_stop_that_was_asked_for_may_come_to_its_end_after_the_deadline(
@@ -408,8 +408,8 @@ def test_two_replicas_stop_a_job_once(service: Service, cluster: FlinkCluster, t
         service.clock.advance(1)
         service.hand_overs.run_once()
         other.hand_overs.run_once()
-        assert service.hand_overs.crew.wait(30)
-        assert other.hand_overs.crew.wait(30)
+        assert service.hand_overs.pool.wait(30)
+        assert other.hand_overs.pool.wait(30)
     assert service.standing(job_id).state is HandOverState.STOPPED
     assert len({asked["triggerId"] for asked in cluster.stops}) == 1
 
@@ -419,7 +419,7 @@ def test_a_job_that_is_cancelled_meanwhile_is_not_stepped_any_more(service: Serv
     cluster.slow = 3
     job_id = service.submit()
     service.tick()
-    submission.cancel(service.engine, service.bell, service.clock, job_id)
+    submission.cancel(service.engine, service.notifier, service.clock, job_id)
     asked = len(cluster.asked)
     service.tick()
     assert len(cluster.asked) == asked

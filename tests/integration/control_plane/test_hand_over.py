@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from jobs.contract import Heartbeat, Outcome, Plan, Problem, Progress, Result, WriterEngine
+from jobs.contract import Heartbeat, Outcome, Problem, Progress, Result, WorkOrder, WriterEngine
 from service.access.token import Role
 from service.api.event_catalogue import CATALOGUE
 from service.catalog import watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.events.event import EventType
-from service.hand_over.coordinator import HandOvers, HandOverTerms
+from service.hand_over.coordinator import HandOverConfig, HandOvers
 from service.lake.engine_sighting import Mark
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from fastapi.testclient import TestClient
 
-    from service.api.dependencies import Parts
+    from service.api.dependencies import AppContext
     from service.events.event import Event
     from tests.integration.control_plane.conftest import FakeClock
 
@@ -34,10 +34,10 @@ EXPANSION = {"kind": "bucket_expansion", "params": {"num_buckets": 8}}
 class Desk:
     """A service with one table that Flink writes, and what people do with it."""
 
-    def __init__(self, client: TestClient, parts: Parts, clock: FakeClock) -> None:
-        self.client, self.parts, self.clock = client, parts, clock
+    def __init__(self, client: TestClient, app_context: AppContext, clock: FakeClock) -> None:
+        self.client, self.app_context, self.clock = client, app_context, clock
         self.table_id = self.register("/lake/orders", {"hudi_version": "1.2.0", "engines": ["flink"]})
-        self.hand_overs = HandOvers(parts.engine, parts.bell, clock, HandOverTerms())
+        self.hand_overs = HandOvers(app_context.engine, app_context.notifier, clock, HandOverConfig())
 
     def register(self, base_path: str, writers: Any) -> str:
         answer = self.client.post("/v1/tables", json={"base_path": base_path, "index": INDEX, "writers": writers})
@@ -54,15 +54,15 @@ class Desk:
         found: dict[str, Any] = self.client.get(f"/v1/jobs/{job_id}").json()
         return found
 
-    def lease(self) -> Plan | None:
+    def lease(self) -> WorkOrder | None:
         answer = self.client.post("/v1/worker/leases", json={"worker_id": "w"})
-        return Plan.from_json(answer.json()["plan"]) if answer.status_code == 200 else None
+        return WorkOrder.from_json(answer.json()["plan"]) if answer.status_code == 200 else None
 
-    def beat(self, plan: Plan, step: str, *instants: str) -> None:
+    def beat(self, plan: WorkOrder, step: str, *instants: str) -> None:
         beat = Heartbeat(plan.attempt, Progress(step, 0, 1, 0, 0), instants).to_json()
         assert self.client.post(f"/v1/worker/leases/{plan.job_id}/heartbeat", json=beat).status_code == 200
 
-    def report(self, plan: Plan, result: Result) -> None:
+    def report(self, plan: WorkOrder, result: Result) -> None:
         body = {"attempt": plan.attempt, "result": result.to_json()}
         assert self.client.post(f"/v1/worker/leases/{plan.job_id}/result", json=body).status_code == 200
 
@@ -71,17 +71,17 @@ class Desk:
 
     def see(self, engine: WriterEngine = WriterEngine.FLINK, table_id: str | None = None) -> None:
         """A look has found a sign of the engine, of now."""
-        with writing(self.parts.engine) as connection:
+        with writing(self.app_context.engine) as connection:
             watch_store.mark(connection, table_id or self.table_id, [Mark(engine, self.clock(), "009", "it shows")])
 
     def told(self) -> list[Event]:
-        with reading(self.parts.engine) as connection:
+        with reading(self.app_context.engine) as connection:
             return [published.event for published in outbox.after(connection, 0, 1000)]
 
 
 @pytest.fixture
-def desk(client: TestClient, parts: Parts, clock: FakeClock) -> Desk:
-    return Desk(client, parts, clock)
+def desk(client: TestClient, app_context: AppContext, clock: FakeClock) -> Desk:
+    return Desk(client, app_context, clock)
 
 
 def test_an_expansion_waits_until_somebody_says_that_the_writers_were_stopped(desk: Desk, clock: FakeClock) -> None:

@@ -16,14 +16,14 @@ from jobs.format.stale_writes import REPAIRED_KEY
 from service.db import schema
 from service.db.engine import reading, writing
 from service.events.event import EventType
-from service.events.notifier import Bell
+from service.events.notifier import Notifier
 from service.incidents import store
 from service.incidents.incident import Incident, IncidentKind, IncidentState
 from service.model.backoff import BackOff
 from service.model.errors import IncidentOpenError
 from service.queue import job_store, leases, submission
 from service.queue.job import Job, JobState
-from service.queue.leases import LeaseTerms
+from service.queue.leases import LeaseConfig
 from service.scheduling import decision_store, scheduler
 from service.scheduling.decision import Verdict
 from tests.integration.control_plane.watching import A, B, Watched
@@ -382,16 +382,16 @@ class Upkeep:
 
     def __init__(self, story: Story) -> None:
         self.story, self.engine, self.clock = story, story.watched.engine, story.watched.clock
-        self.terms = LeaseTerms(timedelta(seconds=30), 60.0, BackOff())
+        self.config = LeaseConfig(timedelta(seconds=30), 60.0, BackOff())
 
     def plan(self) -> list[Job]:
-        planned = scheduler.run_once(self.engine, Bell(), self.clock, terms=scheduler.Terms())
+        planned = scheduler.run_once(self.engine, Notifier(), self.clock, config=scheduler.SchedulerConfig())
         return [self.job(job_id) for job_id in planned.jobs]
 
     def ask(self, kind: JobKind, *, dry_run: bool = False) -> Job:
         return submission.submit(
             self.engine,
-            Bell(),
+            Notifier(),
             self.clock,
             table_id=self.story.id,
             kind=kind,
@@ -402,11 +402,11 @@ class Upkeep:
         ).job
 
     def run(self, job: Job, **details: Any) -> None:
-        leased = leases.lease(self.engine, Bell(), self.clock, self.terms, "w", "default")
+        leased = leases.lease(self.engine, Notifier(), self.clock, self.config, "w", "default")
         assert leased is not None
         assert leased.job_id == job.id
         result = Result(Outcome.SUCCEEDED, details=details)
-        leases.report(self.engine, Bell(), self.clock, Random(1), self.terms, job.id, 1, result)
+        leases.report(self.engine, Notifier(), self.clock, Random(1), self.config, job.id, 1, result)
 
     def job(self, job_id: str) -> Job:
         with reading(self.engine) as connection:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import Heartbeat, Outcome, Plan, Problem, Progress, Result
+from jobs.contract import Heartbeat, Outcome, Problem, Progress, Result, WorkOrder
 from service.queue import recovery
 
 if TYPE_CHECKING:
     from fastapi.testclient import TestClient
 
-    from service.api.dependencies import Parts
+    from service.api.dependencies import AppContext
 
 FINAL = Problem("column-unknown", "There is no such column", "city", "Choose another one")
 PASSING = Problem("lock-timeout", "The lock was taken", retriable=True)
@@ -25,21 +25,21 @@ class Worker:
         self._client = client
         self._name = name
 
-    def lease(self) -> Plan | None:
+    def lease(self) -> WorkOrder | None:
         answer = self._client.post("/v1/worker/leases", json={"worker_id": self._name, "wait_seconds": 0})
         assert answer.status_code in (200, 204), answer.text
         if answer.status_code == 204:
             assert answer.content == b""
             return None
         assert answer.json()["lease_seconds"] == 30
-        return Plan.from_json(answer.json()["plan"])
+        return WorkOrder.from_json(answer.json()["plan"])
 
-    def must_lease(self) -> Plan:
+    def must_lease(self) -> WorkOrder:
         plan = self.lease()
         assert plan is not None
         return plan
 
-    def beat(self, plan: Plan, *instants: str, progress: Progress | None = None) -> str:
+    def beat(self, plan: WorkOrder, *instants: str, progress: Progress | None = None) -> str:
         answer = self._client.post(
             f"/v1/worker/leases/{plan.job_id}/heartbeat",
             json=Heartbeat(plan.attempt, progress, instants).to_json(),
@@ -47,7 +47,7 @@ class Worker:
         assert answer.status_code == 200, answer.text
         return str(answer.json()["answer"])
 
-    def report(self, plan: Plan, result: Result) -> Any:
+    def report(self, plan: WorkOrder, result: Result) -> Any:
         return self._client.post(
             f"/v1/worker/leases/{plan.job_id}/result", json={"attempt": plan.attempt, "result": result.to_json()}
         )
@@ -160,15 +160,15 @@ def test_a_passing_error_is_tried_again_after_a_while_until_the_last_attempt(
 
 
 def test_a_job_whose_worker_is_gone_goes_to_another_that_learns_what_it_left(
-    client: TestClient, worker: Worker, submit: Any, clock: Any, parts: Parts
+    client: TestClient, worker: Worker, submit: Any, clock: Any, app_context: AppContext
 ) -> None:
     job_id = submit().json()["id"]
     lost = worker.must_lease()
     worker.beat(lost, "001")
     clock.advance(29)
-    assert recovery.run_once(parts.engine, parts.bell, clock).queued == ()
+    assert recovery.run_once(app_context.engine, app_context.notifier, clock).queued == ()
     clock.advance(2)
-    assert recovery.run_once(parts.engine, parts.bell, clock).queued == (job_id,)
+    assert recovery.run_once(app_context.engine, app_context.notifier, clock).queued == (job_id,)
     assert job_of(client, job_id)["error"]["type"] == "/problems/worker-lost"
 
     assert worker.beat(lost) == "lost"
@@ -187,23 +187,23 @@ def test_a_job_whose_worker_is_gone_goes_to_another_that_learns_what_it_left(
 
 
 def test_a_late_heartbeat_saves_the_lease_if_nobody_took_it_back(
-    worker: Worker, submit: Any, clock: Any, parts: Parts
+    worker: Worker, submit: Any, clock: Any, app_context: AppContext
 ) -> None:
     submit()
     plan = worker.must_lease()
     clock.advance(100)
     assert worker.beat(plan) == "continue"
-    assert recovery.run_once(parts.engine, parts.bell, clock).queued == ()
+    assert recovery.run_once(app_context.engine, app_context.notifier, clock).queued == ()
 
 
 def test_a_job_whose_workers_all_die_fails_in_the_end(
-    client: TestClient, worker: Worker, submit: Any, clock: Any, parts: Parts
+    client: TestClient, worker: Worker, submit: Any, clock: Any, app_context: AppContext
 ) -> None:
     job_id = submit().json()["id"]
     for attempt in (1, 2, 3):
         worker.beat(worker.must_lease(), f"00{attempt}")
         clock.advance(31)
-        recovered = recovery.run_once(parts.engine, parts.bell, clock)
+        recovered = recovery.run_once(app_context.engine, app_context.notifier, clock)
     assert recovered.ended == (job_id,)
     job = job_of(client, job_id)
     assert (job["state"], job["error"]["type"]) == ("failed", "/problems/worker-lost")
@@ -232,13 +232,13 @@ def test_the_worker_of_a_running_job_is_told_to_cancel(client: TestClient, worke
 
 
 def test_a_cancelled_job_whose_worker_is_gone_is_cancelled_with_a_note(
-    client: TestClient, worker: Worker, submit: Any, clock: Any, parts: Parts
+    client: TestClient, worker: Worker, submit: Any, clock: Any, app_context: AppContext
 ) -> None:
     job_id = submit().json()["id"]
     worker.beat(worker.must_lease(), "001")
     client.post(f"/v1/jobs/{job_id}/cancel")
     clock.advance(31)
-    assert recovery.run_once(parts.engine, parts.bell, clock).ended == (job_id,)
+    assert recovery.run_once(app_context.engine, app_context.notifier, clock).ended == (job_id,)
     job = job_of(client, job_id)
     assert job["state"] == "cancelled"
     assert "001" in job["error"]["detail"]

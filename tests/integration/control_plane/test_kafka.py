@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from service.delivery.webhook import Answer
+    from service.delivery.webhook import SendResult
 
 _topics = (f"lake-{number}" for number in itertools.count(1))
 
@@ -93,8 +93,8 @@ def has_a_caller(server: socket.socket) -> bool:
     return True
 
 
-def produce(url: str, own: dict[str, str] | None = None, **options: Any) -> Answer:
-    async def once() -> Answer:
+def produce(url: str, own: dict[str, str] | None = None, **options: Any) -> SendResult:
+    async def once() -> SendResult:
         sender = KafkaSender(options.pop("guard", LOCAL), options.pop("limits", PATIENT), **options)
         try:
             return await sender.produce(url, "tbl_1", b"{}", {"webhook-id": "evt_1"}, own or {})
@@ -253,7 +253,7 @@ def test_a_broker_cannot_send_us_to_an_address_that_is_not_allowed(topic: str, t
 def test_nor_later_on_when_it_was_trusted_already(topic: str, tmp_path: Path) -> None:
     """The broker is started anew and then says that it is elsewhere; a producer that is open learns of it."""
 
-    async def work(broker: Broker, elsewhere: str) -> Answer:
+    async def work(broker: Broker, elsewhere: str) -> SendResult:
         sender = KafkaSender(LOCAL, SendLimits(connect=2, read=6, total=6))
         try:
             url = f"kafka://{broker.address}/{topic}"

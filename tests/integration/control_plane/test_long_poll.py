@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 
 from service.api.app import create_app
-from service.api.dependencies import Parts
+from service.api.dependencies import AppContext
 from service.db import migrate
 from service.db.engine import open_engine
 from service.model.clock import utc_now
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def live(engine: sa.Engine, examine: Any) -> Parts:
-    return Parts(engine=engine, examine=examine, clock=utc_now, rng=Random(1))
+def live(engine: sa.Engine, examine: Any) -> AppContext:
+    return AppContext(engine=engine, examine=examine, clock=utc_now, rng=Random(1))
 
 
 @pytest.fixture
-def url(live: Parts) -> Iterator[str]:
+def url(live: AppContext) -> Iterator[str]:
     yield from _served(live)
 
 
-def _served(parts: Parts) -> Iterator[str]:
+def _served(app_context: AppContext) -> Iterator[str]:
     opened = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(parts), log_level="warning"))
+    server = uvicorn.Server(uvicorn.Config(create_app(app_context), log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
     thread.start()
     yield f"http://127.0.0.1:{opened.getsockname()[1]}"
-    parts.bell.close()
+    app_context.notifier.close()
     server.should_exit = True
     thread.join(timeout=10)
     assert not thread.is_alive()
@@ -90,11 +90,11 @@ def test_without_a_job_the_call_ends_when_its_time_is_over(url: str) -> None:
     assert answer.status_code == 204
 
 
-def test_a_job_that_another_replica_queued_is_found_within_seconds(url: str, live: Parts, database: str) -> None:
+def test_a_job_that_another_replica_queued_is_found_within_seconds(url: str, live: AppContext, database: str) -> None:
     table_id = table(url)
     other_engine = open_engine(database)
     assert migrate.is_at_head(other_engine)
-    other = dataclasses.replace(live, engine=other_engine, bell=type(live.bell)())
+    other = dataclasses.replace(live, engine=other_engine, notifier=type(live.notifier)())
     with ThreadPoolExecutor(1) as pool:
         for other_url in _served(other):
             waiting = pool.submit(lease, url, 10)
@@ -139,13 +139,13 @@ def test_a_worker_that_went_away_while_it_waited_gets_no_job(url: str) -> None:
     assert lease(url, 0)[0].json()["plan"]["attempt"] == 1
 
 
-def test_a_service_that_stops_lets_nobody_wait_and_hands_out_nothing(url: str, live: Parts) -> None:
+def test_a_service_that_stops_lets_nobody_wait_and_hands_out_nothing(url: str, live: AppContext) -> None:
     table_id = table(url)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(lease, url, 15)
         time.sleep(0.2)
         before = time.monotonic()
-        live.bell.close()
+        live.notifier.close()
         answer, came = waiting.result()
     assert answer.status_code == 204
     assert came - before < 5

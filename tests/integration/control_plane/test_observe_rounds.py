@@ -75,8 +75,8 @@ def test_a_hurried_table_is_looked_at_now(watched: Watched, tmp_path: Path) -> N
     table_id = watched.register(table)
     watched.poll(0)
     table.commit("001")
-    assert watched.hurry.ask(table_id)
-    assert not watched.hurry.ask(table_id)
+    assert watched.poll_requests.ask(table_id)
+    assert not watched.poll_requests.ask(table_id)
     watched.poll(0)
     assert watched.instants(table_id) == ["001"]
 
@@ -218,10 +218,10 @@ def test_a_table_whose_storage_hangs_keeps_no_other_waiting(
     error = watched.watch("tbl_hanging0").error
     assert error is not None
     assert error.type == "look-too-slow"
-    assert "tbl_hanging0" in watched.observer.crew.busy
+    assert "tbl_hanging0" in watched.observer.pool.busy
     for pipe in pipes:
         os.close(os.open(pipe, os.O_WRONLY))
-    while watched.observer.crew.busy:
+    while watched.observer.pool.busy:
         time.sleep(0.05)
         assert time.monotonic() < deadline
 
@@ -247,9 +247,9 @@ def test_hurried_tables_go_first_and_unknown_ones_are_forgotten(watched: Watched
         hurried = [ids[2], "tbl_unknown"]
         claimed = watch_store.claim(connection, now=now, next_poll_at=now + timedelta(60), limit=1, hurried=hurried)
     assert [watch.table_id for watch in claimed] == [ids[2]]
-    watched.hurry.ask("tbl_unknown")
+    watched.poll_requests.ask("tbl_unknown")
     watched.poll(0)
-    assert watched.hurry.wanted() == set()
+    assert watched.poll_requests.wanted() == set()
 
 
 @pytest.mark.parametrize("is_first", [True, False])

@@ -13,8 +13,8 @@ from service.catalog import commit_store, snapshot_store, table_store, watch_sto
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
 from service.observation import active_timeline
-from service.observation.observer import Observer, ObserveTerms
-from service.observation.poll_requests import Hurry
+from service.observation.observer import Observer, ObserverConfig
+from service.observation.poll_requests import PollRequests
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
@@ -60,12 +60,12 @@ def test_a_table_on_s3_is_watched(endpoint: str, sqlite: sa.Engine, clock: FakeC
     with writing(sqlite) as connection:
         table_store.register(connection, Registration("t", "s3a://lake/trips", "trips", clock(), clock()))
         table_store.register(connection, Registration("gone", "s3a://lake/gone", "gone", clock(), clock()))
-    observer = Observer(sqlite, clock, Random(1), Hurry(), ObserveTerms(), storage_options=options)
+    observer = Observer(sqlite, clock, Random(1), PollRequests(), ObserverConfig(), storage_options=options)
 
     def poll() -> None:
         clock.advance(70)
         observer.run_once()
-        assert observer.crew.wait(60)
+        assert observer.pool.wait(60)
 
     table.commit("001", {"p": {base_file(A, "001"): 10}})
     upload()

@@ -12,14 +12,14 @@ from fastapi.testclient import TestClient
 
 from service.access.token import Role
 from service.api.app import create_app
-from service.observation.observer import Observer, ObserveTerms
+from service.observation.observer import Observer, ObserverConfig
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from service.api.dependencies import Parts
+    from service.api.dependencies import AppContext
     from tests.integration.control_plane.conftest import FakeClock
 
 A, B = bucket_id(0), bucket_id(1)
@@ -27,8 +27,10 @@ INDEX = {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]}
 
 
 @pytest.fixture
-def observer(parts: Parts, clock: FakeClock) -> Observer:
-    return Observer(parts.engine, clock, Random(1), parts.hurry, ObserveTerms(), storage_options={})
+def observer(app_context: AppContext, clock: FakeClock) -> Observer:
+    return Observer(
+        app_context.engine, clock, Random(1), app_context.poll_requests, ObserverConfig(), storage_options={}
+    )
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def table_id(client: TestClient, table: SmallTable) -> str:
 def poll(observer: Observer, clock: FakeClock) -> None:
     clock.advance(70)
     observer.run_once()
-    assert observer.crew.wait(60)
+    assert observer.pool.wait(60)
 
 
 def callback(base_path: str, **more: Any) -> dict[str, Any]:
@@ -67,13 +69,13 @@ def callback(base_path: str, **more: Any) -> dict[str, Any]:
     ],
 )
 def test_hudis_own_callback_is_taken_in_every_shape(
-    client: TestClient, parts: Parts, table: SmallTable, table_id: str, more: dict[str, Any]
+    client: TestClient, app_context: AppContext, table: SmallTable, table_id: str, more: dict[str, Any]
 ) -> None:
-    parts.hurry.taken(table_id)
+    app_context.poll_requests.taken(table_id)
     answer = client.post("/v1/callbacks/hudi", json=callback(str(table.base), **more))
     assert (answer.status_code, answer.json()) == (202, {"table_id": table_id, "is_new": True})
-    assert parts.hurry.rung.is_set()
-    assert parts.hurry.wanted() == {table_id}
+    assert app_context.poll_requests.notified.is_set()
+    assert app_context.poll_requests.wanted() == {table_id}
 
 
 @pytest.mark.parametrize("spelling", ["{}", "{}/", "file:{}", "file://{}", "file:///localhost/../{}", "{}/../orders"])
@@ -110,18 +112,22 @@ def test_the_same_callback_again_is_no_news(
     table.commit("20260101120000000")
     said = [client.post("/v1/callbacks/hudi", json=callback(str(table.base))).json()["is_new"] for _ in range(3)]
     observer.run_once()
-    assert observer.crew.wait(60)
+    assert observer.pool.wait(60)
     said.append(client.post("/v1/callbacks/hudi", json=callback(str(table.base))).json()["is_new"])
     assert said == [True, False, False, False]
     assert len(client.get("/v1/commits").json()["items"]) == 1
 
 
 def test_a_callback_key_is_asked_for_when_there_is_one(
-    parts: Parts, table: SmallTable, client: TestClient, table_id: str, make_token: Callable[[Role], dict[str, str]]
+    app_context: AppContext,
+    table: SmallTable,
+    client: TestClient,
+    table_id: str,
+    make_token: Callable[[Role], dict[str, str]],
 ) -> None:
     admin = make_token(Role.ADMIN)
     with TestClient(
-        create_app(dataclasses.replace(parts, callback_key="geheim")), base_url="http://127.0.0.1"
+        create_app(dataclasses.replace(app_context, callback_key="geheim")), base_url="http://127.0.0.1"
     ) as keyed:
         for headers in ({}, {"HUDI-CALLBACK-KEY": "wrong"}, {"HUDI-CALLBACK-KEY": "gehéim".encode()}, admin):
             answer = keyed.post("/v1/callbacks/hudi", json=callback(str(table.base)), headers=headers)
@@ -251,12 +257,12 @@ def test_a_changed_index_shows_at_the_next_look(
     assert client.get(f"/v1/tables/{table_id}/buckets").json()["num_buckets"] == 4
     assert client.patch(f"/v1/tables/{table_id}", json={"index": None}).status_code == 200
     observer.run_once()
-    assert observer.crew.wait(60)
+    assert observer.pool.wait(60)
     assert client.get(f"/v1/tables/{table_id}/buckets").json()["partitions"] == []
     assert len(client.get("/v1/commits").json()["items"]) == 1
 
 
-def test_writer_options_of_spark(client: TestClient, parts: Parts, table_id: str) -> None:
+def test_writer_options_of_spark(client: TestClient, app_context: AppContext, table_id: str) -> None:
     lock = {"provider": "zookeeper", "options": {"hoodie.write.lock.zookeeper.url": "zk:1", "my.password": "x"}}
     client.patch(f"/v1/tables/{table_id}", json={"lock": lock})
     found = client.get(f"/v1/tables/{table_id}/writer-options").json()
@@ -283,9 +289,9 @@ def test_writer_options_of_flink_are_in_flinks_words(client: TestClient, table_i
 
 
 def test_writer_options_name_the_public_address_and_ask_for_the_key(
-    parts: Parts, client: TestClient, table_id: str
+    app_context: AppContext, client: TestClient, table_id: str
 ) -> None:
-    changed = dataclasses.replace(parts, public_url="https://gk.example.com/hudi/", callback_key="geheim")
+    changed = dataclasses.replace(app_context, public_url="https://gk.example.com/hudi/", callback_key="geheim")
     with TestClient(create_app(changed), base_url="http://127.0.0.1") as other:
         text = other.get(f"/v1/tables/{table_id}/writer-options").text
     assert "https://gk.example.com/hudi/v1/callbacks/hudi" in text

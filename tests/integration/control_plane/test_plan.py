@@ -19,7 +19,7 @@ from service.queue.job import JobState
 from service.registration import detection, registry
 from service.scheduling import decision_store, pausing, scheduler
 from service.scheduling.decision import DECIDED, Verdict
-from service.scheduling.scheduler import Planned
+from service.scheduling.scheduler import SchedulerResult
 from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, ask
 
 if TYPE_CHECKING:
@@ -46,15 +46,15 @@ def test_a_job_starts_when_it_is_due_and_says_why(service: Service, clock: FakeC
     decision = service.decision()
     assert (decision.verdict, decision.job_id, decision.because) == (Verdict.RUN, job_id, job.reason)
     assert service.decision(JobKind.CLUSTERING).code == "off"
-    assert service.plan() == Planned()
+    assert service.plan() == SchedulerResult()
 
 
 def test_a_table_that_was_never_looked_at_is_left_alone(service: Service, clock: FakeClock) -> None:
-    assert service.plan() == Planned()
+    assert service.plan() == SchedulerResult()
     with writing(service.engine) as connection:
         decision_times.wake(connection, "tbl_1", clock())
-    assert service.plan() == Planned(tables=1)
-    assert service.plan() == Planned()
+    assert service.plan() == SchedulerResult(tables=1)
+    assert service.plan() == SchedulerResult()
 
 
 def test_the_same_decision_again_and_again_is_one_row_with_the_latest_figures(
@@ -143,8 +143,8 @@ def test_who_cancels_a_job_that_was_started_by_itself_does_not_get_it_back_at_on
 ) -> None:
     service.look(commits=5)
     [job_id] = service.plan().jobs
-    submission.cancel(service.engine, service.bell, clock, job_id)
-    assert service.plan() == Planned(tables=1)
+    submission.cancel(service.engine, service.notifier, clock, job_id)
+    assert service.plan() == SchedulerResult(tables=1)
     assert service.decision().code == "failed-before"
 
 
@@ -156,14 +156,14 @@ def test_a_pause_takes_back_what_waits_and_lets_go_on_what_has_begun(service: Se
     service.plan()
     begun = service.lease()
     assert begun is not None
-    pausing.pause(service.engine, service.bell, clock, by="anna", reason="the storage is being moved")
+    pausing.pause(service.engine, service.notifier, clock, by="anna", reason="the storage is being moved")
     assert service.lease() is None
     assert service.job(begun.id).state is JobState.LEASED
     service.look("tbl_2", commits=6)
     assert service.plan().jobs == ()
     because = "6 commits and no compaction yet, 5 asked for; but anna paused all upkeep on 2026-01-01 00:00 UTC"
     assert service.decision(table_id="tbl_2").because == f"{because} (the storage is being moved)"
-    pausing.resume(service.engine, service.bell, clock)
+    pausing.resume(service.engine, service.notifier, clock)
     assert len(service.plan().jobs) == 1
 
 
@@ -195,7 +195,7 @@ def test_outside_the_window_nothing_starts_and_what_nobody_took_is_taken_back(
     # Time alone opens it, and closes it.
     [job_id] = service.plan().jobs
     clock.advance(1800)
-    assert service.plan() == Planned(tables=1)
+    assert service.plan() == SchedulerResult(tables=1)
     job = service.job(job_id)
     assert (job.state, job.error and job.error.type) == (JobState.CANCELLED, "withdrawn")
     assert service.decision().code == "outside-window"
@@ -266,7 +266,7 @@ def test_a_table_that_cannot_be_decided_about_does_not_keep_the_others(
     assert service.job(planned.jobs[0]).table_id == "tbl_2"
     assert "Table tbl_1 cannot be decided about" in caplog.text
     # It is not tried again all the time.
-    assert service.plan() == Planned()
+    assert service.plan() == SchedulerResult()
     policy_registry.delete_table(service.engine, clock, "tbl_1")
     assert len(service.plan().jobs) == 1
 
@@ -278,7 +278,7 @@ def test_with_a_table_everything_that_was_decided_about_it_goes(service: Service
     with writing(service.engine) as connection:
         table_store.unregister(connection, "tbl_1")
         assert decision_store.latest(connection, "tbl_1") == {}
-    assert service.plan() == Planned()
+    assert service.plan() == SchedulerResult()
 
 
 def test_a_table_that_gets_another_name_gets_other_policies(service: Service, clock: FakeClock) -> None:
@@ -299,7 +299,7 @@ def test_a_table_that_gets_another_name_gets_other_policies(service: Service, cl
 
 def test_evaluating_writes_nothing(service: Service, clock: FakeClock) -> None:
     service.look(commits=5)
-    found = scheduler.evaluate(service.engine, clock, "tbl_1", terms=service.terms)
+    found = scheduler.evaluate(service.engine, clock, "tbl_1", config=service.config)
     assert {each.kind for each in found.decisions if each.verdict is Verdict.RUN} == {COMPACTION}
     assert {each.kind for each in found.decisions if each.verdict is Verdict.SKIP} == {*DECIDED} - {COMPACTION}
     assert found.looked_at == clock()
@@ -336,7 +336,7 @@ def test_a_job_of_a_policy_waits_for_flink_too_and_is_not_taken_back_then(servic
     assert job.hand_over.deadline == clock() + timedelta(seconds=60)
     assert service.lease() is None
     # Somebody may be stopping the writers for it at this moment.
-    pausing.pause(service.engine, service.bell, clock, by="me", reason="")
+    pausing.pause(service.engine, service.notifier, clock, by="me", reason="")
     service.plan()
     assert service.job(job_id).state is JobState.QUEUED
 

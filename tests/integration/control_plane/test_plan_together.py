@@ -16,7 +16,7 @@ from service.policies import policy_registry
 from service.policies import store as store_policies
 from service.queue import job_store
 from service.scheduling import decision_store
-from service.scheduling.scheduler import Planned, Terms
+from service.scheduling.scheduler import SchedulerConfig, SchedulerResult
 from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, ask
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def test_planners_that_decide_at_once_start_no_job_twice(engine: sa.Engine, cloc
         service.look(name, commits=5, freed=1, since_cleaning=10)
     together = Barrier(planners)
 
-    def run(_: int) -> Planned:
+    def run(_: int) -> SchedulerResult:
         together.wait()
         return service.plan()
 
@@ -103,7 +103,7 @@ def test_after_a_downtime_jobs_start_a_few_at_a_time_and_every_table_is_served(
 def test_tables_are_decided_about_in_the_order_in_which_they_became_due(engine: sa.Engine, clock: FakeClock) -> None:
     """Three at a time, of which two are due again at every moment."""
     service = Service(engine, clock)
-    service.terms = Terms(tables_at_once=3)
+    service.config = SchedulerConfig(tables_at_once=3)
     for name in ("a_hot", "z_hot"):
         service.register(name)
         service.look(name)

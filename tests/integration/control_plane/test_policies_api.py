@@ -19,7 +19,7 @@ from tests.integration.control_plane.planning import save_look
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from service.api.dependencies import Parts
+    from service.api.dependencies import AppContext
     from tests.integration.control_plane.conftest import FakeClock
 
 
@@ -167,22 +167,22 @@ def test_each_call_needs_its_role(
 
 
 @pytest.fixture
-def look(parts: Parts, table_id: str, clock: FakeClock) -> Callable[[int], None]:
+def look(app_context: AppContext, table_id: str, clock: FakeClock) -> Callable[[int], None]:
     """Looks at the table after so many commits, and decides about it."""
 
     def decide(commits: int) -> None:
         state = PartitionState("", base_bytes=1000, log_bytes=100)
         seen = TableSnapshot(table_id, clock(), TableType.MERGE_ON_READ, (state,), since_compaction=Since(commits))
-        with writing(parts.engine) as connection:
+        with writing(app_context.engine) as connection:
             save_look(connection, seen)
-        scheduler.run_once(parts.engine, parts.bell, clock, terms=parts.planning)
+        scheduler.run_once(app_context.engine, app_context.notifier, clock, config=app_context.planning)
 
     return decide
 
 
 @pytest.fixture
-def client(parts: Parts) -> Iterator[TestClient]:
-    with TestClient(create_app(parts), base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
+def client(app_context: AppContext) -> Iterator[TestClient]:
+    with TestClient(create_app(app_context), base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
         yield client
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from service.delivery import webhooks as flows
-from service.delivery.attempt_policy import DeliveryTerms
-from service.delivery.dispatcher import DispatchTerms
+from service.delivery.attempt_policy import DeliveryConfig
+from service.delivery.dispatcher import DispatcherConfig
 from service.model.errors import WebhookDisabledError
 from tests.integration.control_plane.posting import Post, ids
 from tests.integration.receiver import Receiver, Reply
@@ -17,19 +17,19 @@ from tests.integration.receiver import Receiver, Reply
 def test_a_test_is_sent_once_and_past_what_is_held_up(post: Post) -> None:
     with Receiver(Reply(500)) as receiver:
         webhook = post.webhook(receiver.url, types=("job.*",)).webhook
-        delivery = flows.test(post.engine, post.bell, post.clock, webhook.id)
+        delivery = flows.test(post.engine, post.notifier, post.clock, webhook.id)
         post.deliver()
         [attempt] = post.attempts(delivery.id)
         assert (attempt.answer.status, attempt.retry_at) == (500, None)
         receiver.answer = Reply()
-        flows.test(post.engine, post.bell, post.clock, webhook.id)
+        flows.test(post.engine, post.notifier, post.clock, webhook.id)
         post.deliver()
         assert post.states(webhook.id) == ["dead", "delivered"]
         assert {got.event["type"] for got in receiver.received} == {"webhook.test"}
 
 
 def test_a_dead_letter_is_sent_when_it_is_replayed(post: Post) -> None:
-    post.terms = DispatchTerms(DeliveryTerms(schedule=(1,), jitter=0.0))
+    post.config = DispatcherConfig(DeliveryConfig(schedule=(1,), jitter=0.0))
     with Receiver(Reply(500)) as receiver:
         webhook = post.webhook(receiver.url).webhook
         [published] = post.publish()
@@ -39,7 +39,7 @@ def test_a_dead_letter_is_sent_when_it_is_replayed(post: Post) -> None:
         assert post.states(webhook.id) == ["dead"]
         receiver.answer = Reply()
         [delivery] = post.deliveries(webhook.id)
-        again = flows.replay_one(post.engine, post.bell, post.clock, delivery.id)
+        again = flows.replay_one(post.engine, post.notifier, post.clock, delivery.id)
         assert (again.state, again.tries) == ("pending", 0)
         post.deliver()
         assert post.states(webhook.id) == ["delivered"]
@@ -56,7 +56,7 @@ def test_a_replay_of_a_time_sends_what_is_missing_in_order_and_repeats_nothing(p
 
     def replay(**more: Any) -> flows.Replayed:
         wanted = {"since": since, "until": None, "with_delivered": False, **more}
-        return flows.replay(post.engine, post.bell, post.clock, webhook.id, **wanted)
+        return flows.replay(post.engine, post.notifier, post.clock, webhook.id, **wanted)
 
     post.clock.advance(60)
     assert replay() == flows.Replayed(3, is_complete=True)
@@ -70,7 +70,7 @@ def test_a_replay_of_a_time_sends_what_is_missing_in_order_and_repeats_nothing(p
     assert replay(since=early[0].event.at, until=since).count == 2
     post.deliver()
     assert receiver.ids[-2:] == ids(early)
-    flows.disable(post.engine, post.bell, webhook.id, because="a test", now=post.clock())
+    flows.disable(post.engine, post.notifier, webhook.id, because="a test", now=post.clock())
     with pytest.raises(WebhookDisabledError):
         replay()
 
@@ -87,7 +87,7 @@ def test_a_replay_is_bounded_and_goes_on_when_it_is_repeated(
     for _ in range(3):
         replayed = flows.replay(
             post.engine,
-            post.bell,
+            post.notifier,
             post.clock,
             webhook.id,
             since=published[0].event.at,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from service.delivery.webhook import Answer
+    from service.delivery.webhook import SendResult
 
 LIMITS = SendLimits(connect=5.0, read=10.0, total=10.0)
 
@@ -28,14 +28,14 @@ def send(
     resolve: Callable[[str], Sequence[str]] | None = None,
     tls: ssl.SSLContext | None = None,
     times: int = 1,
-) -> Answer:
+) -> SendResult:
     """The last of so many answers. `resolve` plays the name server."""
 
     async def answer_of(host: str, _port: int) -> Sequence[str]:
         assert resolve is not None
         return resolve(host)
 
-    async def post() -> Answer:
+    async def post() -> SendResult:
         sender = Sender(guard or Guard(), LIMITS, tls=tls, resolve=answer_of if resolve else None)
         try:
             for _ in range(times):

@@ -18,7 +18,7 @@ from service.api.event_catalogue import CATALOGUE
 from service.db import schema
 from service.db.engine import reading
 from service.delivery import outbox
-from service.delivery.secret_cipher import SecretBox
+from service.delivery.secret_cipher import SecretCipher
 from service.events.event import EventType
 from service.queue import recovery
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import sqlalchemy as sa
 
-    from service.api.dependencies import Parts
+    from service.api.dependencies import AppContext
     from service.events.event import Event
     from tests.integration.control_plane.conftest import FakeClock
 
@@ -120,12 +120,12 @@ def test_a_webhook_is_changed_member_by_member(client: TestClient) -> None:
     assert client.delete(path).status_code == 404
 
 
-def test_a_mask_stands_for_the_stored_header(client: TestClient, parts: Parts) -> None:
+def test_a_mask_stands_for_the_stored_header(client: TestClient, app_context: AppContext) -> None:
     made = create(client, headers={"X-A": "one"})
     client.patch(f"/v1/webhooks/{made['id']}", json={"headers": {"X-A": "******", "X-B": "two"}})
-    with reading(parts.engine) as connection:
+    with reading(app_context.engine) as connection:
         [row] = connection.execute(schema.webhooks.select()).all()
-    assert json.loads(parts.box.open(row.sealed_headers)) == {"X-A": "one", "X-B": "two"}
+    assert json.loads(app_context.cipher.open(row.sealed_headers)) == {"X-A": "one", "X-B": "two"}
 
 
 @pytest.mark.parametrize(
@@ -208,14 +208,14 @@ def test_a_rotated_secret_is_new_and_the_old_one_has_an_end(client: TestClient, 
     assert rotated["old_secret_until"] == "2026-01-02T00:00:00Z"
 
 
-def test_without_a_key_no_webhook_is_made_and_with_another_one_its_headers_are_lost(parts: Parts) -> None:
-    def client(box: SecretBox) -> TestClient:
-        return TestClient(create_app(replace(parts, box=box)), base_url="http://127.0.0.1")
+def test_without_a_key_no_webhook_is_made_and_with_another_one_its_headers_are_lost(app_context: AppContext) -> None:
+    def client(cipher: SecretCipher) -> TestClient:
+        return TestClient(create_app(replace(app_context, cipher=cipher)), base_url="http://127.0.0.1")
 
-    answer = client(SecretBox([])).post("/v1/webhooks", json=HOOK)
+    answer = client(SecretCipher([])).post("/v1/webhooks", json=HOOK)
     assert (answer.status_code, answer.json()["type"]) == (409, "/problems/secret-key-missing")
-    made = create(client(SecretBox.fresh()), headers={"X-A": "1"})
-    other = client(SecretBox.fresh())
+    made = create(client(SecretCipher.fresh()), headers={"X-A": "1"})
+    other = client(SecretCipher.fresh())
     assert other.get(f"/v1/webhooks/{made['id']}").json()["headers"] == {}
     masked = other.patch(f"/v1/webhooks/{made['id']}", json={"headers": {"X-A": "******"}})
     assert masked.json()["type"] == "/problems/secret-unreadable"
@@ -325,13 +325,13 @@ def test_each_attempt_is_told(client: TestClient, table_id: str, sqlite: sa.Engi
 
 
 def test_a_lost_worker_is_told(
-    client: TestClient, table_id: str, sqlite: sa.Engine, clock: FakeClock, parts: Parts
+    client: TestClient, table_id: str, sqlite: sa.Engine, clock: FakeClock, app_context: AppContext
 ) -> None:
     submit(client, table_id, kind="compaction")
     for _ in range(3):
         lease(client)
         clock.advance(31)
-        recovery.run_once(parts.engine, parts.bell, clock)
+        recovery.run_once(app_context.engine, app_context.notifier, clock)
     assert types(sqlite)[1:] == ["job.queued", "job.queued", "job.queued", "job.failed"]
     assert published(sqlite)[-1].data["job"]["error"]["type"] == "worker-lost"
 

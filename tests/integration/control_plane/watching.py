@@ -12,8 +12,8 @@ from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.incidents import store
 from service.model.backoff import BackOff
-from service.observation.observer import Observer, ObserveTerms
-from service.observation.poll_requests import Hurry
+from service.observation.observer import Observer, ObserverConfig
+from service.observation.poll_requests import PollRequests
 from tests.small_table import SmallTable, bucket_id
 
 if TYPE_CHECKING:
@@ -32,18 +32,18 @@ A, B, C = bucket_id(0), bucket_id(1), bucket_id(2)
 class Watched:
     """A service that watches tables, with a clock that tests turn."""
 
-    def __init__(self, engine: sa.Engine, clock: FakeClock, **terms: float) -> None:
+    def __init__(self, engine: sa.Engine, clock: FakeClock, **config: float) -> None:
         self.engine = engine
         self.clock = clock
-        self.hurry = Hurry()
+        self.poll_requests = PollRequests()
         self.observer = Observer(
             engine,
             clock,
             Random(1),
-            self.hurry,
-            ObserveTerms(
-                threads=int(terms.get("threads", 4)),
-                look_seconds=terms.get("look_seconds", 30.0),
+            self.poll_requests,
+            ObserverConfig(
+                threads=int(config.get("threads", 4)),
+                look_seconds=config.get("look_seconds", 30.0),
                 backoff=BackOff(first=10, most=3600),
             ),
             storage_options={},
@@ -62,7 +62,7 @@ class Watched:
         """A round after a poll interval has gone by, and everything it has started."""
         self.clock.advance(seconds)
         self.observer.run_once()
-        assert self.observer.crew.wait(60)
+        assert self.observer.pool.wait(60)
 
     def commits(self, table_id: str) -> list[Commit]:
         """In the order in which they were recorded."""

@@ -11,12 +11,12 @@ from service.lake.snapshot import PartitionState, TableSnapshot
 from service.policies.policy import CleaningSettings, Trigger
 from service.scheduling.cleaning import decide
 from service.scheduling.decision import Run, Skip
-from service.scheduling.trigger_context import Calendar, Occasion
+from service.scheduling.trigger_context import Calendar, TriggerContext
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, since
 
 OLD = PartitionState("dt=1", freed_files=3, freed_bytes=30 * MIB)
 TAIL = "; 3 files out of use, at most 30.0 MiB can be freed"
-PLAIN = Occasion(NOW)
+PLAIN = TriggerContext(NOW)
 BY_HOURS = CleaningSettings(
     trigger=Trigger.SECONDS, seconds=3600, policy=CleaningPolicy.KEEP_LATEST_BY_HOURS, retain=24
 )
@@ -27,21 +27,25 @@ RUNS = [
     ("time", CleaningSettings(trigger=Trigger.SECONDS, seconds=60), a_snapshot(OLD, since_cleaning=since(1, hours=1)),
      PLAIN, {"policy": "KEEP_LATEST_COMMITS", "retain": 10}, "1 h since the last cleaning, 1 min asked for"),
     ("calendar", CleaningSettings(policy=CleaningPolicy.KEEP_LATEST_FILE_VERSIONS, retain=2), a_snapshot(OLD),
-     Occasion(NOW, Calendar(is_due=True)), {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2},
+     TriggerContext(NOW, Calendar(is_due=True)), {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2},
      "its time by the calendar has come"),
     ("hours pass, though nobody writes", BY_HOURS, a_snapshot(OLD, since_cleaning=since(0, hours=5)),
-     Occasion(NOW, last_run_at=ago(seconds=3600)), {"policy": "KEEP_LATEST_BY_HOURS", "retain": 24},
+     TriggerContext(NOW, last_run_at=ago(seconds=3600)), {"policy": "KEEP_LATEST_BY_HOURS", "retain": 24},
      "1 h since the last cleaning, 1 h asked for"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("given", "snapshot", "occasion", "params", "because"), [pytest.param(*c, id=i) for i, *c in RUNS]
+    ("given", "snapshot", "context", "params", "because"), [pytest.param(*c, id=i) for i, *c in RUNS]
 )
 def test_it_runs(
-    given: CleaningSettings, snapshot: TableSnapshot, occasion: Occasion, params: dict[str, object], because: str
+    given: CleaningSettings,
+    snapshot: TableSnapshot,
+    context: TriggerContext,
+    params: dict[str, object],
+    because: str,
 ) -> None:
-    assert decide(given, snapshot, occasion) == Run(JobKind.CLEANING, params, because + TAIL)
+    assert decide(given, snapshot, context) == Run(JobKind.CLEANING, params, because + TAIL)
 
 
 SKIPS = [
@@ -50,18 +54,18 @@ SKIPS = [
     ("nothing to free", CleaningSettings(), a_snapshot(PartitionState("dt=1"), since_cleaning=since(99)), PLAIN,
      Skip("nothing-to-free", "no file is out of use")),
     ("nothing to free, whatever the calendar says", CleaningSettings(), a_snapshot(),
-     Occasion(NOW, Calendar(is_due=True)), Skip("nothing-to-free", "no file is out of use")),
+     TriggerContext(NOW, Calendar(is_due=True)), Skip("nothing-to-free", "no file is out of use")),
     ("too few commits", CleaningSettings(), a_snapshot(OLD, since_cleaning=since(9)), PLAIN,
      Skip("not-yet", "9 commits and no cleaning yet, 10 asked for")),
     ("the last job could free nothing, and nothing came since", CleaningSettings(),
-     a_snapshot(OLD, since_cleaning=since(99)), Occasion(NOW, last_run_at=ago(seconds=30)),
+     a_snapshot(OLD, since_cleaning=since(99)), TriggerContext(NOW, last_run_at=ago(seconds=30)),
      Skip("nothing-new", "nothing was committed since the last cleaning")),
     ("hours have not passed", BY_HOURS, a_snapshot(OLD, since_cleaning=since(0, hours=5)),
-     Occasion(NOW, last_run_at=ago(seconds=600)),
+     TriggerContext(NOW, last_run_at=ago(seconds=600)),
      Skip("not-yet", "10 min since the last cleaning, 1 h asked for", NOW + timedelta(minutes=50))),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "snapshot", "occasion", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
-def test_it_does_not_run(given: CleaningSettings, snapshot: TableSnapshot, occasion: Occasion, skip: Skip) -> None:
-    assert decide(given, snapshot, occasion) == skip
+@pytest.mark.parametrize(("given", "snapshot", "context", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
+def test_it_does_not_run(given: CleaningSettings, snapshot: TableSnapshot, context: TriggerContext, skip: Skip) -> None:
+    assert decide(given, snapshot, context) == skip

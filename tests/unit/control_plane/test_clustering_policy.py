@@ -11,12 +11,12 @@ from service.lake.snapshot import PartitionState, TableSnapshot
 from service.policies.policy import ClusteringSettings
 from service.scheduling.clustering import decide
 from service.scheduling.decision import Run, Skip
-from service.scheduling.trigger_context import Calendar, Occasion
+from service.scheduling.trigger_context import Calendar, TriggerContext
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, plan, since
 
 SMALL = PartitionState("dt=1", base_files=10, small_files=5)
 ALONE = PartitionState("dt=2", base_files=1, small_files=1)
-PLAIN = Occasion(NOW)
+PLAIN = TriggerContext(NOW)
 PARAMS = {
     "sort_by": ["city"],
     "layout": "linear",
@@ -41,7 +41,8 @@ RUNS = [
     ("unsorted bytes", settings(), a_snapshot(since_clustering=WRITTEN), PLAIN, BY_BYTES),
     ("unsorted bytes in buckets", settings(), a_snapshot(SMALL, num_buckets=4, since_clustering=WRITTEN), PLAIN,
      BY_BYTES),
-    ("calendar", settings(), a_snapshot(), Occasion(NOW, Calendar(is_due=True)), "its time by the calendar has come"),
+    ("calendar", settings(), a_snapshot(),
+     TriggerContext(NOW, Calendar(is_due=True)), "its time by the calendar has come"),
     ("a plan of a writer", settings(), a_snapshot(pending=(plan("clustering"),)), PLAIN,
      "1 clustering plan left on the timeline to be executed (001)"),
     ("a plan of a writer, before version 8", settings(), a_snapshot(pending=(plan("replacecommit"),)), PLAIN,
@@ -49,9 +50,9 @@ RUNS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "snapshot", "occasion", "because"), [pytest.param(*c, id=i) for i, *c in RUNS])
-def test_it_runs(given: ClusteringSettings, snapshot: TableSnapshot, occasion: Occasion, because: str) -> None:
-    assert decide(given, snapshot, occasion) == Run(JobKind.CLUSTERING, PARAMS, because)
+@pytest.mark.parametrize(("given", "snapshot", "context", "because"), [pytest.param(*c, id=i) for i, *c in RUNS])
+def test_it_runs(given: ClusteringSettings, snapshot: TableSnapshot, context: TriggerContext, because: str) -> None:
+    assert decide(given, snapshot, context) == Run(JobKind.CLUSTERING, PARAMS, because)
 
 
 SKIPS = [
@@ -66,9 +67,10 @@ SKIPS = [
      Skip("not-yet", "0 of 1 file are smaller than 100.0 MiB and could be merged, 50% asked for")),
     ("small files in buckets", settings(unsorted_bytes=None), a_snapshot(SMALL, num_buckets=4), PLAIN,
      Skip("not-yet", "the policy has no threshold for this table")),
-    ("calendar says later", settings(), a_snapshot(SMALL), Occasion(NOW, Calendar(False, NOW + timedelta(hours=1))),
+    ("calendar says later", settings(), a_snapshot(SMALL),
+     TriggerContext(NOW, Calendar(False, NOW + timedelta(hours=1))),
      Skip("not-yet", "its next time by the calendar is 2026-01-01 13:00 UTC", NOW + timedelta(hours=1))),
-    ("nothing new", settings(), a_snapshot(SMALL), Occasion(NOW, last_run_at=ago(seconds=5)),
+    ("nothing new", settings(), a_snapshot(SMALL), TriggerContext(NOW, last_run_at=ago(seconds=5)),
      Skip("nothing-new", "nothing was committed since the last clustering")),
     ("somebody executes a plan", settings(), a_snapshot(SMALL, pending=(plan("clustering", "inflight", hours=1),)),
      PLAIN, Skip("plan-running", "somebody else is executing 001", NOW + timedelta(hours=5))),
@@ -77,9 +79,11 @@ SKIPS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "snapshot", "occasion", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
-def test_it_does_not_run(given: ClusteringSettings, snapshot: TableSnapshot, occasion: Occasion, skip: Skip) -> None:
-    assert decide(given, snapshot, occasion) == skip
+@pytest.mark.parametrize(("given", "snapshot", "context", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
+def test_it_does_not_run(
+    given: ClusteringSettings, snapshot: TableSnapshot, context: TriggerContext, skip: Skip
+) -> None:
+    assert decide(given, snapshot, context) == skip
 
 
 def test_the_policy_says_how() -> None:

@@ -12,11 +12,11 @@ from service.lake.table import TableType
 from service.policies.policy import CompactionSettings, Trigger
 from service.scheduling.compaction import decide
 from service.scheduling.decision import Run, Skip
-from service.scheduling.trigger_context import Calendar, Occasion
+from service.scheduling.trigger_context import Calendar, TriggerContext
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, ago, plan, since
 
 LOGS = PartitionState("dt=1", base_bytes=100 * MIB, log_bytes=30 * MIB)
-PLAIN = Occasion(NOW)
+PLAIN = TriggerContext(NOW)
 COMMITS, SECONDS, BOTH, EITHER = Trigger.COMMITS, Trigger.SECONDS, Trigger.BOTH, Trigger.EITHER
 
 
@@ -43,20 +43,21 @@ RUNS = [
      "30.0 MiB of logs are 0.30 of the base files' 100.0 MiB, 0.3 asked for"),
     ("ratio without base files", settings(log_ratio=9.0), a_snapshot(PartitionState("", log_bytes=2048)), PLAIN,
      "there are 2.0 KiB of logs and no base files, 9 asked for"),
-    ("calendar", settings(), a_snapshot(LOGS), Occasion(NOW, Calendar(is_due=True)),
+    ("calendar", settings(), a_snapshot(LOGS), TriggerContext(NOW, Calendar(is_due=True)),
      "its time by the calendar has come"),
     ("a plan of a writer", settings(), a_snapshot(LOGS, pending=(plan(),)), PLAIN,
      "1 compaction plan left on the timeline to be executed (001)"),
     ("a plan, whatever the calendar says", settings(), a_snapshot(LOGS, pending=(plan(), plan(at="002"))),
-     Occasion(NOW, Calendar(is_due=False)), "2 compaction plans left on the timeline to be executed (001, 002)"),
+     TriggerContext(NOW, Calendar(is_due=False)), "2 compaction plans left on the timeline to be executed (001, 002)"),
     ("a plan that our own dead job began", settings(), a_snapshot(LOGS, pending=(plan(state="inflight"),)),
-     Occasion(NOW, own_instants=frozenset({"001"})), "1 compaction plan left on the timeline to be executed (001)"),
+     TriggerContext(NOW, own_instants=frozenset({"001"})),
+     "1 compaction plan left on the timeline to be executed (001)"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "snapshot", "occasion", "because"), [pytest.param(*c, id=i) for i, *c in RUNS])
-def test_it_runs(given: CompactionSettings, snapshot: TableSnapshot, occasion: Occasion, because: str) -> None:
-    assert decide(given, snapshot, occasion) == Run(JobKind.COMPACTION, {}, because)
+@pytest.mark.parametrize(("given", "snapshot", "context", "because"), [pytest.param(*c, id=i) for i, *c in RUNS])
+def test_it_runs(given: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext, because: str) -> None:
+    assert decide(given, snapshot, context) == Run(JobKind.COMPACTION, {}, because)
 
 
 NEXT = NOW + timedelta(hours=5)
@@ -83,12 +84,12 @@ SKIPS = [
      Skip("not-yet", "1 commit and no compaction yet, 5 asked for; 30.0 MiB of logs are 0.30 of the base files' "
           "100.0 MiB, 0.31 asked for")),
     ("calendar says later, thresholds do not count", settings(), a_snapshot(LOGS, since_compaction=since(99)),
-     Occasion(NOW, Calendar(is_due=False, next_at=NEXT)),
+     TriggerContext(NOW, Calendar(is_due=False, next_at=NEXT)),
      Skip("not-yet", "its next time by the calendar is 2026-01-01 17:00 UTC", NEXT)),
-    ("calendar, but no logs", settings(), a_snapshot(), Occasion(NOW, Calendar(is_due=True)),
+    ("calendar, but no logs", settings(), a_snapshot(), TriggerContext(NOW, Calendar(is_due=True)),
      Skip("no-logs", "there are no log files to compact")),
     ("nothing new since a job that found nothing", settings(), a_snapshot(LOGS, since_compaction=since(9)),
-     Occasion(NOW, last_run_at=ago(seconds=30)),
+     TriggerContext(NOW, last_run_at=ago(seconds=30)),
      Skip("nothing-new", "nothing was committed since the last compaction")),
     ("somebody executes a plan", settings(), a_snapshot(LOGS, pending=(plan(state="inflight", hours=1),)), PLAIN,
      Skip("plan-running", "somebody else is executing 001", NOW + timedelta(hours=5))),
@@ -100,9 +101,11 @@ SKIPS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "snapshot", "occasion", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
-def test_it_does_not_run(given: CompactionSettings, snapshot: TableSnapshot, occasion: Occasion, skip: Skip) -> None:
-    assert decide(given, snapshot, occasion) == skip
+@pytest.mark.parametrize(("given", "snapshot", "context", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
+def test_it_does_not_run(
+    given: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext, skip: Skip
+) -> None:
+    assert decide(given, snapshot, context) == skip
 
 
 @pytest.mark.parametrize("state", ["requested", "inflight"])
@@ -120,7 +123,7 @@ def test_an_old_plan_is_warned_of_even_if_compaction_is_off() -> None:
 
 def test_time_counts_from_a_job_that_found_nothing_to_do_too() -> None:
     snapshot = a_snapshot(LOGS, since_compaction=since(1, hours=9))
-    occasion = Occasion(NOW, last_run_at=ago(hours=1))
-    answer = decide(settings(SECONDS), snapshot, occasion)
+    context = TriggerContext(NOW, last_run_at=ago(hours=1))
+    answer = decide(settings(SECONDS), snapshot, context)
     assert isinstance(answer, Skip)
     assert answer.until == NOW + timedelta(hours=1)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.delivery.attempt_policy import (
-    DeliveryTerms,
+    DeliveryConfig,
     Done,
     GiveUp,
     TryAgain,
@@ -19,30 +19,30 @@ from service.delivery.attempt_policy import (
     reason_to_disable,
     retry_after,
 )
-from service.delivery.webhook import Answer, Webhook
+from service.delivery.webhook import SendResult, Webhook
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-EXACT = DeliveryTerms(jitter=0.0)
+EXACT = DeliveryConfig(jitter=0.0)
 
 
 def after(
-    answer: Answer, tries: int = 1, first: datetime = NOW, terms: DeliveryTerms = EXACT
+    answer: SendResult, tries: int = 1, first: datetime = NOW, config: DeliveryConfig = EXACT
 ) -> Done | TryAgain | GiveUp:
-    return after_answer(answer, tries=tries, first_tried_at=first, now=NOW, terms=terms, rng=Random(1))
+    return after_answer(answer, tries=tries, first_tried_at=first, now=NOW, config=config, rng=Random(1))
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 def test_what_was_taken_is_done(status: int) -> None:
-    assert after(Answer(0.1, status)) == Done()
+    assert after(SendResult(0.1, status)) == Done()
 
 
 @pytest.mark.parametrize("status", [None, 100, 301, 302, 308, 400, 404, 410, 429, 500, 503])
 def test_anything_else_is_tried_again(status: int | None) -> None:
-    assert after(Answer(0.1, status)) == TryAgain(NOW + timedelta(seconds=5))
+    assert after(SendResult(0.1, status)) == TryAgain(NOW + timedelta(seconds=5))
 
 
 def test_the_pauses_are_those_of_the_schedule_and_then_it_is_given_up() -> None:
-    outcomes = [after(Answer(0.1, 500), tries) for tries in range(1, 9)]
+    outcomes = [after(SendResult(0.1, 500), tries) for tries in range(1, 9)]
     pauses = [(each.at - NOW).total_seconds() for each in outcomes if isinstance(each, TryAgain)]
     assert pauses == [5, 300, 1800, 7200, 18_000, 36_000, 36_000]
     assert outcomes[-1] == GiveUp()
@@ -50,10 +50,10 @@ def test_the_pauses_are_those_of_the_schedule_and_then_it_is_given_up() -> None:
 
 @given(st.integers(1, 7), st.integers(0, 10_000))
 def test_jitter_makes_a_pause_longer_and_never_shorter(tries: int, seed: int) -> None:
-    terms = DeliveryTerms(jitter=0.1)
-    outcome = after_answer(Answer(0.1), tries=tries, first_tried_at=NOW, now=NOW, terms=terms, rng=Random(seed))
+    config = DeliveryConfig(jitter=0.1)
+    outcome = after_answer(SendResult(0.1), tries=tries, first_tried_at=NOW, now=NOW, config=config, rng=Random(seed))
     assert isinstance(outcome, TryAgain)
-    pause = terms.schedule[tries - 1]
+    pause = config.schedule[tries - 1]
     assert pause <= (outcome.at - NOW).total_seconds() <= 1.1 * pause
 
 
@@ -71,7 +71,7 @@ def test_jitter_makes_a_pause_longer_and_never_shorter(tries: int, seed: int) ->
     ],
 )
 def test_the_receiver_may_ask_for_a_longer_pause(header: str, seconds: int) -> None:
-    assert after(Answer(0.1, 429, retry_after=header)) == TryAgain(NOW + timedelta(seconds=seconds))
+    assert after(SendResult(0.1, 429, retry_after=header)) == TryAgain(NOW + timedelta(seconds=seconds))
 
 
 @given(st.text(max_size=60))
@@ -80,9 +80,9 @@ def test_no_header_breaks_the_reading_of_it(text: str) -> None:
 
 
 def test_nothing_is_held_up_for_longer_than_the_terms_say() -> None:
-    terms = DeliveryTerms(jitter=0.0, most_hold=timedelta(hours=1))
-    assert after(Answer(0.1), 2, NOW - timedelta(minutes=55), terms) == TryAgain(NOW + timedelta(minutes=5))
-    assert after(Answer(0.1), 2, NOW - timedelta(minutes=56), terms) == GiveUp()
+    config = DeliveryConfig(jitter=0.0, most_hold=timedelta(hours=1))
+    assert after(SendResult(0.1), 2, NOW - timedelta(minutes=55), config) == TryAgain(NOW + timedelta(minutes=5))
+    assert after(SendResult(0.1), 2, NOW - timedelta(minutes=56), config) == GiveUp()
 
 
 def a_webhook(failing_since: datetime | None = None) -> Webhook:
@@ -91,7 +91,7 @@ def a_webhook(failing_since: datetime | None = None) -> Webhook:
 
 def test_a_webhook_is_disabled_when_it_is_gone_or_fails_for_days() -> None:
     def reason(webhook: Webhook, status: int | None) -> str | None:
-        return reason_to_disable(webhook, Answer(0.1, status, None if status else "timeout"), now=NOW, terms=EXACT)
+        return reason_to_disable(webhook, SendResult(0.1, status, None if status else "timeout"), now=NOW, config=EXACT)
 
     assert reason(a_webhook(), 410) == "The receiver answered 410 Gone."
     assert reason(a_webhook(), 500) is None

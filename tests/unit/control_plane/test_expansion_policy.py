@@ -12,12 +12,12 @@ from service.lake.snapshot import PartitionState, TableSnapshot
 from service.policies.policy import ExpansionSettings, Mode
 from service.scheduling.bucket_expansion import decide, factor_for
 from service.scheduling.decision import Run, Skip, Suggest
-from service.scheduling.trigger_context import Calendar, Occasion
+from service.scheduling.trigger_context import Calendar, TriggerContext
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, plan
 
 AUTO = ExpansionSettings(mode=Mode.AUTO, max_bucket_bytes=100 * MIB)
 SUGGEST = ExpansionSettings(mode=Mode.SUGGEST, max_bucket_bytes=100 * MIB)
-PLAIN = Occasion(NOW)
+PLAIN = TriggerContext(NOW)
 HOW = {
     "on_active_writers": "wait",
     "wait_seconds": 300,
@@ -88,17 +88,19 @@ SKIPS = [
     ("plans come first", AUTO, table(LARGE, pending=(plan(),)), PLAIN,
      Skip("plans-pending", "bucket 2 of the table has 150.0 MiB, 100.0 MiB are allowed; but plans of other table "
           "services are pending, which come first")),
-    ("calendar says later", AUTO, table(LARGE), Occasion(NOW, Calendar(False, NOW + timedelta(hours=1))),
+    ("calendar says later", AUTO, table(LARGE), TriggerContext(NOW, Calendar(False, NOW + timedelta(hours=1))),
      Skip("not-yet", "its next time by the calendar is 2026-01-01 13:00 UTC", NOW + timedelta(hours=1))),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "snapshot", "occasion", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
-def test_nothing_is_split(given: ExpansionSettings, snapshot: TableSnapshot, occasion: Occasion, skip: Skip) -> None:
-    assert decide(given, snapshot, occasion) == skip
+@pytest.mark.parametrize(("given", "snapshot", "context", "skip"), [pytest.param(*c, id=i) for i, *c in SKIPS])
+def test_nothing_is_split(
+    given: ExpansionSettings, snapshot: TableSnapshot, context: TriggerContext, skip: Skip
+) -> None:
+    assert decide(given, snapshot, context) == skip
 
 
 def test_the_calendar_only_says_when_to_look() -> None:
-    due = Occasion(NOW, Calendar(is_due=True))
+    due = TriggerContext(NOW, Calendar(is_due=True))
     assert isinstance(decide(AUTO, table(LARGE), due), Run)
     assert isinstance(decide(AUTO, table(partition("", 5)), due), Skip)

@@ -90,10 +90,10 @@ def test_fencing_is_refused_only_where_it_would_lose_a_flink_jobs_batch() -> Non
 
 def test_a_plan_says_that_the_writers_were_stopped_only_when_they_were() -> None:
     contract = a_table().to_contract(FLINK)
-    assert a_job(hand_over=STOPPED).plan(contract, 60).writers_stopped
+    assert a_job(hand_over=STOPPED).work_order(contract, 60).writers_stopped
     for state in (HandOverState.DRAINING, HandOverState.STOPPING, HandOverState.EXPIRED):
-        assert not a_job(hand_over=STOPPED.evolve(state=state)).plan(contract, 60).writers_stopped
-    assert not a_job().plan(contract, 60).writers_stopped
+        assert not a_job(hand_over=STOPPED.evolve(state=state)).work_order(contract, 60).writers_stopped
+    assert not a_job().work_order(contract, 60).writers_stopped
 
 
 def test_a_hand_over_is_stored_whole() -> None:

@@ -29,7 +29,7 @@ def test_a_plan_tells_the_attempt_what_the_ones_before_it_left() -> None:
         writers=Writers(hudi_version="1.2.0"),
         hudi_options={"x": "y"},
     )
-    plan = job.plan(table.to_contract({}), 60)
+    plan = job.work_order(table.to_contract({}), 60)
     assert (plan.attempt, plan.earlier_instants, plan.params, plan.timeout_seconds) == (2, ("001",), {"retain": 3}, 60)
     assert plan.table.index == BucketIndex(4, ("id",))
     assert plan.table.writers_hudi_version == "1.2.0"

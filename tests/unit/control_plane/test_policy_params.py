@@ -20,11 +20,11 @@ from service.policies.policy import (
 )
 from service.scheduling import bucket_expansion, cleaning, clustering, compaction, repair
 from service.scheduling.decision import Run
-from service.scheduling.trigger_context import Calendar, Occasion
+from service.scheduling.trigger_context import Calendar, TriggerContext
 from tests.unit.control_plane.snapshots import NOW, a_snapshot, an_incident
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(JobIn)
-DUE = Occasion(NOW, Calendar(is_due=True))
+DUE = TriggerContext(NOW, Calendar(is_due=True))
 AUTO = ExpansionSettings(mode=Mode.AUTO, max_bucket_bytes=100)
 LARGE = PartitionState("", base_bytes=900, buckets=4, num_buckets=4, largest_bucket=0, largest_bucket_bytes=300)
 SMALL = PartitionState("dt=1", base_bytes=100, buckets=4, num_buckets=4, largest_bucket=0, largest_bucket_bytes=30)
@@ -42,7 +42,7 @@ ANSWERS = [
         a_snapshot(LARGE, num_buckets=4),
         DUE,
     ),
-    repair.decide(RepairSettings(), [an_incident()], Occasion(NOW)),
+    repair.decide(RepairSettings(), [an_incident()], TriggerContext(NOW)),
 ]
 
 

@@ -10,12 +10,12 @@ from service.policies.policy import CleaningSettings, Mode, RepairSettings
 from service.scheduling import cleaning
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.repair import decide
-from service.scheduling.trigger_context import Occasion
+from service.scheduling.trigger_context import TriggerContext
 from tests.unit.control_plane.snapshots import NOW, a_snapshot, ago, an_incident
 
 STALE, OLD, LATE = IncidentKind.STALE_WRITE, IncidentKind.OLD_NUMBER, IncidentKind.LATE_FILES
 SUSPECTED, REPAIRED, CLEARED = IncidentState.SUSPECTED, IncidentState.REPAIRED, IncidentState.CLEARED
-NO_OCCASION = Occasion(NOW)
+NO_OCCASION = TriggerContext(NOW)
 BOTH = [an_incident(OLD, SUSPECTED, instant="002"), an_incident(STALE, instant="001")]
 
 
@@ -50,17 +50,17 @@ def test_the_owner_may_want_to_be_asked_or_nothing_at_all() -> None:
 
 def test_what_the_last_repair_left_is_tried_again_after_an_hour_and_what_is_new_at_once() -> None:
     tried = ["001", "002"]
-    recently = Occasion(NOW, last_run_at=ago(minutes=10))
+    recently = TriggerContext(NOW, last_run_at=ago(minutes=10))
     left = decide(RepairSettings(), BOTH, recently, tried)
     assert isinstance(left, Skip)
     assert (left.code, left.until) == ("just-repaired", ago(minutes=-50))
     assert isinstance(decide(RepairSettings(), [*BOTH, an_incident(instant="003")], recently, tried), Run)
-    assert isinstance(decide(RepairSettings(), BOTH, Occasion(NOW, last_run_at=ago(hours=1)), tried), Run)
+    assert isinstance(decide(RepairSettings(), BOTH, TriggerContext(NOW, last_run_at=ago(hours=1)), tried), Run)
 
 
 def test_late_files_want_a_cleaning_before_it_is_time_for_one() -> None:
     """Nothing is out of use, and nothing was committed since the last one."""
-    idle = Occasion(NOW, last_run_at=ago(seconds=5))
+    idle = TriggerContext(NOW, last_run_at=ago(seconds=5))
     assert isinstance(cleaning.decide(CleaningSettings(), a_snapshot(), idle), Skip)
     wanted = cleaning.decide(CleaningSettings(), a_snapshot(), idle, [an_incident(LATE)])
     assert wanted == Run(

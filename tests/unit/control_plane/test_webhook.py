@@ -17,7 +17,7 @@ from standardwebhooks import WebhookVerificationError
 
 from service.api.event_catalogue import CATALOGUE
 from service.delivery import headers
-from service.delivery.secret_cipher import SecretBox, key_from
+from service.delivery.secret_cipher import SecretCipher, key_from
 from service.delivery.signing import new_secret, signed_headers
 from service.delivery.webhook import Webhook
 from service.events.event import Event, EventType, event_id
@@ -88,16 +88,16 @@ def test_headers_of_ones_own_are_taken_as_they_are() -> None:
 
 def test_a_sealed_secret_is_opened_by_the_key_that_sealed_it_and_no_other() -> None:
     first, second = Fernet.generate_key().decode(), Fernet.generate_key().decode()
-    sealed = SecretBox([first]).seal("whsec_x")
+    sealed = SecretCipher([first]).seal("whsec_x")
     assert "whsec_x" not in sealed
-    assert SecretBox([second, first]).open(sealed) == "whsec_x"
-    for other in (SecretBox([second]), SecretBox([])):
+    assert SecretCipher([second, first]).open(sealed) == "whsec_x"
+    for other in (SecretCipher([second]), SecretCipher([])):
         with pytest.raises(SecretUnreadableError):
             other.open(sealed)
     with pytest.raises(SecretKeyMissingError):
-        SecretBox([]).seal("x")
+        SecretCipher([]).seal("x")
     with pytest.raises(SettingsError):
-        SecretBox(["too short"])
+        SecretCipher(["too short"])
 
 
 def test_the_key_file_is_made_once_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_the_key_file_is_made_once_and_only_its_owner_may_read_it(tmp_path: Path
     assert len(keys) == 1
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert list(tmp_path.iterdir()) == [path]
-    SecretBox(list(keys)).seal("x")
+    SecretCipher(list(keys)).seal("x")
     with pytest.raises(SettingsError):
         key_from(tmp_path / "none" / "gk.key")
 

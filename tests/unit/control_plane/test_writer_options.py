@@ -186,7 +186,7 @@ def test_a_table_that_does_not_exist_yet_is_described_by_the_options(engine: Wri
         assert found.options["hoodie.datasource.write.recordkey.field"] == "id"
         assert found.options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ"
     if engine is SPARK_SQL:
-        told = "TBLPROPERTIES (type = 'mor', primaryKey = 'id', orderingFields = 'ts')"
-        assert found.sql["tblproperties"] == told
+        description = "TBLPROPERTIES (type = 'mor', primaryKey = 'id', orderingFields = 'ts')"
+        assert found.sql["tblproperties"] == description
     if engine is FLINK:
         assert (found.options["path"], found.options["hoodie.table.name"]) == ("s3a://lake/t", "t")

@@ -21,11 +21,11 @@ from service.scheduling.admission import (
     Limits,
     Load,
     Situation,
-    room_wanted,
-    rule,
+    admit,
+    capacity_wanted,
 )
-from service.scheduling.decision import DECIDED, Answer, Ruling, Run, Skip, Suggest, Wait
-from service.scheduling.job_history import Past
+from service.scheduling.decision import DECIDED, Admission, Proposal, Run, Skip, Suggest, Wait
+from service.scheduling.job_history import JobHistory
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 REPAIR, COMPACTION, EXPANSION, CLUSTERING, CLEANING = DECIDED
@@ -37,7 +37,7 @@ def minutes_ago(number: float) -> datetime:
     return NOW - timedelta(minutes=number)
 
 
-def answers(*due: JobKind) -> dict[JobKind, Answer]:
+def proposals(*due: JobKind) -> dict[JobKind, Proposal]:
     return {kind: Run(kind, {}, f"{kind} is due") if kind in due else NOTHING for kind in DECIDED}
 
 
@@ -51,16 +51,16 @@ def job(kind: JobKind, state: JobState = JobState.RUNNING) -> Job:
 
 def ruled(
     *due: JobKind, limits: Limits | None = None, load: Load | None = None, **changes: Any
-) -> dict[JobKind, Ruling]:
-    return rule(answers(*due), situation(**changes), limits or Limits(), load or Load())
+) -> dict[JobKind, Admission]:
+    return admit(proposals(*due), situation(**changes), limits or Limits(), load or Load())
 
 
-def started(rulings: dict[JobKind, Ruling]) -> list[JobKind]:
-    return [kind for kind, ruling in rulings.items() if isinstance(ruling, Run)]
+def started(admissions: dict[JobKind, Admission]) -> list[JobKind]:
+    return [kind for kind, admission in admissions.items() if isinstance(admission, Run)]
 
 
-def waits(rulings: dict[JobKind, Ruling]) -> dict[JobKind, str]:
-    return {kind: ruling.code for kind, ruling in rulings.items() if isinstance(ruling, Wait)}
+def waits(admissions: dict[JobKind, Admission]) -> dict[JobKind, str]:
+    return {kind: admission.code for kind, admission in admissions.items() if isinstance(admission, Wait)}
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def waits(rulings: dict[JobKind, Ruling]) -> dict[JobKind, str]:
     ],
 )
 def test_of_all_that_is_due_one_starts_and_the_others_wait(due: set[JobKind], first: JobKind) -> None:
-    rulings = ruled(*due)
-    assert started(rulings) == [first]
-    assert waits(rulings) == dict.fromkeys(due - {first}, "not-its-turn")
+    admissions = ruled(*due)
+    assert started(admissions) == [first]
+    assert waits(admissions) == dict.fromkeys(due - {first}, "not-its-turn")
 
 
 def test_what_waits_says_for_whom() -> None:
@@ -87,21 +87,23 @@ def test_what_waits_says_for_whom() -> None:
 
 
 def test_a_kind_that_had_its_turn_lets_those_go_first_that_waited_meanwhile() -> None:
-    past = {COMPACTION: Past(asked_at=minutes_ago(5))}
+    history = {COMPACTION: JobHistory(asked_at=minutes_ago(5))}
     waiting = {CLEANING: minutes_ago(9)}
-    assert started(ruled(COMPACTION, CLEANING, past=past, wanted_since=waiting)) == [CLEANING]
+    assert started(ruled(COMPACTION, CLEANING, history=history, wanted_since=waiting)) == [CLEANING]
     # But not those that began to wait later.
-    assert started(ruled(COMPACTION, CLEANING, past=past, wanted_since={CLEANING: minutes_ago(4)})) == [COMPACTION]
+    assert started(ruled(COMPACTION, CLEANING, history=history, wanted_since={CLEANING: minutes_ago(4)})) == [
+        COMPACTION
+    ]
     # Nor those that are not due any more.
-    assert started(ruled(COMPACTION, CLUSTERING, past=past, wanted_since=waiting)) == [COMPACTION]
+    assert started(ruled(COMPACTION, CLUSTERING, history=history, wanted_since=waiting)) == [COMPACTION]
 
 
 @pytest.mark.parametrize("active", [kind for kind in JobKind if kind is not JobKind.AUDIT])
 @pytest.mark.parametrize("state", [JobState.QUEUED, JobState.LEASED, JobState.RUNNING])
 def test_nothing_starts_beside_a_job_that_writes(active: JobKind, state: JobState) -> None:
-    rulings = ruled(*DECIDED, active=[job(active, state)])
-    assert waits(rulings) == dict.fromkeys(DECIDED, "table-busy")
-    assert rulings[CLEANING].because == f"cleaning is due; but {active.replace('_', ' ')} job_1 is {state.value}"
+    admissions = ruled(*DECIDED, active=[job(active, state)])
+    assert waits(admissions) == dict.fromkeys(DECIDED, "table-busy")
+    assert admissions[CLEANING].because == f"cleaning is due; but {active.replace('_', ' ')} job_1 is {state.value}"
 
 
 def test_an_audit_disturbs_nobody() -> None:
@@ -109,17 +111,17 @@ def test_an_audit_disturbs_nobody() -> None:
 
 
 def test_a_pause_keeps_everything() -> None:
-    rulings = ruled(*DECIDED, paused="anna paused all upkeep")
-    assert waits(rulings) == dict.fromkeys(DECIDED, "paused")
-    assert rulings[COMPACTION].because == "compaction is due; but anna paused all upkeep"
+    admissions = ruled(*DECIDED, paused="anna paused all upkeep")
+    assert waits(admissions) == dict.fromkeys(DECIDED, "paused")
+    assert admissions[COMPACTION].because == "compaction is due; but anna paused all upkeep"
 
 
 def test_while_rows_are_astray_nothing_starts_that_could_take_away_what_they_are_repaired_from() -> None:
-    rulings = ruled(EXPANSION, CLUSTERING, CLEANING, COMPACTION, astray="rows of 1 commit are astray")
-    assert started(rulings) == [COMPACTION]
-    assert waits(rulings) == dict.fromkeys((EXPANSION, CLUSTERING, CLEANING), "incident-open")
+    admissions = ruled(EXPANSION, CLUSTERING, CLEANING, COMPACTION, astray="rows of 1 commit are astray")
+    assert started(admissions) == [COMPACTION]
+    assert waits(admissions) == dict.fromkeys((EXPANSION, CLUSTERING, CLEANING), "incident-open")
     because = "cleaning is due; but rows of 1 commit are astray; a repair goes first, and needs what is there"
-    assert rulings[CLEANING].because == because
+    assert admissions[CLEANING].because == because
     assert started(ruled(*DECIDED, astray="rows of 1 commit are astray")) == [REPAIR]
 
 
@@ -130,28 +132,30 @@ def test_outside_a_window_everything_waits_until_the_next_opens() -> None:
 
 
 def test_after_a_failure_the_kind_waits_and_says_why_and_until_when() -> None:
-    failed = Past(asked_at=minutes_ago(9), failures=1, failed_at=minutes_ago(4), error="column-unknown")
-    rulings = ruled(CLUSTERING, CLEANING, past={CLUSTERING: failed})
-    assert started(rulings) == [CLEANING]
-    assert rulings[CLUSTERING] == Wait(
+    failed = JobHistory(asked_at=minutes_ago(9), failures=1, failed_at=minutes_ago(4), error="column-unknown")
+    admissions = ruled(CLUSTERING, CLEANING, history={CLUSTERING: failed})
+    assert started(admissions) == [CLEANING]
+    assert admissions[CLUSTERING] == Wait(
         "failed-before",
         "clustering is due; but the last clustering failed 4 min ago: column-unknown; next try at 2026-01-01 12:06 UTC",
         NOW + timedelta(minutes=6),
     )
-    assert started(ruled(CLUSTERING, past={CLUSTERING: Past(failures=1, failed_at=minutes_ago(10))})) == [CLUSTERING]
+    assert started(ruled(CLUSTERING, history={CLUSTERING: JobHistory(failures=1, failed_at=minutes_ago(10))})) == [
+        CLUSTERING
+    ]
 
 
 def test_between_two_jobs_of_a_kind_there_is_a_rest() -> None:
-    past = {COMPACTION: Past(asked_at=minutes_ago(3), began_at=minutes_ago(3), ended_at=minutes_ago(2))}
-    wait = ruled(COMPACTION, past=past, rest={COMPACTION: 180})[COMPACTION]
+    history = {COMPACTION: JobHistory(asked_at=minutes_ago(3), began_at=minutes_ago(3), ended_at=minutes_ago(2))}
+    wait = ruled(COMPACTION, history=history, rest={COMPACTION: 180})[COMPACTION]
     assert isinstance(wait, Wait)
     assert (wait.code, wait.until) == ("too-soon", NOW + timedelta(minutes=1))
-    assert started(ruled(COMPACTION, past=past, rest={COMPACTION: 120})) == [COMPACTION]
+    assert started(ruled(COMPACTION, history=history, rest={COMPACTION: 120})) == [COMPACTION]
 
 
 def test_what_was_seen_before_the_last_job_of_a_kind_counts_no_more_for_it() -> None:
-    past = {COMPACTION: Past(asked_at=minutes_ago(4), began_at=minutes_ago(3), ended_at=minutes_ago(1))}
-    before = {"past": past, "looked_at": minutes_ago(2), "ran_at": {COMPACTION: minutes_ago(9)}}
+    history = {COMPACTION: JobHistory(asked_at=minutes_ago(4), began_at=minutes_ago(3), ended_at=minutes_ago(1))}
+    before = {"history": history, "looked_at": minutes_ago(2), "ran_at": {COMPACTION: minutes_ago(9)}}
     wait = ruled(COMPACTION, **before)[COMPACTION]
     assert isinstance(wait, Wait)
     assert (wait.code, wait.until) == ("not-looked-at", NOW + timedelta(minutes=4))
@@ -160,8 +164,8 @@ def test_what_was_seen_before_the_last_job_of_a_kind_counts_no_more_for_it() -> 
     assert started(ruled(COMPACTION, **{**before, "looked_at": NOW})) == [COMPACTION]
     assert started(ruled(COMPACTION, **{**before, "ran_at": {COMPACTION: minutes_ago(2)}})) == [COMPACTION]
     # A job that found nothing to do leaves nothing to see.
-    past = {COMPACTION: Past(began_at=minutes_ago(6), ended_at=minutes_ago(5))}
-    assert started(ruled(COMPACTION, past=past, looked_at=minutes_ago(9))) == [COMPACTION]
+    history = {COMPACTION: JobHistory(began_at=minutes_ago(6), ended_at=minutes_ago(5))}
+    assert started(ruled(COMPACTION, history=history, looked_at=minutes_ago(9))) == [COMPACTION]
 
 
 @pytest.mark.parametrize(
@@ -194,13 +198,15 @@ def test_limits_hold(limits: Limits, load: Load, code: str, because: str) -> Non
 
 
 def test_a_kind_over_its_limit_does_not_keep_the_others_of_its_table() -> None:
-    rulings = ruled(EXPANSION, CLEANING, limits=Limits(per_kind={EXPANSION: 1}), load=Load({(EXPANSION, "default"): 1}))
-    assert started(rulings) == [CLEANING]
-    assert waits(rulings) == {EXPANSION: KIND_LIMITED}
+    admissions = ruled(
+        EXPANSION, CLEANING, limits=Limits(per_kind={EXPANSION: 1}), load=Load({(EXPANSION, "default"): 1})
+    )
+    assert started(admissions) == [CLEANING]
+    assert waits(admissions) == {EXPANSION: KIND_LIMITED}
 
 
 @pytest.mark.parametrize(
-    ("code", "kind", "group", "has_room"),
+    ("code", "kind", "group", "has_capacity"),
     [
         (LIMITED, EXPANSION, "default", True),
         (GROUP_LIMITED, COMPACTION, "large", False),
@@ -212,20 +218,20 @@ def test_a_kind_over_its_limit_does_not_keep_the_others_of_its_table() -> None:
     ],
 )
 def test_a_table_that_waits_is_left_alone_until_there_is_room_for_it(
-    code: str, kind: JobKind, group: str, has_room: bool
+    code: str, kind: JobKind, group: str, has_capacity: bool
 ) -> None:
     limits = Limits(active=5, per_group={"large": 2, "small": 2}, per_kind={EXPANSION: 1, CLUSTERING: 0})
     load = Load({(EXPANSION, "default"): 1, (COMPACTION, "large"): 2, (COMPACTION, "small"): 1})
-    wanted = room_wanted(code, kind, group)
+    wanted = capacity_wanted(code, kind, group)
     assert wanted is not None
-    assert limits.has_room(wanted, load) is has_room
+    assert limits.has_capacity(wanted, load) is has_capacity
     # And it is so by the rules that make it wait.
-    assert code == LIMITED or (limits.over(kind, group, load) is None) is has_room
-    assert not limits.has_room(wanted, Load({(CLEANING, "other"): 5}))
+    assert code == LIMITED or (limits.over(kind, group, load) is None) is has_capacity
+    assert not limits.has_capacity(wanted, Load({(CLEANING, "other"): 5}))
 
 
 def test_what_waits_for_something_else_wants_no_room() -> None:
-    assert room_wanted("paused", EXPANSION, "default") is None
+    assert capacity_wanted("paused", EXPANSION, "default") is None
 
 
 def test_what_one_group_has_too_much_of_does_not_keep_another() -> None:
@@ -237,10 +243,10 @@ def test_what_one_group_has_too_much_of_does_not_keep_another() -> None:
 
 def test_suggestions_and_skips_pass_through() -> None:
     suggestion = Suggest(EXPANSION, {"factor": 2}, "a bucket is too large")
-    given_answers = {**answers(COMPACTION), EXPANSION: suggestion}
-    rulings = rule(given_answers, situation(paused="no"), Limits(), Load())
-    assert rulings[EXPANSION] is suggestion
-    assert rulings[CLEANING] is NOTHING
+    given_answers = {**proposals(COMPACTION), EXPANSION: suggestion}
+    admissions = admit(given_answers, situation(paused="no"), Limits(), Load())
+    assert admissions[EXPANSION] is suggestion
+    assert admissions[CLEANING] is NOTHING
 
 
 @dataclass
@@ -283,16 +289,16 @@ class Service:
             looked_at=now,
             active=[table.job] if table.job else [],
             group=table.group,
-            past={kind: Past(asked_at=at) for kind, at in table.asked_at.items()},
+            history={kind: JobHistory(asked_at=at) for kind, at in table.asked_at.items()},
             wanted_since=table.wanted_since,
         )
-        rulings = rule(answers(*table.wants), view, self.limits, Load(self._active(), begun))
-        for kind, ruling in rulings.items():
-            if isinstance(ruling, Wait):
+        admissions = admit(proposals(*table.wants), view, self.limits, Load(self._active(), begun))
+        for kind, admission in admissions.items():
+            if isinstance(admission, Wait):
                 table.wanted_since.setdefault(kind, now)
             else:
                 table.wanted_since.pop(kind, None)
-        chosen = started(rulings)
+        chosen = started(admissions)
         assert len(chosen) <= 1
         for kind in chosen:
             assert table.job is None

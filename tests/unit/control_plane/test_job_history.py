@@ -10,7 +10,7 @@ import pytest
 from jobs.contract import JobKind, Problem
 from service.queue.job import Job, JobState
 from service.queue.withdrawal import WITHDRAWN_BY_PAUSE
-from service.scheduling.job_history import Past, past_of
+from service.scheduling.job_history import JobHistory, history_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REFUSAL = Problem("column-unknown", "There is no such column")
@@ -30,54 +30,54 @@ def failed(at: int) -> Job:
     return ended(at, JobState.FAILED, error=REFUSAL)
 
 
-def past(*jobs: Job, **more: Any) -> Past:
-    return past_of(jobs, JobKind.COMPACTION, **more)
+def history(*jobs: Job, **more: Any) -> JobHistory:
+    return history_of(jobs, JobKind.COMPACTION, **more)
 
 
 def test_a_table_without_jobs_has_no_past() -> None:
-    assert past() == Past()
-    assert past(ended(1).evolve(kind=JobKind.CLEANING)) == Past()
+    assert history() == JobHistory()
+    assert history(ended(1).evolve(kind=JobKind.CLEANING)) == JobHistory()
 
 
 def test_failures_count_since_the_last_success() -> None:
-    found = past(failed(30), failed(20), ended(10), failed(5))
-    assert found == Past(minute(30), minute(11), minute(12), 2, minute(32), "column-unknown")
+    found = history(failed(30), failed(20), ended(10), failed(5))
+    assert found == JobHistory(minute(30), minute(11), minute(12), 2, minute(32), "column-unknown")
 
 
 def test_a_success_ends_a_row_of_failures() -> None:
-    found = past(ended(10), failed(5))
+    found = history(ended(10), failed(5))
     assert (found.failures, found.next_try_at) == (0, None)
 
 
 def test_an_active_job_is_no_failure() -> None:
-    found = past(ended(20, JobState.RUNNING, finished_at=None), failed(5))
+    found = history(ended(20, JobState.RUNNING, finished_at=None), failed(5))
     assert (found.failures, found.asked_at) == (1, minute(20))
 
 
 def test_who_cancels_a_job_does_not_want_it_again_at_once() -> None:
-    found = past(ended(5, JobState.CANCELLED))
+    found = history(ended(5, JobState.CANCELLED))
     assert found.next_try_at == minute(17)
-    assert found.told(minute(8)) == "was cancelled 1 min ago"
+    assert found.description(minute(8)) == "was cancelled 1 min ago"
 
 
 def test_a_job_that_was_taken_back_never_was() -> None:
     withdrawn = ended(9, JobState.CANCELLED, leased_at=None, error=WITHDRAWN_BY_PAUSE)
-    assert past(withdrawn, ended(1)) == past(ended(1))
+    assert history(withdrawn, ended(1)) == history(ended(1))
 
 
 def test_failures_before_the_policy_was_changed_are_forgiven() -> None:
-    assert past(failed(30), failed(20), forgive_before=minute(25)).failures == 1
-    assert past(failed(20), forgive_before=minute(25)).next_try_at is None
+    assert history(failed(30), failed(20), forgive_before=minute(25)).failures == 1
+    assert history(failed(20), forgive_before=minute(25)).next_try_at is None
 
 
 @pytest.mark.parametrize(
     ("failures", "minutes"), [(1, 10), (2, 20), (3, 40), (7, 640), (8, 1280), (9, 1440), (5000, 1440)]
 )
 def test_the_wait_doubles_with_each_failure_up_to_a_day(failures: int, minutes: int) -> None:
-    found = Past(failures=failures, failed_at=NOW)
+    found = JobHistory(failures=failures, failed_at=NOW)
     assert found.next_try_at == NOW + timedelta(minutes=minutes)
 
 
 def test_many_failures_are_told_of() -> None:
-    found = past(*(failed(at) for at in range(50, 0, -10)))
-    assert found.told(minute(55)) == "failed 3 min ago, the 5th time in a row: column-unknown"
+    found = history(*(failed(at) for at in range(50, 0, -10)))
+    assert found.description(minute(55)) == "failed 3 min ago, the 5th time in a row: column-unknown"

@@ -55,8 +55,8 @@ def test_each_setting_comes_from_the_last_level_that_has_it() -> None:
     assert policy.compaction.seconds == 3600
     assert policy.clustering.sort_by == ("a",)
     assert policy.windows == (Window(time(22), time(4)),)
-    told = {name: source for name, source in found.sources.items() if source != "default"}
-    assert told == {
+    description = {name: source for name, source in found.sources.items() if source != "default"}
+    assert description == {
         "priority": "pattern *",
         "compaction.trigger": "pattern *",
         "compaction.commits": "pattern orders*",
