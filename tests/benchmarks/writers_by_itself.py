@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from contextlib import ExitStack, contextmanager
+import time
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+import httpx
+
 from jobs.contract import BucketIndex
+from tests.acceptance.daemon import ENDED
 from tests.flink import timeline
 from tests.flink.check import differences
 from tests.flink.cluster import FlinkCluster
@@ -97,7 +100,12 @@ class SqlUser:
     index = BucketIndex(2, ("id",))
 
     def __init__(self, table_type: str, version: int, seed: int, *, careless: bool) -> None:
-        self.declared: Json = {"hudi_version": "1.2.0", "engines": ["spark-sql"], "query_pruning_off": True}
+        self.declared: Json = {
+            "hudi_version": "1.2.0",
+            "retry_conflicts": True,  # It repeats a statement that failed.
+            "engines": ["spark-sql"],
+            "query_pruning_off": True,
+        }
         self.settings: dict[str, str] = {}
         self._shape = {"table_type": table_type, "version": version, "seed": seed, "refresh": not careless}
         self._writing: sql_writer.Writing | None = None
@@ -136,7 +144,7 @@ class FlinkStream:
         self._table_type = table_type
         self._last = int(minutes * 60 * FLINK_RATE)
         self._job: FlinkJob | None = None
-        self._counts: Counter[str] = Counter()
+        self._resumed: set[str] = set()
         self._ended = threading.Event()
         self._daemon: Daemon | None = None
         self._table = ""
@@ -180,26 +188,47 @@ class FlinkStream:
             keeper = threading.Thread(target=self._keep, args=(cluster,), daemon=True)
             keeper.start()
             yield
+            self._wait_for_the_last_hand_over()
             self._ended.set()
             keeper.join(120)
-            if cluster.state(self._running) != "FINISHED":
-                cluster.wait(self._running, "FINISHED")
+            # Each hand-over held it up, so the rest of its rows may take as long as all of them would have.
+            cluster.wait(self._running, "FINISHED", seconds=self._last / FLINK_RATE)
             timeline.wait_until_complete(base)
+
+    def _wait_for_the_last_hand_over(self) -> None:
+        """From here on none begins, and the job has been submitted again after the last."""
+        assert self._daemon
+        self._daemon.call("PUT", "/v1/pause", {"reason": "the end of the benchmark"})
+        deadline = time.monotonic() + 300
+        while any(job["state"] not in ENDED for job in self._jobs()) or self._to_resume():
+            assert time.monotonic() < deadline, "a hand-over did not end"
+            time.sleep(0.5)
+
+    def _jobs(self) -> list[Json]:
+        assert self._daemon
+        answer = self._daemon.call("GET", "/v1/jobs", params={"table_id": self._table, "limit": "200"})
+        found: list[Json] = answer.json()["items"]
+        return found
+
+    def _to_resume(self) -> list[Json]:
+        """Jobs that have ended, and for which Flink was stopped and not started again yet."""
+        return [
+            job
+            for job in self._jobs()
+            if job["state"] in ENDED
+            and (job.get("hand_over") or {}).get("savepoint")
+            and job["id"] not in self._resumed
+        ]
 
     def _keep(self, cluster: FlinkCluster) -> None:
         """What an orchestrator does: after a hand-over the job is submitted again, from where it was stopped."""
-        resumed: set[str] = set()
         while not self._ended.wait(0.5):
             if self._daemon is None or self._job is None:
                 continue
-            answer = self._daemon.call("GET", "/v1/jobs", params={"table_id": self._table, "limit": "50"})
-            for job in answer.json()["items"]:
-                hand_over = job.get("hand_over") or {}
-                is_over = job["state"] in {"succeeded", "failed", "cancelled"}
-                if is_over and hand_over.get("savepoint") and job["id"] not in resumed:
-                    resumed.add(job["id"])
-                    self._counts["resumed"] += 1
-                    self._running = cluster.start(replace(self._job), savepoint=hand_over["savepoint"])
+            with suppress(httpx.TransportError):  # The service may just have been killed.
+                for job in self._to_resume():
+                    self._running = cluster.start(replace(self._job), savepoint=job["hand_over"]["savepoint"])
+                    self._resumed.add(job["id"])
 
     def registered(self, daemon: Daemon, table: str) -> None:
         self._daemon, self._table = daemon, table
@@ -207,4 +236,4 @@ class FlinkStream:
     def compared(self, spark: SparkSession, base: Path) -> Json:
         assert self._job
         found = differences(spark, base, self._job.expected())
-        return {"ok": found.none, "differences": str(found), "resumed": self._counts["resumed"]}
+        return {"ok": found.none, "differences": str(found), "resumed": len(self._resumed)}

@@ -176,7 +176,7 @@ class FlinkCluster:
     def state(self, job: str) -> str:
         return str(self.get(f"/jobs/{job}")["state"])
 
-    def wait(self, job: str, state: str = "RUNNING") -> None:
+    def wait(self, job: str, state: str = "RUNNING", *, seconds: float = 0.0) -> None:
         """Until all of its tasks are in this state; a failed job is no longer waited for."""
 
         def there() -> bool:
@@ -185,7 +185,7 @@ class FlinkCluster:
             assert found["state"] in (state, "FINISHED") or found["state"] not in ENDED, self.exceptions(job)
             return all(vertex["status"] in (state, "FINISHED") for vertex in found["vertices"])
 
-        self._until(there, f"{job} {state}")
+        self._until(there, f"{job} {state}", seconds)
 
     def checkpoints(self, job: str) -> int:
         """How many have been completed, savepoints among them."""
@@ -245,8 +245,8 @@ class FlinkCluster:
         except (httpx.TransportError, AssertionError):  # the JobManager is still starting
             return {}
 
-    def _until(self, holds: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+    def _until(self, holds: Callable[[], bool], what: str, seconds: float = 0.0) -> None:
+        deadline = time.monotonic() + max(seconds, PATIENCE_SECONDS)
         while not holds():
             assert time.monotonic() < deadline, f"{what} never came\n{self.log()[-8000:]}"
             for name, process in self._processes.items():

@@ -70,7 +70,7 @@ def _run(
         threading.excepthook = before
 
 
-@pytest.mark.parametrize(("rung", "how"), [(None, "failed"), (threading.Event(), "died")])
+@pytest.mark.parametrize(("notified", "how"), [(None, "failed"), (threading.Event(), "died")])
 def test_a_tick_with_a_bug_ends_the_process(
     client: TestClient, capsys: pytest.CaptureFixture[str], notified: threading.Event | None, how: str
 ) -> None:
@@ -112,7 +112,7 @@ def test_a_thread_that_dies_ends_the_process(client: TestClient, capsys: pytest.
     assert "poller died: a bug" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("rung", [None, threading.Event()])
+@pytest.mark.parametrize("notified", [None, threading.Event()])
 def test_a_tick_that_finds_the_database_away_tries_again(client: TestClient, notified: threading.Event | None) -> None:
     ticked = 0
     done = threading.Event()
