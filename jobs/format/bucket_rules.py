@@ -7,7 +7,9 @@ without their default number, so the rules we write always end with one that mat
 
 from __future__ import annotations
 
+import functools
 import re
+import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 EVERYTHING = ".*"
+_DEFAULT = -1  # `RegexRuleEngine`'s "no rule matched", so a rule of -1 stands for the default number
+_JAVA_INT = re.compile(r"[+-]?\d+")  # digits of any script, as `Integer.parseInt` takes them
+_JAVA_BLANKS = "".join(map(chr, range(ord(" ") + 1)))  # what `String.trim` takes off
+_MAX_INT = 2**31 - 1
+
+
+class BucketRulesError(ValueError):
+    """Rules that Hudi refuses, or that Python cannot apply as Java does."""
 
 
 @dataclass(frozen=True)
@@ -33,17 +43,22 @@ class BucketRules:
 
     @classmethod
     def parse(cls, expressions: str, default: int) -> BucketRules:
-        rules = []
-        for expression in expressions.split(";"):
-            regex, _, number = expression.strip().rpartition(",")
-            rules.append((regex.strip(), int(number)))
-        return cls(tuple(rules), default)
+        """Parses `<regex>,<number>;<regex>,<number>;...`. A rule of -1 gets the default number.
+
+        Raises `BucketRulesError` for what `RegexRuleEngine` refuses, for a number below one, and for a Java regex that
+        Python does not know.
+        """
+        rules = tuple(_rule(expression) for expression in _java_split(expressions, ";"))
+        named = tuple((regex, default if number == _DEFAULT else number) for regex, number in rules)
+        if not all(0 < number <= _MAX_INT for number in (default, *(number for _, number in named))):
+            raise BucketRulesError(f"the rules {expressions!r}, default {default}: a partition has at least one bucket")
+        return cls(named, default)
 
     def __str__(self) -> str:
         return ";".join(f"{regex},{number}" for regex, number in self.rules)
 
     def buckets_of(self, partition: str) -> int:
-        return next((number for regex, number in self.rules if re.search(regex, partition)), self.default)
+        return next((number for regex, number in self.rules if _compiled(regex).search(partition)), self.default)
 
     def whole_table(self, *, num_buckets: int | None, factor: int | None) -> BucketRules:
         """The rules after an expansion of every partition, to one number or by one factor."""
@@ -107,6 +122,34 @@ class BucketChange:
         if new % old:
             raise RefusedError([not_a_multiple(partition, old, new)])
         return tuple(range(bucket, new, old))
+
+
+def _rule(expression: str) -> tuple[str, int]:
+    parts = _java_split(expression.strip(_JAVA_BLANKS), ",")
+    if len(parts) != 2 or not _JAVA_INT.fullmatch(parts[1].strip(_JAVA_BLANKS)):
+        raise BucketRulesError(f"the rule {expression!r} is not `regex,buckets`")
+    regex = parts[0].strip(_JAVA_BLANKS)
+    try:
+        _compiled(regex)
+    except (re.error, FutureWarning, OverflowError, RecursionError) as error:
+        raise BucketRulesError(f"the regex {regex!r}: {error}") from error
+    return regex, int(parts[1].strip(_JAVA_BLANKS))
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(regex: str) -> re.Pattern[str]:
+    """Java's character classes are ASCII. Python warns of what it reads otherwise than Java does: nested sets."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        return re.compile(regex, re.ASCII)
+
+
+def _java_split(text: str, separator: str) -> list[str]:
+    """As Java's `String.split`: empty strings at the end are dropped, unless there is nothing else."""
+    parts = text.split(separator)
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return parts
 
 
 def exactly(partition: str) -> str:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import HudiError
-from jobs.format.bucket_rules import BucketRules
+from jobs.contract import Problem
+from jobs.errors import HudiError, RefusedError
+from jobs.format.bucket_rules import BucketRules, BucketRulesError
+from jobs.format.hashing_config import BASELINE, file_name
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
 
-BASELINE = "00000000000000"
 # What a folder of configs is called when they are out of force, with the instant of the last one behind it.
 _RETIRED = "retired-"
 
@@ -28,7 +29,8 @@ def rules_of(table: HudiTable) -> BucketRules | None:
             index = table.declared.index
             return BucketRules.uniform(index.num_buckets) if index else None
         latest = _configs(table).loadingLatestHashingConfig(table.meta)
-        return BucketRules.parse(latest.getExpressions(), latest.getDefaultBucketNumber())
+        expressions, default = latest.getExpressions(), latest.getDefaultBucketNumber()
+    return _parsed(expressions, default)
 
 
 def rules_before(table: HudiTable, instant: str) -> BucketRules | None:
@@ -43,8 +45,21 @@ def rules_before(table: HudiTable, instant: str) -> BucketRules | None:
         loaded = configs.loadHashingConfig(table.meta.getStorage(), path)
         if not loaded.isPresent():
             return None
-        config = loaded.get()
-        return BucketRules.parse(config.getExpressions(), config.getDefaultBucketNumber())
+        expressions, default = loaded.get().getExpressions(), loaded.get().getDefaultBucketNumber()
+    return _parsed(expressions, default)
+
+
+def _parsed(expressions: str, default: int) -> BucketRules:
+    try:
+        return BucketRules.parse(expressions, default)
+    except BucketRulesError as error:
+        reason = Problem(
+            "bucket-rules-unsupported",
+            "The table's bucket rules cannot be applied here",
+            str(error),
+            "Hudi itself may know them. Write them with the regex syntax that Java and Python share.",
+        )
+        raise RefusedError([reason]) from error
 
 
 def write(table: HudiTable, current: BucketRules, new: BucketRules, instant: str) -> None:
@@ -60,10 +75,10 @@ def write(table: HudiTable, current: BucketRules, new: BucketRules, instant: str
         folder, unfinished = paths(table.meta.getHashingMetadataConfigPath()), _unfinished(table, instant)
         if not _has_configs(table):
             baseline = paths(unfinished, "baseline")
-            _create(table, paths(baseline, _file_name(BASELINE)), current, BASELINE)
+            _create(table, paths(baseline, file_name(BASELINE)), current, BASELINE)
             _move(table, baseline, folder)
-        _create(table, paths(unfinished, _file_name(instant)), new, instant)
-        _move(table, paths(unfinished, _file_name(instant)), paths(folder, _file_name(instant)))
+        _create(table, paths(unfinished, file_name(instant)), new, instant)
+        _move(table, paths(unfinished, file_name(instant)), paths(folder, file_name(instant)))
         table.meta.getStorage().deleteDirectory(unfinished)
 
 
@@ -87,10 +102,6 @@ def _unfinished(table: HudiTable, instant: str) -> Any:
     """Not among the instant's markers: Hudi's rollback takes none of them for one if a single file there is not one."""
     paths = table.jvm.hudi.storage.StoragePath
     return paths(paths(table.meta.getHashingMetadataConfigPath()).getParent(), f".unfinished-{instant}")
-
-
-def _file_name(instant: str) -> str:
-    return f"{instant}.hashing_config"
 
 
 def remove(table: HudiTable, instant: str) -> None:

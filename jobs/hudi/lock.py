@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import FileMissingError, LockLostError, TableLockedError
+from jobs.format import lock_providers
 from jobs.hudi.jvm import translated
 from jobs.hudi.lock_proof import SignedFile, Unproved, proof_of
-from jobs.hudi.options import LOCK_PROVIDERS, MULTI_WRITER, lock_options
+from jobs.hudi.options import MULTI_WRITER, lock_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -150,8 +151,7 @@ class TableLock:
 
     @property
     def _provider_class(self) -> str:
-        declared = self._table.declared.lock.provider
-        return LOCK_PROVIDERS.get(declared, declared)
+        return lock_providers.class_of(self._table.declared.lock.provider)
 
     def _read(self) -> dict[str, Any]:
         """What the lock file says; nothing if there is none, which its holder may have removed this very moment."""

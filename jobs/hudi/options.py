@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jobs.format import lock_providers
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set
 
     from jobs.contract import BucketIndex, TableLock
-
-LOCK_PROVIDERS = {
-    "filesystem": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
-    "zookeeper": "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
-}
 
 # What a default client would do by itself, and what each service does only when it is asked to.
 _NOTHING_BY_ITSELF = {
@@ -58,7 +55,7 @@ def lock_options(lock: TableLock) -> dict[str, str]:
         "hoodie.write.lock.num_retries": "10",
         "hoodie.write.lock.wait_time_ms": "5000",
         **lock.options,
-        "hoodie.write.lock.provider": LOCK_PROVIDERS.get(lock.provider, lock.provider),
+        "hoodie.write.lock.provider": lock_providers.class_of(lock.provider),
     }
 
 

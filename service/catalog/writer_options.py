@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
+from jobs.format import lock_providers
 from service.lake.table import BucketIndexKind, TableType
 
 if TYPE_CHECKING:
@@ -82,10 +83,6 @@ class WriterOptions:
     notes: tuple[str, ...] = field(default=())
 
 
-_LOCK_PROVIDERS = {
-    "filesystem": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
-    "zookeeper": "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
-}
 _RETRIES = "hoodie.write.num.retries.on.conflict.failures"
 
 # EAGER would roll back whatever else is in flight, ours too.
@@ -157,7 +154,7 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback) 
     options = {
         **target.lock_options,
         **(_NON_BLOCKING if target.is_non_blocking else _BESIDE_OTHERS_OF[engine]),
-        "hoodie.write.lock.provider": _LOCK_PROVIDERS.get(target.lock_provider, target.lock_provider),
+        "hoodie.write.lock.provider": lock_providers.class_of(target.lock_provider),
         **_NO_SERVICES,
         **_NO_SERVICES_OF[engine],
         "hoodie.write.commit.callback.on": "true",

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from jobs.format.hashing_config import HashingConfig
 from service.catalog import snapshot_store
 from service.db.engine import reading
 from service.lake.commit import BUCKET_RESCALE, WRITING_ACTIONS
 from service.lake.file_slices import data_files
-from service.lake.hashing_config import HashingConfig, read_hashing_config, read_hashing_configs
+from service.lake.hashing_config import read_hashing_config, read_hashing_configs
 from service.lake.partition import Visibility, describe, latest_slices
 from service.observation.timeline_diff import read_instant
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jobs.format.hashing_config import HashingConfig
     from service.lake.file_slices import FileSlice
-    from service.lake.hashing_config import HashingConfig
     from service.registration.key_sample import KeySample
 
 CONSISTENT_HASHING_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from jobs.contract import BucketIndex
 from jobs.format.bucket_hash import bucket_ids
+from jobs.format.hashing_config import HashingConfig
 from service.lake.file_slices import FileSlice
-from service.lake.hashing_config import HashingConfig
 from service.lake.storage import open_storage
 from service.lake.table import BucketIndexKind, BucketLayout, Column, TableProfile, TableType
 from service.model.errors import BucketIndexContradictedError, StorageError
