@@ -74,6 +74,7 @@ def upserts(daemon: Daemon, table_id: str) -> list[dict[str, Any]]:
             {"hoodie.write.commit.callback.on": "false"},
             "3 commits and no compaction yet, 3 asked for",
             id="by polling",
+            marks=pytest.mark.exhaustive,
         ),
         # Its last plan may come after its last callback, and then only a look finds it.
         pytest.param("1", PLANS_BY_THE_WRITER, "plan", id="of plans that the writer leaves"),

@@ -6,12 +6,13 @@ import statistics
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.integration import tables
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
     from pyspark.sql import SparkSession
 
     from tests.acceptance.daemon import Daemon
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 JOBS = 20
 
 
+@pytest.mark.exhaustive
 def test_a_job_starts_in_under_a_second_on_a_warm_worker(
     daemon: Daemon, spark: SparkSession, lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -60,7 +60,7 @@ def _kill(daemon: Daemon, victims: Sequence[str], bases: Iterable[Path]) -> None
     ("victims", "step", "seconds_later"),
     [
         pytest.param(("jvm", "worker"), "rewriting", 0.0, id="while files are written"),
-        pytest.param(("jvm", "worker"), "waiting", 0.2, id="about when they commit"),
+        pytest.param(("jvm", "worker"), "waiting", 0.2, id="about when they commit", marks=pytest.mark.exhaustive),
         pytest.param(("jvm",), "rewriting", 0.7, id="only its JVM, a little later"),
     ],
 )

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import re
+import shutil
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
@@ -9,8 +14,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.contract import BucketIndex
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
 
 INDEX = BucketIndex(4, ("id",))
@@ -97,12 +100,40 @@ def write_table(
     updates: int = 0,
     **shape: Any,
 ) -> dict[str, str]:
-    """Writes a table of `count` rows, then `updates` commits that each change half of them; returns the options."""
+    """Writes a table of `count` rows, then `updates` commits that each change half of them; returns the options.
+
+    A table of a shape is written once in each process, and copied from then on.
+    """
     options = writer_options(base, **shape)
+    if not isinstance(base, Path):
+        _write(spark, base, options, count, updates)
+        return options
+    key = (base.name, count, updates, *sorted(shape.items()))
+    if key not in _templates:
+        written = Path(tempfile.mkdtemp(dir=_templates_folder())) / base.name
+        _write(spark, written, options, count, updates)
+        _templates[key] = written
+    shutil.copytree(_templates[key], base)
+    return options
+
+
+_templates: dict[tuple[Any, ...], Path] = {}
+
+
+def _templates_folder() -> str:
+    if not _folders:
+        _folders.append(tempfile.mkdtemp(prefix="tables-"))
+        atexit.register(shutil.rmtree, _folders[0], ignore_errors=True)
+    return _folders[0]
+
+
+_folders: list[str] = []
+
+
+def _write(spark: SparkSession, base: Path | str, options: dict[str, str], count: int, updates: int) -> None:
     upsert(rows(spark, 0, count), base, options)
     for number in range(1, updates + 1):
         upsert(rows(spark, 0, count // 2, ts=number), base, options)
-    return options
 
 
 def snapshot(spark: SparkSession, base: Path | str, *, metadata: bool | None = None) -> list[str]:
@@ -135,8 +166,12 @@ def duplicates(spark: SparkSession, base: Path | str) -> int:
 def left_behind(base: Path) -> list[str]:
     """Files that belong to no completed instant: data files, markers, hashing configs; and a lock."""
     timeline = base / ".hoodie" / "timeline"
-    completed = {path.name.split("_")[0] for path in timeline.glob("*_*")}
-    found = [path for path in base.glob("*/*.parquet") if path.stem.rsplit("_", 1)[-1] not in completed]
+    # Before table version 8 the names of completed instants have no completion time, and another folder.
+    states = (path.name for path in (timeline if timeline.exists() else base / ".hoodie").iterdir())
+    completed = {re.split("[_.]", name)[0] for name in states if not name.endswith((".requested", ".inflight"))}
+    data = [path for path in base.rglob("*.parquet") if ".hoodie" not in path.relative_to(base).parts]
+    assert data, "there is nothing to look at"
+    found = [path for path in data if path.stem.rsplit("_", 1)[-1] not in completed]
     found += (base / ".hoodie" / ".temp").glob("*/**/*.marker.*")
     configs = base / ".hoodie" / ".bucket_index" / "partition_bucket_index_meta" / "configs"
     found += [path for path in configs.glob("[!.]*") if path.name.split(".")[0] not in completed | {"00000000000000"}]

@@ -75,7 +75,7 @@ def hudi_table_jvm(spark: SparkSession) -> Any:
     return Jvm(spark)
 
 
-@pytest.mark.parametrize("kind", ["DYNAMIC_V0", "SIMPLE", None])
+@pytest.mark.parametrize("kind", ["DYNAMIC_V0", pytest.param("SIMPLE", marks=pytest.mark.exhaustive), None])
 def test_hudi_finds_every_key_in_the_filters_of_an_expansion_if_the_input_had_any(
     spark: SparkSession, tmp_path: Path, kind: str | None
 ) -> None:
@@ -192,7 +192,7 @@ FILTERS = [
 MISSED = ["wide >= 'y' and city < 500", "ratio > 0"]
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.exhaustive)])
 def test_queries_that_skip_files_by_column_statistics_find_the_same_rows(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:
@@ -241,7 +241,7 @@ def test_queries_that_skip_files_by_column_statistics_find_the_same_rows(
 # -- Schemas
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.exhaustive)])
 def test_a_table_whose_schema_grew_is_expanded(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
     base = tmp_path / "trips"
     options = tables.writer_options(base, table_type=table_type)
@@ -271,7 +271,7 @@ def test_a_table_whose_schema_grew_is_expanded(spark: SparkSession, tmp_path: Pa
     assert len(tables.snapshot(spark, base)) == 700
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.exhaustive)])
 def test_structs_of_required_fields_may_be_null_and_lists_of_lists_empty(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:

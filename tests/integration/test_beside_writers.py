@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WAITING = "waiting for writers"
-TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+COW_FIRST = ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.exhaustive)]
+MOR_FIRST = ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.exhaustive)]
 
 
-@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("table_type", MOR_FIRST)
 def test_what_writers_commit_during_the_split_is_split_as_well(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:
@@ -48,7 +49,7 @@ def test_what_writers_commit_during_the_split_is_split_as_well(
     proved(spark, base, 8)
 
 
-@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("table_type", COW_FIRST)
 def test_an_expansion_waits_for_a_writer_that_creates_a_new_partition(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:
@@ -84,7 +85,7 @@ def test_an_expansion_gives_up_and_leaves_nothing_when_a_writer_stays_in_flight(
     assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 700
 
 
-@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("table_type", MOR_FIRST)
 def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it_is_stopped(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:
@@ -110,7 +111,14 @@ def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it
     assert len(proved(spark, base, 8)) == 700
 
 
-@pytest.mark.parametrize(("table_type", "version"), [(TYPES[0], 9), (TYPES[1], 9), (TYPES[1], 6)])
+@pytest.mark.parametrize(
+    ("table_type", "version"),
+    [
+        ("COPY_ON_WRITE", 9),
+        pytest.param("MERGE_ON_READ", 9, marks=pytest.mark.exhaustive),
+        ("MERGE_ON_READ", 6),
+    ],
+)
 def test_fencing_rolls_a_live_write_back_and_nothing_of_it_comes_later(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int
 ) -> None:
@@ -132,7 +140,7 @@ def test_fencing_rolls_a_live_write_back_and_nothing_of_it_comes_later(
     assert len(proved(spark, base, 8)) == 1000
 
 
-@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("table_type", COW_FIRST)
 def test_a_writer_that_starts_right_after_the_expansion_goes_on_undisturbed(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:

@@ -88,6 +88,7 @@ def base_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path.unlink()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("factor", [2, 8])
 def test_a_large_file_is_split_in_little_memory_into_row_groups_of_a_sensible_size(
     base_file: Path, factor: int

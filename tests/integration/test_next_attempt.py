@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,11 +28,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WAITING = "waiting for writers"
-TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+PAIRWISE = [("rewriting", "MERGE_ON_READ"), (WAITING, "COPY_ON_WRITE"), ("committing", "MERGE_ON_READ")]
 
 
-@pytest.mark.parametrize("table_type", TYPES)
-@pytest.mark.parametrize("step", ["rewriting", WAITING, "committing"])
+@pytest.mark.parametrize(
+    ("step", "table_type"),
+    [
+        pytest.param(*case, marks=() if case in PAIRWISE else pytest.mark.exhaustive)
+        for case in product(["rewriting", WAITING, "committing"], ["COPY_ON_WRITE", "MERGE_ON_READ"])
+    ],
+)
 def test_the_next_attempt_undoes_what_a_lost_one_left_and_starts_over(
     spark: SparkSession, tmp_path: Path, table_type: str, step: str
 ) -> None:

@@ -161,7 +161,7 @@ def write(
     return options
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.exhaustive)])
 def test_a_table_on_s3_is_expanded_and_clustered_like_one_on_a_disk(
     on_s3: SparkSession, lake: Lake, lock: TableLock, table_type: str
 ) -> None:

@@ -192,7 +192,7 @@ def _all(frame: object) -> list[str]:
     return sorted(str(row) for row in frame.collect())  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 6)])
+@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), pytest.param(COW, 6, marks=pytest.mark.exhaustive)])
 def test_a_long_session_with_the_printed_options_goes_to_the_right_file_groups(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int
 ) -> None:
