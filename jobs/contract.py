@@ -1,8 +1,8 @@
-"""What the service and a worker say to each other, and nothing else. Standard library only.
+"""The messages that the service and a worker exchange. Standard library only.
 
-A worker leases a `WorkOrder`, reports `Progress` while it runs and ends with a `Result`. All of it travels as JSON over
-REST, so a worker may be older or newer than the service: unknown keys are ignored, `VERSION` grows when a key changes
-its meaning.
+A worker leases a `WorkOrder`, sends `Progress` while it runs and ends with a `Result`. All of them travel as JSON over
+REST, so a worker may be older or newer than the service: unknown keys are ignored, and `VERSION` grows when a key
+changes its meaning.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 class JobKind(StrEnum):
-    """The table services, the audit that proves a table, and what brings rows back that went astray."""
+    """The table services, the audit that verifies a table, and the repair of stale writes."""
 
     COMPACTION = "compaction"
     CLEANING = "cleaning"
@@ -33,7 +33,10 @@ class JobKind(StrEnum):
 
 
 class WriterEngine(StrEnum):
-    """What writes a table. `SPARK_SQL` means statements that carry locations: `UPDATE`, `DELETE`, some `MERGE`s."""
+    """An engine that writes a table.
+
+    `SPARK_SQL` means statements that carry row locations: `UPDATE`, `DELETE`, some `MERGE`s.
+    """
 
     SPARK = "spark"
     SPARK_SQL = "spark-sql"
@@ -49,7 +52,7 @@ class CleaningPolicy(StrEnum):
 
 
 class ClusteringLayout(StrEnum):
-    """How rows are ordered: by one column after the other, or along a space-filling curve over all of them."""
+    """The order of rows: by one column after the other, or along a space-filling curve over all columns."""
 
     LINEAR = "linear"
     ZORDER = "zorder"
@@ -57,9 +60,9 @@ class ClusteringLayout(StrEnum):
 
 
 class OnActiveWriters(StrEnum):
-    """What a job that replaces file groups does when a write is in flight at the moment of its commit.
+    """The reaction of a job that replaces file groups to a write that is in flight when the job wants to commit.
 
-    `FENCE` rolls the write back, so that its batch has to be written again.
+    `FENCE` rolls the write back, so its batch must be written again.
     """
 
     WAIT = "wait"
@@ -68,14 +71,14 @@ class OnActiveWriters(StrEnum):
 
 
 class ExpansionStep(StrEnum):
-    """Steps of a bucket expansion that others are told of. `SETTLING` comes after the commit, and only then."""
+    """Steps of a bucket expansion that are published as events. `SETTLING` comes only after the commit."""
 
     DRAINING = "waiting for writers to finish"
     SETTLING = "watching writers that start"
 
 
 class Outcome(StrEnum):
-    """How an attempt ended. `UNKNOWN`: the commit may or may not have landed; the timeline decides."""
+    """The end of an attempt. `UNKNOWN`: the commit may or may not have landed; the timeline decides."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -84,7 +87,7 @@ class Outcome(StrEnum):
 
 
 class HeartbeatAnswer(StrEnum):
-    """What the worker must do next. `LOST`: another attempt holds the job; stop and write nothing."""
+    """The worker's next action. `LOST`: another attempt holds the job; stop and write nothing."""
 
     CONTINUE = "continue"
     CANCEL = "cancel"
@@ -93,9 +96,9 @@ class HeartbeatAnswer(StrEnum):
 
 @dataclass(frozen=True)
 class Problem:
-    """A typed error as people see it (RFC 9457): what happened, why, and what to do.
+    """A typed error for users (RFC 9457): the event, the cause and the remedy.
 
-    `type` is a kebab-case name such as `column-unknown`. `retriable` says whether the same plan may succeed later.
+    `type` is a kebab-case name such as `column-unknown`. `retriable` says whether the same job may succeed later.
     """
 
     type: str
@@ -114,7 +117,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class BucketIndex:
-    """Hudi's simple bucket index, as its writers declare it; `hoodie.properties` does not store it (Hudi 1.2).
+    """Hudi's simple bucket index as its writers declare it; `hoodie.properties` does not store it (Hudi 1.2).
 
     `num_buckets` is the writers' own number. A hashing config on the table overrides it for each partition.
     """
@@ -132,7 +135,7 @@ class BucketIndex:
 
 @dataclass(frozen=True)
 class TableLock:
-    """The lock the table's writers take: `filesystem`, `zookeeper` or a LockProvider class, with its Hudi options."""
+    """The lock that the table's writers take: `filesystem`, `zookeeper` or a LockProvider class, with Hudi options."""
 
     provider: str = "filesystem"
     options: Mapping[str, str] = field(default_factory=dict)
@@ -147,13 +150,13 @@ class TableLock:
 
 @dataclass(frozen=True)
 class Table:
-    """What a job has to know of a table that the table itself does not tell.
+    """The facts about a table that a job needs and cannot read from the table itself.
 
-    `base_path` is what the owner registered, an absolute path or a URI. `writers_stopped`, `writers_hudi_version` and
-    `writers_retry_conflicts` are what the owner declares about the writers; `writers_engines` are those that the owner
-    declares and those that were found in the table's commits, empty if nothing is known; `writers_query_pruning_off`:
-    the owner has switched Hudi's pruning by buckets off wherever SQL reads the table. `hudi_options` are added to the
-    Hudi client's.
+    `base_path` is what the owner registered, an absolute path or a URI. The owner declares `writers_stopped`,
+    `writers_hudi_version` and `writers_retry_conflicts` about the writers. `writers_engines` holds the engines that the
+    owner declares and those found in the table's commits; it is empty if nothing is known. `writers_query_pruning_off`:
+    the owner has switched off Hudi's bucket pruning wherever SQL reads the table. `hudi_options` are added to the Hudi
+    client's options.
     """
 
     base_path: str
@@ -194,10 +197,9 @@ class Table:
 class WorkOrder:
     """One attempt at one job, as leased.
 
-    `params` are those of the kind (already checked by the service). `earlier_instants` are the instants that attempts
-    before this one made on the table's timeline: the job looks at them first and finishes or rolls them back.
-    `writers_stopped`: the writers of this table were stopped for this job (see `service.flows.handover`).
-    `timeout_seconds` bounds the attempt.
+    `params` are those of the kind (the service has already checked them). `earlier_instants` are the instants that
+    earlier attempts made on the table's timeline; the job first finishes them or rolls them back. `writers_stopped`:
+    the writers of this table were stopped for this job (see `service.hand_over`). `timeout_seconds` bounds the attempt.
     """
 
     job_id: str
@@ -236,7 +238,7 @@ class WorkOrder:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an attempt is: the step of its protocol, Spark tasks and bytes (of input read) of that step."""
+    """The step of an attempt's protocol, with the step's Spark tasks and its bytes of input read."""
 
     step: str
     tasks_done: int = 0
@@ -254,9 +256,10 @@ class Progress:
 
 @dataclass(frozen=True)
 class Result:
-    """How an attempt ended. `instants` are those it made on the timeline, `details` are measured values of its kind.
+    """The result of an attempt.
 
-    Of a dry run, `details` is the plan: files, bytes, target layout and `refusals`, each a `Problem`.
+    `instants` are those it made on the timeline, `details` are values measured for its kind. For a dry run, `details`
+    describes the planned work: files, bytes, target layout and `refusals`, each a `Problem`.
     """
 
     outcome: Outcome
@@ -287,9 +290,11 @@ DEFAULT_GROUP = "default"
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What a worker says of itself when it asks for a job: the version of its package, its Spark master, how many jobs
-    it runs at once, the memory of its driver as Spark spells it, and its group: it gets the jobs of tables of that
-    group. None is not known."""
+    """A worker's description of itself when it asks for a job. None means unknown.
+
+    `version` is that of its package, `master` its Spark master, `slots` the number of jobs it runs at once,
+    `driver_memory` the driver's memory in Spark's notation. It gets the jobs of the tables in its `group`.
+    """
 
     version: str | None = None
     master: str | None = None
@@ -307,7 +312,10 @@ class WorkerInfo:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """Sent while an attempt runs. `instants` are recorded as soon as Hudi has them: a crash can then be recovered."""
+    """A sign of life of a running attempt.
+
+    `instants` are sent as soon as Hudi has them, so that a crash can be recovered.
+    """
 
     attempt: int
     progress: Progress | None = None

@@ -1,4 +1,4 @@
-"""What can go wrong in a job, as types. Errors of the JVM, of Spark and of storage are translated into these."""
+"""Errors that end an attempt, as types. Errors of the JVM, of Spark and of storage are translated into these."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class JobError(Exception):
-    """Base of everything that ends an attempt. `retriable`: the same plan may succeed later."""
+    """Base of all errors that end an attempt. `retriable`: the same job may succeed later."""
 
     type = "job-failed"
     title = "The job failed"
@@ -28,7 +28,7 @@ class JobError(Exception):
 
 
 class RefusedError(JobError):
-    """We cannot prove that the operation is safe or makes sense, so nothing was written."""
+    """Nothing was written, because the operation cannot be proved to be safe or useful."""
 
     def __init__(self, reasons: Sequence[Problem]) -> None:
         first, *others = reasons
@@ -45,84 +45,84 @@ class RefusedError(JobError):
 
 class HudiError(JobError):
     type = "hudi-error"
-    title = "Hudi could not do it"
+    title = "A Hudi operation failed"
     retriable = True
 
 
 class FileMissingError(HudiError):
-    """A file that was listed or looked for is there no more: somebody removed it meanwhile."""
+    """A file that was listed or requested no longer exists; another process removed it in the meantime."""
 
 
 class TableGoneError(JobError):
     type = "table-gone"
-    title = "There is no Hudi table at the registered base path any more"
+    title = "The Hudi table at the registered base path no longer exists"
     hint = "Unregister the table, or restore it."
 
 
 class TableLockedError(JobError):
     type = "table-locked"
-    title = "The table's lock could not be had in time"
+    title = "The table's lock could not be acquired in time"
     hint = (
-        "Another writer holds it. If none is alive, the lock was left by one that died: "
-        "with the filesystem provider remove .hoodie/lock after making sure of that."
+        "Another writer holds it. If no writer is alive, a dead writer left the lock: with the filesystem provider, "
+        "make sure of that and then remove .hoodie/lock."
     )
     retriable = True
 
 
 class WritersActiveError(JobError):
     type = "writers-active"
-    title = "No moment came at which the commit would not have hit a write"
+    title = "The commit found no moment without a conflicting write"
     hint = (
-        "Nothing was changed. Allow a longer wait (`wait_seconds`), let the writers retry conflicts and declare it "
+        "Nothing was changed. Allow a longer wait (`wait_seconds`), let the writers retry conflicts and declare that "
         "(`writers.retry_conflicts`), or fence them (`on_active_writers`)."
     )
 
 
 class StaleWriterError(JobError):
     type = "stale-write-committed"
-    title = "A write to file groups that had been replaced has committed, so nobody sees its rows"
-    hint = "Run a `repair` job, which brings its rows over. Until then nothing may clean the table."
+    title = "A write to replaced file groups has committed, so no reader sees its rows"
+    hint = "Run a `repair` job, which recovers its rows. Until then the table must not be cleaned."
 
 
 class FilesGoneError(JobError):
     type = "files-gone"
-    title = "Files of a stale write were removed, so its rows cannot be brought over"
-    hint = "Write these rows again. `GET /v1/tables/{id}/incidents` names the instants."
+    title = "Files of a stale write were removed, so its rows cannot be recovered"
+    hint = "Write these rows again. `GET /v1/tables/{id}/incidents` lists the instants."
 
 
 class DeletesLostError(JobError):
     type = "deletes-lost"
-    title = "A stale statement deleted rows of a copy-on-write table, and nothing tells any more which ones"
+    title = "A stale statement deleted rows of a copy-on-write table, and their keys cannot be determined any more"
     hint = (
-        "All else has been repaired. Run these statements again in a new session, and then a `repair` job with these "
-        "instants as `accepted`."
+        "Everything else has been repaired. Run these statements again in a new session, then run a `repair` job with "
+        "these instants as `accepted`."
     )
 
 
 class PlanTakenError(JobError):
     type = "plan-taken"
     title = "Another runner is executing this plan"
-    hint = "A writer's inline compaction, perhaps: switch it off. A dead runner's heartbeat runs out in two minutes."
+    hint = "It may be a writer's inline compaction: switch that off. A dead runner's heartbeat expires in two minutes."
     retriable = True
 
 
 class LockLostError(JobError):
     type = "lock-lost"
-    title = "The table's lock was taken from us before the commit"
+    title = "The table's lock was lost before the commit"
     hint = "Nothing was committed. Look for a client that breaks locks (a failed Hudi client deletes the holder's)."
     retriable = True
 
 
 class CommitLostError(JobError):
     type = "instant-rolled-back"
-    title = "Somebody rolled our pending instant back"
+    title = "Another client rolled back the job's pending instant"
     hint = "Nothing was committed; the next attempt starts over."
     retriable = True
 
 
 class TimedOutError(JobError):
     type = "timed-out"
-    title = "The attempt took longer than it was allowed to"
+    title = "The attempt exceeded its timeout"
     hint = "Raise the timeout, or give the worker more cores."
     retriable = True
 
@@ -134,17 +134,17 @@ class CancelledError(JobError):
 
 
 class LeaseLostError(JobError):
-    """The service gave the job to another attempt (or ended it): stop, report nothing."""
+    """The service gave the job to another attempt, or ended it: stop, report nothing."""
 
     type = "lease-lost"
-    title = "This attempt does not hold the job any more"
+    title = "This attempt no longer holds the job"
     hint = ""
 
 
 class CommitStateUnknownError(JobError):
-    """The commit may or may not have landed; the next attempt looks at the timeline."""
+    """The commit may or may not have landed; the next attempt reads the timeline."""
 
     type = "commit-state-unknown"
     title = "It is not known whether the commit landed"
-    hint = "The next attempt looks at the table's timeline and settles it."
+    hint = "The next attempt reads the table's timeline and decides."
     retriable = True

@@ -1,4 +1,4 @@
-"""How a running job tells about itself and hears that it must stop."""
+"""The interface through which a running job reports progress and learns that it must stop."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
 
 
 class JobContext(Protocol):
-    """Given to each job by the worker.
+    """The worker's side of a running job.
 
     `step`, `instant` and `checkpoint` raise `CancelledError`, `TimedOutError` or `LeaseLostError` when the attempt must
-    end; so a job calls none of them where it must not be interrupted.
+    end, so a job calls none of them where it must not be interrupted.
     """
 
     def step(self, name: str, *, bytes_total: int = 0) -> None:
-        """Begins a step of the protocol, such as `planning`; `bytes_total` is the input that it will read."""
+        """Begins a step of the protocol, such as `planning`; the step will read `bytes_total` bytes of input."""
 
     def watch_bytes(self, count: Callable[[], int]) -> None:
-        """`count` tells, whenever it is asked, how many bytes of the step's input have been read."""
+        """Registers `count`, which returns the bytes of the step's input read so far."""
 
     def instant(self, instant: str) -> None:
         """Records an instant that the job has put on the timeline; returns when the service has stored it."""
@@ -29,14 +29,14 @@ class JobContext(Protocol):
         """Returns at once while the attempt may go on."""
 
     def undoing(self) -> AbstractContextManager[None]:
-        """Inside, an attempt that was cancelled or timed out may still run Spark jobs, to leave nothing behind.
+        """Lets an attempt that was cancelled or timed out run Spark jobs inside the block, to leave nothing behind.
 
-        Raises `LeaseLostError` when the job is another attempt's by now, which undoes it as well.
+        Raises `LeaseLostError` when another attempt holds the job, because that attempt undoes it as well.
         """
 
 
 class SilentContext:
-    """Tells nobody and never stops; for use without a service."""
+    """Reports to no service and never stops the job; for use without a service."""
 
     def __init__(self) -> None:
         self.steps: list[str] = []

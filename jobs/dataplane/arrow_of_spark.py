@@ -1,9 +1,9 @@
-"""Arrow as Spark's Java hands it over, and as Arrow's C++ needs it.
+"""Converts Arrow data from Spark's Java implementation to a form that Arrow's C++ implementation accepts.
 
-- In Java, nested lists without any element have no offsets, which the format allows. C++ reads the first one all the
+- In Java, nested lists without any element have no offsets, which the format allows. C++ reads the first offset all the
   same, wherever that is: `nbytes` of such a list ends the process.
-- The fields of a null struct are null too, required ones as well. Nobody sees them, but pyarrow's Parquet writer takes
-  them for nulls where none may be.
+- The fields of a null struct are null too, including required ones. No reader sees them, but pyarrow's Parquet writer
+  treats them as nulls in required fields.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ import pyarrow.compute as pc
 
 
 def of_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The same values as `kind`; raises `ArrowInvalid` when they do not fit."""
+    """Returns the same values as `kind`; raises `ArrowInvalid` when they do not fit."""
     if pa.types.is_nested(array.type):
         array = pa.concat_arrays([array])  # a copy, with offsets
     return without_hidden_nulls(array if array.type == kind else array.cast(kind))
 
 
 def without_hidden_nulls(array: pa.Array) -> pa.Array:
-    """The same values. Nulls of required fields that no null struct hides are left for the writer to refuse."""
+    """Returns the same values without the nulls of required fields that a null struct hides.
+
+    Other nulls of required fields stay, and the writer refuses them.
+    """
     kind = array.type
     if not _has_required_field(kind):
         return array
@@ -32,7 +35,7 @@ def without_hidden_nulls(array: pa.Array) -> pa.Array:
             if not field.nullable and values.null_count and not pc.any(pc.and_(shown, values.is_null())).as_py():
                 fields[place] = _without_nulls(values)
         return pa.StructArray.from_arrays(fields, fields=list(kind), mask=array.is_null())
-    # Offsets of a slice of an array do not go with a mask.
+    # Arrow does not accept the offsets of a sliced array together with a mask.
     offsets, mask = pa.concat_arrays([array.offsets]), array.is_null()
     if pa.types.is_map(kind):
         keys, items = without_hidden_nulls(array.keys), without_hidden_nulls(array.items)
@@ -41,7 +44,10 @@ def without_hidden_nulls(array: pa.Array) -> pa.Array:
 
 
 def _has_required_field(kind: pa.DataType) -> bool:
-    """Lists and maps are Spark's, so neither large nor of a fixed size."""
+    """Returns whether the type contains a required field.
+
+    Lists and maps are Spark's: neither large nor of fixed size.
+    """
     if pa.types.is_struct(kind):
         return any(not field.nullable or _has_required_field(field.type) for field in kind)
     if pa.types.is_map(kind):
@@ -50,11 +56,11 @@ def _has_required_field(kind: pa.DataType) -> bool:
 
 
 def _without_nulls(array: pa.Array) -> pa.Array:
-    """With whatever lies where nulls were: zeros and empty strings, lists and maps."""
+    """Replaces nulls by the values stored in their places: zeros and empty strings, lists and maps."""
     kind = array.type
     if pa.types.is_struct(kind):
         fields = [array.field(place) for place in range(kind.num_fields)]
-        # What was hidden by this struct is hidden by the one around it.
+        # Values that this struct hid are hidden by the enclosing one.
         fields = [each if field.nullable else _without_nulls(each) for each, field in zip(fields, kind, strict=True)]
         return pa.StructArray.from_arrays(fields, fields=list(kind))
     if pa.types.is_map(kind):

@@ -1,8 +1,8 @@
-"""Hudi's Bloom filter of record keys, bit for bit, over whole Arrow columns, with no JVM.
+"""Hudi's Bloom filter of record keys, bit for bit, over whole Arrow columns, without a JVM.
 
 Mirrors `SimpleBloomFilter` and `HoodieDynamicBoundedBloomFilter` of Hudi 1.2.0, which are Hadoop's filters: big-endian
 integers and bits with the lowest first, in Base64. A key sets as many bits as there are hashes; each hash is MurmurHash
-2.0 of the key seeded with the hash before, which is why the keys, not the hashes, are worked on side by side.
+2.0 of the key seeded with the previous hash, so the computation is vectorised over the keys and not over the hashes.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ _HEADER = struct.Struct(">iibi")  # version, hashes, kind of hash, bits: `Intern
 _ROWS = struct.Struct(">iii")  # keys per row, keys in the last row, rows: `InternalDynamicBloomFilter.write`
 _HEADERS_IN_BASE64 = 4 * -(-(_HEADER.size + _ROWS.size) // 3)
 _M = np.uint32(0x5BD1E995)
-_BLOCK_KEYS = 16_384  # at a time: what they need stays in the processor's cache
-_BYTE_PER_BIT = 1 << 23  # filters up to so many bits are filled a byte for each bit, which is ten times as fast
+_BLOCK_KEYS = 16_384  # keys per pass: their data stays in the processor's cache
+_BYTE_PER_BIT = 1 << 23  # filters of up to this many bits are filled with a byte per bit, ten times as fast
 # hoodie.index.bloom.num_entries, hoodie.index.bloom.fpp, hoodie.bloom.index.filter.dynamic.max.entries
 _DEFAULT_KEYS, _DEFAULT_ERROR_RATE, _DEFAULT_MOST_KEYS = 60_000, 1e-9, 100_000
 
 
 class UnknownFilterError(ValueError):
-    """A serialised filter that is not one of Hudi 1.2.0's."""
+    """A serialised filter that Hudi 1.2.0 does not write."""
 
 
 @dataclass(frozen=True)
 class FilterKind:
-    """What a filter is like, whatever its keys.
+    """The parameters of a filter, independent of its keys.
 
-    `bits` and `hashes` are those of one row. A `DYNAMIC_V0` filter begins another row after `keys_per_row` keys, until
-    it has `most_rows`; a `SIMPLE` one has one row (and both are 1).
+    `bits` and `hashes` are those of one row. A `DYNAMIC_V0` filter begins another row after `keys_per_row` keys, up to
+    `most_rows` rows; a `SIMPLE` one has one row (and both are 1).
     """
 
     code: str
@@ -55,17 +55,17 @@ class FilterKind:
 
     @classmethod
     def default(cls) -> FilterKind:
-        """What a writer of Hudi 1.2.0 uses unless told otherwise (`HoodieStorageConfig`, `BloomFilterUtils`)."""
+        """Returns the default of a writer of Hudi 1.2.0 (`HoodieStorageConfig`, `BloomFilterUtils`)."""
         bits = math.ceil(_DEFAULT_KEYS * (-math.log(_DEFAULT_ERROR_RATE) / (math.log(2) * math.log(2))))
         hashes = math.ceil(math.log(2) * bits / _DEFAULT_KEYS)
         return cls(DYNAMIC, bits, hashes, _DEFAULT_KEYS, _rows_for(_DEFAULT_KEYS))
 
     @classmethod
     def of(cls, serialized: bytes, code: str = SIMPLE) -> FilterKind:
-        """The kind of a filter as it stands in a footer. Raises `UnknownFilterError`.
+        """Returns the kind of a serialised filter from a footer. Raises `UnknownFilterError`.
 
-        How many rows a filter may have at most is not part of it. So that is taken to be as many as it has, or as
-        Hudi's default allows if these are more.
+        The filter does not contain its maximum number of rows. The larger of its own number and the number that Hudi's
+        default allows is used instead.
         """
         try:
             data = base64.b64decode(serialized[:_HEADERS_IN_BASE64])
@@ -96,7 +96,7 @@ class BloomFilter:
         self._beyond = 0
 
     def add(self, keys: pa.Array) -> None:
-        """Adds strings of any Arrow layout but dictionaries. Empty ones are passed over: Hudi cannot look them up."""
+        """Adds strings of any Arrow layout except dictionaries. Skips empty strings: Hudi cannot look them up."""
         if self._kind.code == SIMPLE:
             self._set(0, keys)
             return
@@ -114,7 +114,7 @@ class BloomFilter:
             at += len(some)
 
     def serialized(self) -> bytes:
-        """As in a footer: `BloomFilter.serializeToString`."""
+        """Returns the filter in the form of a footer: `BloomFilter.serializeToString`."""
         kind = self._kind
         header = _HEADER.pack(_VERSION, kind.hashes, _MURMUR, kind.bits)
         rows = b"".join(header + self._packed(row).tobytes() for row in self._rows)
@@ -130,7 +130,7 @@ class BloomFilter:
         return np.packbits(row, bitorder="little") if self._kind.bits <= _BYTE_PER_BIT else row
 
     def _add_beyond(self, keys: pa.Array) -> None:
-        """All rows are full: keys go to the rows in turn, and the first one twice (`getActiveStandardBF`)."""
+        """Adds keys when all rows are full: rows take turns, the first takes the first two (`getActiveStandardBF`)."""
         numbers = np.arange(self._beyond, self._beyond + len(keys))
         turns = np.maximum(numbers - 1, 0) % len(self._rows)
         for row in range(len(self._rows)):
@@ -144,7 +144,7 @@ class BloomFilter:
             code = np.zeros(len(block.lengths), np.uint32)
             for _ in range(self._kind.hashes):
                 code = block.hashed(code)
-                places = np.abs(code.view(np.int32)).view(np.uint32)  # right for the lowest integer as well
+                places = np.abs(code.view(np.int32)).view(np.uint32)  # correct for the lowest integer as well
                 places -= (places // np.uint32(self._kind.bits)) * np.uint32(self._kind.bits)
                 if self._kind.bits <= _BYTE_PER_BIT:
                     self._rows[row][places.astype(np.int64)] = 1
@@ -154,15 +154,18 @@ class BloomFilter:
 
 
 class _Block(NamedTuple):
-    """Keys as MurmurHash takes them: four bytes at a time, and what is left. The longest keys come first."""
+    """Keys prepared for MurmurHash: words of four bytes, and the remaining bytes. The longest keys come first."""
 
     lengths: Codes
-    words: list[Codes]  # the i-th words, of those keys that have so many
+    words: list[Codes]  # the i-th words of the keys that have that many
     rest: Codes
-    last_factor: Codes  # of what is left; 1 where nothing is
+    last_factor: Codes  # for the remaining bytes; 1 where there are none
 
     def hashed(self, seed: Codes) -> Codes:
-        """`MurmurHash.hash(key, seed)` of each key, where `Hash` is Hudi's: the bytes that are left are signed."""
+        """Returns `MurmurHash.hash(key, seed)` of each key, as Hudi's `Hash` computes it.
+
+        Hudi treats the remaining bytes as signed.
+        """
         code: Codes = seed ^ self.lengths
         for word in self.words:
             some = code[: len(word)]
@@ -182,7 +185,7 @@ def _block(keys: pa.Array) -> _Block:
     order = np.argsort(-(lengths >> 2), kind="stable")
     order = order[lengths[order] > 0]
     starts, lengths = offsets[:-1][order], lengths[order]
-    # Every four bytes that follow each other, wherever they begin.
+    # Every run of four bytes, at every start position.
     at = np.ndarray((len(data) - 3,), np.dtype("<u4"), data, 0, (1,))
     counts = lengths >> 2
     words = []
@@ -204,7 +207,7 @@ def _block(keys: pa.Array) -> _Block:
 
 
 def _bytes_of(keys: pa.Array) -> tuple[Bits, NDArray[np.int64]]:
-    """The keys' UTF-8, with three more bytes at the end, and the places where keys begin and end."""
+    """Returns the keys' UTF-8 bytes, padded at the end, and the offsets at which keys begin and end."""
     if not pa.types.is_large_string(keys.type):
         keys = keys.cast(pa.large_string())
     _, offsets_buffer, data_buffer = keys.buffers()

@@ -1,7 +1,7 @@
-"""What Hudi writes about a base file's record keys into its footer: a Bloom filter, the smallest and the largest key.
+"""Builds the footer entries that Hudi writes about a base file's record keys: a Bloom filter and the key range.
 
-Mirrors `HoodieBloomFilterWriteSupport` of Hudi 1.2.0. Its writers do so by default, also with a bucket index, which
-needs none of it (`HoodieFileWriterFactory.enableBloomFilter`).
+Mirrors `HoodieBloomFilterWriteSupport` of Hudi 1.2.0. Hudi's writers write these entries by default, even with a bucket
+index, which needs none of them (`HoodieFileWriterFactory.enableBloomFilter`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ _FIRST_OF_FOUR_BYTES = 0xF0
 
 
 def filter_kind(footer: Mapping[bytes, bytes]) -> FilterKind | None:
-    """The kind of filter in a base file's footer, None without any.
+    """Returns the kind of the filter in a base file's footer, None if it has none.
 
-    A filter that Hudi 1.2.0 does not know (a newer one, or one of the times before its type was written down that
-    hashes otherwise) is taken for Hudi's default one: a file that had a filter has one again, and one that every
-    reader understands.
+    A filter that Hudi 1.2.0 does not know (a newer one, or an old one without a type that hashes differently) is
+    replaced by Hudi's default: a file that had a filter gets one again, one that every reader understands.
     """
     serialized = footer.get(_FILTER) or footer.get(_OLD_FILTER)
     if not serialized:
@@ -59,7 +58,7 @@ class KeyFooter:
         self._range = smallest, largest
 
     def entries(self) -> dict[bytes, bytes]:
-        """As `finalizeMetadata` makes them: the type only if it is not `SIMPLE`, and no range of no keys."""
+        """Returns the entries of `finalizeMetadata`: the type unless it is `SIMPLE`, no range without keys."""
         entries = {_FILTER: self._filter.serialized()}
         if self._kind.code == DYNAMIC:
             entries[_FILTER_TYPE] = DYNAMIC.encode()
@@ -69,7 +68,10 @@ class KeyFooter:
 
 
 def _range(keys: pa.Array) -> tuple[str, str]:
-    """By `String.compareTo`, as readers of the range compare: Java orders UTF-16 code units, Arrow bytes of UTF-8."""
+    """Returns the smallest and the largest key by `String.compareTo`, as readers of the range compare.
+
+    Java orders UTF-16 code units, Arrow bytes of UTF-8.
+    """
     data = np.frombuffer(keys.buffers()[2] or b"", np.uint8)
     if data.size and int(data.max()) >= _FIRST_OF_FOUR_BYTES:
         strings = keys.to_pylist()

@@ -1,4 +1,4 @@
-"""How a base file is laid out as Parquet, so that a rewritten one is the same but for its rows."""
+"""The Parquet layout of a base file, so that a rewritten file differs only in its rows."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
     from jobs.dataplane.bloom_filter import FilterKind
 
-# Footer entries that belong to the schema. The others (Bloom filter, smallest and largest key) belong to one file.
+# Footer entries of the schema. The others (Bloom filter, smallest and largest key) belong to one file.
 SCHEMA_ENTRIES = (b"parquet.avro.schema", b"writer.model.name")
 CODECS = frozenset({"gzip", "snappy", "zstd", "none", "brotli", "lz4"})
 DEFAULT_CODEC = "gzip"  # Hudi's own default (hoodie.parquet.compression.codec)
-# gzip at 3 takes less than half the time of Hudi's 6, and files get a few percent larger; pyarrow's own 9 is slow.
+# gzip at level 3 takes less than half the time of Hudi's level 6, with files a few percent larger; pyarrow's own
+# default, 9, is slow.
 LEVELS = {"gzip": 3, "zstd": 1}
-# Of a codec that is asked for by name.
+# For a codec that is requested by name.
 HUDI_LEVELS = {"gzip": 6, "zstd": 1}
 _PAGE_BYTES = 1024 * 1024  # pyarrow's and Hudi's default (hoodie.parquet.page.size)
 
@@ -36,10 +37,10 @@ _PAGE_BYTES = 1024 * 1024  # pyarrow's and Hudi's default (hoodie.parquet.page.s
 class Layout:
     """Arrow schema (with the footer's schema entries as metadata), codec, and the columns that use a dictionary.
 
-    `dictionary` of None leaves the choice to the writer, leaf by leaf; else it has a truth value for each leaf.
-    `level` of None is the codec's own choice. `row_group_rows` bounds row groups, None if nothing tells how large they
-    should be. `keys` is the kind of the footer's Bloom filter of record keys, None if there is to be none.
-    `widest_value` is the mean number of bytes of a value, in the column and row group where that is the largest.
+    `dictionary` None leaves the choice to the writer, leaf by leaf; otherwise it has a truth value per leaf. `level`
+    None is the codec's default. `row_group_rows` bounds row groups; None if their intended size is unknown. `keys` is
+    the kind of the footer's Bloom filter of record keys; None if there shall be none. `widest_value` is the mean number
+    of bytes of a value, in the column and row group where it is largest.
     """
 
     schema: pa.Schema
@@ -51,13 +52,14 @@ class Layout:
     widest_value: float = 0
 
     def writer(self, target: Path | io.BytesIO, widest_value: float = 0) -> pq.ParquetWriter:
-        """`widest_value` as far as the first rows tell. The wider, the more often the writer looks how large a page is.
+        """Opens a writer; `widest_value` is measured on the first rows.
 
-        It does so after each `write_batch_size` values, by default 1024, which may be a whole row group's bytes.
+        The wider the values, the more often the writer checks the size of a page. It does so after each
+        `write_batch_size` values, by default 1024, which may be the bytes of a whole row group.
         """
         dictionary: bool | list[str] = True
         if self.dictionary is not None:
-            # By the paths of the new file: Hudi's lists are of two levels, and Arrow's of three.
+            # Paths of the new file: Hudi's lists have two levels, Arrow's three.
             dictionary = [path for path, used in zip(_paths(self.schema), self.dictionary, strict=True) if used]
         return pq.ParquetWriter(
             target,
@@ -71,20 +73,23 @@ class Layout:
         )
 
     def like(self, model: pq.ParquetFile, codec: str | None) -> Layout:
-        """This schema with the codec (unless another is asked for), dictionaries and key entries of a base file."""
+        """Returns this schema with the codec, dictionaries and key entries of a base file.
+
+        `codec`, if given, replaces the file's codec.
+        """
         other = of_file(model, codec)
         dictionary = other.dictionary if other.schema.equals(self.schema) else None
         return replace(other, schema=self.schema, dictionary=dictionary)
 
 
 def of_file(reader: pq.ParquetFile, codec: str | None = None) -> Layout:
-    """The layout of a base file: its schema, codec (unless another is asked for), dictionaries, key entries.
+    """Returns the layout of a base file: its schema, codec (unless another is requested), dictionaries, key entries.
 
     Raises `RefusedError` for a codec that cannot be written here (LZO).
     """
     footer = reader.metadata
     entries = {key: value for key, value in (footer.metadata or {}).items() if key in SCHEMA_ENTRIES}
-    # Not `schema_arrow`, which says how the reader was asked to read.
+    # Not `schema_arrow`, which reflects the options of the reader.
     schema = reader.schema.to_arrow_schema().with_metadata(entries)
     keys = filter_kind(footer.metadata or {})
     if footer.num_row_groups == 0:
@@ -92,7 +97,7 @@ def of_file(reader: pq.ParquetFile, codec: str | None = None) -> Layout:
     group = footer.row_group(0)
     columns = [group.column(number) for number in range(group.num_columns)]
     dictionary = tuple(any("DICT" in encoding for encoding in column.encodings) for column in columns)
-    # One row group alone was perhaps as large as the file, and not as large as row groups should be.
+    # A single row group may be as large as the file, so it does not show the intended size.
     rows = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
     row_group_rows = max(rows) if len(rows) > 1 else None
     layout = _layout(schema, codec, columns[0].compression.lower(), keys=keys)
@@ -100,7 +105,7 @@ def of_file(reader: pq.ParquetFile, codec: str | None = None) -> Layout:
 
 
 def of_schema(empty: pq.ParquetFile, avro_schema: str, codec: str | None) -> Layout:
-    """The layout of base files to come, from a file without rows that has their Parquet schema."""
+    """Returns the layout of future base files, from a file without rows that has their Parquet schema."""
     schema = empty.schema_arrow.with_metadata({b"parquet.avro.schema": avro_schema.encode()})
     return _layout(schema, codec, DEFAULT_CODEC)
 
@@ -112,9 +117,9 @@ def _layout(schema: pa.Schema, asked: str | None, followed: str, *, keys: Filter
             [
                 Problem(
                     "codec-not-supported",
-                    "Files of this compression cannot be written",
+                    "Files with this compression cannot be written",
                     codec,
-                    "Ask for another `codec`: gzip, snappy or zstd.",
+                    "Request another `codec`: gzip, snappy or zstd.",
                 )
             ]
         )
@@ -127,16 +132,16 @@ def _widest_value(footer: pq.FileMetaData) -> float:
     return max((column.total_uncompressed_size / max(column.num_values, 1) for column in columns), default=0.0)
 
 
-@lru_cache(maxsize=64)  # a task's files mostly have one schema, and it takes some milliseconds
+@lru_cache(maxsize=64)  # a task's files mostly have one schema, and a call takes some milliseconds
 def _as_written(schema: pa.Schema) -> Any:
-    """The Parquet schema of a file that pyarrow writes."""
+    """Returns the Parquet schema of a file that pyarrow writes."""
     buffer = io.BytesIO()
     pq.ParquetWriter(buffer, schema, store_schema=False).close()
     return pq.ParquetFile(buffer).schema
 
 
 def _paths(schema: pa.Schema) -> list[str]:
-    """The path of each leaf in a file that pyarrow writes."""
+    """Returns the path of each leaf in a file that pyarrow writes."""
     written = _as_written(schema)
     return [written.column(number).path for number in range(len(written))]
 
@@ -144,10 +149,10 @@ def _paths(schema: pa.Schema) -> list[str]:
 def require_reproducible(layout: Layout, expected: Any, what: str) -> None:
     """Raises `RefusedError` unless a file of this layout has the leaves of the Parquet schema `expected`.
 
-    Compared are each leaf's path (but for the names of the groups that only wrap lists and maps, where Avro writes two
-    levels and Arrow three, and every reader knows both), physical and logical type, definition and repetition level
-    and field id; and by way of Arrow's schema the names, the nullability and the field ids of the groups between.
-    `what` names the file in the message.
+    Compares each leaf's path, physical and logical type, definition and repetition level and field id; and through
+    Arrow's schema the names, the nullability and the field ids of the groups between. Paths exclude the names of groups
+    that only wrap lists and maps, where Avro writes two levels and Arrow three, and every reader knows both. `what`
+    names the file in the message.
     """
     written = _as_written(layout.schema)
     wanted, produced = _leaves(expected), _leaves(written)
@@ -162,14 +167,14 @@ def require_reproducible(layout: Layout, expected: Any, what: str) -> None:
 def not_reproducible(detail: str) -> Problem:
     return Problem(
         "schema-not-reproducible",
-        "A rewritten file would not have exactly the Parquet schema that its input has",
+        "A rewritten file would not have exactly the Parquet schema of its input",
         detail,
-        "Rewrite the table once with Hudi's current writer; columns of old types such as INT96 stand in the way.",
+        "Rewrite the table once with Hudi's current writer; columns of old types such as INT96 prevent a rewrite.",
     )
 
 
 def _ids(field: pa.Field) -> list[bytes | None]:
-    """The Parquet field ids of a column and of all groups and leaves in it."""
+    """Returns the Parquet field ids of a column and of all groups and leaves in it."""
     kind = field.type
     below = [kind.field(number) for number in range(kind.num_fields)]
     return [(field.metadata or {}).get(b"PARQUET:field_id"), *(found for child in below for found in _ids(child))]
@@ -192,7 +197,7 @@ _WRAPPERS = frozenset({"list", "element", "array", "bag", "array_element", "key_
 
 
 def _leaves(schema: Any) -> list[_Leaf]:
-    # pyarrow shows field ids in the printed schema only, where leaves are the lines that end with a semicolon.
+    # pyarrow exposes field ids only in the printed schema, where leaves are the lines that end with a semicolon.
     field_ids = re.findall(r"field_id=(-?\d+)[^\n{]*;$", str(schema), re.MULTILINE)
     leaves = []
     for number, field_id in zip(range(len(schema)), field_ids, strict=True):
@@ -202,7 +207,7 @@ def _leaves(schema: Any) -> list[_Leaf]:
             _Leaf(
                 path=(top, *(name for name in below if name not in _WRAPPERS)),
                 physical=f"{column.physical_type}[{column.length}]",
-                # How a type was spelled in the times of Parquet's converted types does not change it.
+                # The notation of Parquet's old converted types does not change the type.
                 logical=re.sub(r", (is_from|force_set)_converted_type=\w+", "", str(column.logical_type)),
                 max_definition=column.max_definition_level,
                 max_repetition=column.max_repetition_level,

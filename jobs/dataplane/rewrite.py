@@ -1,6 +1,6 @@
-"""Reads file slices and hands their rows to the base files they go to (`base_files`): the streaming half of a rewrite.
+"""Reads file slices and routes their rows to the base files that replace them (`split_writer`), streaming.
 
-Runs inside Spark's Python workers and knows neither Spark nor the JVM.
+Runs inside Spark's Python workers and depends on neither Spark nor the JVM.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 def rewrite_base_file(
     work: Rewrite, source: Source, token: str, progress: Callable[[int], None] | None = None
 ) -> list[WrittenFile]:
-    """Rewrites a slice that has no log files, streaming. `progress` is told the bytes of input that were read.
+    """Rewrites a slice that has no log files, streaming. `progress` receives the bytes of input that were read.
 
     `token` is Hudi's write token, unique for the task. Memory: less than 512 MiB for the process, whatever the size of
-    the file, as long as its pages are small (Hudi looks at a page's size after 100 rows: rows of 1 MiB make pages of
+    the file, as long as its pages are small (Hudi checks a page's size only after 100 rows: rows of 1 MiB make pages of
     100 MiB, and each page is held twice); the whole slice when it is sorted.
     """
     path = source.base_file or ""
@@ -44,7 +44,7 @@ def rewrite_base_file(
         parquet_layout.require_reproducible(layout, reader.schema, path.rpartition("/")[2])
         layout = replace(layout, schema=_with_types(layout.schema, reader.schema_arrow))
         with SplitWriter(work, source, layout, token) as children:
-            # Each row has a new file name anyway, and the old ones would be the widest column.
+            # The file name changes in every row, and the old names would be the widest column.
             columns = [name for name in layout.schema.names if name != FILE_NAME]
             for batch in batches.of_file(reader, columns):
                 children.add(batch)
@@ -56,23 +56,23 @@ def rewrite_base_file(
 def rewrite_merged_rows(
     work: Rewrite, routes: Routes, layout: Layout, token: str, merged: Iterable[pa.RecordBatch]
 ) -> Iterator[WrittenFile]:
-    """Rewrites slices whose rows Hudi has merged from base file and logs, as they come.
+    """Rewrites slices whose rows Hudi has merged from base file and logs, streaming.
 
-    A task sees the rows of one slice, and knows which by their hash. A slice that is not to be rewritten is passed
-    over. Rows of two slices in one task mean that one of them lies in the wrong slice, and would get lost: that raises
-    `RefusedError`.
+    A task receives the rows of one slice and identifies the slice by their hash. A slice that is not to be rewritten is
+    skipped. Raises `RefusedError` for rows of two slices in one task: one of them is in the wrong slice and would get
+    lost.
     """
     only: tuple[str, int] | None = None
     children: SplitWriter | None = None
     written: list[WrittenFile] = []
-    with ExitStack() as whatever_ends_it:
+    with ExitStack() as stack:
         for batch in merged:
             for key, rows in routes.split(batch, work.hash_fields):
                 if only is None:
                     only = key
                     if source := routes.sources.get(key):
-                        found = SplitWriter(work, source, followed(work, layout, source), token)
-                        children = whatever_ends_it.enter_context(found)
+                        writer = SplitWriter(work, source, child_layout(work, layout, source), token)
+                        children = stack.enter_context(writer)
                 elif key != only:
                     raise RefusedError([misplaced(*only)])
                 if children:
@@ -82,8 +82,8 @@ def rewrite_merged_rows(
     yield from written
 
 
-def followed(work: Rewrite, layout: Layout, source: Source) -> Layout:
-    """The layout of a merged slice's children: like the model, if there is one."""
+def child_layout(work: Rewrite, layout: Layout, source: Source) -> Layout:
+    """Returns the layout of a merged slice's children: that of its model, if there is one."""
     if source.model is None:
         return layout
     with work.storage.read_parquet(source.model) as model:
@@ -92,9 +92,9 @@ def followed(work: Rewrite, layout: Layout, source: Source) -> Layout:
 
 @dataclass(frozen=True)
 class Routes:
-    """Finds the slice of a merged row. `old` is each partition's number of buckets before.
+    """Finds the slice of a merged row. `old` is each partition's number of buckets before the rewrite.
 
-    `sources` are the slices to rewrite by (partition path, bucket), `known` all slices that the table has.
+    `sources` are the slices to rewrite by (partition path, bucket), `known` all slices of the table.
     `leaves_others_out` as in `Rewrite`.
     """
 
@@ -106,9 +106,12 @@ class Routes:
     def split(
         self, batch: pa.RecordBatch, hash_fields: tuple[str, ...]
     ) -> Iterator[tuple[tuple[str, int], pa.RecordBatch]]:
-        """The rows of each slice by the hash of their keys; `RefusedError` for a row in another bucket's file."""
+        """Yields the rows of each slice by the hash of their keys.
+
+        Raises `RefusedError` for a row in another bucket's file.
+        """
         codes = bucket_hash.hash_codes(batch.column(batch.schema.get_field_index(RECORD_KEY)), hash_fields)
-        lies_in = _buckets_of_files(batch.column(batch.schema.get_field_index(FILE_NAME)))
+        located = _buckets_of_files(batch.column(batch.schema.get_field_index(FILE_NAME)))
         paths = batch.column(batch.schema.get_field_index(PARTITION_PATH)).dictionary_encode()
         for number, partition in enumerate(paths.dictionary.to_pylist()):
             here = paths.indices.to_numpy(zero_copy_only=False) == number
@@ -117,17 +120,17 @@ class Routes:
                 key = (partition, bucket)
                 mask = here & (buckets == bucket)
                 if self.leaves_others_out:
-                    mask &= (lies_in < 0) | (lies_in == bucket)
+                    mask &= (located < 0) | (located == bucket)
                     if not mask.any():
                         continue
-                elsewhere = (lies_in[mask] >= 0) & (lies_in[mask] != bucket)
+                elsewhere = (located[mask] >= 0) & (located[mask] != bucket)
                 if key not in self.known or elsewhere.any():
                     raise RefusedError([misplaced(partition, bucket)])
                 yield key, batch if mask.all() else batch.filter(pa.array(mask))
 
 
 def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with the columns, the order and the types of `schema`; raises `ArrowInvalid` when values do not fit."""
+    """Returns the batch with the columns, order and types of `schema`; raises `ArrowInvalid` if values do not fit."""
     columns = []
     for field in schema:
         column = batch.column(batch.schema.get_field_index(field.name))
@@ -136,7 +139,7 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _buckets_of_files(names: pa.Array) -> NDArray[np.int32]:
-    """The bucket of each row's file by its `_hoodie_file_name` (in logs: its file id), -1 where that tells none."""
+    """Returns the bucket of each row's file by `_hoodie_file_name` (in logs: the file id), -1 where there is none."""
     encoded = names.dictionary_encode()
     found = [int(name[:8]) if name and name[:8].isdigit() else -1 for name in encoded.dictionary.to_pylist()]
     places = encoded.indices.fill_null(len(found)).to_numpy()
@@ -145,5 +148,5 @@ def _buckets_of_files(names: pa.Array) -> NDArray[np.int32]:
 
 
 def _with_types(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
-    """Dictionaries of strings instead of strings, where `other` has them; in Parquet it is all the same."""
+    """Replaces strings by dictionaries of strings where `other` has them; in Parquet the result is the same."""
     return pa.schema([field.with_type(other.field(field.name).type) for field in schema], schema.metadata)

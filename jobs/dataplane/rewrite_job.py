@@ -1,4 +1,4 @@
-"""Runs the Arrow data plane on Spark: one task for each file slice, and no shuffle."""
+"""Runs the Arrow data plane on Spark: one task per file slice, and no shuffle."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pyspark.sql.functions import col
 
 from jobs.contract import Problem
 from jobs.dataplane import parquet_layout
-from jobs.dataplane.python_worker import keep_quick
-from jobs.dataplane.rewrite import Routes, followed, rewrite_base_file, rewrite_merged_rows
+from jobs.dataplane.python_worker import reduce_task_overhead
+from jobs.dataplane.rewrite import Routes, child_layout, rewrite_base_file, rewrite_merged_rows
 from jobs.dataplane.split_writer import Rewrite, Source, SplitWriter, misplaced
 from jobs.errors import RefusedError
 from jobs.format.meta_columns import PARTITION_PATH
@@ -43,10 +43,10 @@ _ROWS_OF_WRITTEN_FILES = (
 
 # Spark kills the Python process of a cancelled task after 2 s (`spark.python.task.killTimeout`).
 TASK_END_SECONDS = 30.0
-# How many base files tell how wide the rows are, and how many rows travel at a time if none does.
-_LOOKED_AT, _ROWS_OF_UNKNOWN_WIDTH = 8, 4096
+# Number of base files probed for the row width, and the batch size in rows when there is none to probe.
+_PROBED_MODELS, _ROWS_OF_UNKNOWN_WIDTH = 8, 4096
 
-# One task for each slice: slices with logs are never split, and these keep Spark from packing several into one task.
+# One task per slice: slices with logs are never split, and these options keep Spark from packing several into a task.
 _ONE_TASK_PER_SLICE = {"spark.sql.files.maxPartitionBytes": "1b", "spark.sql.files.openCostInBytes": "1b"}
 
 
@@ -56,11 +56,12 @@ def rewrite_slices(
     chosen: Sequence[FileSlice],
     everything: Sequence[FileSlice],
     buckets: BucketChange,
+    *,
     context: JobContext,
 ) -> list[WrittenFile]:
     """Rewrites the `chosen` slices: those without logs with pyarrow alone, the others from the rows that Hudi merges.
 
-    `everything` is all slices that the table has.
+    `everything` holds all slices of the table.
     """
     sources = [_source(item, buckets) for item in chosen]
     plain = [source for source in sources if source.base_file]
@@ -93,14 +94,14 @@ def _rewrite_base_files(
     context.watch_bytes(lambda: bytes_read.value)
 
     def task(index: int, part: Iterable[Source]) -> Iterator[WrittenFile | Problem]:
-        keep_quick()
+        reduce_task_overhead()
         for source in part:
             try:
                 yield from rewrite_base_file(work, source, _token(index), bytes_read.add)
             except RefusedError as error:
                 yield error.problem()
 
-    with translated("rewriting the base files"), _tasks_end_first(table):
+    with translated("rewriting the base files"), _wait_for_tasks_on_error(table):
         return _written(spark.parallelize(sources, len(sources)).mapPartitionsWithIndex(task).collect())
 
 
@@ -109,7 +110,7 @@ def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[Wri
     schema = _arrow_schema()
 
     def task(merged: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        keep_quick()
+        reduce_task_overhead()
         task_context = TaskContext.get()
         token = _token(task_context.partitionId() if task_context else 0)
         found: list[dict[str, Any]] = []
@@ -119,7 +120,7 @@ def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[Wri
             found.append({"refusal": error.problem().to_json()})
         yield pa.RecordBatch.from_pylist(found, schema=schema)
 
-    with translated("rewriting the merged slices"), _tasks_end_first(table):
+    with translated("rewriting the merged slices"), _wait_for_tasks_on_error(table):
         collected = _merged_rows(table, work.storage, routes).mapInArrow(task, _ROWS_OF_WRITTEN_FILES).collect()
     written = _written(
         Problem(**row.refusal.asDict())
@@ -128,16 +129,16 @@ def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[Wri
         for row in collected
     )
     _require_one_task_per_slice(written)
-    # No task sees a row of a slice whose rows are all deleted; its children must be there all the same.
+    # No task receives rows of a slice whose rows are all deleted, but its children must exist all the same.
     seen = {(item.partition, item.source) for item in written}
     for source in routes.sources.values():
         if (source.partition, source.file_id) not in seen:
-            written += SplitWriter(work, source, followed(work, layout, source), "0-0-1").close()
+            written += SplitWriter(work, source, child_layout(work, layout, source), "0-0-1").close()
     return written
 
 
 def _merged_rows(table: HudiTable, storage: Storage, routes: Routes) -> DataFrame:
-    """The table's rows as a Hudi reader sees them (base files and logs merged), one Spark task for each slice."""
+    """Returns the table's rows as a Hudi reader sees them (base files and logs merged), one Spark task per slice."""
     spark = table.jvm.spark.newSession()
     for key, value in _ONE_TASK_PER_SLICE.items():
         spark.conf.set(key, value)
@@ -149,7 +150,10 @@ def _merged_rows(table: HudiTable, storage: Storage, routes: Routes) -> DataFram
 
 
 def _with_models(sources: Sequence[Source]) -> Iterator[Source]:
-    """The slices with logs. One of logs alone gets the newest base file of the others as its model, if there is any."""
+    """Yields the slices with logs.
+
+    A slice of logs alone gets the newest base file of the others, if any, as its model.
+    """
     models = [name for source in sources if (name := source.base_file or source.model)]
     newest = max(models, key=lambda name: name.rsplit("_", 1)[-1], default=None)
     for source in sources:
@@ -158,9 +162,13 @@ def _with_models(sources: Sequence[Source]) -> Iterator[Source]:
 
 
 def _rows_of_batch(storage: Storage, routes: Routes) -> int:
-    """Of the rows on their way from the JVM to Python, by the widest rows of some models; few if nothing is known."""
+    """Returns the rows per batch from the JVM to Python, by the widest rows of some models.
+
+    Without a model the batches are small.
+    """
     known = []
-    for name in list(dict.fromkeys(source.model for source in routes.sources.values() if source.model))[:_LOOKED_AT]:
+    models = list(dict.fromkeys(source.model for source in routes.sources.values() if source.model))
+    for name in models[:_PROBED_MODELS]:
         with storage.read_parquet(name) as reader:
             if reader.metadata.num_row_groups:
                 known.append(batches.bytes_per_row(reader))
@@ -168,11 +176,11 @@ def _rows_of_batch(storage: Storage, routes: Routes) -> int:
 
 
 @contextmanager
-def _tasks_end_first(table: HudiTable) -> Iterator[None]:
-    """When a Spark job fails or is cancelled, waits for those of its tasks that still run.
+def _wait_for_tasks_on_error(table: HudiTable) -> Iterator[None]:
+    """Waits for the running tasks of a Spark job that failed or was cancelled.
 
-    Spark kills them a few seconds later only. What they write until then would come after the rollback, which would
-    not find it; and on S3 an upload that began before appears when it ends.
+    Spark kills them only a few seconds later. Files that they write until then would appear after the rollback, which
+    would not find them; and on S3 an upload that began earlier becomes visible when it ends.
     """
     try:
         yield
@@ -195,16 +203,16 @@ def _jobs_of_this_thread(spark: SparkContext) -> list[int]:
 
 
 def _latest_layout(table: HudiTable, codec: str | None) -> Layout:
-    """The layout of base files with the table's latest schema, as Hudi's own converter makes it of the Avro schema.
+    """Returns the layout of base files with the table's latest schema, converted from Avro by Hudi's own converter.
 
-    Goes by way of an empty file, since that is the one form of a Parquet schema which both sides read.
+    Uses an empty file, since it is the only form of a Parquet schema that both sides can read.
     """
     jvm = table.jvm
     with TemporaryDirectory() as folder, translated("converting the table's schema"):
         path = f"{folder}/schema.parquet"
         avro = jvm.hudi.common.table.TableSchemaResolver(table.meta).getTableSchema(True)
         converters = jvm.java.org.apache.parquet.avro.HoodieAvroParquetSchemaConverter
-        # Lists of three levels, which Arrow writes anyway: in the old ones of two, no element can be null.
+        # Lists of three levels, which Arrow writes in any case: in the old lists of two levels, no element can be null.
         conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
         conf.setBoolean("parquet.avro.write-old-list-structure", False)
         message = converters.getAvroSchemaConverter(conf).convert(avro)
@@ -219,7 +227,10 @@ def _latest_layout(table: HudiTable, codec: str | None) -> Layout:
 
 
 def _require_one_task_per_slice(written: Iterable[WrittenFile]) -> None:
-    """Two tasks that wrote the same bucket: one of them found rows of it in another bucket's slice."""
+    """Raises `RefusedError` if two tasks wrote the same bucket.
+
+    One of them found rows of it in another bucket's slice.
+    """
     seen: set[tuple[str, str]] = set()
     for item in written:
         key = (item.partition, item.file_id[:8])
@@ -238,12 +249,15 @@ def _written(found: Iterable[WrittenFile | Problem]) -> list[WrittenFile]:
 
 
 def _token(task: int) -> str:
-    """Hudi's write token `<task>-<stage>-<attempt>`; a retried task may repeat it, since file ids are unique."""
+    """Returns Hudi's write token `<task>-<stage>-<attempt>`.
+
+    A retried task may repeat it, since file ids are unique.
+    """
     return f"{task}-0-0"
 
 
 def _arrow_schema() -> pa.Schema:
-    """`_ROWS_OF_WRITTEN_FILES` for Arrow."""
+    """Returns the Arrow schema of `_ROWS_OF_WRITTEN_FILES`."""
     columns = [(name, pa.string()) for name in ("partition", "source", "file_id", "file_name")]
     columns += [(name, pa.int64()) for name in ("rows", "bytes")]
     refusal = [(name, pa.string()) for name in ("type", "title", "detail", "hint")] + [("retriable", pa.bool_())]

@@ -21,10 +21,10 @@ def is_sortable(kind: pa.DataType) -> bool:
 
 
 def sort_indices(table: pa.Table, columns: Sequence[str], curve: str) -> pa.Array:
-    """Row numbers in the wanted order; nulls come last in a linear order, first along a curve.
+    """Returns row numbers in the requested order; nulls come last in a linear order, first along a curve.
 
-    `curve`: linear, zorder (bits of the columns' ranks interleaved), or hilbert (the same square walked without jumps;
-    Skilling, "Programming the Hilbert curve", 2004).
+    `curve`: linear, zorder (bits of the columns' ranks interleaved), or hilbert (the same square traversed without
+    jumps; Skilling, "Programming the Hilbert curve", 2004).
     """
     if curve == "linear" or len(columns) == 1:
         return pc.sort_indices(table, sort_keys=[(column, "ascending") for column in columns])
@@ -36,7 +36,11 @@ def sort_indices(table: pa.Table, columns: Sequence[str], curve: str) -> pa.Arra
 
 
 def _rank(column: pa.ChunkedArray, bits: int) -> NDArray[np.uint64]:
-    """Each value's place among all, scaled to `bits` bits: equally many rows for each step, whatever the values."""
+    """Returns each value's dense rank among the distinct values, scaled to `bits` bits.
+
+    The distinct values are spread evenly over the range, however far apart they are. The rows are not: all rows of one
+    value share one step, so with skewed data one step may hold 97 of 100 rows.
+    """
     places = pc.rank(column, sort_keys=[("", "ascending", "at_start")], tiebreaker="dense")
     ranks: NDArray[np.uint64] = places.to_numpy(zero_copy_only=False).astype(np.uint64) - np.uint64(1)
     highest = max(int(ranks.max(initial=0)), 1)
@@ -54,7 +58,7 @@ def _interleave(axes: list[NDArray[np.uint64]], bits: int) -> NDArray[np.uint64]
 
 
 def _hilbert_axes(axes: list[NDArray[np.uint64]], bits: int) -> list[NDArray[np.uint64]]:
-    """Turns coordinates into Hilbert's "transpose", whose interleaved bits are the distance along the curve."""
+    """Converts coordinates to Hilbert's "transpose", whose interleaved bits are the distance along the curve."""
     x = [axis.copy() for axis in axes]
     q = 1 << (bits - 1)
     while q > 1:

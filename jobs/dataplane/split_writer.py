@@ -1,7 +1,7 @@
-"""Writes the base files that file slices become: one for each child bucket, with the marker by which Hudi finds it.
+"""Writes the base files that replace a file slice: one per child bucket, with the marker by which Hudi finds it.
 
-Runs inside Spark's Python workers and knows neither Spark nor the JVM. Rows are copied as they are, meta columns
-included (`_hoodie_commit_time` keeps incremental queries and time travel right); only `_hoodie_file_name` changes.
+Runs inside Spark's Python workers and depends on neither Spark nor the JVM. Rows are copied unchanged, including the
+meta columns (`_hoodie_commit_time` keeps incremental queries and time travel right); only `_hoodie_file_name` changes.
 """
 
 from __future__ import annotations
@@ -30,21 +30,22 @@ if TYPE_CHECKING:
     from jobs.dataplane.parquet_layout import Layout
     from jobs.storage.paths import Output, Storage
 
-# Rows wait in memory until these many Arrow bytes, of all children together, force the largest to write a row group.
-# So row groups get about twice as large as if each child had its own share of the memory.
+# Rows are buffered until those of all children together exceed this number of Arrow bytes; then the largest buffer
+# becomes a row group. Row groups are about twice as large as if each child had a fixed share of the memory.
 BUFFER_BYTES = 144 * 1024 * 1024
-# Pages of very wide rows may take so much that less is left for that; but row groups should not get tiny either.
+# Pages of very wide rows may take so much memory that less is left for buffers; but row groups should not get tiny.
 ARROW_BYTES = 192 * 1024 * 1024
-LEAST_ROW_GROUP_BYTES = 8 * 1024 * 1024
+MIN_ROW_GROUP_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class Rewrite:
-    """What all tasks of one replacement have in common.
+    """The settings that all tasks of one replacement share.
 
     `hash_fields` are the index key fields. `sort_by` and `curve` (linear, zorder, hilbert) order the rows of each
-    output; without `sort_by` they keep their order. `codec` overrides the input's compression. `leaves_others_out`:
-    rows that belong to other buckets than those of their slice are not written, which is an error else.
+    output; without `sort_by` they keep their order. `codec` overrides the input's compression. With
+    `leaves_others_out`, rows that belong to other buckets than that of their slice are not written; otherwise they are
+    an error.
     """
 
     storage: Storage
@@ -60,8 +61,8 @@ class Rewrite:
 class Source:
     """One file slice to rewrite: bucket `bucket` of `old` becomes the buckets `children`, counted modulo `new`.
 
-    `base_file` is None of a slice with logs, whose rows come merged; then `model` is the base file whose codec, use of
-    dictionaries and key entries the children get, None for Hudi's defaults.
+    `base_file` is None for a slice with logs, whose rows come merged; then `model` is the base file whose codec, use of
+    dictionaries and key entries the children get (None for Hudi's defaults).
     """
 
     partition: str
@@ -74,9 +75,9 @@ class Source:
 
 
 class SplitWriter:
-    """The base files that one slice becomes, one for each child bucket, also where no row goes there.
+    """The base files that replace one slice, one per child bucket, including children without rows.
 
-    All of them are written because only what a commit writes counts in Hudi's conflict detection.
+    All of them are written because Hudi's conflict detection considers only the files that a commit writes.
     """
 
     def __init__(self, work: Rewrite, source: Source, layout: Layout, token: str) -> None:
@@ -106,7 +107,7 @@ class SplitWriter:
         self._flush_what_is_large()
 
     def _flush_what_is_large(self) -> None:
-        # Sorted output needs all rows at once.
+        # Sorting needs all rows at once.
         if self._work.sort_by:
             return
         for output in self._outputs:
@@ -115,7 +116,7 @@ class SplitWriter:
         waiting = sum(output.waiting_bytes for output in self._outputs)
         while waiting > BUFFER_BYTES or pa.total_allocated_bytes() > ARROW_BYTES:
             largest = max(self._outputs, key=lambda output: output.waiting_bytes)
-            if largest.waiting_bytes < LEAST_ROW_GROUP_BYTES:
+            if largest.waiting_bytes < MIN_ROW_GROUP_BYTES:
                 break
             waiting -= largest.waiting_bytes
             largest.flush()
@@ -141,7 +142,7 @@ class BaseFile:
         self._work = work
         self._source = source
         self._layout = replace(layout, schema=_with_one_file_name(layout.schema))
-        # Hudi's own shape of a bucket's file id: eight digits, then the rest of a random UUID (BucketIdentifier).
+        # Hudi's own format of a bucket's file id: eight digits, then the rest of a random UUID (BucketIdentifier).
         self.file_id = f"{bucket:08d}{str(uuid.uuid4())[8:]}-0"
         self.file_name = f"{self.file_id}_{token}_{work.instant}.parquet"
         _create_marker(work, source.partition, self.file_name)
@@ -154,7 +155,7 @@ class BaseFile:
 
     @property
     def is_row_group(self) -> bool:
-        """Whether as many rows wait as a row group of the input has."""
+        """True if the buffer holds as many rows as a row group of the input."""
         return self._layout.row_group_rows is not None and self._waiting_rows >= self._layout.row_group_rows
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -179,7 +180,7 @@ class BaseFile:
         return WrittenFile(source.partition, source.file_id, self.file_id, self.file_name, self._rows, size)
 
     def abandon(self) -> None:
-        """Leaves no file; the marker stays, and goes when the instant ends."""
+        """Leaves no file; the marker stays until the instant ends."""
         if self._open:
             output, writer = self._open
             with suppress(OSError, pa.ArrowException):
@@ -187,10 +188,10 @@ class BaseFile:
             output.abandon()
 
     def flush(self) -> None:
-        """Writes the rows that wait as one row group."""
+        """Writes the buffered rows as one row group."""
         if not self._waiting:
             return
-        # The writer goes on without a dictionary where one follows that is not the same.
+        # The writer stops using a dictionary when a batch's dictionary differs from the one before.
         table = pa.Table.from_batches(self._waiting).unify_dictionaries()
         self._rows += self._waiting_rows
         self._waiting, self.waiting_bytes, self._waiting_rows = [], 0, 0
@@ -207,20 +208,23 @@ class BaseFile:
 
 
 def _with_one_file_name(schema: pa.Schema) -> pa.Schema:
-    """The file name once and a small number for each row, instead of its 75 bytes; in Parquet it is all the same."""
+    """Stores the file name once and a small number per row, instead of its 75 bytes; in Parquet nothing changes."""
     index = schema.get_field_index(FILE_NAME)
     return schema.set(index, schema.field(index).with_type(pa.dictionary(pa.int8(), pa.string())))
 
 
 def _create_marker(work: Rewrite, partition: str, file_name: str) -> None:
-    """Hudi's direct marker of a file to come (`DirectWriteMarkers`): without it, a rollback would miss the file."""
+    """Creates Hudi's direct marker of a future file (`DirectWriteMarkers`).
+
+    Without it, a rollback would miss the file.
+    """
     work.storage.create_empty(".hoodie", ".temp", work.instant, partition, f"{file_name}.marker.CREATE")
 
 
 def misplaced(partition: str, bucket: int) -> Problem:
     return Problem(
         "bucket-index-contradicted",
-        "Rows lie in files of another bucket than their keys say",
+        "Rows are in files of another bucket than that of their keys",
         f"partition '{partition}', file group of bucket {bucket}",
-        "Was the table written with another number of buckets, or other hash fields? An audit tells.",
+        "The table may have been written with another number of buckets, or other hash fields. Run an audit.",
     )

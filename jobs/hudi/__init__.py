@@ -1,1 +1,1 @@
-"""Hudi's own code, driven through py4j. Nothing outside this package touches the JVM."""
+"""Drives Hudi's own code through py4j, which no other package imports."""

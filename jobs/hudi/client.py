@@ -1,4 +1,4 @@
-"""Hudi's write client (`SparkRDDWriteClient`, 1.2.0): the only thing that ever changes a table."""
+"""Hudi's write client (`SparkRDDWriteClient`, 1.2.0), through which all changes of a table go."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class CleanSummary:
-    """What a clean did: its instant, the files it deleted, and the instants of dead writers it rolled back."""
+    """The result of a clean: its instant, the number of files deleted, and the number of files it failed to delete."""
 
     instant: str
     deleted_files: int
@@ -39,7 +39,7 @@ class CleanSummary:
 class WriteClient:
     """One Hudi client with the options of `jobs.hudi.options`; `mode` is how it shares the table with writers.
 
-    It takes the table's lock never by itself: either the lock is held around it, or lent to it.
+    It never takes the table's lock by itself: the lock is either held around it, or passed to it by the lock bridge.
     """
 
     def __init__(self, table: HudiTable, mode: Mapping[str, str], extra: Mapping[str, str] | None = None) -> None:
@@ -75,21 +75,22 @@ class WriteClient:
             with translated("closing a Hudi client"):
                 self._client.close()
             return
-        # Its timers would renew the heartbeat of an instant that is given up, once a minute until the worker ends.
+        # Its timers would renew the heartbeat of an abandoned instant once a minute until the worker ends.
         with suppress(JobError, OSError), translated("stopping heartbeats"):
             self._client.getHeartbeatClient().close()
 
     # -- Hudi's own table services
 
     def schedule_compaction(self) -> str | None:
-        """Plans a compaction of every file group with logs; None when there is nothing to compact."""
+        """Schedules a compaction of every file group with logs; returns None when there is nothing to compact."""
         with translated("scheduling the compaction"):
             return _value(self._client.scheduleCompaction(self._jvm.nothing()))
 
     def begin_compaction(self, instant: str) -> Any:
-        """Takes a plan in hand; the lock must be held. What it returns is for the two methods below.
+        """Starts to execute a plan; the lock must be held. The two methods below take the returned object.
 
-        Raises `PlanTakenError` while another runner shows signs of life: two on one plan corrupt a table (Hudi #18012).
+        Raises `PlanTakenError` while another runner's heartbeat is alive: two on one plan corrupt a table (Hudi
+        #18012).
         """
         with translated("beginning the compaction"):
             if self.has_heartbeat(instant) and not self.is_dead(instant):
@@ -98,7 +99,7 @@ class WriteClient:
             return self._client.compact(instant, False)
 
     def execute_compaction(self, begun: Any) -> None:
-        """Writes the new base files. The long part, for which no lock is needed; Hudi keeps the statuses."""
+        """Writes the new base files. The long part, which needs no lock; Hudi keeps the statuses."""
         with translated("compacting"):
             begun.getWriteStatuses().count()
 
@@ -110,10 +111,10 @@ class WriteClient:
             self._client.getHeartbeatClient().stop(instant)
 
     def _present_schema(self) -> str:
-        """Makes the commit name the table's schema as of now, not as of when the client was opened.
+        """Makes the commit carry the table's current schema, not that of when the client was opened.
 
-        Else it would take back the columns that somebody has added meanwhile: writers, for which the new column has no
-        schema then, fail. Whatever the extra metadata says, Hudi takes the configuration's
+        Otherwise the commit would remove columns that have been added in the meantime, and writers, for which the new
+        column then has no schema, would fail. Hudi takes the configuration's schema whatever the extra metadata says
         (`CommitUtils.buildMetadata`).
         """
         self._table.reload()
@@ -130,7 +131,7 @@ class WriteClient:
             self._client.cluster(instant, True)
 
     def clean(self) -> CleanSummary | None:
-        """Deletes what the options say is not needed any more; None when there is nothing to delete."""
+        """Deletes the files that the options no longer retain; returns None when there is nothing to delete."""
         with translated("cleaning"):
             metadata = self._client.clean()
             if metadata is None:
@@ -139,7 +140,10 @@ class WriteClient:
             return CleanSummary(str(metadata.getStartCleanTime()), int(metadata.getTotalFilesDeleted()), failed)
 
     def files_to_clean(self) -> dict[str, list[str]]:
-        """What `clean` would delete now: partition path -> absolute paths. Nothing is written (`CleanPlanner`)."""
+        """Returns the files that `clean` would delete now: partition path -> absolute paths.
+
+        Writes nothing (`CleanPlanner`).
+        """
         with translated("planning the clean"):
             context = self._jvm.engine_context()
             table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
@@ -154,13 +158,13 @@ class WriteClient:
     # -- instants of dead writers
 
     def rollback(self, instant: str) -> None:
-        """Undoes a pending instant: its data files, its markers, its entries on the timeline, its hashing config.
+        """Rolls back a pending instant: its data files, its markers, its entries on the timeline, its hashing config.
 
-        Hudi would undo a completed one just as well; that one is left alone. Call it with the lock held, so that
-        nothing completes in between.
+        Hudi would also roll back a completed instant; here it is left alone. The lock must be held, so that nothing
+        completes in between.
         """
         if self._table.state_of(instant) == "COMPLETED":
-            logger.warning("%s has completed meanwhile, and is not rolled back", instant)
+            logger.warning("%s has completed in the meantime and is not rolled back", instant)
             return
         with translated(f"rolling back {instant}"):
             self._client.rollback(instant)
@@ -168,11 +172,11 @@ class WriteClient:
         hashing_config.remove(self._table, instant)
 
     def rolled_back_but_writing(self) -> dict[str, str]:
-        """Instants that were rolled back, and by which instant, that have markers all the same.
+        """Returns instants that were rolled back but still have markers -> the instants that rolled them back.
 
         Their live writers went on for a while.
         """
-        with translated("looking for late markers"):
+        with translated("listing late markers"):
             meta, paths = self._table.meta, self._jvm.hudi.storage.StoragePath
             folder = paths(meta.getTempFolderPath())
             if not meta.getStorage().exists(folder):
@@ -182,10 +186,10 @@ class WriteClient:
         return {instant: by for instant, by in self.rolled_back().items() if instant in marked} if marked else {}
 
     def rolled_back(self) -> dict[str, str]:
-        """Instants that were rolled back, and by which instant, by the active timeline.
+        """Returns instants that were rolled back -> the instants that rolled them back, by the active timeline.
 
-        A table service's plan is not gone when it is rolled back, but begun again, perhaps at this moment; so what the
-        timeline has, or had until it was archived, is none of them.
+        Leaves out every instant that the timeline has, or had until it was archived: a table service's plan is not gone
+        when it is rolled back, but is started again, perhaps right now.
         """
         with translated("reading the rollbacks"):
             timeline = self._table.meta.reloadActiveTimeline()
@@ -199,10 +203,10 @@ class WriteClient:
         return {instant: undone[instant] for instant in gone if not self._table.was_archived(instant)}
 
     def marked_files(self, instant: str) -> set[str]:
-        """The data files, relative to the base path, that a writer has announced by markers of any type.
+        """Returns the data files, relative to the base path, that a writer has announced by markers of any type.
 
-        A writer at work goes on to announce files, and rewrites markers while they are read here; so one that is cut
-        off is passed over, and an error that Hudi raises is a reason to try again.
+        An active writer goes on to announce files, and rewrites markers while they are read here; so a truncated marker
+        is skipped, and an error that Hudi raises is a reason to try again.
         """
         with translated(f"reading the markers of {instant}"):
             folder = self._jvm.hudi.storage.StoragePath(self._table.meta.getMarkerFolderPath(instant))
@@ -215,10 +219,10 @@ class WriteClient:
         return {marker.rpartition(".marker.")[0] for marker in markers} - {""}
 
     def files_of(self, undone: Mapping[str, str]) -> dict[str, set[str]]:
-        """Data files of these instants that are there although they were rolled back, relative to the base path.
+        """Returns existing data files of these instants, though they were rolled back, relative to the base path.
 
-        Found by their names, whether there are markers or not; and logs of before table version 8, whose names do not
-        tell it, if they were written after the rollback. Lists every partition.
+        Finds them by their names, with or without markers; and logs of tables before version 8, whose names do not
+        contain the instant, by being written after the rollback. Lists every partition.
         """
         found: dict[str, set[str]] = {}
         suspicious = min((wall_clock(by) for by in undone.values()), default=None)
@@ -243,7 +247,7 @@ class WriteClient:
     def remove_late_files(self, instant: str, files: Iterable[str]) -> int:
         """Removes those of these files that a live writer has written after its instant was rolled back.
 
-        Returns how many it found. The files are relative to the base path.
+        Returns the number of files removed. The files are relative to the base path.
         """
         with translated(f"removing late files of {instant}"):
             storage, base_path = self._table.meta.getStorage(), self._table.meta.getBasePath()
@@ -252,10 +256,11 @@ class WriteClient:
             return sum(bool(storage.deleteFile(path)) for path in late)
 
     def _is_written_by(self, instant: str, path: Any) -> bool:
-        """By the file's name; or by its blocks, since a log's name does not tell before table version 8.
+        """Returns whether this instant wrote the file, by its name or by its blocks.
 
-        Such a name may return: a writer that starts again makes the same write token, and takes the free log version.
-        A log that cannot be read tells nothing, and adds nothing to the table either.
+        Before table version 8, a log's name does not contain the instant, and it may be reused: a restarted writer
+        creates the same write token and takes the free log version. A log that cannot be read proves nothing, and adds
+        nothing to the table either.
         """
         name = str(path.getName())
         if instant in name:
@@ -265,7 +270,7 @@ class WriteClient:
         return False
 
     def _instants_in(self, path: Any) -> set[str | None]:
-        """The instants that the blocks of a log file say they were written by; None of a corrupt one."""
+        """Returns the instants that the blocks of a log file name as their writer; None for a corrupt block."""
         log = self._jvm.hudi.common.table.log
         reader = log.HoodieLogFormat.newReader(
             self._table.meta.getStorage(), self._jvm.hudi.common.model.HoodieLogFile(path), None
@@ -280,10 +285,10 @@ class WriteClient:
             reader.close()
 
     def finish_rollback(self, instant: str) -> None:
-        """Completes the rollback of an instant that is gone from the timeline, if it was cut short right after that.
+        """Completes the rollback of an instant that is gone from the timeline, if it was interrupted right after that.
 
-        Hudi's own `rollback` does not find such a one of a replacecommit: to tell it from clustering it wants to read
-        the instant that is gone (`BaseHoodieTableServiceClient.getPendingRollbackInfos`).
+        Hudi's own `rollback` does not find such a rollback of a replacecommit: to distinguish it from clustering, it
+        wants to read the instant that is gone (`BaseHoodieTableServiceClient.getPendingRollbackInfos`).
         """
         with translated(f"finishing the rollback of {instant}"):
             meta = self._table.meta
@@ -295,7 +300,7 @@ class WriteClient:
                     self._client.getTableServiceClient().rollback(instant, info, False, False)
 
     def tidy_up(self, instant: str) -> None:
-        """Removes markers and heartbeat of an instant that was completed or rolled back by a worker that then died."""
+        """Removes markers and heartbeat of an instant that a worker completed or rolled back before it died."""
         with translated("removing markers"):
             folder = self._jvm.hudi.storage.StoragePath(self._table.meta.getMarkerFolderPath(instant))
             storage = self._table.meta.getStorage()
@@ -304,7 +309,7 @@ class WriteClient:
         self.forget_heartbeat(instant)
 
     def forget_heartbeat(self, instant: str) -> None:
-        """Removes the heartbeat of a dead attempt; Hudi would take it for alive for two more minutes."""
+        """Removes the heartbeat of a dead attempt; Hudi would consider it alive for two more minutes."""
         with translated("removing a heartbeat"):
             if not self.has_heartbeat(instant):
                 return
@@ -313,7 +318,7 @@ class WriteClient:
             )
 
     def is_dead(self, instant: str) -> bool:
-        """Whether a writer that does send heartbeats has stopped sending them for this instant.
+        """Returns whether a writer that sends heartbeats has stopped sending them for this instant.
 
         False for an instant without any heartbeat: see `dead_writes` in `jobs.protocol.writers`.
         """
@@ -321,7 +326,7 @@ class WriteClient:
             return self.has_heartbeat(instant) and bool(self._client.getHeartbeatClient().isHeartbeatExpired(instant))
 
     def has_heartbeat(self, instant: str) -> bool:
-        with translated("looking for a heartbeat"):
+        with translated("checking for a heartbeat"):
             heartbeats = self._jvm.hudi.client.heartbeat.HoodieHeartbeatClient
             base_path, storage = self._table.meta.getBasePath().toString(), self._table.meta.getStorage()
             return bool(heartbeats.heartbeatExists(storage, base_path, instant))
@@ -329,14 +334,14 @@ class WriteClient:
     # -- replacing file groups with a replacecommit
 
     def new_instant(self) -> str:
-        """An instant of now, later than any other; the lock must be held. Nothing is on the timeline yet."""
+        """Returns a new instant, later than any other; the lock must be held. It is not on the timeline yet."""
         with translated("making an instant"):
             return str(self._client.createNewInstantTime(False))
 
     def start_replacement(self, instant: str, operation: str) -> None:
-        """Starts a replacecommit of this `WriteOperationType`: it is REQUESTED. The lock must still be held.
+        """Starts a replacecommit of this `WriteOperationType`, as REQUESTED. The lock must still be held.
 
-        As `BaseHoodieWriteClient.startCommit`, which takes no instant that was made (and reported) before.
+        Like `BaseHoodieWriteClient.startCommit`, which accepts no instant that was created (and reported) before.
         """
         with translated("starting the replacecommit"):
             self._operation = getattr(self._jvm.hudi.common.model.WriteOperationType, operation)
@@ -344,7 +349,7 @@ class WriteClient:
             self._table.meta.getActiveTimeline().createRequestedCommitWithReplaceMetadata(instant, REPLACE)
 
     def begin_replacement(self, instant: str) -> None:
-        """REQUESTED -> INFLIGHT: from now on files are written."""
+        """Makes the instant INFLIGHT; from now on files are written."""
         with translated("starting the replacecommit"):
             meta = self._table.meta
             meta.reloadActiveTimeline()
@@ -362,9 +367,9 @@ class WriteClient:
         replaced: Iterable[FileSlice],
         extra_metadata: Mapping[str, str],
     ) -> None:
-        """Completes the replacecommit: `written` takes the place of the file groups of `replaced`, atomically.
+        """Completes the replacecommit: `written` replaces the file groups of `replaced`, atomically.
 
-        Files of this instant that are not in `written` vanish: Hudi finds their markers.
+        Files of this instant that are not in `written` are deleted: Hudi finds their markers.
         """
         schema = self._present_schema()
         metadata: dict[str, Any] = {"partitionToWriteStats": {}, "partitionToReplaceFileIds": {}}
@@ -373,7 +378,7 @@ class WriteClient:
         for item in replaced:
             metadata["partitionToReplaceFileIds"].setdefault(item.partition, []).append(item.file_id)
         with translated("committing"):
-            # By way of Hudi's JSON: one call, and not one for each member of each file.
+            # As Hudi's JSON: one call instead of one for each field of each file.
             kind = self._jvm.hudi.common.model.HoodieReplaceCommitMetadata
             described = kind.fromJsonString(json.dumps(metadata), get_java_class(kind))
             extra = self._jvm.some(self._jvm.map({**extra_metadata, "schema": schema}))
@@ -382,7 +387,7 @@ class WriteClient:
 
 
 def _write_stat(file: WrittenFile) -> dict[str, Any]:
-    """Hudi's `HoodieWriteStat` of a new file group's first base file."""
+    """Returns Hudi's `HoodieWriteStat` of a new file group's first base file, as JSON."""
     return {
         "partitionPath": file.partition,
         "fileId": file.file_id,

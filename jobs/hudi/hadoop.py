@@ -1,4 +1,4 @@
-"""Hadoop's configuration, as the JVM has it, for the part of the work that is done without the JVM."""
+"""Reads Hadoop's configuration from the JVM, for the work that is done without the JVM."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _STORES_OF_S3A = "fs.s3a.security.credential.provider.path"
 
 
 def close_file_system(jvm: Jvm, path: str) -> None:
-    """Closes what Hadoop keeps for this path's bucket, with all connections; whoever asks next gets a new one.
+    """Closes Hadoop's cached file system of this path's bucket, with all its connections; the next use opens a new one.
 
-    Hudi's own wrapper (`HoodieWrapperFileSystem`) is kept as well, and would hold on to the closed one.
+    Hudi's own wrapper (`HoodieWrapperFileSystem`) is cached as well, and would keep the closed one.
     """
     scheme = path.partition(":")[0]
     with suppress(JobError, OSError), translated("closing a file system"):
@@ -33,7 +33,10 @@ def close_file_system(jvm: Jvm, path: str) -> None:
 
 
 def storage_of(table: HudiTable) -> Storage:
-    """Where the table's files lie, for Arrow. Raises `RefusedError` for what Arrow cannot reach as Hadoop does."""
+    """Returns the storage of the table's files for Arrow.
+
+    Raises `RefusedError` if Arrow cannot reach it as Hadoop does.
+    """
     conf = table.jvm.hadoop_conf
     with translated("reading Hadoop's configuration"):
         options = {"fs.defaultFS": str(conf.get("fs.defaultFS", "file:///"))}
@@ -51,7 +54,7 @@ def _s3a_options(table: HudiTable, bucket: str) -> dict[str, str]:
 
 
 def _from_credential_stores(table: HudiTable, bucket: str) -> dict[str, str]:
-    """Secrets that lie in Hadoop's key stores instead (`S3AUtils.lookupPassword`)."""
+    """Returns secrets that are in Hadoop's key stores instead (`S3AUtils.lookupPassword`)."""
     java: Any = table.jvm.java
     conf = table.jvm.hadoop_conf
     of_bucket = f"fs.s3a.bucket.{bucket}.security.credential.provider.path"

@@ -1,4 +1,4 @@
-"""The border to the JVM: Java collections from Python ones, Java exceptions to our errors."""
+"""The boundary to the JVM: converts Python collections to Java ones and Java exceptions to our errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# By simple class name, looked for along the whole chain of causes; the outermost that is listed wins.
+# By simple class name, searched along the whole chain of causes; the outermost listed one wins.
 _TYPED: dict[str, type[JobError]] = {
     "HoodieLockException": TableLockedError,
     "TableNotFoundException": TableGoneError,
@@ -61,15 +61,15 @@ class Jvm:
         return result
 
     def read(self, value: Any) -> Any:
-        """A Java collection of plain values, or an object that Hudi has a JSON form for, in one call.
+        """Returns a Java collection of plain values, or an object with a JSON form in Hudi, in one call.
 
-        Walking through it from here would take a call for each member; and a Java iterator tells its end by an
-        exception, which takes ten calls to understand.
+        Traversing it from here would take a call for each member; and a Java iterator signals its end by an exception,
+        which takes ten calls to decode.
         """
         return json.loads(self.hudi.common.util.JsonUtils.toString(value))
 
     def items(self, stream: Any) -> Iterator[Any]:
-        """The elements of a Java stream that have no JSON form."""
+        """Yields the elements of a Java stream that have no JSON form."""
         collected = stream.collect(self.java.java.util.stream.Collectors.toList())
         for number in range(collected.size()):
             yield collected.get(number)
@@ -77,9 +77,9 @@ class Jvm:
 
 @contextmanager
 def translated(what: str, *, expected: type[JobError] | None = None) -> Iterator[None]:
-    """Turns errors of the JVM into `JobError`s; the Java stack trace goes to the log, unless that error is `expected`.
+    """Turns errors of the JVM into `JobError`s. `what` names the step.
 
-    `what` names the step.
+    The Java stack trace is logged as a warning, at DEBUG level if the error is `expected`.
     """
     try:
         yield
@@ -100,7 +100,7 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
 
 
 def _causes(error: Py4JError | PySparkException) -> Iterator[tuple[str, str]]:
-    """Class name and message of the Java exception and of its causes, outermost first."""
+    """Yields class name and message of the Java exception and of its causes, outermost first."""
     thrown: Any = None
     if isinstance(error, Py4JJavaError):
         thrown = error.java_exception
@@ -114,6 +114,6 @@ def _causes(error: Py4JError | PySparkException) -> Iterator[tuple[str, str]]:
 
 
 def _first_line(causes: list[tuple[str, str]]) -> str:
-    """The innermost message says most; without stack traces, and not longer than a screen line or two."""
+    """Returns the first line of the innermost message, which says most, in at most 300 characters."""
     messages = [message.strip().splitlines()[0] for _, message in causes if message.strip()]
     return messages[-1][:300] if messages else ""

@@ -29,7 +29,7 @@ MAX_NOTE_BYTES = 64 * 1024
 
 
 class TableLock:
-    """Holds the writers' lock for a few seconds, so that nothing starts or commits meanwhile.
+    """Holds the writers' lock for a few seconds, so that no instant starts or commits during that time.
 
     A writer of Hudi 1.2 takes the same lock to start a commit and to complete one (`BaseHoodieWriteClient.startCommit`,
     `commitStats`). Locks are not re-entrant: clients used inside must be opened with `UNDER_OUR_LOCK`.
@@ -53,27 +53,27 @@ class TableLock:
                 self._proof = proof_of(self._table, self._provider_class, manager)
             yield self
         finally:
-            # Released only if it is still ours: Hudi's provider would delete whoever's lock file is there.
+            # Released only if it is still ours: Hudi's provider would delete any holder's lock file.
             if self._proof.holds():
                 with translated("releasing the table's lock"):
                     manager.endStateChange(self._table.jvm.nothing())
             self._close(manager)
 
     def verify(self) -> None:
-        """Raises `LockLostError` when the lock has not been ours all the time since it was taken.
+        """Raises `LockLostError` unless the lock has been ours all the time since it was taken.
 
-        Call it right before what must not be shared; and right after it, since whoever is frozen in between wakes up
-        without the lock and goes on.
+        Call it right before an exclusive action; and right after it, since a worker that was frozen in between resumes
+        without the lock.
         """
         if not self._proof.holds():
             raise LockLostError
 
     def break_stale(self) -> bool:
-        """Removes a lock file that a dead worker of ours left when it was killed. True if there was one.
+        """Removes a lock file that a dead worker of ours left when it was killed. Returns whether there was one.
 
-        That is one of an earlier attempt of this owner (whose lease has run out), or of a process of this machine that
-        is no more. Hudi's filesystem lock never expires; the locks of other providers end with the session that took
-        them.
+        The file is of an earlier attempt of this owner (whose lease has expired), or of a process of this machine that
+        no longer exists. Hudi's filesystem lock never expires; the locks of other providers end with the session that
+        took them.
         """
         if not self._in_a_file:
             return False
@@ -110,12 +110,15 @@ class TableLock:
                 return manager
 
     def _close(self, manager: Any) -> None:
-        """Frees the provider's connection; the filesystem provider has none, and would delete anybody's lock file."""
+        """Frees the provider's connection.
+
+        The filesystem provider has none, and closing it would delete any holder's lock file.
+        """
         if not self._in_a_file:
             with translated("closing the lock provider"):
                 manager.close()
 
-    # The lock file of Hudi's filesystem provider is empty (in 1.2); we sign it, which Hudi itself only ever logs.
+    # Hudi's filesystem provider (1.2) leaves its lock file empty. We sign it; Hudi itself only ever logs the content.
 
     @property
     def _in_a_file(self) -> bool:
@@ -129,12 +132,16 @@ class TableLock:
 
     @property
     def _storage(self) -> Any:
-        """The lock's own: a table on S3 may have its lock on a disk."""
+        """The lock's own storage: a table on S3 may have its lock on a local disk."""
         jvm = self._table.jvm
         return jvm.hudi.storage.HoodieStorageUtils.getStorage(self._path, jvm.storage_conf())
 
     def _signature(self) -> Callable[[], None]:
-        """Signs in one call of the JVM: whoever is killed between taking the lock and signing it leaves it for good."""
+        """Returns a function that signs the lock file in one call of the JVM.
+
+        A worker that is killed between taking the lock and signing it leaves a lock that is never removed, so that time
+        must be short.
+        """
         if not self._in_a_file:
             return lambda: None
         with translated("preparing to sign the table's lock"):
@@ -154,7 +161,7 @@ class TableLock:
         return lock_providers.class_of(self._table.declared.lock.provider)
 
     def _read(self) -> dict[str, Any]:
-        """What the lock file says; nothing if there is none, which its holder may have removed this very moment."""
+        """Returns the content of the lock file; empty if there is none, since its holder may have just removed it."""
         try:
             with translated("reading the table's lock", expected=FileMissingError):
                 stream = self._storage.open(self._path)
@@ -169,7 +176,7 @@ class TableLock:
 
 
 def for_at_most(seconds: float) -> Callable[[], None]:
-    """A checkpoint for `TableLock.held` that gives up with `TableLockedError` after so many seconds."""
+    """Returns a checkpoint for `TableLock.held` that gives up with `TableLockedError` after this many seconds."""
     deadline = time.monotonic() + seconds
 
     def checkpoint() -> None:
@@ -180,7 +187,7 @@ def for_at_most(seconds: float) -> Callable[[], None]:
 
 
 def _machine() -> dict[str, str]:
-    """What tells processes of the same number apart: host, boot, and the container's process ids."""
+    """Returns what distinguishes processes with the same id: host, boot, and the container's process namespace."""
     found = {"host": socket.gethostname()}
     with suppress(OSError):
         found["boot"] = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -189,7 +196,7 @@ def _machine() -> dict[str, str]:
 
 
 def _has_died(note: Mapping[str, Any]) -> bool:
-    """Whether the process that signed is of this machine, where we can see that it is no more."""
+    """Returns whether the process that signed no longer exists; false if it did not run on this machine."""
     machine = _machine()
     if "boot" not in machine or any(note.get(key) != value for key, value in machine.items()):
         return False

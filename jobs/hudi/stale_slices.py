@@ -1,8 +1,8 @@
-"""What stale writes wrote, read by Hudi itself although the file groups are out of use.
+"""Reads the rows of stale writes with Hudi itself, although their file groups are out of use.
 
-No Hudi reader looks into a file group that was replaced. So its files are copied, with the timeline but for the
-instants that replaced them, to a table of their own beside the real one; there Hudi merges base file and logs as ever,
-whatever the payload, the merge mode or the format of the blocks.
+No Hudi reader reads a file group that was replaced. So its files are copied to a separate table beside the real one,
+with the timeline except for the instants that replaced them; there Hudi merges base file and logs as usual, whatever
+the payload, the merge mode or the format of the blocks.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ NOTHING_BEFORE = "null"
 
 @dataclass(frozen=True)
 class DeletedKey:
-    """A key that a stale write deleted. `ordering` is the delete's own ordering value as text, None if it has none and
-    so counts whatever the row has."""
+    """A key that a stale write deleted.
+
+    `ordering` is the delete's own ordering value as text, None if it has none and so applies to every row.
+    """
 
     partition: str
     key: str
@@ -44,7 +46,7 @@ class DeletedKey:
 
 @contextmanager
 def copied(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Commit], name: str) -> Iterator[DataFrame]:
-    """The rows of the stale file slices, meta columns included, in a table that is removed in the end.
+    """Yields the rows of the stale file slices, meta columns included, from a table that is removed at the end.
 
     `name` makes its folder unique beside the table's. Raises `FilesGoneError` when a stale write's files were removed.
     """
@@ -67,7 +69,7 @@ def copied(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Comm
 
 
 def deleted_in_logs(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[DeletedKey]:
-    """The keys of the delete blocks of these writes' log files in the stale file groups (`HoodieDeleteBlock`)."""
+    """Returns the keys in the delete blocks (`HoodieDeleteBlock`) of these writes' logs in the stale file groups."""
     files = {commit.write.instant: commit.files for commit in commits}
     found: list[DeletedKey] = []
     with translated("reading the delete blocks of stale writes"):
@@ -82,10 +84,10 @@ def deleted_in_logs(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequ
 def deleted_from_base_files(
     table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Commit], rows: DataFrame
 ) -> list[DeletedKey]:
-    """Of copy-on-write: the keys that the base file before the stale write had, and that its own has not.
+    """Returns, for copy-on-write, the keys in the base file before the stale write that are missing from its own.
 
-    `rows` are those of `copied`. A file group that was made in the place of a replaced one has no base file before: see
-    `lost_deletes`.
+    `rows` are those of `copied`. A file group that was created in place of a replaced one has no previous base file:
+    see `lost_deletes`.
     """
     found: list[DeletedKey] = []
     files = {commit.write.instant: commit.files for commit in commits}
@@ -107,9 +109,9 @@ def deleted_from_base_files(
 
 
 def lost_deletes(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> dict[str, int]:
-    """Instants of copy-on-write whose deleted keys nothing tells any more, with how many there were.
+    """Returns copy-on-write instants whose deleted keys cannot be determined any more -> the number of these deletes.
 
-    Hudi looked for the replaced base file, found none, and wrote a new one: without the rows to delete.
+    Hudi looked for the replaced base file, found none, and wrote a new one without the rows to delete.
     """
     known = {commit.write.instant: commit for commit in commits}
     found: dict[str, int] = {}
@@ -149,7 +151,8 @@ def _deletes(table: HudiTable, path: str, partition: str, instant: str) -> list[
                 continue
             for record in block.getRecordsToDelete():
                 value = record.getOrderingValue()
-                # 0, and nothing, stand for a delete that counts whatever the row has (`OrderingValues.getDefault`).
+                # 0 and null mean a delete that applies whatever ordering value the row has
+                # (`OrderingValues.getDefault`).
                 ordering = None if value is None or str(value) == "0" else str(value)
                 found.append(DeletedKey(partition, str(record.getRecordKey()), instant, ordering))
     finally:
@@ -158,7 +161,7 @@ def _deletes(table: HudiTable, path: str, partition: str, instant: str) -> list[
 
 
 class _Copier:
-    """Copies files from a table's folder to another one, by Hadoop's file system."""
+    """Copies files from a table's folder to another one, through Hadoop's file system."""
 
     def __init__(self, table: HudiTable, target: str) -> None:
         self._table = table
@@ -170,14 +173,14 @@ class _Copier:
         self._copied: set[str] = set()
 
     def copy(self, name: str) -> None:
-        """`name` is relative to the table's folder."""
+        """Copies one file; `name` is relative to the table's folder."""
         source = self._hadoop.Path(f"{self._base}/{name}")
         target = self._hadoop.Path(f"{self._target}/{name}")
         self._hadoop.FileUtil.copy(self._system, source, self._system, target, False, self._conf)
         self._copied.add(name)
 
     def copy_timeline(self, groups: set[Group], commits: Sequence[Commit]) -> None:
-        """The completed instants but for those that replaced these file groups, by the files' own names."""
+        """Copies the completed instants under their own file names, except for those that replaced these groups."""
         without = {commit.write.instant for commit in commits if commit.write.replaced & groups}
         of_commits = {commit.write.instant for commit in commits} - without
         meta = self._table.meta
@@ -197,7 +200,7 @@ class _Copier:
                 self.copy(prefix + name)
 
     def missing(self, stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> list[str]:
-        """What the stale writes wrote into these groups and is not there any more."""
+        """Returns the files that the stale writes wrote into these groups and that no longer exist."""
         files = {commit.write.instant: commit.files for commit in commits}
         wanted = [
             path

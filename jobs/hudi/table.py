@@ -1,4 +1,4 @@
-"""A Hudi table as the JVM sees it: properties, timeline, partitions, file slices."""
+"""A Hudi table as the JVM reads it: properties, timeline, partitions, file slices."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from jobs.format.bucket_rules import BucketRules
     from jobs.format.stale_writes import Group
 
-# Instants of these actions do not change which rows and files are the latest.
+# Instants of these actions do not change the latest rows and files.
 HOUSEKEEPING = frozenset({"clean", "savepoint", "indexing"})
 COMPACTION, CLUSTERING, REPLACE = "compaction", "clustering", "replacecommit"
-# Of completed instants: a compaction completes as a commit, a clustering as a replacecommit.
+# Actions of completed instants: a compaction completes as a commit, a clustering as a replacecommit.
 _WRITES = frozenset({"commit", "deltacommit", REPLACE})
 
 _FLINK_CHECKPOINT, _FLINK_STARTED = "flink_checkpoint_id", "view_storage_conf"
@@ -31,18 +31,18 @@ Buckets = dict[str, set[int]]
 
 @dataclass(frozen=True)
 class Touched:
-    """Where a write goes, as its instant tells.
+    """The targets of a write, according to its instant.
 
-    `groups`: partition path -> file id -> rows written to that file group. `inserts`: partition path -> rows of which
-    an inflight instant does not tell the file groups, since they may have to be made. Both are empty for a writer that
-    tells nothing (Flink's inflight instants are empty files).
+    `groups`: partition path -> file id -> rows written to that file group. `inserts`: partition path -> rows for which
+    an inflight instant does not name the file groups, since they may have to be created. Both are empty for a writer
+    that records nothing (Flink's inflight instants are empty files).
     """
 
     groups: dict[str, dict[str, int]]
     inserts: dict[str, int]
 
     @property
-    def tells_nothing(self) -> bool:
+    def is_empty(self) -> bool:
         return not any(self.groups.values()) and not any(self.inserts.values())
 
     @property
@@ -97,9 +97,9 @@ class FileSlice:
 class Commit:
     """A completed instant that wrote or replaced files. `completed` is its completion time.
 
-    `files`: partition path -> the paths of the files that it wrote, relative to the base path, by file id.
-    `previous`: file group -> the instant of the base file that it took the place of, as far as it tells. `deleted`:
-    file group -> rows that it deleted there. `extra` is the extra metadata that its writer left.
+    `files`: partition path -> file id -> paths of the files that it wrote, relative to the base path. `previous`: file
+    group -> the instant of the base file that it replaced, if recorded. `deleted`: file group -> rows that it deleted
+    there. `extra` is the extra metadata from its writer.
     """
 
     write: CompletedWrite
@@ -111,7 +111,7 @@ class Commit:
 
 
 class HudiTable:
-    """One table, opened afresh by `reload()`. The timeline and the file slices are as of now, the rest of then."""
+    """One table. Timeline and file slices are always current, the rest as of the last `reload()`."""
 
     def __init__(self, jvm: Jvm, table: contract.Table) -> None:
         self.jvm = jvm
@@ -149,7 +149,7 @@ class HudiTable:
 
     @property
     def ordering_fields(self) -> tuple[str, ...]:
-        """Called precombine field up to table version 6."""
+        """The ordering fields; up to table version 6 called precombine field."""
         found = self.properties.get("hoodie.table.ordering.fields") or self.properties.get(
             "hoodie.table.precombine.field"
         )
@@ -157,11 +157,11 @@ class HudiTable:
 
     @property
     def metadata_partitions(self) -> frozenset[str]:
-        """Of the last reload: writers may add some at any time."""
+        """The metadata partitions as of the last reload; writers may add some at any time."""
         return frozenset(self.jvm.read(self.meta.getTableConfig().getMetadataPartitions()))
 
     def schema(self, *, with_meta_fields: bool = False) -> str:
-        """The table's latest schema as Avro JSON, with or without Hudi's meta fields."""
+        """Returns the table's latest schema as Avro JSON, with or without Hudi's meta fields."""
         with translated("reading the table's schema"):
             resolver = self.jvm.hudi.common.table.TableSchemaResolver(self.meta)
             return str(resolver.getTableSchema(with_meta_fields).toString())
@@ -172,7 +172,7 @@ class HudiTable:
         return [Instant(item["requestedTime"], item["action"], item["state"]) for item in self._timeline()]
 
     def pending(self, *, without: str | None = None) -> list[Instant]:
-        """Requested and inflight instants that may change rows or files, but for our own."""
+        """Returns requested and inflight instants that may change rows or files, except for `without` (our own)."""
         return [
             instant
             for instant in self.instants()
@@ -180,7 +180,7 @@ class HudiTable:
         ]
 
     def touched(self, requested: str) -> Touched | None:
-        """Where a write goes, as its inflight or completed instant says; None when the instant is gone."""
+        """Returns the targets of a write by its inflight or completed instant; None when the instant is gone."""
         with translated(f"reading {requested}"):
             timeline = self.meta.reloadActiveTimeline()
             found = [
@@ -191,7 +191,7 @@ class HudiTable:
             return _touched(self.jvm.read(timeline.readCommitMetadata(found[0])))
 
     def commits(self) -> list[Commit]:
-        """The completed instants of the active timeline that wrote or replaced files, in the order of completion."""
+        """Returns the active timeline's completed instants that wrote or replaced files, in the order of completion."""
         with translated("reading the timeline's commits"):
             timeline = self.meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
             found = []
@@ -204,11 +204,11 @@ class HudiTable:
         return sorted(found, key=lambda each: (each.completed, each.write.instant))
 
     def replaced_by(self, instant: str) -> frozenset[Group]:
-        """The file groups that this completed instant took out of use; empty when it is not in the active timeline."""
+        """Returns the file groups that this completed instant replaced; empty when it is not in the active timeline."""
         return next((each.write.replaced for each in self.commits() if each.write.instant == instant), frozenset())
 
     def completed_writes(self) -> list[tuple[str, str]]:
-        """Requested and completion time of the writers' completed commits in the active timeline."""
+        """Returns requested and completion time of the writers' completed commits in the active timeline."""
         action = "deltacommit" if self.is_merge_on_read else "commit"
         return [
             (item["requestedTime"], item["completionTime"])
@@ -217,7 +217,7 @@ class HudiTable:
         ]
 
     def _timeline(self) -> list[dict[str, str]]:
-        """The active timeline as of now, each instant as an `InstantDTO`."""
+        """Returns the current active timeline, each instant as an `InstantDTO`."""
         with translated("reading the timeline"):
             timelines = self.jvm.hudi.common.table.timeline.dto.TimelineDTO
             instants: list[dict[str, str]] = self.jvm.read(timelines.fromTimeline(self.meta.reloadActiveTimeline()))[
@@ -226,46 +226,48 @@ class HudiTable:
             return instants
 
     def now(self) -> datetime:
-        """The present moment in the time zone that the table's instants are in."""
+        """Returns the current time in the time zone of the table's instants."""
         is_utc = self.properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
         return datetime.now(UTC if is_utc else None).replace(tzinfo=None)
 
     def moment(self, milliseconds: int) -> datetime:
-        """A file's time in the time zone that the table's instants are in."""
+        """Converts a file's time to the time zone of the table's instants."""
         shift = self.now() - datetime.now(UTC).replace(tzinfo=None)
         return datetime.fromtimestamp(milliseconds / 1000, UTC).replace(tzinfo=None) + shift
 
     def state_of(self, requested: str) -> str | None:
-        """REQUESTED, INFLIGHT, COMPLETED, or None when the active timeline does not have it (any more)."""
+        """Returns REQUESTED, INFLIGHT or COMPLETED; None when the active timeline no longer has the instant."""
         return next((instant.state for instant in self.instants() if instant.requested == requested), None)
 
     def was_archived(self, requested: str) -> bool:
-        """Whether the instant completed so long ago that it has left the active timeline."""
+        """Returns whether the instant completed so long ago that it has left the active timeline."""
         with translated("reading the archived timeline"):
             return bool(self.meta.getArchivedTimeline(requested).containsInstant(requested))
 
     @cached_property
     def may_have_flink(self) -> str | None:
-        """Why a Flink job may be at work on the table, as words for people; None if none is known of.
+        """The evidence, in words for users, that a Flink job may be writing the table; None without any.
 
-        What is declared, or was found by the service, counts; without either, the marks on the table.
+        Declared engines and those that the service has found take precedence; without either, the marks on the table
+        count.
         """
         engines = self.declared.writers_engines
         if WriterEngine.FLINK in engines:
-            return "Flink is among its writers"
+            return "Flink is a declared or detected writer"
         return None if engines else self.flink_mark
 
     @cached_property
     def flink_mark(self) -> str | None:
-        """What tells that Flink has written this table, as words for people; None if nothing does.
+        """The mark, in words for users, that Flink has left on this table; None without any.
 
-        `flink_checkpoint_id` is in its commits if it was told to say more (`write.extra.metadata.enabled`); a job that
-        starts writes where its timeline server is (`ViewStorageProperties`), and that stays when it has ended.
+        Its commits contain `flink_checkpoint_id` if it was configured to (`write.extra.metadata.enabled`); a job that
+        starts writes the address of its timeline server (`ViewStorageProperties`), and that file remains after the
+        job's end.
         """
         named = [commit.write.instant for commit in self.commits() if _FLINK_CHECKPOINT in commit.extra]
         if named:
-            return f"{named[-1]} was committed by Flink (it names its checkpoint)"
-        with translated("looking for marks of Flink"):
+            return f"{named[-1]} was committed by Flink (its metadata has a checkpoint id)"
+        with translated("reading the marks of Flink"):
             folder = self.jvm.hudi.storage.StoragePath(f"{self.base_path}/.hoodie/.aux")
             if not self.meta.getStorage().exists(folder):
                 return None
@@ -284,9 +286,10 @@ class HudiTable:
             return sorted(self.jvm.read(listed))
 
     def file_slices(self) -> list[FileSlice]:
-        """The latest file slices as of now; listed anew, after a reload, only if an instant has completed since."""
-        # What is visible changes with the completed instants only, and reading the timeline is cheaper than listing.
-        # Taken before the listing: what completes during it may be seen in part, and has it done again.
+        """Returns the latest file slices; lists them again, after a reload, only if an instant has completed since."""
+        # The visible files change with the completed instants only, and reading the timeline is cheaper than listing.
+        # The instants are read before the listing: one that completes during it may be seen in part, and causes a new
+        # listing.
         completed = frozenset(item.requested for item in self.instants() if item.state == "COMPLETED")
         if completed != self._listed_at:
             self.reload()
@@ -310,20 +313,20 @@ class HudiTable:
                 view.close()
 
     def has_consistent_hashing(self) -> bool:
-        """Whether the table has metadata of Hudi's consistent-hashing bucket index."""
+        """Returns whether the table has metadata of Hudi's consistent-hashing bucket index."""
         path = self.jvm.hudi.storage.StoragePath(f"{self.base_path}/.hoodie/.bucket_index/consistent_hashing_metadata")
-        with translated("looking for consistent hashing"):
+        with translated("checking for consistent hashing"):
             return bool(self.meta.getStorage().exists(path))
 
     # -- bucket index
 
     def bucket_rules(self) -> BucketRules | None:
-        """How many buckets each partition has: the hashing config's rules, else the number that the writers declare."""
+        """Returns each partition's number of buckets, by the hashing config or else as the writers declare it."""
         return hashing_config.rules_of(self)
 
 
 def _file_slice(item: dict[str, Any]) -> FileSlice:
-    """From Hudi's `FileSliceDTO`."""
+    """Converts Hudi's `FileSliceDTO`."""
     base = item["baseFile"] or {"fullPath": None, "fileLen": 0}
     logs = sorted((log["path"].rpartition("/")[2], log["len"]) for log in item["logFiles"])
     return FileSlice(
@@ -337,7 +340,7 @@ def _file_slice(item: dict[str, Any]) -> FileSlice:
 
 
 def _touched(record: dict[str, Any]) -> Touched:
-    """From Hudi's `HoodieCommitMetadata` as JSON."""
+    """Converts Hudi's `HoodieCommitMetadata` from its JSON form."""
     groups: dict[str, dict[str, int]] = {}
     inserts: dict[str, int] = {}
     for partition, stats in (record.get("partitionToWriteStats") or {}).items():

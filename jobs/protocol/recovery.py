@@ -1,4 +1,4 @@
-"""What the attempts before this one left on the timeline: finished, to be finished, or to be undone."""
+"""Settles the instants that earlier attempts left on the timeline: completed, unfinished, or to be rolled back."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 
 
 def settle_replacement(table: HudiTable, order: WorkOrder, context: JobContext) -> Result | None:
-    """The result, if an earlier attempt's replacecommit completed after all; else nothing of it is left afterwards."""
+    """Returns the result if an earlier attempt's replacecommit did complete; otherwise removes all traces of it."""
     lock = TableLock(table, order.job_id)
     if not order.dry_run:
-        # Also when no instant is known: the worker may have died between taking the lock and reporting its instant.
+        # Even if no instant is known: the worker may have died between taking the lock and reporting its instant.
         lock.break_stale()
     if done := already_completed(table, order):
         return done
@@ -36,12 +36,12 @@ def settle_replacement(table: HudiTable, order: WorkOrder, context: JobContext) 
         context.step("cleaning up after an earlier attempt")
         with context.undoing(), lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
             table.reload()
-            # An attempt that has lost its lease without noticing may have committed while we waited for the lock.
+            # An attempt that lost its lease without noticing may have committed while we waited for the lock.
             if done := already_completed(table, order):
                 return done
             for instant in unfinished:
                 if table.state_of(instant) is None:
-                    # Never begun; or whoever rolled it back may have died before the rollback was complete.
+                    # Never begun, or the client that rolled it back died before the rollback was complete.
                     client.finish_rollback(instant)
                     hashing_config.remove(table, instant)
                 else:
@@ -56,9 +56,9 @@ def settle_replacement(table: HudiTable, order: WorkOrder, context: JobContext) 
 
 
 def _orphans(table: HudiTable) -> list[str]:
-    """Pending replacecommits whose heartbeat has expired: of a worker that died before it could report its instant.
+    """Returns pending replacecommits with an expired heartbeat: their worker died before it could report the instant.
 
-    As any writer's clean would see it (LAZY). Not in table version 6, where clustering plans look the same.
+    Uses the same rule as any writer's clean (LAZY). Not in table version 6, where clustering plans look the same.
     """
     if table.version < 8:
         return []
@@ -70,9 +70,9 @@ def _orphans(table: HudiTable) -> list[str]:
 
 
 def already_completed(table: HudiTable, order: WorkOrder) -> Result | None:
-    """The result, if the last instant of an earlier attempt did complete: its report was lost, its work was not.
+    """Returns the result if the last instant of an earlier attempt did complete: only its report was lost.
 
-    Only the last one counts: an attempt that finished a writer's plan first may have died in its own.
+    Only the last one counts: an attempt that first finished a writer's plan may have died in its own.
     """
     for instant in order.earlier_instants[-1:]:
         if _has_completed(table, instant):

@@ -1,10 +1,11 @@
-"""Replaces file groups by rewritten ones in one replacecommit, and never makes a writer's batch fail.
+"""Replaces file groups by rewritten ones in one replacecommit, without making a writer's batch fail.
 
-Splitting takes long and writers go on meanwhile, so the files are rewritten without the lock as of a set of slices, and
-again where the slices changed (catch-up). Only the last step takes the table's lock: with it held nothing can start or
-commit; if no write is in flight, what changed since the last round is rewritten right there, and the commit follows.
-Hudi's own conflict detection does not suffice: a writer that was in flight and creates a new partition or a new bucket
-would pass it, in the old layout (Hudi 1.2, `BucketIndexConcurrentFileWritesConflictResolutionStrategy`).
+Splitting takes long and writers go on in the meantime, so the files of a set of slices are rewritten without the lock,
+and again where the slices changed (catch-up). Only the last step takes the table's lock: while it is held, no instant
+can start or commit; if no write is in flight, the changes since the last round are rewritten under the lock, and the
+commit follows. Hudi's own conflict detection does not suffice: a writer that was in flight and creates a new partition
+or a new bucket would pass it, in the old layout (Hudi 1.2,
+`BucketIndexConcurrentFileWritesConflictResolutionStrategy`).
 """
 
 from __future__ import annotations
@@ -46,25 +47,25 @@ Rewriter = Callable[[str, Sequence["FileSlice"], Sequence["FileSlice"]], "list[W
 Key = tuple[str, str]
 
 POLL_SECONDS = 0.1
-# For undoing: what could not be undone by then is left to the next attempt.
+# Limit for undoing; the next attempt undoes the rest.
 UNDO_SECONDS = 120.0
 DEFAULT_WAIT_SECONDS = 300.0
-# What Hudi takes to complete a replacecommit, above all for the metadata table.
+# Hudi's time to complete a replacecommit, mostly spent on the metadata table.
 COMMIT_SECONDS = 3.0
 DEFAULT_LOCK_SECONDS = 20.0
-# A writer that tries again on conflicts is waited for in the middle of a write, unless it has not written for so long.
-UNTIL_A_RETRYING_WRITER_RESTS = 30.0
+# The job commits in the middle of a write of a retrying writer, unless that writer has been idle for this long.
+RETRYING_WRITER_IDLE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class ReplacementConfig:
-    """How a replacement behaves beside writers.
+    """The behaviour of a replacement beside writers.
 
-    `operation` is Hudi's `WriteOperationType`. `wait_seconds` bounds the wait for a moment to commit, 0 means none.
+    `operation` is Hudi's `WriteOperationType`. `wait_seconds` bounds the wait for a moment to commit, 0 means no wait.
     `lock_seconds` bounds the rewriting done while writers are kept waiting; more than that is done before, in another
-    round. `may_leave_out`: changed slices for which that time does not suffice may stay as they are. `needs_pause`: it
-    matters what writers that start right afterwards have read before. `writers_retry`: see `Writers`.
-    `whatever_writes`: no write in flight is hit, whatever it does.
+    round. `may_leave_out`: changed slices that do not fit into that time may stay as they are. `needs_pause`: the state
+    that the next starting writers have read matters. `writers_retry`: see `Writers`. `ignores_writers`: the replacement
+    cannot harm any write in flight.
     """
 
     operation: str
@@ -74,11 +75,11 @@ class ReplacementConfig:
     may_leave_out: bool = False
     needs_pause: bool = False
     writers_retry: bool = False
-    whatever_writes: bool = False
+    ignores_writers: bool = False
 
     @classmethod
     def of(cls, operation: str, params: Mapping[str, Any], **more: bool) -> ReplacementConfig:
-        """From a job's parameters `on_active_writers`, `wait_seconds` and `lock_seconds`."""
+        """Returns the configuration by a job's parameters `on_active_writers`, `wait_seconds` and `lock_seconds`."""
         policy = OnActiveWriters(params.get("on_active_writers", OnActiveWriters.WAIT))
         wait = float(params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
         return cls(
@@ -92,10 +93,10 @@ class ReplacementConfig:
 
 @dataclass
 class Replaced:
-    """What was committed: slices in, files out, and what it took. Times in seconds.
+    """The committed replacement: slices in, files out, and its cost. Times in seconds.
 
-    `before` is the timeline that the commit was decided on; `fenced` are the instants that were rolled back for it.
-    `lock_lost`: the lock was ours right before the commit, and not any more right after it.
+    `before` is the timeline on which the commit was decided; `fenced` are the instants that were rolled back for it.
+    `lock_lost`: the lock was ours right before the commit, but not right after it.
     """
 
     instant: str
@@ -112,11 +113,11 @@ class Replaced:
 
     @property
     def file_groups(self) -> frozenset[Key]:
-        """Those that were replaced."""
+        """The file groups that were replaced."""
         return frozenset(item.key for item in self.slices)
 
     def measured(self) -> dict[str, Any]:
-        """For the job's result: counts, bytes, seconds."""
+        """Returns the measurements for the job's result: counts, bytes, seconds."""
         return {
             "rows": sum(item.rows for item in self.written),
             "file_groups": {"before": len(self.slices), "after": len(self.written)},
@@ -135,10 +136,11 @@ class Replaced:
 
 
 class Replacement:
-    """One replacecommit, from its start to its completion or to the point where nothing of it is left.
+    """One replacecommit, from its start to its completion or to the removal of all its traces.
 
-    `choose` picks from the table's slices those to replace; `rewrite(instant, chosen, all_slices)` writes the files;
-    `before_commit(instant)` runs with the lock held, right before the commit, into whose metadata `extra` goes.
+    `choose` picks the slices to replace from those of the table; `rewrite(instant, chosen, all_slices)` writes the
+    files; `before_commit(instant)` runs with the lock held, right before the commit; `extra` goes into the commit's
+    metadata.
     """
 
     def __init__(
@@ -164,15 +166,19 @@ class Replacement:
         self._done: dict[Key, tuple[FileSlice, list[WrittenFile]]] = {}
         self._bytes_per_second = 0.0
         self._all: list[FileSlice] = []
-        self._standing: list[Instant] = []
+        self._timeline_at_lock: list[Instant] = []
 
     def run(self) -> Replaced:
-        """Raises `WritersActiveError` when no moment came to commit, and whatever ended it; then nothing is left."""
+        """Runs the replacement. Any error but `LeaseLostError` leaves no trace of it.
+
+        Raises `WritersActiveError` when there was no moment to commit.
+        """
         self._table.reload()
         with WriteClient(self._table, UNDER_OUR_LOCK) as client:
             with self._lock.held(self._context.checkpoint):
                 instant = client.new_instant()
-                # Before it exists: an instant that nobody knows when we die would block the table for long.
+                # Before the instant exists: if the worker dies, an instant that the service does not know blocks the
+                # table for long.
                 self._context.instant(instant)
                 client.start_replacement(instant, self._config.operation)
             outcome = Replaced(instant)
@@ -181,7 +187,7 @@ class Replacement:
                 self._round(outcome, "rewriting")
                 self._commit(client, outcome)
             except LeaseLostError:
-                # Another attempt is at work and deals with our instant; whatever we wrote now could hit its files.
+                # Another attempt is active and settles our instant; writing anything now could damage its files.
                 raise
             except BaseException:
                 self._abort(client, instant)
@@ -189,7 +195,7 @@ class Replacement:
             return outcome
 
     def _commit(self, client: WriteClient, outcome: Replaced) -> None:
-        """Catches up until what is left is little, waits for a moment to commit, and commits in it."""
+        """Catches up until little is left, waits for a moment to commit, and commits."""
         config = self._config
         writers = Writers(
             self._table, self._lock, client, config.on_active_writers, retry_conflicts=config.writers_retry
@@ -202,46 +208,46 @@ class Replacement:
             if self._is_worth_a_round(outcome, is_quiet=not in_flight):
                 self._round(outcome, f"catching up, round {outcome.rounds}")
                 in_flight = writers.in_flight(outcome.instant, self._context.checkpoint)
-            in_the_way = self._in_the_way(writers, in_flight)
-            is_good = not in_the_way and self._is_a_good_moment(in_flight)
+            blocking = self._blocking(writers, in_flight)
+            is_good = not blocking and self._is_good_moment(in_flight)
             if is_good:
                 with self._lock.held(self._context.checkpoint):
                     locked_since = time.monotonic()
-                    self._standing = self._table.instants()
+                    self._timeline_at_lock = self._table.instants()
                     in_flight = self._table.pending(without=outcome.instant)
-                    in_the_way = self._in_the_way(writers, in_flight)
-                    # Often it is the writer's own commit that the lock was waited for; then the moment has passed.
-                    is_good = not in_the_way and self._is_a_good_moment(in_flight)
+                    blocking = self._blocking(writers, in_flight)
+                    # Often the lock was held by the writer's own commit; then the moment has passed.
+                    is_good = not blocking and self._is_good_moment(in_flight)
                     if is_good and self._may_do_under_lock(self._changed()[0]):
                         outcome.waited_seconds = locked_since - waiting_since
-                        if not config.whatever_writes:
+                        if not config.ignores_writers:
                             writers.fence_all(in_flight, self._buckets())
                         outcome.fenced = writers.fenced
                         self._commit_under_lock(client, outcome)
                         outcome.locked_seconds = time.monotonic() - locked_since
-                        writers.sweep()
+                        writers.remove_late_files()
                         return
             if time.monotonic() >= deadline:
-                names = ", ".join(f"{item.requested} ({item.action})" for item in in_the_way)
-                why = f"still in flight: {names}" if names else "the writers' pauses are too short for the commit"
-                raise WritersActiveError(f"After {config.wait_seconds:.0f} s: {why}.")
-            if in_the_way or not is_good:
+                names = ", ".join(f"{item.requested} ({item.action})" for item in blocking)
+                reason = f"still in flight: {names}" if names else "the writers' pauses are too short for the commit"
+                raise WritersActiveError(f"After {config.wait_seconds:.0f} s: {reason}.")
+            if blocking or not is_good:
                 time.sleep(POLL_SECONDS)
 
-    def _in_the_way(self, writers: Writers, in_flight: Sequence[Instant]) -> list[Instant]:
-        return [] if self._config.whatever_writes else writers.in_the_way(in_flight, self._buckets())
+    def _blocking(self, writers: Writers, in_flight: Sequence[Instant]) -> list[Instant]:
+        return [] if self._config.ignores_writers else writers.blocking(in_flight, self._buckets())
 
     def _commit_under_lock(self, client: WriteClient, outcome: Replaced) -> None:
         self._round(outcome, "committing", under_lock=True)
         outcome.slices = [done for done, _ in self._done.values()]
         outcome.written = [item for _, written in self._done.values() for item in written]
         if not outcome.slices:
-            raise WritersActiveError("Writers changed every file group meanwhile, so none was replaced.")
+            raise WritersActiveError("Writers changed every file group during the rewrite, so none was replaced.")
         if self._table.state_of(outcome.instant) != "INFLIGHT":
             raise CommitLostError(f"instant {outcome.instant}")
         self._context.checkpoint()
         outcome.before = self._known(outcome)
-        # Before and after what `before_commit` writes: an attempt that was frozen may have been rolled back meanwhile.
+        # Before and after `before_commit` writes: an attempt that was frozen may have been rolled back in the meantime.
         self._require_lock()
         self._before_commit(outcome.instant)
         self._require_lock()
@@ -251,35 +257,39 @@ class Replacement:
         except JobError as error:
             if self._table.state_of(outcome.instant) != "COMPLETED":
                 raise
-            logger.warning("the commit landed although Hudi reported an error after it: %s", error.detail)
+            logger.warning("the commit landed, but Hudi reported an error after it: %s", error.detail)
         if self._table.state_of(outcome.instant) != "COMPLETED":
             raise CommitStateUnknownError(f"instant {outcome.instant}")
         try:
             self._lock.verify()
         except LockLostError:
-            # Whoever was frozen in the midst of the commit wakes up without the lock, and goes on. It is too late to
-            # take the commit back; whatever came between is not in `before`, and is judged.
+            # A worker that was frozen during the commit resumes without the lock. It is too late to take the commit
+            # back; instants that came in between are not in `before` and are judged.
             logger.warning("the table's lock was lost while %s was committed", outcome.instant)
             outcome.lock_lost = True
 
     def _known(self, outcome: Replaced) -> Before:
-        """As it was when the lock was taken: what has started since, by a writer that starts without it, is judged."""
-        unfinished = {item.requested for item in self._standing if item.state != "COMPLETED"} - {outcome.instant}
-        return Before(frozenset(item.requested for item in self._standing), frozenset(unfinished))
+        """Returns the timeline as of taking the lock.
+
+        So instants of writers that start later without the lock are judged.
+        """
+        at_lock = self._timeline_at_lock
+        unfinished = {item.requested for item in at_lock if item.state != "COMPLETED"} - {outcome.instant}
+        return Before(frozenset(item.requested for item in at_lock), frozenset(unfinished))
 
     def _require_lock(self) -> None:
         """Raises `LockLostError` unless the lock is ours and has been since it was taken.
 
-        By the provider's own word; and by the timeline, which holds for every provider: writers complete their
-        instants under the lock, so one that has completed meanwhile shows that somebody else has had it.
+        Asks the provider, and checks the timeline, which works for every provider: writers complete their instants
+        under the lock, so a newly completed one shows that another client has held it.
         """
         self._lock.verify()
-        others = _completed_writes(self._table.instants()) - _completed_writes(self._standing)
+        others = _completed_writes(self._table.instants()) - _completed_writes(self._timeline_at_lock)
         if others:
-            raise LockLostError(f"Others have committed under it: {', '.join(sorted(others))}")
+            raise LockLostError(f"Other writers committed while it was held: {', '.join(sorted(others))}")
 
     def _round(self, outcome: Replaced, step: str, *, under_lock: bool = False) -> None:
-        """Rewrites the slices that are new or changed since they were rewritten; forgets those that are gone."""
+        """Rewrites slices that are new or changed since they were rewritten; forgets those that no longer exist."""
         todo, current = self._changed()
         keys = {item.key for item in current}
         self._done = {key: value for key, value in self._done.items() if key in keys}
@@ -301,24 +311,24 @@ class Replacement:
         outcome.rounds += 1
 
     def _changed(self) -> tuple[list[FileSlice], list[FileSlice]]:
-        """The chosen slices that are not done as they are now, and all chosen ones."""
+        """Returns the chosen slices whose current state is not rewritten yet, and all chosen ones."""
         self._all = self._table.file_slices()
         current = self._choose(self._all)
         todo = [item for item in current if item.key not in self._done or self._done[item.key][0] != item]
         return todo, current
 
     def _buckets(self) -> Buckets:
-        """Those that have been rewritten, and so will be replaced."""
+        """Returns the buckets that have been rewritten, and so will be replaced."""
         found: Buckets = {}
         for item, _ in self._done.values():
             found.setdefault(item.partition, set()).add(item.bucket)
         return found
 
     def _is_worth_a_round(self, outcome: Replaced, *, is_quiet: bool) -> bool:
-        """Whether what has changed had better be done before the lock is taken, while writers may go on.
+        """Returns whether the changed slices should be rewritten before the lock is taken, while writers may go on.
 
-        That is so when it is too much for the time of the lock; and in a pause of writers that will be watched, since
-        then the lock should be held as shortly as can be.
+        True if they exceed the time limit of the lock; also in a pause of writers that will be watched, since then the
+        lock should be held as briefly as possible.
         """
         if self._config.may_leave_out and outcome.rounds > 1:
             return False
@@ -328,28 +338,29 @@ class Replacement:
         return self._seconds_for(changed) > self._config.lock_seconds
 
     def _may_do_under_lock(self, changed: Sequence[FileSlice]) -> bool:
-        """Whether the writers may be kept waiting for these slices (or for what of them is not left out)."""
+        """Returns whether writers may be kept waiting for these slices (or for those of them that are not left out)."""
         return self._config.may_leave_out or self._seconds_for(changed) <= self._config.lock_seconds
 
-    def _is_a_good_moment(self, in_flight: Sequence[Instant]) -> bool:
-        """Whether writers that start next are likely to see the change.
+    def _is_good_moment(self, in_flight: Sequence[Instant]) -> bool:
+        """Returns whether writers that start next are likely to see the change.
 
-        One that prepares its write while we commit would do so by the old number of buckets (see `Settling`); that
-        would not be wrong, since it would be stopped, but a batch would have to be written again. So either the one
-        writer is in the middle of a write that it will try again; or none is in flight, and their rhythm leaves time.
+        A writer that prepares its write during our commit would use the old number of buckets (see `StaleWriterWatch`).
+        The result would still be right, since that write is stopped, but its batch must be written again. So either the
+        one writer is in the middle of a write that it will retry; or no write is in flight and the gaps between writes
+        are long enough.
         """
         if not self._config.needs_pause or self._config.on_active_writers is OnActiveWriters.FENCE or in_flight:
             return True
         writes = [(wall_clock(start), wall_clock(end)) for start, end in self._table.completed_writes()]
         now = self._table.now()
-        if self._config.writers_retry and quiet_seconds(writes, now) < UNTIL_A_RETRYING_WRITER_RESTS:
-            # Its next write is a moment that is sure; this pause is a guess, above all while a writer warms up.
+        if self._config.writers_retry and quiet_seconds(writes, now) < RETRYING_WRITER_IDLE_SECONDS:
+            # Its next write is a certain moment; this pause is a guess, especially while a writer warms up.
             return False
         needed = COMMIT_SECONDS + self._seconds_for(self._changed()[0])
         return seconds_until_next_write(writes, now) >= needed
 
     def _affordable(self, changed: Sequence[FileSlice]) -> list[FileSlice]:
-        """As many of them as can be rewritten while writers wait, the smallest first."""
+        """Returns as many of them as can be rewritten while writers wait, the smallest first."""
         chosen: list[FileSlice] = []
         for item in sorted(changed, key=lambda each: each.bytes):
             if self._seconds_for([*chosen, item]) > self._config.lock_seconds:
@@ -358,11 +369,11 @@ class Replacement:
         return chosen
 
     def _seconds_for(self, slices: Sequence[FileSlice]) -> float:
-        """A guess, from the speed of the last round."""
+        """Estimates the seconds to rewrite these slices, at the speed of the last round."""
         return sum(item.bytes for item in slices) / max(self._bytes_per_second, 1.0)
 
     def _abort(self, client: WriteClient, instant: str) -> None:
-        """Leaves no instant, no data file, no marker and no hashing config behind, unless the commit did land."""
+        """Removes instant, data files, markers and hashing config, unless the commit did land."""
         try:
             with self._context.undoing(), self._lock.held(for_at_most(UNDO_SECONDS)):
                 self._table.reload()
@@ -371,10 +382,10 @@ class Replacement:
                 elif self._table.state_of(instant) is None:
                     hashing_config.remove(self._table, instant)
         except LeaseLostError:
-            # Another attempt deals with our instant.
+            # Another attempt settles our instant.
             raise
         except JobError:
-            # The first error says more; the next attempt, or any writer's clean, rolls the instant back.
+            # The first error is more useful; the next attempt, or any writer's clean, rolls the instant back.
             logger.exception("could not roll back %s", instant)
 
 

@@ -1,12 +1,12 @@
-"""After file groups were replaced: finds writes that keep to what was before, and stops those that are in flight.
+"""Finds writes that follow the old state after file groups were replaced, and stops those that are in flight.
 
 A Spark writer of Hudi 1.2 reads the hashing config *before* it starts its commit (`HoodieSparkSqlWriter.writeInternal`
-opens the client first, then calls `startCommit`). One that read it before our commit and starts after it would put
-rows into buckets by the old number, and nothing in Hudi would notice: it was not in flight, so neither the guard under
+opens the client first, then calls `startCommit`). A writer that read it before our commit and starts after it would put
+rows into buckets by the old number, and Hudi would not notice: the write was not in flight, so neither the guard under
 the lock nor conflict detection sees it. A prepared statement of Spark SQL carries the file ids that it read before. So
-for a while after the commit every write that starts is looked at (see `Switch`); a stale one is rolled back before it
-can commit. What has committed all the same is answered, to be repaired; and what comes later the service finds, which
-compares every commit with what was replaced.
+for a while after the commit every write that starts is checked (see `Switch`); a stale one is rolled back before it can
+commit. Stale writes that have committed all the same are returned for repair. The service finds later ones: it compares
+every commit with the replaced file groups.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.05
-# How long the lock is held (so that the write cannot commit) until the write tells where it goes.
+# Seconds for which the lock is held, so that the write cannot commit, until the write's target is known.
 HOLD_SECONDS = 10.0
 LOCK_SECONDS = 60.0
 WATCHED = INGESTION | {REPLACE}
@@ -44,32 +44,38 @@ WATCHED = INGESTION | {REPLACE}
 
 @dataclass(frozen=True)
 class Before:
-    """The timeline at the commit, read under the lock before it.
+    """The timeline at the commit, read under the lock before the commit.
 
-    `known` are the instants that were there. Of them `in_flight` were not completed: nobody stands in their way, since
-    Hudi finds their conflict; but one that completes all the same is judged.
+    `known` are the instants that existed. Of them `in_flight` were not completed; they are not stopped, since Hudi
+    finds their conflict, but one that completes all the same is judged.
     """
 
     known: frozenset[str] = frozenset()
     in_flight: frozenset[str] = frozenset()
 
     def to_metadata(self) -> dict[str, str]:
-        """For the commit itself: an attempt that takes over must not take what slipped in for known."""
+        """Returns metadata for the commit itself.
+
+        An attempt that takes over must not count instants that slipped in later as known.
+        """
         return {KNOWN_KEY: ",".join(sorted(self.known - self.in_flight))}
 
     @classmethod
     def of_commit(cls, instant: str, commits: Sequence[Commit], on_timeline: Sequence[Instant]) -> Before:
-        """Of a replacement that another attempt committed: what was not completed then is judged if it completes."""
-        told = next((each.write.known for each in commits if each.write.instant == instant), None)
+        """Returns that of a replacement that another attempt committed.
+
+        Instants that were not completed at its commit are judged if they complete.
+        """
+        recorded = next((each.write.known for each in commits if each.write.instant == instant), None)
         earlier = {each.requested for each in on_timeline if each.requested < instant} | {instant}
-        # By an earlier version of ours, whose commits do not tell: then all that is older counts as known.
-        completed = earlier if told is None else told | {instant}
+        # Commits of an earlier version of this program record nothing: then all older instants count as known.
+        completed = earlier if recorded is None else recorded | {instant}
         return cls(frozenset(completed | earlier), frozenset(earlier - completed))
 
 
 @dataclass
 class Found:
-    """Instants that committed after the switch: `stale` for sure; or `doubtful`, which only their rows tell."""
+    """Instants that committed after the switch. `stale` are certain; only the rows of `doubtful` ones can decide."""
 
     stale: list[str] = field(default_factory=list)
     doubtful: list[str] = field(default_factory=list)
@@ -80,10 +86,17 @@ class Found:
 
 
 class StaleWriterWatch:
-    """Watches one table for writes that have not heard of `switch`."""
+    """Watches one table for writes that do not know of `switch`."""
 
     def __init__(
-        self, table: HudiTable, lock: TableLock, writers: Writers, context: JobContext, switch: Switch, before: Before
+        self,
+        table: HudiTable,
+        lock: TableLock,
+        writers: Writers,
+        context: JobContext,
+        switch: Switch,
+        *,
+        before: Before,
     ) -> None:
         self._table = table
         self._lock = lock
@@ -96,30 +109,30 @@ class StaleWriterWatch:
         self._found = Found()
 
     def run(self, seconds: float) -> Found:
-        """Watches for so long, and fences those that are stale; longer while one has yet to tell where it goes.
+        """Watches for `seconds` and fences stale writes; continues while the target of a write is unknown.
 
-        Ends before that when the job is cancelled; a lease that is lost and a timeout raise, and the next attempt goes
-        on watching.
+        Returns earlier when the job is cancelled. A lost lease or a timeout raises, and the next attempt resumes the
+        watch.
         """
-        with suppress(CancelledError):  # too late: it is committed
+        with suppress(CancelledError):  # too late: the replacement is committed
             self._context.step("watching writers that start")
             deadline = time.monotonic() + seconds
             while self._round() or time.monotonic() < deadline:
-                self._writers.sweep()
+                self._writers.remove_late_files()
                 self._context.checkpoint()
                 time.sleep(POLL_SECONDS)
-        self._writers.sweep(announced_before=True)
+        self._writers.remove_late_files(announced_before=True)
         return self._found
 
     def committed(self) -> Found:
-        """What has committed since, without waiting for anything and without a hand on what is in flight."""
+        """Returns what has committed since, without waiting and without touching writes in flight."""
         for item in self._unjudged():
             if item.state == "COMPLETED":
                 self._judge_committed(item.requested)
         return self._found
 
     def _round(self) -> bool:
-        """Judges what can be judged now; whether there is a write that has yet to tell where it goes."""
+        """Judges the writes that can be judged now; returns whether the target of a live write is still unknown."""
         is_open = False
         for item in self._unjudged():
             if item.state == "COMPLETED":
@@ -136,11 +149,11 @@ class StaleWriterWatch:
     def _judge_committed(self, instant: str) -> None:
         self._judged.add(instant)
         touched = self._table.touched(instant)
-        if touched is None or touched.tells_nothing:
+        if touched is None or touched.is_empty:
             return
         match self._switch.verdict(touched):
             case Verdict.STALE:
-                logger.warning("%s has committed to what was replaced", instant)
+                logger.warning("%s has committed to replaced file groups", instant)
                 self._found.stale.append(instant)
             case Verdict.OPEN:
                 self._found.doubtful.append(instant)
@@ -148,15 +161,15 @@ class StaleWriterWatch:
                 pass
 
     def _judge_in_flight(self, item: Instant) -> bool:
-        """Whether the write has not told yet where it goes, and its writer is alive."""
-        if self._has_yet_to_tell(item) and item.requested not in self._waited_for:
-            # The lock keeps it from committing meanwhile. Once: it may need the lock itself to go on.
+        """Judges a write in flight; returns whether its target is still unknown and its writer alive."""
+        if self._is_requested(item) and item.requested not in self._waited_for:
+            # The lock keeps it from committing in the meantime. Only once: it may need the lock itself to go on.
             self._waited_for.add(item.requested)
             with self._lock.held(for_at_most(LOCK_SECONDS)):
                 waited_until = time.monotonic() + HOLD_SECONDS
-                while self._has_yet_to_tell(item) and time.monotonic() < waited_until:
+                while self._is_requested(item) and time.monotonic() < waited_until:
                     time.sleep(POLL_SECONDS)
-        if self._has_yet_to_tell(item):
+        if self._is_requested(item):
             return not self._writers.is_dead(item)
         touched = self._table.touched(item.requested)
         if touched is None:
@@ -178,5 +191,6 @@ class StaleWriterWatch:
                 self._judged.add(item.requested)
                 self._writers.fence(item.requested)
 
-    def _has_yet_to_tell(self, item: Instant) -> bool:
+    def _is_requested(self, item: Instant) -> bool:
+        """Returns whether the instant is still requested; such an instant does not name its file groups yet."""
         return self._table.state_of(item.requested) == "REQUESTED"

@@ -1,4 +1,4 @@
-"""What a replacement of file groups has changed, and whether a write keeps to what was before."""
+"""The change that a replacement of file groups made, and the test whether a write still follows the old state."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from jobs.format.stale_writes import Group
     from jobs.hudi.table import Touched
 
-# Of so many rows some would be in a new bucket if their writer knew of the new number: one in 2^40 is mistaken for it.
+# Of this many rows some would be in a new bucket if their writer knew the new number; wrong for one write in 2^40.
 SURE_ROWS = 40
 
 
 class Verdict(Enum):
-    """`OPEN`: where the write goes does not tell; its rows will, when it has committed."""
+    """The judgement of a write. `OPEN`: its file groups do not decide; its rows will, once it has committed."""
 
     FRESH = "fresh"
     STALE = "stale"
@@ -27,21 +27,22 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Switch:
-    """`replaced` are the file groups out of use. `buckets` is None if rows keep their buckets."""
+    """One replacement. `replaced` are the file groups out of use. `buckets` is None if rows keep their buckets."""
 
     replaced: frozenset[Group]
     buckets: BucketChange | None = None
 
     def verdict(self, touched: Touched) -> Verdict:
-        """Whether a write that goes there knows of the switch.
+        """Decides whether a write to these file groups knows of the switch.
 
-        A file group that was replaced tells for sure that it does not, however late it comes. Without that, a bucket
-        that did not exist before shows that it goes by the new number. Rows in the first buckets only are odd if they
-        are many; and of rows whose file groups are yet to be made an inflight instant does not tell the bucket.
+        A replaced file group proves that it does not, however late it comes. Otherwise a bucket that did not exist
+        before proves that it uses the new number. Many rows in old buckets only are improbable for a writer that knows
+        the new number; and for rows whose file groups do not exist yet, an inflight instant does not contain the
+        bucket.
         """
         if hits(touched.keys, self.replaced):
             return Verdict.STALE
-        if touched.tells_nothing:
+        if touched.is_empty:
             return Verdict.OPEN
         buckets = self.buckets
         if buckets is None:
@@ -52,5 +53,5 @@ class Switch:
         rows = sum(sum(touched.groups[partition].values()) for partition in changed)
         if rows >= SURE_ROWS:
             return Verdict.STALE
-        is_told = not changed and not any(buckets.is_for(partition) for partition in touched.inserts)
-        return Verdict.FRESH if is_told else Verdict.OPEN
+        is_unaffected = not changed and not any(buckets.is_for(partition) for partition in touched.inserts)
+        return Verdict.FRESH if is_unaffected else Verdict.OPEN

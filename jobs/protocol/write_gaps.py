@@ -1,4 +1,4 @@
-"""When the next write is likely to start, judged by the gaps between the last ones."""
+"""Predicts when the next write starts, by the gaps between the last writes."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ NEVER = float("inf")
 
 
 def quiet_seconds(writes: Sequence[tuple[datetime, datetime]], now: datetime) -> float:
-    """Seconds since a write completed, `NEVER` if none has."""
+    """Returns the seconds since a write completed, `NEVER` if none has."""
     return max((now - max(end for _, end in writes)).total_seconds(), 0.0) if writes else NEVER
 
 
 def seconds_until_next_write(writes: Sequence[tuple[datetime, datetime]], now: datetime) -> float:
-    """Seconds in which no write is expected to start, `NEVER` when none is expected at all.
+    """Returns the seconds in which no write is expected to start, `NEVER` when none is expected at all.
 
-    `writes` are start and completion of completed writes, in any order; none may be in flight at `now`. As long as the
-    shortest of the recent gaps has not passed, the rest of it is answered. After twice the longest one the writer is
-    taken to have stopped. In between one may start at any moment.
+    `writes` are start and completion of completed writes, in any order; none may be in flight at `now`. Until the
+    shortest of the recent gaps has passed, the result is its remainder. After twice the longest gap the writer is taken
+    to have stopped. In between a write may start at any moment.
     """
     recent = sorted(write for write in writes if now - write[1] <= RECENT)
     gaps = [(after[0] - before[1]).total_seconds() for before, after in pairwise(recent)][-GAPS:]

@@ -1,5 +1,8 @@
-"""Proves a table: every row in its bucket's file, no key twice, one file group for each bucket, nothing dangling, and
-no commit whose rows went to file groups that had been replaced."""
+"""Verifies a table.
+
+Every row is in its bucket's file, no key exists twice, each bucket has one file group, nothing dangles, and no commit
+wrote rows to file groups that had been replaced.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,10 @@ _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:  # noqa: ARG001 - all jobs are run alike
-    """Counts as details: `rows`, `files`, `misplaced`, `duplicates`, ...; `clean` when nothing is wrong.
+    """Returns counts as details: `rows`, `files`, `misplaced`, `duplicates`, ...; `clean` if nothing is wrong.
 
-    A row is misplaced when the bucket of its key, by the number of buckets valid for its partition, is not its file's.
-    A duplicate is a row beyond the first with the same key in the same partition.
+    A row is misplaced when the bucket of its key, by the number of buckets valid for its partition, is not that of its
+    file. A duplicate is a row beyond the first with the same key in the same partition.
     """
     context.step("listing")
     slices = table.file_slices()
@@ -48,7 +51,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:  # n
         "buckets_with_several_file_groups": sum(count > 1 for count in per_bucket.values()) if rules else 0,
         "file_groups_without_bucket": sum(not _BUCKET_FILE_ID.match(item.file_id) for item in slices) if rules else 0,
         "dangling_hashing_configs": dangling,
-        # Committed, and seen by no reader: rows of writers that went to file groups which had been replaced.
+        # Committed, but invisible to readers: rows of writers that wrote to replaced file groups.
         "stale_writes": [
             {"instant": item.instant, "operation": item.operation, "file_groups": len(item.groups)} for item in stale
         ],
@@ -93,7 +96,7 @@ def _count(table: HudiTable, rules: BucketRules | None) -> tuple[int, int, int]:
 def misplaced(
     keys: pa.Array, partitions: pa.Array, files: pa.Array, rules: BucketRules, hash_fields: tuple[str, ...]
 ) -> list[bool]:
-    """Of each row whether its file (its `_hoodie_file_name`) is not one of the bucket that its record key has."""
+    """Returns for each row whether its file (`_hoodie_file_name`) does not belong to the bucket of its record key."""
     codes = (bucket_hash.hash_codes(keys, hash_fields) & 0x7FFFFFFF).tolist()
     number = {partition: rules.buckets_of(partition) for partition in set(partitions.to_pylist())}
     return [

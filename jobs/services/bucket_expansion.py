@@ -1,9 +1,9 @@
 """Bucket expansion by multiple rehash: bucket i of N becomes i, i+N, ..., i+(k-1)N, without a shuffle.
 
-A row's bucket is `hash % N`, so with kN buckets it can only stay in i or move to one of the children: each slice is
-read once and written k times by one task, and no other slice is touched (RFC-29, "multiple rehash"). The commit is a
-BUCKET_RESCALE replacecommit, and the hashing config of the same instant starts to count when it completes: data and
-number of buckets change in one atomic step, for every writer of Hudi 1.1 and later, whatever its own options say.
+A row's bucket is `hash % N`, so with kN buckets it can only stay in i or move to one of the children: one task reads
+each slice once and writes it k times, and no other slice is touched (RFC-29, "multiple rehash"). The commit is a
+BUCKET_RESCALE replacecommit, and the hashing config of the same instant takes effect when it completes: data and number
+of buckets change in one atomic step, for every writer of Hudi 1.1 and later, whatever its own options are.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ if TYPE_CHECKING:
     from jobs.job_context import JobContext
 
 
-# Longer than a default writer sleeps between two tries to get the lock (5 s), with which its start may be delayed.
+# Longer than a default writer sleeps between two attempts to take the lock (5 s), which may delay its start.
 DEFAULT_SETTLE_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """What is to be done: the numbers before and after, and the partitions and slices of the plan."""
+    """The planned expansion: the numbers before and after, and the partitions and slices when it was planned."""
 
     buckets: BucketChange
     partitions: tuple[str, ...] = ()
     slices: tuple[FileSlice, ...] = ()
 
     def chosen(self, slices: Sequence[FileSlice]) -> list[FileSlice]:
-        """Of all slices those whose partition gets more buckets, also in partitions that came since the plan."""
+        """Returns the slices whose partition gets more buckets, including partitions created since the planning."""
         return [item for item in slices if self.buckets.is_for(item.partition)]
 
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
-    """Expands the buckets, or with `dry_run` tells what that would mean. Raises `JobError`s; see `Replacement`."""
+    """Expands the buckets, or with `dry_run` describes the expansion. Raises `JobError`s; see `Replacement`."""
     context.step("planning")
     if done := recovery.settle_replacement(table, order, context):
         return done if order.dry_run else _settled(table, order, context, done)
@@ -66,7 +66,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         index = table.declared.index
         hash_fields = index.hash_fields if index else ()
         work = Rewrite(storage_of(table), instant, hash_fields, codec=order.params.get("codec"))
-        return rewrite_slices(table, work, chosen, everything, expansion.buckets, context)
+        return rewrite_slices(table, work, chosen, everything, expansion.buckets, context=context)
 
     buckets = expansion.buckets
     settle_seconds = _settle_seconds(order)
@@ -87,7 +87,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     ).run()
     switch = Switch(replaced.file_groups, buckets)
     watched = repair.after_switch(
-        table, lock, order, context, switch, replaced.before, fenced=replaced.fenced, seconds=settle_seconds
+        table, lock, order, context, switch, before=replaced.before, fenced=replaced.fenced, seconds=settle_seconds
     )
     return Result(
         Outcome.SUCCEEDED,
@@ -103,12 +103,12 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
 
 
 def _settle_seconds(order: WorkOrder) -> float:
-    """Writers that are stopped need not be watched."""
+    """Returns the seconds to watch writers; stopped writers need not be watched."""
     return 0.0 if order.table.writers_stopped else float(order.params.get("settle_seconds", DEFAULT_SETTLE_SECONDS))
 
 
 def _settled(table: HudiTable, order: WorkOrder, context: JobContext, done: Result) -> Result:
-    """The rest of an attempt whose commit completed before it died: writers that started since may be stale."""
+    """Finishes an attempt whose commit completed before it died: writers that started since may be stale."""
     (instant,) = done.instants
     rules, now = hashing_config.rules_before(table, instant), table.bucket_rules()
     if rules is None or now is None:
@@ -120,7 +120,7 @@ def _settled(table: HudiTable, order: WorkOrder, context: JobContext, done: Resu
         order,
         context,
         switch,
-        Before.of_commit(instant, table.commits(), table.instants()),
+        before=Before.of_commit(instant, table.commits(), table.instants()),
         seconds=_settle_seconds(order),
     )
     return replace(done, instants=(*done.instants, *watched.instants), details={**done.details, **watched.details()})
@@ -143,7 +143,7 @@ def _planned(table: HudiTable, order: WorkOrder) -> tuple[Expansion | None, list
                 "partition-unknown",
                 "Some of the partitions do not exist",
                 ", ".join(f"'{partition}'" for partition in missing[:10]),
-                "Give partition paths as they stand in storage, such as `dt=2026-01-01` or `2026-01-01`.",
+                "Give partition paths as in storage, such as `dt=2026-01-01` or `2026-01-01`.",
             )
         )
     partitions = tuple(partition for partition in existing if selection is None or partition in selection)
@@ -158,7 +158,7 @@ def _planned(table: HudiTable, order: WorkOrder) -> tuple[Expansion | None, list
 
 
 def _numbers(expansion: Expansion) -> list[int]:
-    """[before, after], of the partition with the most buckets."""
+    """Returns [before, after] of the partition with the most buckets."""
     partitions = expansion.partitions or ("",)
     return [
         max(expansion.buckets.old.buckets_of(partition) for partition in partitions),
@@ -167,12 +167,12 @@ def _numbers(expansion: Expansion) -> list[int]:
 
 
 def _warnings(table: HudiTable) -> list[str]:
-    """Sentences for the owner about what cannot be known from here."""
+    """Returns sentences for the owner about facts that the job cannot determine."""
     if table.declared.writers_engines or table.declared.writers_stopped:
         return []
     return [
-        "It is not declared what writes the table (`writers.engines`). A Flink job has to be stopped first, and Spark"
-        f" SQL needs {writer_engines.PRUNING}=false from then on: nothing of either has been seen on the table yet."
+        "The table's writers are not declared (`writers.engines`), and it has no marks of Flink or Spark SQL. A Flink"
+        f" job must be stopped before the expansion, and Spark SQL needs {writer_engines.PRUNING}=false from then on."
     ]
 
 
@@ -189,7 +189,7 @@ def _dry_run(expansion: Expansion | None, problems: Sequence[Problem]) -> dict[s
         "files": sum(1 + len(item.log_files) for item in chosen),
         "file_groups": {
             "before": len(chosen),
-            # Of a number that is refused there are no children to count.
+            # A refused number has no children to count.
             "after": None
             if problems
             else sum(len(expansion.buckets.children(item.partition, item.bucket)) for item in chosen),

@@ -1,4 +1,4 @@
-"""Cleaning: deletes file versions that no reader may need any more, by Hudi's own cleaner."""
+"""Cleaning: deletes file versions that no reader needs any more, with Hudi's own cleaner."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from jobs.format.stale_writes import hits, stale_writes
 from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
-from jobs.hudi.lock_bridge import lent
+from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK
-from jobs.protocol.writers import INGESTION, roll_back_dead, sweep_all
+from jobs.protocol.writers import INGESTION, remove_all_late_files, roll_back_dead
 
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS, POLL_SECONDS = 60.0, 0.5
 _IN_FLIGHT = "stale-write-in-flight"
-# A query that is running reads the version before the latest: with fewer, it would lose files under its feet.
-_LEAST = {
+# A running query may read the version before the latest: with fewer versions its files would be deleted during the
+# read.
+_MIN_RETAIN = {
     CleaningPolicy.KEEP_LATEST_COMMITS: 1,
     CleaningPolicy.KEEP_LATEST_BY_HOURS: 1,
     CleaningPolicy.KEEP_LATEST_FILE_VERSIONS: 2,
@@ -40,9 +41,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     context.step("planning")
     policy = CleaningPolicy(order.params.get("policy", CleaningPolicy.KEEP_LATEST_COMMITS))
     retain = int(order.params.get("retain", 10))
-    problems = _problems(policy, retain) + _still_needed(table)
+    problems = _retention_problems(policy, retain) + _stale_write_problems(table)
     if not order.dry_run and [problem.type for problem in problems] == [_IN_FLIGHT]:
-        problems = _when_it_has_ended(table, context)
+        problems = _wait_for_write(table, context)
     if problems and not order.dry_run:
         raise RefusedError(problems)
     options = {"hoodie.clean.policy": policy.value, _RETAINED[policy]: str(retain)}
@@ -51,10 +52,11 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     if not order.dry_run:
         lock.break_stale()
         context.step("rolling back dead writers")
-        # Failed writes keep files that nothing will need; only those of writers that are sure to be dead are undone.
+        # Failed writes keep files that no reader will need; only those of certainly dead writers are rolled back.
         with WriteClient(table, UNDER_OUR_LOCK) as client:
             rolled_back = roll_back_dead(table, lock, client, context.checkpoint)
-    with lent(table, lock, context.checkpoint), WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
+    bridge = bridged_lock(table, lock, context.checkpoint)
+    with bridge, WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
         found = {} if problems else client.files_to_clean()
         files = [path for paths in found.values() for path in paths]
         details: dict[str, Any] = {
@@ -71,10 +73,10 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
                 Outcome.SUCCEEDED,
                 details={**details, "paths": files[:1000], "estimated_cost": cost, "refusals": refused},
             )
-        # Without a metadata table they would come back as rows when their rollback leaves the active timeline.
-        late_files = sweep_all(table, client)
+        # Without a metadata table their rows would reappear when their rollback leaves the active timeline.
+        late_files = remove_all_late_files(table, client)
         context.step("deleting")
-        # Also when nothing is to be deleted: a clean that an earlier attempt left half done is finished here.
+        # Even if there is nothing to delete: this finishes a clean that an earlier attempt left half done.
         summary = client.clean()
     details |= {"rolled_back": rolled_back, "late_files_deleted": late_files}
     if summary is None:
@@ -83,8 +85,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     return Result(Outcome.SUCCEEDED, instants=(summary.instant,), details=details)
 
 
-def _problems(policy: CleaningPolicy, retain: int) -> list[Problem]:
-    least = _LEAST[policy]
+def _retention_problems(policy: CleaningPolicy, retain: int) -> list[Problem]:
+    least = _MIN_RETAIN[policy]
     if retain >= least:
         return []
     return [
@@ -92,42 +94,42 @@ def _problems(policy: CleaningPolicy, retain: int) -> list[Problem]:
             "retain-too-small",
             "Cleaning must leave at least one version before the latest",
             f"{policy.value} with retain {retain}",
-            f"Retain at least {least}: readers that are running still need that version.",
+            f"Retain at least {least}: running readers still need that version.",
         )
     ]
 
 
-def _when_it_has_ended(table: HudiTable, context: JobContext) -> list[Problem]:
-    """A write that was in flight when file groups were replaced mostly fails for it, and soon."""
+def _wait_for_write(table: HudiTable, context: JobContext) -> list[Problem]:
+    """Waits for a write that was in flight when file groups were replaced; most such writes fail for it, and soon."""
     context.step("waiting for a write to replaced file groups")
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
-        problems = _still_needed(table)
+        problems = _stale_write_problems(table)
         if [problem.type for problem in problems] != [_IN_FLIGHT] or time.monotonic() > deadline:
             return problems
         context.checkpoint()
         time.sleep(POLL_SECONDS)
 
 
-def _still_needed(table: HudiTable) -> list[Problem]:
-    """What a stale write wrote lies in files that are out of use, and can be brought over from nowhere else.
+def _stale_write_problems(table: HudiTable) -> list[Problem]:
+    """Returns the stale writes that forbid cleaning: their rows are in files out of use, and nowhere else.
 
     Hudi's cleaner deletes all files of a file group that was replaced (`CleanPlanner.getReplacedFilesEligibleToClean`),
-    also those of a write in flight that goes there.
+    including those of a write in flight that writes there.
     """
     commits = table.commits()
     stale = stale_writes(commit.write for commit in commits)
     replaced = {group for commit in commits for group in commit.write.replaced}
     in_flight = [item.requested for item in table.pending() if item.action in INGESTION] if replaced else []
     touched = {instant: table.touched(instant) for instant in in_flight}
-    going_there = [instant for instant, where in touched.items() if where and hits(where.keys, replaced)]
-    if going_there:
+    hitting = [instant for instant, where in touched.items() if where and hits(where.keys, replaced)]
+    if hitting:
         return [
             Problem(
                 _IN_FLIGHT,
-                "A write in flight goes to file groups that were replaced; cleaning could delete what it writes",
-                ", ".join(going_there),
-                "Wait until it has ended; what it commits is repaired then.",
+                "A write in flight writes to replaced file groups; cleaning could delete its files",
+                ", ".join(hitting),
+                "Wait until it has ended; its commit is repaired then.",
                 retriable=True,
             )
         ]
@@ -136,15 +138,15 @@ def _still_needed(table: HudiTable) -> list[Problem]:
     return [
         Problem(
             "stale-write-committed",
-            "The table has commits whose rows went to file groups that had been replaced; cleaning could delete them",
+            "The table has commits that wrote rows to replaced file groups; cleaning could delete them",
             ", ".join(f"{write.instant} ({write.operation})" for write in stale[:5]),
-            "Run a `repair` job first, which brings these rows over.",
+            "Run a `repair` job first, which recovers these rows.",
         )
     ]
 
 
 def _size(table: HudiTable, files: list[str]) -> int | None:
-    """Bytes of the files, where they lie on a storage that Arrow knows; None elsewhere."""
+    """Returns the bytes of the files if Arrow supports their storage, else None."""
     try:
         return storage_of(table).size(files)
     except (RefusedError, OSError):

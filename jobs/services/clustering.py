@@ -1,8 +1,8 @@
 """Clustering: orders rows, so that queries skip files and row groups.
 
 Tables without a bucket index are clustered by Hudi's own plan and execution. Hudi 1.2 cannot cluster a simple-bucket
-table: with the index options it fails half way and blocks the writers, without them it destroys the bucket layout.
-There the rows are ordered inside each bucket instead: same buckets, new file groups, committed by `Replacement`.
+table: with the index options it fails half way and blocks the writers, without them it destroys the bucket layout. For
+such tables the rows are ordered inside each bucket instead: same buckets, new file groups, committed by `Replacement`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jobs.format.bucket_rules import BucketChange
 from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
-from jobs.hudi.lock_bridge import lent
+from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
 from jobs.hudi.table import CLUSTERING, REPLACE
 from jobs.protocol import preflight, recovery, writer_engines
@@ -39,7 +39,7 @@ _CURVES = {
     ClusteringLayout.ZORDER: "z-order",
     ClusteringLayout.HILBERT: "hilbert",
 }
-# Avro types that have an order: not records, arrays and maps.
+# Avro types without an order.
 _NESTED = frozenset({"record", "array", "map"})
 
 
@@ -79,13 +79,13 @@ def _inside_buckets(
 
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
         work = Rewrite(storage_of(table), instant, index.hash_fields, sort_by=sort_by, curve=layout.value)
-        return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context)
+        return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context=context)
 
     config = ReplacementConfig.of("CLUSTER", order.params, may_leave_out=True)
     lock = TableLock(table, order.job_id)
     replaced = Replacement(table, config, context, lock, choose=list, rewrite=rewrite).run()
     switch = Switch(replaced.file_groups)
-    watched = repair.after_switch(table, lock, order, context, switch, replaced.before, fenced=replaced.fenced)
+    watched = repair.after_switch(table, lock, order, context, switch, before=replaced.before, fenced=replaced.fenced)
     return Result(
         Outcome.SUCCEEDED,
         instants=(replaced.instant, *watched.instants),
@@ -107,9 +107,9 @@ def _by_hudi(
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     instants: list[str] = []
-    with lent(table, lock, context.checkpoint), WriteClient(table, MULTI_WRITER, options) as client:
+    with bridged_lock(table, lock, context.checkpoint), WriteClient(table, MULTI_WRITER, options) as client:
         for pending in [item for item in table.pending() if item.action in {CLUSTERING, REPLACE}]:
-            # A clustering plan that a dead attempt or a writer left; any other replacecommit is a writer's own.
+            # A clustering plan that a dead attempt or a writer left; any other replacecommit belongs to a writer.
             if pending.action == CLUSTERING or pending.requested in order.earlier_instants:
                 client.forget_heartbeat(pending.requested)
                 _execute(table, client, pending.requested, context)
@@ -135,9 +135,9 @@ def _execute(table: HudiTable, client: WriteClient, instant: str, context: JobCo
     try:
         client.cluster(instant)
     except HudiError as error:
-        # A writer gives its own batch precedence (`hoodie.clustering.rollback.pending.replacecommit.on.conflict`).
+        # A writer may give its own batch precedence (`hoodie.clustering.rollback.pending.replacecommit.on.conflict`).
         if table.state_of(instant) is None:
-            raise CommitLostError(f"clustering {instant}, perhaps by a writer that updates the same files") from error
+            raise CommitLostError(f"clustering {instant}, possibly by a writer that updates the same files") from error
         raise
 
 

@@ -1,4 +1,4 @@
-"""Compaction of merge-on-read tables: plans are scheduled under the table's lock and executed without it."""
+"""Compaction of merge-on-read tables: schedules plans under the table's lock and executes them without it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
 
-# The service has decided that it is time, so every file group with a log is due.
+# The service has decided to compact, so every file group with a log is due.
 DUE = {
     "hoodie.compact.inline.trigger.strategy": "NUM_COMMITS",
     "hoodie.compact.inline.max.delta.commits": "1",
@@ -26,7 +26,7 @@ DUE = {
 
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
-    """Executes plans that are pending (writers may have scheduled them), then plans and executes what is left."""
+    """Executes pending plans (writers may have scheduled them), then schedules and executes a plan for the rest."""
     context.step("planning")
     if done := recovery.already_completed(table, order):
         return done
@@ -66,10 +66,10 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
 
 
 def _execute(client: WriteClient, lock: TableLock, instant: str, order: WorkOrder, context: JobContext) -> None:
-    """Our own lock rather than Hudi's, which nobody could tell from a writer's if we died with it."""
+    """Executes one plan under our own lock; if we died with Hudi's, it could not be distinguished from a writer's."""
     context.instant(instant)
     if instant in order.earlier_instants:
-        # Ours, and its worker is dead: its heartbeat would count for two more minutes.
+        # The instant is ours and its worker is dead: its heartbeat would count for two more minutes.
         client.forget_heartbeat(instant)
     context.step(f"compacting {instant}")
     with lock.held(context.checkpoint):
@@ -78,5 +78,6 @@ def _execute(client: WriteClient, lock: TableLock, instant: str, order: WorkOrde
     with lock.held(context.checkpoint):
         lock.verify()
         client.commit_compaction(instant, begun)
-        # The compaction stands, for it changed no rows; but the metadata table may have been written by two at once.
+        # The compaction is valid, since it changed no rows; but two clients may have written the metadata table at
+        # once.
         lock.verify()

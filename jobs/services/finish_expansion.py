@@ -1,4 +1,4 @@
-"""Ends an expansion: every writer has the new number of buckets as its own option, so the hashing config is retired.
+"""Ends an expansion: retires the hashing config once every writer has the new number of buckets as its own option.
 
 On a table with a hashing config Hudi 1.2 reads wrongly wherever it prunes by the bucket index: a filter that is not on
 the hash field loses rows, in `SELECT` and so in Spark SQL's `UPDATE` and `DELETE` (`PartitionBucketIndexSupport`). When
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
-    """Retires the hashing config, or with `undo` puts the one that was retired last in force again."""
+    """Retires the hashing config, or with `undo` restores the one that was retired last."""
     context.step("planning")
     undo = bool(order.params.get("undo"))
     rules = table.bucket_rules()
@@ -41,9 +41,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
     lock.break_stale()
-    context.step("retiring the hashing config" if not undo else "putting the hashing config in force")
+    context.step("retiring the hashing config" if not undo else "restoring the hashing config")
     with lock.held(context.checkpoint):
-        # A writer reads the number before it starts: one that is in flight may have read the config, or not.
+        # A writer reads the number before it starts: a write in flight may or may not have read the config.
         if pending := table.pending():
             names = ", ".join(f"{item.requested} ({item.action})" for item in pending)
             raise WritersActiveError(f"In flight: {names}.")
@@ -73,7 +73,7 @@ def _of_retiring(table: HudiTable, order: WorkOrder, rules: BucketRules | None) 
         problems.append(
             Problem(
                 "partitions-differ",
-                "Partitions have different numbers of buckets, which only a hashing config can tell",
+                "Partitions have different numbers of buckets, which only a hashing config can express",
                 str(rules),
                 "Expand the other partitions to the same number first.",
             )
@@ -82,21 +82,21 @@ def _of_retiring(table: HudiTable, order: WorkOrder, rules: BucketRules | None) 
         problems.append(
             Problem(
                 "writers-have-the-old-number",
-                "The writers are declared to have another number of buckets than the table",
+                "The writers' declared number of buckets is not that of the table",
                 f"declared: {index.num_buckets if index else 'none'}; the table has {max(numbers)}",
                 f"Give every writer hoodie.bucket.index.num.buckets={max(numbers)}, restart it, and PATCH the table's "
-                "`index` with that number. One that kept the old number would silently duplicate rows.",
+                "`index` with that number. A writer that keeps the old number silently duplicates rows.",
             )
         )
     if stale := stale_writes(commit.write for commit in table.commits()):
-        told = ", ".join(write.instant for write in stale[:5])
-        problems.append(Problem("stale-write-committed", "Rows of stale writes are to be repaired first", told))
+        instants = ", ".join(write.instant for write in stale[:5])
+        problems.append(Problem("stale-write-committed", "Rows of stale writes must be repaired first", instants))
     return problems + _of_storage(table)
 
 
 def _of_undo(table: HudiTable) -> list[Problem]:
     if hashing_config.is_in_force(table):
-        return [Problem("hashing-config-in-force", "The table has a hashing config that is in force")]
+        return [Problem("hashing-config-in-force", "The table already has a hashing config in force")]
     if not hashing_config.retired(table):
         return [Problem("no-hashing-config", "No hashing config of this table was retired")]
     return _of_storage(table)
@@ -109,7 +109,7 @@ def _of_storage(table: HudiTable) -> list[Problem]:
     return [
         Problem(
             "rename-not-atomic",
-            "On this storage a folder is not renamed in one step, and writers would see a part of it",
+            "On this storage renaming a folder is not atomic, so writers could see a part of it",
             scheme,
             f"Keep the hashing config, and set {writer_engines.PRUNING}=false wherever the table is read by SQL.",
         )

@@ -1,9 +1,10 @@
-"""Repair: brings over the rows of commits that went to replaced file groups, or to buckets by an old number.
+"""Repair: recovers the rows of commits that wrote to replaced file groups, or to buckets by an old number.
 
-Such rows are in files that nobody reads, or in the wrong buckets; the files are still there, for nothing is cleaned as
-long as they are needed. The rows are read from there by Hudi, held against the table as it is now, key by key, and what
-would have won in time is written by Hudi's own upsert and delete, under the table's lock. Rows in wrong buckets are
-then left out by rewriting those buckets. The commit says which instants it repaired (`stale_writes.REPAIRED_KEY`).
+Such rows are in files that no reader uses, or in wrong buckets; the files still exist, because cleaning is refused
+while they are needed. Hudi reads the rows from there. They are compared with the current table key by key, and the rows
+that would have won in time are written by Hudi's own upsert and delete, under the table's lock. Rewriting the wrong
+buckets then removes misplaced rows from them. The commit's metadata names the repaired instants
+(`stale_writes.REPAIRED_KEY`).
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Repaired:
-    """`stale` are the instants whose rows were brought over, `cleared` those that had nothing wrong.
+    """The result of a repair: `stale` are the instants whose rows were recovered, `cleared` those that had no defect.
 
-    `rows` were written once more, `deletes` deleted once more, `superseded` left as newer commits have them; `moved`
-    rows were taken out of wrong buckets. `instants` are the commits of the repair.
+    `rows` counts rows written again, `deletes` keys deleted again, `superseded` rows and deletes that newer commits
+    have overtaken; `moved` counts rows taken out of wrong buckets. `instants` are the commits of the repair.
     """
 
     stale: tuple[str, ...] = ()
@@ -73,7 +74,7 @@ class Repaired:
 
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
-    """Repairs what is found to be stale, and what of `instants` lies in wrong buckets. Raises `JobError`s."""
+    """Repairs the stale writes, and those of `instants` with rows in wrong buckets. Raises `JobError`s."""
     context.step("planning")
     commits = table.commits()
     stale = stale_writes(commit.write for commit in commits)
@@ -89,14 +90,14 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         return Result(Outcome.SUCCEEDED, details=details)
     lock = TableLock(table, order.job_id)
     lock.break_stale()
-    repaired = of(table, lock, order, context, suspects)
+    repaired = repair_writes(table, lock, order, context, suspects)
     return Result(Outcome.SUCCEEDED, instants=repaired.instants, details=repaired.details())
 
 
-def of(
+def repair_writes(
     table: HudiTable, lock: TableLock, order: WorkOrder, context: JobContext, suspects: Sequence[str] = ()
 ) -> Repaired:
-    """Repairs the table's stale writes; `suspects` are instants that may have gone by an old number of buckets."""
+    """Repairs the table's stale writes; `suspects` are instants that may have used an old number of buckets."""
     if problems := preflight.of_repair(table):
         raise RefusedError(problems)
     commits = table.commits()
@@ -105,15 +106,15 @@ def of(
     repaired = Repaired(stale=tuple(write.instant for write in stale))
     doubtful = [known[each] for each in dict.fromkeys(suspects) if each in known and each not in repaired.stale]
     if stale:
-        _bring_over(table, lock, order, context, commits, stale, repaired)
+        _recover_stale_rows(table, lock, order, context, repaired, commits=commits, stale=stale)
     if doubtful:
-        _move(table, lock, order, context, doubtful, repaired)
+        _move_misplaced_rows(table, lock, order, context, repaired, doubtful=doubtful)
     return repaired
 
 
 @dataclass(frozen=True)
 class Watched:
-    """What became of writes that did not know of a switch: `fenced` before they could commit, or `repaired` after."""
+    """The outcome for writes that did not know of a switch: `fenced` before their commit, or `repaired` after it."""
 
     fenced: tuple[str, ...]
     repaired: Repaired
@@ -132,37 +133,38 @@ def after_switch(
     order: WorkOrder,
     context: JobContext,
     switch: Switch,
-    before: Before,
     *,
+    before: Before,
     fenced: Fenced | None = None,
     seconds: float = 0.0,
 ) -> Watched:
-    """Watches for stale writers for so long, and repairs what they have committed since `before` all the same.
+    """Watches for stale writers for `seconds`, and repairs stale writes that have committed since `before`.
 
-    Raises `StaleWriterError` when that cannot be repaired now: it is to be seen that the table is not as it should be.
+    Raises `StaleWriterError` when they cannot be repaired now: users must see that the table has a defect.
     """
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         writers = Writers(table, lock, client, fenced=fenced)
-        watch = StaleWriterWatch(table, lock, writers, context, switch, before)
+        watch = StaleWriterWatch(table, lock, writers, context, switch, before=before)
         found = watch.run(seconds) if seconds else watch.committed()
     if not found.instants:
         return Watched(tuple(writers.fenced), Repaired())
     try:
-        return Watched(tuple(writers.fenced), of(table, lock, order, context, found.instants))
+        return Watched(tuple(writers.fenced), repair_writes(table, lock, order, context, found.instants))
     except (DeletesLostError, FilesGoneError, RefusedError, WritersActiveError) as error:
         raise StaleWriterError(f"{', '.join(found.instants)}: {error}") from error
 
 
-def _bring_over(
+def _recover_stale_rows(
     table: HudiTable,
     lock: TableLock,
     order: WorkOrder,
     context: JobContext,
+    repaired: Repaired,
+    *,
     commits: Sequence[Commit],
     stale: Sequence[StaleWrite],
-    repaired: Repaired,
 ) -> None:
-    _drop_visible(table, lock, order, context, stale, repaired)
+    _drop_visible(table, lock, order, context, repaired, stale=stale)
     context.step("reading the rows of stale writes")
     lost = {
         instant: count
@@ -173,7 +175,7 @@ def _bring_over(
     with copied(table, stale, commits, f"groundskeeper-{order.job_id}") as merged:
         strays = stray_rows.latest(table, merged, instants)
         deletes = deleted_in_logs(table, stale, commits) + deleted_from_base_files(table, stale, commits, merged)
-        with _moment(table, lock, order, context):
+        with _lock_without_writers(table, lock, order, context):
             context.step("writing the rows of stale writes")
             decided = stray_rows.decide(table, strays, deletes, commits)
             if decided.deletes is not None:
@@ -181,13 +183,13 @@ def _bring_over(
             lock.verify()
             marked = {REPAIRED_KEY: ",".join(each for each in instants if each not in lost)}
             repaired.instants += (rows.write(table, decided.upserts, "upsert", marked),)
-            context.step("proving the repair")
+            context.step("verifying the repair")
             stray_rows.require_written(table, decided)
         repaired.rows, repaired.deletes = decided.upsert_count, decided.delete_count
         repaired.superseded = decided.superseded
     if lost:
-        told = ", ".join(f"{count} of {instant}" for instant, count in lost.items())
-        raise DeletesLostError(f"Deletes that are lost: {told}.")
+        counts = ", ".join(f"{count} of {instant}" for instant, count in lost.items())
+        raise DeletesLostError(f"Lost deletes: {counts}.")
 
 
 def _drop_visible(
@@ -195,39 +197,41 @@ def _drop_visible(
     lock: TableLock,
     order: WorkOrder,
     context: JobContext,
-    stale: Sequence[StaleWrite],
     repaired: Repaired,
+    *,
+    stale: Sequence[StaleWrite],
 ) -> None:
     """Takes the stale file groups that readers see out of use, as all others are.
 
-    With two file groups in a bucket no writer can write, so whatever is in flight there will fail or is stale itself,
-    and nothing is waited for. Nothing is lost if it ends here: the files stay, and the next attempt finds the writes
-    stale.
+    With two file groups in a bucket no writer can write, so every write in flight there will fail or is stale itself,
+    and the job waits for none. An interruption after this loses nothing: the files stay, and the next attempt finds the
+    stale writes again.
     """
     groups = {group for write in stale for group in write.groups}
     if not any(item.key in groups for item in table.file_slices()):
         return
-    dropped = _replacement(table, lock, order, context, groups, rewrite=lambda *_: [], whatever_writes=True).run()
+    dropped = _replacement(table, lock, order, context, groups, rewrite=lambda *_: [], ignores_writers=True).run()
     repaired.instants += (dropped.instant,)
 
 
-def _move(
+def _move_misplaced_rows(
     table: HudiTable,
     lock: TableLock,
     order: WorkOrder,
     context: JobContext,
-    doubtful: Sequence[Commit],
     repaired: Repaired,
+    *,
+    doubtful: Sequence[Commit],
 ) -> None:
-    """Takes rows out of buckets that are not theirs: first they are written to the right ones, then left out there."""
-    context.step("looking for rows in wrong buckets")
+    """Moves rows to their buckets: writes them to the right buckets, then rewrites the wrong ones without them."""
+    context.step("finding rows in wrong buckets")
     partitions = sorted({partition for commit in doubtful for partition, _ in commit.write.written})
     instants = [commit.write.instant for commit in doubtful]
     wrong = stray_rows.misplaced(table, partitions)
     if not wrong.groups:
         repaired.cleared += tuple(instants)
         return
-    with _moment(table, lock, order, context):
+    with _lock_without_writers(table, lock, order, context):
         context.step("writing rows to the right buckets")
         wrong = stray_rows.misplaced(table, partitions)
         decided = stray_rows.decide(table, wrong.rows, [], table.commits(), is_visible=True)
@@ -235,7 +239,7 @@ def _move(
         repaired.instants += (rows.write(table, decided.upserts, "upsert", {}),)
     repaired.rows += decided.upsert_count
     repaired.moved += wrong.rows.count()
-    _leave_out(table, lock, order, context, wrong.groups, instants, repaired)
+    _leave_out(table, lock, order, context, repaired, groups=wrong.groups, instants=instants)
     repaired.stale += tuple(instants)
 
 
@@ -244,9 +248,10 @@ def _leave_out(
     lock: TableLock,
     order: WorkOrder,
     context: JobContext,
+    repaired: Repaired,
+    *,
     groups: frozenset[tuple[str, str]],
     instants: Sequence[str],
-    repaired: Repaired,
 ) -> None:
     """Rewrites these file groups without the rows that belong elsewhere."""
     rules, index = table.bucket_rules(), table.declared.index
@@ -255,7 +260,7 @@ def _leave_out(
 
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
         work = Rewrite(storage_of(table), instant, index.hash_fields, leaves_others_out=True)
-        return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context)
+        return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context=context)
 
     extra = {REPAIRED_KEY: ",".join(instants)}
     replaced = _replacement(table, lock, order, context, groups, rewrite=rewrite, extra=extra).run()
@@ -271,38 +276,38 @@ def _replacement(
     *,
     rewrite: Rewriter,
     extra: Mapping[str, str] | None = None,
-    whatever_writes: bool = False,
+    ignores_writers: bool = False,
 ) -> Replacement:
     def choose(slices: list[FileSlice]) -> list[FileSlice]:
         return [item for item in slices if item.key in groups]
 
     params = {"wait_seconds": _wait_seconds(order)}
     retry = table.declared.writers_retry_conflicts
-    config = ReplacementConfig.of("CLUSTER", params, writers_retry=retry, whatever_writes=whatever_writes)
+    config = ReplacementConfig.of("CLUSTER", params, writers_retry=retry, ignores_writers=ignores_writers)
     return Replacement(table, config, context, lock, choose=choose, rewrite=rewrite, extra=extra)
 
 
 @contextmanager
-def _moment(table: HudiTable, lock: TableLock, order: WorkOrder, context: JobContext) -> Iterator[None]:
-    """The table's lock at a moment at which nobody's write is hit by ours. Raises `WritersActiveError`."""
+def _lock_without_writers(table: HudiTable, lock: TableLock, order: WorkOrder, context: JobContext) -> Iterator[None]:
+    """Holds the table's lock at a moment at which our write conflicts with no other. Raises `WritersActiveError`."""
     seconds = _wait_seconds(order)
     deadline = time.monotonic() + seconds
     context.step("waiting for writers to finish")
     while True:
         with lock.held(context.checkpoint):
-            in_the_way = _in_the_way(table)
-            if not in_the_way:
+            blocking = _blocking(table)
+            if not blocking:
                 yield
                 return
         if time.monotonic() > deadline:
-            names = ", ".join(f"{item.requested} ({item.action})" for item in in_the_way)
+            names = ", ".join(f"{item.requested} ({item.action})" for item in blocking)
             raise WritersActiveError(f"After {seconds:.0f} s: still in flight: {names}.")
         context.checkpoint()
         time.sleep(POLL_SECONDS)
 
 
-def _in_the_way(table: HudiTable) -> list[Instant]:
-    """All that is in flight, but for writes that are tried again by themselves when they conflict with ours."""
+def _blocking(table: HudiTable) -> list[Instant]:
+    """Returns the instants in flight, except for writes that retry by themselves when they conflict with ours."""
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         dead = set(dead_writes(table, client))
     in_flight = [item for item in table.pending() if item.requested not in dead]

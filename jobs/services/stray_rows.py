@@ -1,8 +1,8 @@
-"""Rows that went astray, held against the table as it is: which of them would be there had they gone the right way.
+"""Compares stray rows with the current table, and decides which of them would be in it had they been written correctly.
 
-A stray row takes its place in time: against a row that was written after it, it loses; against an older one it wins;
+A stray row takes its place in time: it loses against a row that was written after it and wins against an older one;
 where the table orders by a field, the ordering value decides first, as in Hudi's merge (`EventTimeBasedMerger`). A key
-that is gone now, but was there when the stray row was committed, was deleted since, and stays deleted.
+that does not exist now, but did when the stray row was committed, was deleted since and stays deleted.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 COMMIT_TIME = "_hoodie_commit_time"
 _KEY = [PARTITION_PATH, RECORD_KEY]
-# Statements that change only rows that they have found: where there is none, there is nothing to change.
+# Statements that change only existing rows: without such a row there is nothing to change.
 _OF_FOUND_ROWS = ("UPSERT_PREPPED", "DELETE_PREPPED")
 
 
 @dataclass(frozen=True)
 class Decided:
-    """What is to be written: `upserts` and `deletes` have the table's columns, and all that is counted is materialized.
+    """The rows to write: `upserts` and `deletes` have the table's columns, and everything counted is materialized.
 
     `deletes` is None if there are none. `superseded` counts stray rows and deletes that newer ones have overtaken.
     """
@@ -52,18 +52,18 @@ class Decided:
 
 @dataclass(frozen=True)
 class Misplaced:
-    """Rows in files of other buckets than theirs, and the file groups (partition path, file id) that hold them."""
+    """Rows in files of wrong buckets, and the file groups (partition path, file id) that hold them."""
 
     rows: DataFrame
     groups: frozenset[Group]
 
 
 def latest(table: HudiTable, merged: DataFrame, instants: Sequence[str]) -> DataFrame:
-    """Of the rows of stale slices those that these instants wrote, each key once: the one that was written last."""
+    """Returns the rows of stale slices that these instants wrote, each key once: the row that was written last."""
     mine = merged.where(F.col(COMMIT_TIME).isin(list(instants)))
     last = Window.partitionBy(*_KEY).orderBy(F.col(COMMIT_TIME).desc())
     columns = rows.current(table).columns
-    # A column that the table got since is null in rows of before.
+    # A column added since is null in older rows.
     aligned = [F.col(name) if name in mine.columns else F.lit(None).alias(name) for name in columns]
     return mine.withColumn("_rank", F.row_number().over(last)).where("_rank = 1").select(*aligned).cache()
 
@@ -76,12 +76,13 @@ def decide(
     *,
     is_visible: bool = False,
 ) -> Decided:
-    """Holds stray rows and deleted keys against the table. The lock must be held, so that it stays as it is.
+    """Decides between stray rows or deleted keys and the table. The lock must be held, so the table does not change.
 
-    `is_visible`: the stray rows are in the table, though in wrong buckets, so a row with the same file is not another.
+    `is_visible`: the stray rows are in the table, in wrong buckets, so a row with the same file is the stray row
+    itself.
     """
-    with translated("holding stray rows against the table"):
-        now = _now(table, strays, is_visible=is_visible)
+    with translated("comparing stray rows with the table"):
+        now = _current_rows(table, strays, is_visible=is_visible)
         wins, was_there = _wins(table, strays, now, commits, is_visible=is_visible)
         columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
         upserts = wins.select(*_KEY, *columns).cache()
@@ -94,11 +95,11 @@ def decide(
 
 
 def require_written(table: HudiTable, decided: Decided) -> None:
-    """The proof: each row that was to be written is there as it is, once, and no key that was to be deleted.
+    """Verifies that each row to write exists unchanged and once, and that no key to delete exists.
 
-    The lock must still be held: writers that go on may change any row. Raises `StaleWriterError`.
+    The lock must still be held: other writers may change any row. Raises `StaleWriterError`.
     """
-    with translated("proving the repair"):
+    with translated("verifying the repair"):
         columns = [name for name in decided.upserts.columns if name not in _KEY]
         wanted = decided.upserts.select(*_KEY, F.to_json(F.struct(*columns)).alias("wanted"))
         found = rows.current(table)
@@ -108,11 +109,14 @@ def require_written(table: HudiTable, decided: Decided) -> None:
         twice = joined.count() - wanted.count()
         left = decided.deletes.join(found, _KEY, "left_semi").count() if decided.deletes is not None else 0
     if wrong or twice or left:
-        raise StaleWriterError(f"after the repair {wrong} rows differ, {twice} are there twice, {left} are not deleted")
+        raise StaleWriterError(f"after the repair {wrong} rows differ, {twice} exist twice, {left} are not deleted")
 
 
 def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
-    """Rows of these partitions whose bucket, by the number in force, is not that of their file; each key once."""
+    """Returns rows of these partitions that are not in the file of their bucket; each key once.
+
+    The number of buckets in force decides.
+    """
     index, rules = table.declared.index, table.bucket_rules()
     if index is None or rules is None:
         frame = rows.current(table)
@@ -125,7 +129,7 @@ def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
             wrong = pa.array(audit.misplaced(keys, paths, files, rules, hash_fields))
             yield batch.filter(wrong)
 
-    with translated("looking for rows in wrong buckets"):
+    with translated("finding rows in wrong buckets"):
         frame = rows.current(table).where(F.col(PARTITION_PATH).isin(list(partitions)))
         names = [*_KEY, FILE_NAME]
         wrong = frame.select(*names).mapInArrow(judge, ", ".join(f"`{name}` string" for name in names)).cache()
@@ -138,12 +142,12 @@ def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
 
 
 def _is_of(group: Group, found: tuple[str, str]) -> bool:
-    """Whether a row's `_hoodie_file_name` (of a log: its file id) is of this file group."""
+    """Returns whether a row's `_hoodie_file_name` (in a log: its file id) belongs to this file group."""
     return group[0] == found[0] and found[1].startswith(group[1])
 
 
-def _now(table: HudiTable, strays: DataFrame, *, is_visible: bool) -> DataFrame:
-    """The rows of the table that have the keys of stray rows: key, commit time, ordering values."""
+def _current_rows(table: HudiTable, strays: DataFrame, *, is_visible: bool) -> DataFrame:
+    """Returns the rows of the table that have the keys of stray rows: key, commit time, ordering values."""
     frame = rows.current(table)
     if is_visible:
         frame = frame.join(strays.select(*_KEY, FILE_NAME, COMMIT_TIME), [*_KEY, FILE_NAME, COMMIT_TIME], "left_anti")
@@ -160,7 +164,7 @@ def _wins(
         mine = F.struct(*[F.col(name).alias(f"_{number}") for number, name in enumerate(names)])
         theirs = F.struct(*[F.col(f"now_{name}").alias(f"_{number}") for number, name in enumerate(names)])
         is_newer = (mine > theirs) | ((mine == theirs) & is_newer)
-    # A struct of nulls is no null: it is less than any other.
+    # A struct of nulls is not null: it is less than any other.
     is_newer = F.col("now_at").isNotNull() & is_newer
     was_there = now if is_visible else _keys_at(table, strays, now, commits)
     if is_visible:
@@ -172,7 +176,7 @@ def _wins(
 
 
 def _keys_at(table: HudiTable, strays: DataFrame, now: DataFrame, commits: Sequence[Commit]) -> DataFrame:
-    """Keys of stray rows that the table does not have now, and had when the row's instant was committed."""
+    """Returns keys of stray rows that the table lacks now but had when the row's instant was committed."""
     absent = strays.join(now, _KEY, "left_anti").select(*_KEY, COMMIT_TIME).cache()
     found: list[DataFrame] = []
     for row in absent.select(COMMIT_TIME).distinct().collect():
@@ -185,7 +189,7 @@ def _keys_at(table: HudiTable, strays: DataFrame, now: DataFrame, commits: Seque
 
 
 def _deleted(table: HudiTable, deletes: Sequence[DeletedKey], strays: DataFrame, now: DataFrame) -> DataFrame | None:
-    """The rows to delete: those that are older than the delete, and that no later stray row wrote again."""
+    """Returns the rows to delete: those older than the delete that no later stray row wrote again."""
     if not deletes:
         return None
     spark = strays.sparkSession
@@ -210,7 +214,7 @@ def _deleted(table: HudiTable, deletes: Sequence[DeletedKey], strays: DataFrame,
 
 
 def orders_by_field(table: HudiTable) -> bool:
-    """Whether rows of one key are ordered by a field, and not by the time of their commits."""
+    """Returns whether a field, and not the time of their commits, orders the rows of one key."""
     mode = table.properties.get("hoodie.record.merge.mode", "").upper()
     payload = table.properties.get("hoodie.compaction.payload.class", "")
     if not table.ordering_fields or mode == "COMMIT_TIME_ORDERING":

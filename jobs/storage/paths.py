@@ -1,6 +1,6 @@
-"""A table's files, found and written by Arrow where Hudi finds and writes them: Hadoop's paths on local disks and S3.
+"""Finds and writes a table's files with Arrow at the same places as Hudi: Hadoop paths on local disks and S3.
 
-A `Storage` is made on the driver, where Hadoop's configuration is, and goes with the tasks.
+A `Storage` is built on the driver, where Hadoop's configuration is, and is sent to the tasks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Storage:
-    """The folder of one table. `root` and all paths are as Arrow's file system has them, never percent-encoded."""
+    """The folder of one table. `root` and all paths are in the form of Arrow's file system, never percent-encoded."""
 
     root: str
     bucket: s3.S3 | None = field(default=None)
@@ -38,24 +38,24 @@ class Storage:
         return self.bucket.filesystem() if self.bucket else fs.LocalFileSystem()
 
     def read_parquet(self, path: str, *, plain: Collection[str] | None = None) -> pq.ParquetFile:
-        """The Parquet file at `path`, which is absolute, as Hudi gives it. See `batches.opened`."""
+        """Opens the Parquet file at `path`, an absolute path as Hudi returns it. See `batches.opened`."""
         return batches.opened(_plain(path), self.filesystem, is_remote=self.bucket is not None, plain=plain)
 
     def size(self, paths: Iterable[str]) -> int:
-        """Bytes of the files at these absolute paths together; those that are gone count nothing."""
+        """Returns the total bytes of the files at these absolute paths; missing files count as zero."""
         infos = self.filesystem.get_file_info([_plain(path) for path in paths])
         return sum(info.size or 0 for info in infos)
 
     def create(self, *segments: str) -> Output:
-        """Opens a file that does not exist yet, below the root."""
+        """Opens a new file below the root for writing."""
         return Output(self.filesystem, self._at(segments))
 
     def create_empty(self, *segments: str) -> None:
-        """An empty file below the root, and on a disk its folders."""
+        """Creates an empty file below the root, and on a local disk its parent folders."""
         path = self._at(segments)
         if self.bucket is None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-        # Not `create_dir` on S3: that would leave objects for folders, which nobody removes.
+        # Not `create_dir` on S3: it would leave folder objects that are never removed.
         self.filesystem.open_output_stream(path, compression=None).close()
 
     def _at(self, segments: Iterable[str]) -> str:
@@ -63,10 +63,10 @@ class Storage:
 
 
 class Output:
-    """A file being written through `stream`; it is there when it is closed.
+    """A file written through `stream`; it exists once it is closed.
 
-    On S3 the upload has several parts, and nothing can be seen before the last request of it. A process that is killed
-    leaves its parts behind, invisible: a rule of the bucket removes them (`AbortIncompleteMultipartUpload`).
+    On S3 the upload has several parts, and nothing is visible before its last request. A killed process leaves
+    invisible parts behind, which a rule of the bucket removes (`AbortIncompleteMultipartUpload`).
     """
 
     def __init__(self, filesystem: fs.FileSystem, path: str) -> None:
@@ -75,15 +75,15 @@ class Output:
         self.stream: pa.NativeFile = filesystem.open_output_stream(path, compression=None)
 
     def close(self) -> int:
-        """Returns the size in bytes."""
+        """Closes the file and returns its size in bytes."""
         size = int(self.stream.tell())
         self.stream.close()
         return size
 
     def abandon(self) -> None:
-        """Leaves no file, if the storage lets us. Whatever stays is found by its marker when Hudi rolls back.
+        """Deletes the file, if the storage allows it. Hudi's rollback finds a file that remains by its marker.
 
-        Arrow has no way to give an upload up: also when a stream is only forgotten, its upload is completed.
+        Arrow cannot abort an upload: even a stream that is merely dropped completes its upload.
         """
         with suppress(OSError, pa.ArrowException):
             self.stream.close()
@@ -92,25 +92,25 @@ class Output:
 
 
 def of_hadoop(base_path: str, options: Mapping[str, str]) -> Storage:
-    """The storage of a table by Hadoop's rules: `options` are Hadoop's `fs.defaultFS` and `fs.s3a.*`.
+    """Returns a table's storage by Hadoop's rules; `options` are Hadoop's `fs.defaultFS` and `fs.s3a.*`.
 
-    `file:/x`, `file:///x` and `/x` are one place, but `/x` is elsewhere when another file system is the default. Raises
-    `RefusedError`.
+    `file:/x`, `file:///x` and `/x` are the same place, but `/x` is elsewhere when another file system is the default.
+    Raises `RefusedError`.
     """
     match = _SCHEME.fullmatch(base_path)
     scheme = match.group(1).lower() if match else _scheme_by_default(options)
     if scheme == "file":
         return Storage(_plain(base_path))
     if scheme != "s3a" or match is None:
-        detail = f"base path {base_path}" + ("" if match else f", which fs.defaultFS puts on {scheme}:")
-        raise RefusedError([not_supported(detail, "Tables on local disks and on s3a: can be rewritten so far.")])
+        detail = f"base path {base_path}" + ("" if match else f", which is on {scheme}: by fs.defaultFS")
+        raise RefusedError([not_supported(detail, "Only tables on local disks and on s3a: can be rewritten.")])
     root = _plain(base_path)
     try:
         return Storage(root, s3.of_hadoop(options, root.partition("/")[0]))
     except s3.NotReproducibleError as error:
         hint = (
-            "Start the worker without these options: give it keys, or the credentials of its environment or machine, "
-            "and let the bucket's defaults encrypt."
+            "Start the worker without these options: provide keys, or use the credentials of its environment or "
+            "machine, and leave encryption to the bucket's defaults."
         )
         raise RefusedError([not_supported(str(error), hint)]) from error
 
@@ -124,12 +124,12 @@ def not_supported(detail: str, hint: str) -> Problem:
         "storage-not-supported",
         "Files cannot be rewritten on this storage",
         detail,
-        f"{hint} Compaction, cleaning and the audit work on every storage that Hudi knows.",
+        f"{hint} Compaction, cleaning and the audit work on every storage that Hudi supports.",
     )
 
 
 def _plain(path: str) -> str:
-    """Hadoop's absolute path as Arrow has it: `/x` for `file:/x` and `file:///x`, `bucket/x` for `s3a://bucket/x`."""
+    """Converts Hadoop's absolute path to Arrow's: `file:/x` and `file:///x` to `/x`, `s3a://bucket/x` to `bucket/x`."""
     match = _SCHEME.fullmatch(path)
     if match is None or path.startswith("/"):
         return path.rstrip("/") or "/"

@@ -1,7 +1,8 @@
-"""S3 as Hadoop's `s3a` sees it: from the options of the owner's Spark jobs to a file system of Arrow.
+"""Converts the `s3a` options of the owner's Spark jobs to an Arrow file system for S3.
 
-Mirrors hadoop-aws 3.3.4 (`S3AUtils`, `DefaultS3ClientFactory`). What Arrow cannot do as Hadoop does is refused: to read
-or write a little differently would be worse. Pure but for `filesystem` and `credentials`; service and jobs share it.
+Mirrors hadoop-aws 3.3.4 (`S3AUtils`, `DefaultS3ClientFactory`). Options that Arrow cannot reproduce are refused,
+because reading or writing slightly differently would be worse. Pure except for `filesystem` and `credentials`; the
+service and the jobs share this module.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 SECRETS = ("access.key", "secret.key", "session.token")
 _PROVIDERS = "aws.credentials.provider"
-# Options that change what is written, or how the storage is reached, in ways that Arrow has not; and the harmless
-# values of each besides none.
+# Options that change the written data or the access to the storage in ways that Arrow does not support, with the values
+# of each that are harmless (besides being unset).
 _NOT_REPRODUCED = {
     "accesspoint.arn": (),
     "acl.default": (),
@@ -46,8 +47,8 @@ OPTIONS = (
 )
 
 _KEYS, _KEYS_WITH_TOKEN, _ENVIRONMENT, _CHAIN, _ANONYMOUS = "keys", "keys with token", "environment", "chain", "none"
-# Hadoop's names of credential providers, and where Arrow finds the same credentials. `chain` is that of Amazon's SDK,
-# which asks the environment, profiles, web identity, containers and the instance.
+# Hadoop's credential providers, and where Arrow finds the same credentials. `chain` is the chain of Amazon's SDK:
+# environment, profiles, web identity, containers and the instance.
 _SOURCES = {
     "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider": _KEYS_WITH_TOKEN,
     "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider": _KEYS,
@@ -73,12 +74,12 @@ _IP_ADDRESS = re.compile(r"\d{1,3}(\.\d{1,3}){3}")
 
 
 class NotReproducibleError(ValueError):
-    """Arrow cannot reach this storage as Hadoop would. The message names all options that say so, and no secret."""
+    """Arrow cannot reach this storage as Hadoop would. The message lists all options that prevent it, and no secret."""
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """`access_key` None leaves it to the usual sources of Amazon's SDK, unless `anonymous`."""
+    """Credentials of S3. With `access_key` None the usual sources of Amazon's SDK apply, unless `anonymous`."""
 
     access_key: str | None = field(default=None, repr=False)
     secret_key: str | None = field(default=None, repr=False)
@@ -88,9 +89,9 @@ class Credentials:
 
 @dataclass(frozen=True)
 class S3:
-    """How one bucket is reached; can be sent to Spark's tasks. Its repr shows no secret.
+    """The access to one bucket; it can be sent to Spark's tasks. Its repr shows no secret.
 
-    `endpoint` is `host[:port]`, None for Amazon's own; `region` None is to be found out. Times in seconds.
+    `endpoint` is `host[:port]`, None for Amazon's own; `region` None means that it is resolved later. Times in seconds.
     """
 
     bucket: str
@@ -105,7 +106,7 @@ class S3:
     attempts: int = 20
 
     def credentials(self, environment: Mapping[str, str] | None = None) -> Credentials:
-        """Those of the first source that has any. The environment is that of the process which asks, as in Hadoop."""
+        """Returns those of the first source that has any, in the environment of the calling process, as in Hadoop."""
         variables = os.environ if environment is None else environment
         for source in self.sources:
             if source in {_KEYS, _KEYS_WITH_TOKEN}:
@@ -121,7 +122,7 @@ class S3:
         return Credentials()
 
     def filesystem(self) -> fs.FileSystem:
-        """Arrow's file system, one for each process. Paths in it are `bucket/key`, without any encoding."""
+        """Returns Arrow's file system, one per process. Its paths are `bucket/key`, without any encoding."""
         return _filesystem(self)
 
 
@@ -146,10 +147,10 @@ def _filesystem(s3: S3) -> fs.FileSystem:
 
 
 def of_hadoop(options: Mapping[str, str], bucket: str) -> S3:
-    """The S3 that Hadoop's options (`fs.s3a.*`, also as `spark.hadoop.fs.s3a.*`) mean for this bucket.
+    """Returns the access to this bucket by Hadoop's options (`fs.s3a.*`, also as `spark.hadoop.fs.s3a.*`).
 
-    Options of the bucket (`fs.s3a.bucket.<bucket>.*`) go before those of all (`S3AUtils.propagateBucketOptions`).
-    Raises `NotReproducibleError`.
+    Options of the bucket (`fs.s3a.bucket.<bucket>.*`) override general ones (`S3AUtils.propagateBucketOptions`). Raises
+    `NotReproducibleError`.
     """
     chosen = _of_bucket(options, bucket)
     reasons = [
@@ -174,7 +175,7 @@ def of_hadoop(options: Mapping[str, str], bucket: str) -> S3:
         region=chosen.get("endpoint.region") or _region(host),
         endpoint=endpoint,
         tls=tls,
-        # As Amazon's SDK decides it (`S3RequestEndpointResolver`).
+        # The rule of Amazon's SDK (`S3RequestEndpointResolver`).
         virtual_hosts=not is_path_style and not _IP_ADDRESS.fullmatch(host) and bool(_DNS_NAME.fullmatch(bucket)),
         sources=sources,
         keys=Credentials(access, secret, with_token) if {_KEYS, _KEYS_WITH_TOKEN} & {*sources} else Credentials(),
@@ -185,7 +186,7 @@ def of_hadoop(options: Mapping[str, str], bucket: str) -> S3:
 
 
 def _of_bucket(options: Mapping[str, str], bucket: str) -> dict[str, str]:
-    """Names without `fs.s3a.`; values without blanks around them, and none that are empty."""
+    """Returns the bucket's options: names without `fs.s3a.`, values stripped, empty ones left out."""
     plain = {name.removeprefix("spark.hadoop."): value.strip() for name, value in options.items()}
     own = f"fs.s3a.bucket.{bucket}."
     chosen = {
@@ -198,7 +199,7 @@ def _of_bucket(options: Mapping[str, str], bucket: str) -> dict[str, str]:
 
 
 def _usable(sources: Iterator[str], access: str | None, secret: str | None, token: str | None) -> Iterator[str]:
-    """Up to the first that is sure to have credentials; without those that are sure to have none."""
+    """Yields the sources that may have credentials, up to and including the first that certainly has some."""
     for source in sources:
         if source == _KEYS_WITH_TOKEN and not (access and secret and token):
             continue
@@ -210,7 +211,7 @@ def _usable(sources: Iterator[str], access: str | None, secret: str | None, toke
 
 
 def _endpoint(chosen: Mapping[str, str]) -> tuple[str | None, bool]:
-    """`host[:port]`, None for Amazon's central one, and whether by TLS."""
+    """Returns `host[:port]` (None for Amazon's central endpoint) and whether TLS is used."""
     tls = chosen.get("connection.ssl.enabled", "true").lower() != "false"
     endpoint = chosen.get("endpoint")
     if endpoint and "://" in endpoint:

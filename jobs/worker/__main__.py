@@ -11,7 +11,7 @@ from jobs.worker.lease_loop import main
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--service", required=True, help="URL of the service, such as http://127.0.0.1:8080")
 parser.add_argument("--slots", type=int, default=1, help="how many jobs may run at once")
-parser.add_argument("--group", default=DEFAULT_GROUP, help="of the tables whose jobs it runs")
+parser.add_argument("--group", default=DEFAULT_GROUP, help="group of the tables whose jobs it runs")
 arguments = parser.parse_args()
 bearer = os.environ.get("GROUNDSKEEPER_WORKER_TOKEN")
 raise SystemExit(main(arguments.service, token=bearer, slots=arguments.slots, group=arguments.group))

@@ -1,4 +1,4 @@
-"""One attempt at a job, as the worker lives it: one thread works, another keeps the lease and hears the service."""
+"""One attempt at a job, on the worker: one thread works, another keeps the lease and receives the answers."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
 
 
 class Attempt:
-    """Runs one leased plan in the calling thread. It is the `JobContext` that the job talks to.
+    """Runs one leased work order in the calling thread and is the job's `JobContext`.
 
-    `beat` sends a heartbeat and returns the service's answer; it raises `OSError` when the service cannot be reached.
+    `beat` sends a heartbeat and returns the service's answer; it raises `OSError` when the service is unreachable.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Attempt:
         self._sending = threading.Lock()
 
     def run(self) -> Result:
-        """The result to report. Raises `LeaseLostError` when there is nobody to report to any more."""
+        """Returns the result to report. Raises `LeaseLostError` when the job no longer belongs to this attempt."""
         keeper = threading.Thread(target=self._keep_lease, name=f"lease of {self._group}", daemon=True)
         keeper.start()
         try:
@@ -77,7 +77,8 @@ class Attempt:
 
     def _work(self) -> Result:
         context = self._spark.sparkContext
-        # A job group each, so that one can be cancelled, and a pool each, so that jobs share the cores fairly.
+        # Each attempt has its own job group, so that it can be cancelled, and its own pool, so that jobs share cores
+        # fairly.
         context.setLocalProperty("spark.scheduler.pool", self._group)
         context.setJobGroup(self._group, f"{self._order.kind} of {self._order.table.name}")
         try:
@@ -94,7 +95,7 @@ class Attempt:
     def _failed(self, error: Exception) -> Result:
         if isinstance(error, CommitStateUnknownError):
             return Result(Outcome.UNKNOWN, error=error.problem())
-        # What Spark says of a cancelled job group is not the reason; what ended the attempt is.
+        # Spark's error for a cancelled job group is not the reason; the reason is in `_must_end`.
         reason = self._must_end or error
         if isinstance(reason, CancelledError):
             return Result(Outcome.CANCELLED, error=reason.problem())
@@ -107,7 +108,7 @@ class Attempt:
         detail = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return Result(Outcome.FAILED, error=Problem("job-failed", JobError.title, detail[:300], JobError.hint))
 
-    # -- what the job says (see `JobContext`)
+    # -- called by the job (see `JobContext`)
 
     def step(self, name: str, *, bytes_total: int = 0) -> None:
         self.checkpoint()
@@ -147,9 +148,9 @@ class Attempt:
             except OSError as error:
                 logger.warning("%s: the service cannot be reached: %s", self._group, error)
             except Exception:
-                # Whatever it is: this thread must live, for it is the one to notice that the lease runs out.
+                # This thread must survive every error, because it alone notices that the lease expires.
                 logger.exception("%s: no heartbeat could be sent", self._group)
-            # Some time before the lease runs out, since another attempt must not meet us still at work.
+            # Some time before the lease expires, since another attempt must not overlap with this one.
             if time.monotonic() - self._confirmed > self._lease_seconds * 0.8:
                 self._end(LeaseLostError("no heartbeat was confirmed in time"))
 
@@ -166,9 +167,9 @@ class Attempt:
     def _end(self, reason: JobError) -> None:
         is_lost = isinstance(reason, LeaseLostError)
         if self._must_end is None or (is_lost and not isinstance(self._must_end, LeaseLostError)):
-            logger.warning("%s must end: %s", self._group, reason.title)
+            logger.warning("%s ends: %s", self._group, reason.title)
             self._must_end = reason
-        # Again at each heartbeat, since the job may have started another Spark job; but not those that clean up.
+        # At each heartbeat again, since the job may have started another Spark job; but Spark jobs that clean up go on.
         if is_lost or not self._undoing:
             self._spark.sparkContext.cancelJobGroup(self._group)
 

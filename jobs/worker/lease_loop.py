@@ -1,7 +1,7 @@
-"""The worker: a long-lived Spark driver that pulls jobs from the service over REST and runs them.
+"""The worker: a long-lived Spark driver that leases jobs from the service over REST and runs them.
 
 It needs no database and no open port, so it runs wherever Spark runs. `groundskeeper worker --service URL` starts one;
-on a cluster, `spark-submit --packages <the Hudi bundle> jobs/worker/lease_loop.py --service URL` does the same.
+on a cluster, `spark-submit --packages <the Hudi bundle> jobs/worker/__main__.py --service URL` does the same.
 """
 
 from __future__ import annotations
@@ -45,8 +45,11 @@ RETRY_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Lifetime:
-    """When a worker ends by itself, to be started afresh (one session for thousands of tables grows, Hudi #1481), and
-    how many seconds running jobs have when it is told to end. One that ends by itself waits for them."""
+    """The limits after which a worker ends by itself, to be restarted.
+
+    One session for thousands of tables grows (Hudi #1481), so a worker ends after `jobs` jobs or `hours` hours and
+    waits for its running jobs. A worker that is stopped gives them `drain_seconds`.
+    """
 
     jobs: int = 200
     hours: float = 24.0
@@ -54,15 +57,18 @@ class Lifetime:
 
 
 class ServiceUnreachableError(ConnectionError):
-    """A type of its own: when the JVM dies, py4j raises plain connection errors, and those are no reason to go on."""
+    """The service is unreachable. Its own type, because py4j raises plain connection errors when the JVM dies.
+
+    Only this one is a reason to try again.
+    """
 
 
 class WorkerDiedError(Exception):
-    """What a worker cannot do without is gone. It ends, and whoever started it starts another one."""
+    """Something that the worker depends on is gone. The worker ends, and its supervisor starts another one."""
 
 
 class Service:
-    """The service's worker protocol. Raises `ServiceUnreachableError` also when the service answers improperly."""
+    """The service's worker protocol. Also raises `ServiceUnreachableError` for an invalid answer."""
 
     def __init__(self, url: str, token: str | None, info: WorkerInfo | None = None) -> None:
         self._info = info or WorkerInfo()
@@ -72,7 +78,7 @@ class Service:
         )
 
     def lease(self, worker_id: str) -> tuple[WorkOrder, float] | None:
-        """Waits a while for a job; returns its plan and for how many seconds each heartbeat extends the lease."""
+        """Waits a while for a job; returns its work order and the seconds by which each heartbeat extends the lease."""
         body = {
             "worker_id": worker_id,
             "wait_seconds": LEASE_WAIT_SECONDS,
@@ -109,7 +115,7 @@ class Service:
 
 
 class Worker:
-    """Runs up to `slots` jobs at once in one Spark session, each in a thread of its own."""
+    """Runs up to `slots` jobs at once in one Spark session, each in its own thread."""
 
     def __init__(self, service: Service, spark: SparkSession, slots: int, lifetime: Lifetime) -> None:
         self._service = service
@@ -124,22 +130,22 @@ class Worker:
         self._slots = [threading.Thread(target=self._serve, name=f"slot {n}", daemon=True) for n in range(slots)]
 
     def run(self) -> None:
-        """Serves until `stop` or the end of its lifetime; then no job is taken any more, and those that run may end.
+        """Serves until `stop` or the end of its lifetime; then it takes no more jobs and lets the running ones end.
 
-        Raises `WorkerDiedError` when it cannot go on.
+        Raises `WorkerDiedError` when it cannot continue.
         """
         for slot in self._slots:
             slot.start()
         while not self._stopping.wait(1.0) and not self._is_old.is_set():
             if self._jvm_has_died():
-                # Before it takes another job, which it could only lose.
-                raise WorkerDiedError("its JVM has died, out of memory perhaps")
+                # Before the worker takes another job, which would be lost.
+                raise WorkerDiedError("its JVM has died, perhaps out of memory")
             if time.monotonic() > self._ends_at:
                 self._is_old.set()
             elif not all(slot.is_alive() for slot in self._slots):
-                raise WorkerDiedError("one of its slots has died, see above")
+                raise WorkerDiedError("one of its slots has died, see the log above")
         if self._is_old.is_set():
-            logger.info("%s has lived long enough; it ends with the jobs that run", self.id)
+            logger.info("%s has reached the end of its lifetime and ends when its jobs have ended", self.id)
         while any(slot.is_alive() for slot in self._slots) and not self._stopping.wait(1.0):
             pass
         deadline = time.monotonic() + self._lifetime.drain_seconds
@@ -150,7 +156,7 @@ class Worker:
         self._stopping.set()
 
     def _jvm_has_died(self) -> bool:
-        """False under `spark-submit`, where the JVM is not our child but our parent."""
+        """Returns whether the JVM has died; false under `spark-submit`, where it is not our child but our parent."""
         process = getattr(self._spark.sparkContext._gateway, "proc", None)
         return process is not None and process.poll() is not None
 
@@ -160,11 +166,11 @@ class Worker:
                 self.run_once()
             except ServiceUnreachableError as error:
                 if not self._stopping.is_set():
-                    logger.warning("the service cannot be reached, trying again: %s", error)
+                    logger.warning("the service is unreachable, trying again: %s", error)
                 self._stopping.wait(RETRY_SECONDS)
 
     def run_once(self) -> str:
-        """Takes one job, if there is one, and runs it to its end. Says what it did."""
+        """Takes one job, if there is one, and runs it to its end. Returns a description of the result."""
         if not self._connections.has_room():
             self._stopping.wait(RETRY_SECONDS)
             return "no connections"
@@ -182,13 +188,13 @@ class Worker:
                 result = attempt.run()
             self._report(order, result, lease_seconds)
         except LeaseLostError:
-            logger.warning("lost the lease of %s; nothing is reported", what)
+            logger.warning("lost the lease of %s; no result is reported", what)
             return f"lost {what}"
         logger.info("%s: %s", what, result.outcome)
         return f"{result.outcome} {what}"
 
     def _report(self, order: WorkOrder, result: Result, lease_seconds: float) -> None:
-        """Keeps trying while the lease may still be ours; after that the timeline tells the next attempt."""
+        """Retries while the lease may still be ours; after that the next attempt reads the result from the timeline."""
         deadline = time.monotonic() + lease_seconds
         while True:
             try:
@@ -211,11 +217,11 @@ def main(
     storage_options: Mapping[str, str] | None = None,
     lifetime: Lifetime | None = None,
 ) -> int:
-    """Runs a worker until it is told to stop (SIGTERM, SIGINT). Returns the exit code."""
+    """Runs a worker until it is stopped (SIGTERM, SIGINT). Returns the exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for noisy in ("httpx", "py4j"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    _die_with_parent()
+    _exit_with_parent()
     spark = start_session(
         master=master,
         app_name="groundskeeper worker",
@@ -239,13 +245,13 @@ def main(
 
 
 def _info(spark: SparkSession, slots: int, group: str) -> WorkerInfo:
-    """What Spark really runs with: under `spark-submit` that is not what this program was told."""
+    """Returns what Spark really runs with: under `spark-submit` this differs from this program's arguments."""
     context = spark.sparkContext
     return WorkerInfo(_version(), context.master, slots, context.getConf().get("spark.driver.memory"), group)
 
 
 def _version() -> str | None:
-    """None where the files lie on a cluster without having been installed."""
+    """Returns the version; None where the files are on a cluster without having been installed."""
     try:
         return version("groundskeeper")
     except PackageNotFoundError:
@@ -253,12 +259,12 @@ def _version() -> str | None:
 
 
 def _warm_up(spark: SparkSession) -> None:
-    """The first job would otherwise pay for loading classes and for starting the Python workers."""
+    """Loads classes and starts the Python workers; otherwise the first job would pay for both."""
     spark.sparkContext.parallelize(range(2), 2).map(lambda number: number).collect()
 
 
-def _die_with_parent() -> None:
-    """A local worker ends with the service that started it, also when that was killed and could not tell."""
+def _exit_with_parent() -> None:
+    """Ends a local worker with the service that started it, even if that was killed and could not stop the worker."""
     parent = os.environ.get("GROUNDSKEEPER_PARENT_PID")
     if parent is None:
         return

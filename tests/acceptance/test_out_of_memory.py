@@ -37,7 +37,7 @@ def test_a_worker_out_of_memory_is_replaced_and_the_others_tables_are_served(
         job = daemon.run(large_one, "compaction")
         assert (job["state"], job["attempt"]) == ("failed", 2), job
         assert job["error"]["type"] == "/problems/worker-lost"
-        assert daemon.log.read_text().count("its JVM has died, out of memory perhaps") == 2
+        assert daemon.log.read_text().count("its JVM has died, perhaps out of memory") == 2
         # The one who came after it.
         assert daemon.succeed(daemon.register(small), "compaction")["log_files"] > 0
     assert tables.snapshot(spark, huge) == before

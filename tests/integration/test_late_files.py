@@ -52,7 +52,7 @@ def test_cleaning_removes_what_a_fenced_writer_still_wrote_when_nobody_watched_a
         assert not each.exists()
         assert markers.exists()
 
-    monkeypatch.setattr("jobs.protocol.writers.OVER_AFTER", timedelta(0))
+    monkeypatch.setattr("jobs.protocol.writers.ENDED_AFTER", timedelta(0))
     assert run_job(spark, base, "cleaning", {"retain": 5}).details["late_files_deleted"] == 0
     assert not markers.exists()
     assert proved(spark, base, 8) == before

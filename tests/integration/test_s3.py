@@ -22,7 +22,7 @@ from jobs.dataplane.split_writer import Rewrite, Source
 from jobs.errors import CancelledError, RefusedError
 from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
-from jobs.hudi.s3a_recycling import JOBS_IN_PEACE, Connections
+from jobs.hudi.s3a_recycling import JOBS_BEFORE_CLOSE, Connections
 from jobs.storage.paths import of_hadoop
 from service.registration.detection import examine
 from tests.integration import tables
@@ -205,14 +205,14 @@ def test_jobs_on_a_table_with_a_metadata_table_do_not_use_up_the_connections(
     connections = Connections(lambda path: close_file_system(jvm, path))
     kinds = cycle([("bucket_expansion", {"factor": 2}), ("cleaning", {"retain": 2}), ("compaction", {})])
     held = []
-    for number, (kind, params) in zip(range(JOBS_IN_PEACE + 1), kinds, strict=False):
+    for number, (kind, params) in zip(range(JOBS_BEFORE_CLOSE + 1), kinds, strict=False):
         tables.upsert(rows(on_s3, 0, 100, ts=number + 1), base, options)
         with connections.used_by(base):
             assert run_job(on_s3, base, kind, params, index=INDEX, lock=lock).outcome is Outcome.SUCCEEDED
         held.append(lake.connections_held())
     # Else there would be nothing to give back, and this file could go.
-    assert held[JOBS_IN_PEACE - 2] > 0, held
-    assert held[JOBS_IN_PEACE - 1] == 0, held
+    assert held[JOBS_BEFORE_CLOSE - 2] > 0, held
+    assert held[JOBS_BEFORE_CLOSE - 1] == 0, held
     assert tables.snapshot(on_s3, base, metadata=True) == tables.snapshot(on_s3, base, metadata=False)
     assert tables.misplaced(on_s3, base, 8) == 0
     assert run_job(on_s3, base, "audit", index=INDEX, lock=lock).details["clean"] is True

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from jobs.hudi.s3a_recycling import JOBS_AT_MOST, JOBS_IN_PEACE, Connections
+from jobs.hudi.s3a_recycling import JOBS_BEFORE_CLOSE, MAX_JOBS_BEFORE_CLOSE, Connections
 
 TABLE = "s3a://lake/trips"
 
@@ -8,17 +8,17 @@ TABLE = "s3a://lake/trips"
 def test_each_bucket_is_closed_once_after_some_jobs() -> None:
     closed: list[str] = []
     connections = Connections(closed.append)
-    for number in range(2 * JOBS_IN_PEACE):
+    for number in range(2 * JOBS_BEFORE_CLOSE):
         with connections.used_by(TABLE if number % 2 else "s3a://other/orders"):
             pass
-        assert len(closed) == 2 * ((number + 1) // JOBS_IN_PEACE)
+        assert len(closed) == 2 * ((number + 1) // JOBS_BEFORE_CLOSE)
     assert set(closed) == {TABLE, "s3a://other/orders"}
 
 
 def test_a_table_on_a_disk_needs_none() -> None:
     closed: list[str] = []
     connections = Connections(closed.append)
-    for _ in range(2 * JOBS_AT_MOST):
+    for _ in range(2 * MAX_JOBS_BEFORE_CLOSE):
         with connections.used_by("/lake/trips"):
             pass
         assert connections.has_room()
@@ -29,7 +29,7 @@ def test_nothing_is_closed_under_a_job_and_in_the_end_none_may_begin() -> None:
     closed: list[str] = []
     connections = Connections(closed.append)
     with connections.used_by("/lake/long"):
-        for _ in range(JOBS_AT_MOST):
+        for _ in range(MAX_JOBS_BEFORE_CLOSE):
             assert connections.has_room()
             with connections.used_by(TABLE):
                 pass
@@ -42,7 +42,7 @@ def test_nothing_is_closed_under_a_job_and_in_the_end_none_may_begin() -> None:
 def test_a_job_that_fails_counts_as_well() -> None:
     closed: list[str] = []
     connections = Connections(closed.append)
-    for _ in range(JOBS_IN_PEACE):
+    for _ in range(JOBS_BEFORE_CLOSE):
         try:
             with connections.used_by(TABLE):
                 raise ValueError
