@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from jobs.dataplane.parquet_layout import Layout
     from jobs.format.bucket_rules import BucketChange
-    from jobs.hudi.table import FileSlice, HudiTable
+    from jobs.hudi.records import FileSlice
+    from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.storage.paths import Storage
 

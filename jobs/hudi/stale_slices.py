@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from jobs.format.stale_writes import Group, StaleWrite
-    from jobs.hudi.table import Commit, HudiTable
+    from jobs.hudi.records import Commit
+    from jobs.hudi.table import HudiTable
 
 _PARTITION_METADATA = ".hoodie_partition_metadata"
 _LOG = ".log."

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from jobs.format.bucket_rules import BucketChange, BucketRules
-    from jobs.hudi.table import FileSlice, HudiTable
+    from jobs.hudi.records import FileSlice
+    from jobs.hudi.table import HudiTable
     from jobs.storage.paths import Storage
 
 # Spark's row-wise bulk_insert omits the number at the end (`BucketBulkInsertDataInternalWriterHelper`).

@@ -10,7 +10,7 @@ from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.table import REPLACE
+from jobs.hudi.records import REPLACE
 
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder

@@ -13,8 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.contract import ExpansionStep, OnActiveWriters
 from jobs.errors import (
@@ -30,16 +29,19 @@ from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.table import REPLACE
+from jobs.hudi.records import REPLACE
+from jobs.protocol.replaced import Replaced
 from jobs.protocol.stale_writer_watch import Before
 from jobs.protocol.write_gaps import quiet_seconds, seconds_until_next_write
-from jobs.protocol.writers import INGESTION, Fenced, Writers
+from jobs.protocol.writers import INGESTION, Writers
 
 if TYPE_CHECKING:
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.lock import TableLock
-    from jobs.hudi.table import Buckets, FileSlice, HudiTable, Instant
+    from jobs.hudi.records import Buckets, FileSlice, Instant
+    from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.protocol.replacement_config import ReplacementConfig
 
 logger = logging.getLogger(__name__)
 
@@ -49,90 +51,10 @@ Key = tuple[str, str]
 POLL_SECONDS = 0.1
 # Limit for undoing; the next attempt undoes the rest.
 UNDO_SECONDS = 120.0
-DEFAULT_WAIT_SECONDS = 300.0
 # Hudi's time to complete a replacecommit, mostly spent on the metadata table.
 COMMIT_SECONDS = 3.0
-DEFAULT_LOCK_SECONDS = 20.0
 # The job commits in the middle of a write of a retrying writer, unless that writer has been idle for this long.
 RETRYING_WRITER_IDLE_SECONDS = 30.0
-
-
-@dataclass(frozen=True)
-class ReplacementConfig:
-    """The behaviour of a replacement beside writers.
-
-    `operation` is Hudi's `WriteOperationType`. `wait_seconds` bounds the wait for a moment to commit, 0 means no wait.
-    `lock_seconds` bounds the rewriting done while writers are kept waiting; more than that is done before, in another
-    round. `may_leave_out`: changed slices that do not fit into that time may stay as they are. `needs_pause`: the state
-    that the next starting writers have read matters. `writers_retry`: see `Writers`. `ignores_writers`: the replacement
-    cannot harm any write in flight.
-    """
-
-    operation: str
-    on_active_writers: OnActiveWriters = OnActiveWriters.WAIT
-    wait_seconds: float = DEFAULT_WAIT_SECONDS
-    lock_seconds: float = DEFAULT_LOCK_SECONDS
-    may_leave_out: bool = False
-    needs_pause: bool = False
-    writers_retry: bool = False
-    ignores_writers: bool = False
-
-    @classmethod
-    def of(cls, operation: str, params: Mapping[str, Any], **more: bool) -> ReplacementConfig:
-        """Returns the configuration by a job's parameters `on_active_writers`, `wait_seconds` and `lock_seconds`."""
-        policy = OnActiveWriters(params.get("on_active_writers", OnActiveWriters.WAIT))
-        wait = float(params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
-        return cls(
-            operation,
-            policy,
-            wait_seconds=0.0 if policy is OnActiveWriters.ABORT else wait,
-            lock_seconds=float(params.get("lock_seconds", DEFAULT_LOCK_SECONDS)),
-            **more,
-        )
-
-
-@dataclass
-class Replaced:
-    """The committed replacement: slices in, files out, and its cost. Times in seconds.
-
-    `before` is the timeline on which the commit was decided; `fenced` are the instants that were rolled back for it.
-    `lock_lost`: the lock was ours right before the commit, but not right after it.
-    """
-
-    instant: str
-    slices: list[FileSlice] = field(default_factory=list)
-    written: list[WrittenFile] = field(default_factory=list)
-    rounds: int = 0
-    rewritten_again: int = 0
-    left_out: int = 0
-    waited_seconds: float = 0.0
-    locked_seconds: float = 0.0
-    fenced: Fenced = field(default_factory=dict)
-    before: Before = field(default_factory=Before)
-    lock_lost: bool = False
-
-    @property
-    def file_groups(self) -> frozenset[Key]:
-        """The file groups that were replaced."""
-        return frozenset(item.key for item in self.slices)
-
-    def measured(self) -> dict[str, Any]:
-        """Returns the measurements for the job's result: counts, bytes, seconds."""
-        return {
-            "rows": sum(item.rows for item in self.written),
-            "file_groups": {"before": len(self.slices), "after": len(self.written)},
-            "files_read": sum(bool(item.base_file) + len(item.log_files) for item in self.slices),
-            "files_written": len(self.written),
-            "bytes_read": sum(item.bytes for item in self.slices),
-            "bytes_written": sum(item.bytes for item in self.written),
-            "rounds": self.rounds,
-            "rewritten_again": self.rewritten_again,
-            "left_out": self.left_out,
-            "waited_seconds": round(self.waited_seconds, 3),
-            "locked_seconds": round(self.locked_seconds, 3),
-            "fenced": list(self.fenced),
-            "lock_lost": self.lock_lost,
-        }
 
 
 class Replacement:

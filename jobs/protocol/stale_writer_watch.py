@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from jobs.errors import CancelledError
 from jobs.format.stale_writes import KNOWN_KEY
 from jobs.hudi.lock import for_at_most
-from jobs.hudi.table import REPLACE
+from jobs.hudi.records import REPLACE
 from jobs.protocol.switch import Verdict
 from jobs.protocol.writers import INGESTION
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jobs.hudi.lock import TableLock
-    from jobs.hudi.table import Commit, HudiTable, Instant
+    from jobs.hudi.records import Commit, Instant
+    from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.protocol.switch import Switch
     from jobs.protocol.writers import Writers

@@ -11,7 +11,7 @@ from jobs.format.stale_writes import hits
 if TYPE_CHECKING:
     from jobs.format.bucket_rules import BucketChange
     from jobs.format.stale_writes import Group
-    from jobs.hudi.table import Touched
+    from jobs.hudi.records import Touched
 
 # Of this many rows some would be in a new bucket if their writer knew the new number; wrong for one write in 2^40.
 SURE_ROWS = 40

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from jobs.hudi.client import WriteClient
     from jobs.hudi.lock import TableLock
-    from jobs.hudi.table import Buckets, HudiTable, Instant
+    from jobs.hudi.records import Buckets, Instant
+    from jobs.hudi.table import HudiTable
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class Writers:
         # begun.
         announced: set[str] = set()
         with _retried_later(instant):
-            announced = self._client.marked_files(instant)
+            announced = self._client.late_files.marked_files(instant)
         self._client.rollback(instant)
         self.fenced[instant] = announced
 
@@ -107,8 +108,8 @@ class Writers:
         """
         for instant, announced in self.fenced.items():
             with _retried_later(instant):
-                late = self._client.marked_files(instant)
-                self._client.remove_late_files(instant, late | announced if announced_before else late)
+                late = self._client.late_files.marked_files(instant)
+                self._client.late_files.remove(instant, late | announced if announced_before else late)
 
     def _may_be_fenced(self, item: Instant) -> bool:
         return self._policy is OnActiveWriters.FENCE and item.action in INGESTION
@@ -123,12 +124,12 @@ def remove_all_late_files(table: HudiTable, client: WriteClient) -> int:
     """
     removed = 0
     if "files" not in table.metadata_partitions:
-        for instant, files in client.files_of(client.rolled_back()).items():
+        for instant, files in client.late_files.files_of(client.late_files.rolled_back()).items():
             with _retried_later(instant):
-                removed += client.remove_late_files(instant, files)
-    for instant, rollback in client.rolled_back_but_writing().items():
+                removed += client.late_files.remove(instant, files)
+    for instant, rollback in client.late_files.rolled_back_but_writing().items():
         with _retried_later(instant):
-            removed += client.remove_late_files(instant, client.marked_files(instant))
+            removed += client.late_files.remove(instant, client.late_files.marked_files(instant))
             is_alive = client.has_heartbeat(instant) and not client.is_dead(instant)
             if not is_alive and table.now() - wall_clock(rollback) > ENDED_AFTER:
                 client.tidy_up(instant)

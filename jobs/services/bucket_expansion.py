@@ -20,7 +20,8 @@ from jobs.hudi import hashing_config
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.protocol import preflight, recovery, writer_engines
-from jobs.protocol.replacement import Replacement, ReplacementConfig
+from jobs.protocol.replacement import Replacement
+from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.stale_writer_watch import Before
 from jobs.protocol.switch import Switch
 from jobs.services import repair
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
     from jobs.contract import WorkOrder
     from jobs.format.written_file import WrittenFile
-    from jobs.hudi.table import FileSlice, HudiTable
+    from jobs.hudi.records import FileSlice
+    from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
 
 

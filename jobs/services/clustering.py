@@ -20,9 +20,10 @@ from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
-from jobs.hudi.table import CLUSTERING, REPLACE
+from jobs.hudi.records import CLUSTERING, REPLACE
 from jobs.protocol import preflight, recovery, writer_engines
-from jobs.protocol.replacement import Replacement, ReplacementConfig
+from jobs.protocol.replacement import Replacement
+from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.switch import Switch
 from jobs.services import repair
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
     from jobs.contract import WorkOrder
     from jobs.format.written_file import WrittenFile
-    from jobs.hudi.table import FileSlice, HudiTable
+    from jobs.hudi.records import FileSlice
+    from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
 
 _CURVES = {

@@ -9,7 +9,7 @@ from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.table import COMPACTION
+from jobs.hudi.records import COMPACTION
 from jobs.protocol import recovery
 
 if TYPE_CHECKING:

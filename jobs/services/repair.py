@@ -27,7 +27,8 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.stale_slices import copied, deleted_from_base_files, deleted_in_logs, lost_deletes
 from jobs.protocol import preflight
-from jobs.protocol.replacement import DEFAULT_WAIT_SECONDS, POLL_SECONDS, Replacement, ReplacementConfig
+from jobs.protocol.replacement import POLL_SECONDS, Replacement
+from jobs.protocol.replacement_config import DEFAULT_WAIT_SECONDS, ReplacementConfig
 from jobs.protocol.stale_writer_watch import StaleWriterWatch
 from jobs.protocol.writers import INGESTION, Writers, dead_writes
 from jobs.services import stray_rows
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.format.stale_writes import Group, StaleWrite
     from jobs.format.written_file import WrittenFile
-    from jobs.hudi.table import Commit, FileSlice, HudiTable, Instant
+    from jobs.hudi.records import Commit, FileSlice, Instant
+    from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.protocol.replacement import Rewriter
     from jobs.protocol.stale_writer_watch import Before

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from jobs.format.stale_writes import Group
+    from jobs.hudi.records import Commit
     from jobs.hudi.stale_slices import DeletedKey
-    from jobs.hudi.table import Commit, HudiTable
+    from jobs.hudi.table import HudiTable
 
 COMMIT_TIME = "_hoodie_commit_time"
 _KEY = [PARTITION_PATH, RECORD_KEY]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.format.bucket_rules import BucketChange, BucketRules
-from jobs.hudi.table import Touched
+from jobs.hudi.records import Touched
 from jobs.protocol.switch import SURE_ROWS, Switch, Verdict
 
 OLD = "00000001-a-0"

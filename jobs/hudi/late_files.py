@@ -1,0 +1,137 @@
+"""Files that a live writer still writes, or has written, after its instant was rolled back."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from jobs.errors import JobError
+from jobs.format.instants import wall_clock
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from jobs.hudi.table import HudiTable
+
+
+class LateFiles:
+    """Finds and removes late files. `config` is the `HoodieWriteConfig` of the client that asks."""
+
+    def __init__(self, table: HudiTable, config: Any) -> None:
+        self._table = table
+        self._jvm = table.jvm
+        self._config = config
+
+    def rolled_back_but_writing(self) -> dict[str, str]:
+        """Returns instants that were rolled back but still have markers -> the instants that rolled them back.
+
+        Their live writers went on for a while.
+        """
+        with translated("listing late markers"):
+            meta, paths = self._table.meta, self._jvm.hudi.storage.StoragePath
+            folder = paths(meta.getTempFolderPath())
+            if not meta.getStorage().exists(folder):
+                return {}
+            entries = self._jvm.items(meta.getStorage().listDirectEntries(folder).stream())
+            marked = {str(entry.getPath().getName()) for entry in entries if entry.isDirectory()}
+        return {instant: by for instant, by in self.rolled_back().items() if instant in marked} if marked else {}
+
+    def rolled_back(self) -> dict[str, str]:
+        """Returns instants that were rolled back -> the instants that rolled them back, by the active timeline.
+
+        Leaves out every instant that the timeline has, or had until it was archived: a table service's plan is not gone
+        when it is rolled back, but is started again, perhaps right now.
+        """
+        with translated("reading the rollbacks"):
+            timeline = self._table.meta.reloadActiveTimeline()
+            done = timeline.getRollbackTimeline().filterCompletedInstants()
+            undone: dict[str, str] = {}
+            for item in self._jvm.items(done.getInstantsAsStream()):
+                for instant in self._jvm.read(timeline.readRollbackMetadata(item).getCommitsRollback()):
+                    undone[instant] = str(item.requestedTime())
+            still_there = {str(item.requestedTime()) for item in self._jvm.items(timeline.getInstantsAsStream())}
+            gone = sorted(undone.keys() - still_there)
+        return {instant: undone[instant] for instant in gone if not self._table.was_archived(instant)}
+
+    def marked_files(self, instant: str) -> set[str]:
+        """Returns the data files, relative to the base path, that a writer has announced by markers of any type.
+
+        An active writer goes on to announce files, and rewrites markers while they are read here; so a truncated marker
+        is skipped, and an error that Hudi raises is a reason to try again.
+        """
+        with translated(f"reading the markers of {instant}"):
+            folder = self._jvm.hudi.storage.StoragePath(self._table.meta.getMarkerFolderPath(instant))
+            if not self._table.meta.getStorage().exists(folder):
+                return set()
+            context = self._jvm.engine_context()
+            table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
+            rollbacks = self._jvm.hudi.table.marker.MarkerBasedRollbackUtils
+            markers = self._jvm.read(rollbacks.getAllMarkerPaths(table, context, instant, 1))
+        return {marker.rpartition(".marker.")[0] for marker in markers} - {""}
+
+    def files_of(self, undone: Mapping[str, str]) -> dict[str, set[str]]:
+        """Returns existing data files of these instants, though they were rolled back, relative to the base path.
+
+        Finds them by their names, with or without markers; and logs of tables before version 8, whose names do not
+        contain the instant, by being written after the rollback. Lists every partition.
+        """
+        found: dict[str, set[str]] = {}
+        suspicious = min((wall_clock(by) for by in undone.values()), default=None)
+        if suspicious is None:
+            return found
+        with translated("listing the partitions"):
+            storage, paths = self._table.meta.getStorage(), self._jvm.hudi.storage.StoragePath
+            for partition in self._table.partitions():
+                folder = paths(f"{self._table.base_path}/{partition}" if partition else self._table.base_path)
+                for entry in self._jvm.items(storage.listDirectEntries(folder).stream()):
+                    name = str(entry.getPath().getName())
+                    relative = f"{partition}/{name}" if partition else name
+                    if ".log." in name and self._table.version < 8:
+                        if self._table.moment(int(entry.getModificationTime())) >= suspicious:
+                            for instant in undone:
+                                found.setdefault(instant, set()).add(relative)
+                    else:
+                        for instant in [each for each in undone if f"_{each}." in name]:
+                            found.setdefault(instant, set()).add(relative)
+        return found
+
+    def remove(self, instant: str, files: Iterable[str]) -> int:
+        """Removes those of these files that a live writer has written after its instant was rolled back.
+
+        Returns the number of files removed. The files are relative to the base path.
+        """
+        with translated(f"removing late files of {instant}"):
+            storage, base_path = self._table.meta.getStorage(), self._table.meta.getBasePath()
+            paths = [self._jvm.hudi.storage.StoragePath(base_path, file) for file in files]
+            late = [path for path in paths if storage.exists(path) and self._is_written_by(instant, path)]
+            return sum(bool(storage.deleteFile(path)) for path in late)
+
+    def _is_written_by(self, instant: str, path: Any) -> bool:
+        """Returns whether this instant wrote the file, by its name or by its blocks.
+
+        Before table version 8, a log's name does not contain the instant, and it may be reused: a restarted writer
+        creates the same write token and takes the free log version. A log that cannot be read proves nothing, and adds
+        nothing to the table either.
+        """
+        name = str(path.getName())
+        if instant in name:
+            return True
+        with suppress(JobError), translated(f"reading {name}", expected=JobError):
+            return self._instants_in(path) == {instant}
+        return False
+
+    def _instants_in(self, path: Any) -> set[str | None]:
+        """Returns the instants that the blocks of a log file name as their writer; None for a corrupt block."""
+        log = self._jvm.hudi.common.table.log
+        reader = log.HoodieLogFormat.newReader(
+            self._table.meta.getStorage(), self._jvm.hudi.common.model.HoodieLogFile(path), None
+        )
+        try:
+            key = log.block.HoodieLogBlock.HeaderMetadataType.valueOf("INSTANT_TIME")
+            found: set[str | None] = set()
+            while reader.hasNext():
+                found.add(reader.next().getLogBlockHeader().get(key))
+            return found
+        finally:
+            reader.close()

@@ -1,0 +1,152 @@
+"""Instants, file slices and commits of a Hudi table, as plain Python values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jobs.format.stale_writes import CompletedWrite, known_of, repaired_of
+
+if TYPE_CHECKING:
+    from jobs.format.stale_writes import Group
+
+# Instants of these actions do not change the latest rows and files.
+HOUSEKEEPING = frozenset({"clean", "savepoint", "indexing"})
+COMPACTION, CLUSTERING, REPLACE = "compaction", "clustering", "replacecommit"
+
+Buckets = dict[str, set[int]]
+"""Partition path -> ids of buckets."""
+
+
+@dataclass(frozen=True)
+class Touched:
+    """The targets of a write, according to its instant.
+
+    `groups`: partition path -> file id -> rows written to that file group. `inserts`: partition path -> rows for which
+    an inflight instant does not name the file groups, since they may have to be created. Both are empty for a writer
+    that records nothing (Flink's inflight instants are empty files).
+    """
+
+    groups: dict[str, dict[str, int]]
+    inserts: dict[str, int]
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(self.groups.values()) and not any(self.inserts.values())
+
+    @property
+    def keys(self) -> set[Group]:
+        return {(partition, file_id) for partition, groups in self.groups.items() for file_id in groups}
+
+    def buckets(self) -> Buckets:
+        return {
+            partition: {int(file_id[:8]) for file_id in groups if file_id[:8].isdigit()}
+            for partition, groups in self.groups.items()
+        }
+
+
+@dataclass(frozen=True)
+class Instant:
+    """One entry of the active timeline. `state` is REQUESTED, INFLIGHT or COMPLETED."""
+
+    requested: str
+    action: str
+    state: str
+
+
+@dataclass(frozen=True)
+class FileSlice:
+    """The latest slice of a file group: a base file (absent in a slice of logs only) and its log files. Sizes in bytes.
+
+    Two equal slices hold the same rows: files of a Hudi table are never changed in place.
+    """
+
+    partition: str
+    file_id: str
+    base_file: str | None
+    base_bytes: int = field(compare=False)
+    log_files: tuple[str, ...]
+    log_bytes: int = field(compare=False)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.partition, self.file_id
+
+    @property
+    def bucket(self) -> int:
+        """The first eight digits of a file id, in tables with a bucket index (`BucketIdentifier`)."""
+        return int(self.file_id[:8])
+
+    @property
+    def bytes(self) -> int:
+        return self.base_bytes + self.log_bytes
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A completed instant that wrote or replaced files. `completed` is its completion time.
+
+    `files`: partition path -> file id -> paths of the files that it wrote, relative to the base path. `previous`: file
+    group -> the instant of the base file that it replaced, if recorded. `deleted`: file group -> rows that it deleted
+    there. `extra` is the extra metadata from its writer.
+    """
+
+    write: CompletedWrite
+    completed: str
+    files: dict[str, dict[str, list[str]]]
+    previous: dict[Group, str]
+    deleted: dict[Group, int]
+    extra: dict[str, str]
+
+
+def file_slice_of(item: dict[str, Any]) -> FileSlice:
+    """Converts Hudi's `FileSliceDTO`."""
+    base = item["baseFile"] or {"fullPath": None, "fileLen": 0}
+    logs = sorted((log["path"].rpartition("/")[2], log["len"]) for log in item["logFiles"])
+    return FileSlice(
+        partition=item["partition"],
+        file_id=item["fileId"],
+        base_file=base["fullPath"],
+        base_bytes=base["fileLen"],
+        log_files=tuple(name for name, _ in logs),
+        log_bytes=sum(max(size, 0) for _, size in logs),
+    )
+
+
+def touched_of(record: dict[str, Any]) -> Touched:
+    """Returns the targets of a write from the JSON form of Hudi's `HoodieCommitMetadata`."""
+    groups: dict[str, dict[str, int]] = {}
+    inserts: dict[str, int] = {}
+    for partition, stats in (record.get("partitionToWriteStats") or {}).items():
+        for stat in stats:
+            rows = sum(max(stat.get(name) or 0, 0) for name in ("numInserts", "numUpdateWrites", "numDeletes"))
+            if stat.get("fileId"):
+                of_partition = groups.setdefault(partition, {})
+                of_partition[stat["fileId"]] = of_partition.get(stat["fileId"], 0) + rows
+            else:
+                inserts[partition] = inserts.get(partition, 0) + rows
+    return Touched(groups, inserts)
+
+
+def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
+    """Converts Hudi's `HoodieCommitMetadata` from its JSON form."""
+    files: dict[str, dict[str, list[str]]] = {}
+    previous: dict[Group, str] = {}
+    deleted: dict[Group, int] = {}
+    for partition, stats in (record.get("partitionToWriteStats") or {}).items():
+        for stat in stats:
+            if stat.get("fileId") and stat.get("path"):
+                files.setdefault(partition, {}).setdefault(stat["fileId"], []).append(stat["path"])
+                previous[(partition, stat["fileId"])] = str(stat.get("prevCommit"))
+                deleted[(partition, stat["fileId"])] = int(stat.get("numDeletes") or 0)
+    replaced = (record.get("partitionToReplaceFileIds") or {}).items()
+    extra = {str(key): str(value) for key, value in (record.get("extraMetadata") or {}).items()}
+    write = CompletedWrite(
+        requested,
+        record.get("operationType"),
+        written=frozenset(touched_of(record).keys),
+        replaced=frozenset((partition, file_id) for partition, ids in replaced for file_id in ids),
+        repaired=repaired_of(extra),
+        known=known_of(extra),
+    )
+    return Commit(write, completed, files, previous, deleted, extra)

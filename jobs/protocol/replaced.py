@@ -1,0 +1,57 @@
+"""The outcome of a replacement of file groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jobs.protocol.stale_writer_watch import Before
+
+if TYPE_CHECKING:
+    from jobs.format.written_file import WrittenFile
+    from jobs.hudi.records import FileSlice
+    from jobs.protocol.writers import Fenced
+
+
+@dataclass
+class Replaced:
+    """The committed replacement: slices in, files out, and its cost. Times in seconds.
+
+    `before` is the timeline on which the commit was decided; `fenced` are the instants that were rolled back for it.
+    `lock_lost`: the lock was ours right before the commit, but not right after it.
+    """
+
+    instant: str
+    slices: list[FileSlice] = field(default_factory=list)
+    written: list[WrittenFile] = field(default_factory=list)
+    rounds: int = 0
+    rewritten_again: int = 0
+    left_out: int = 0
+    waited_seconds: float = 0.0
+    locked_seconds: float = 0.0
+    fenced: Fenced = field(default_factory=dict)
+    before: Before = field(default_factory=Before)
+    lock_lost: bool = False
+
+    @property
+    def file_groups(self) -> frozenset[tuple[str, str]]:
+        """The file groups that were replaced."""
+        return frozenset(item.key for item in self.slices)
+
+    def measured(self) -> dict[str, Any]:
+        """Returns the measurements for the job's result: counts, bytes, seconds."""
+        return {
+            "rows": sum(item.rows for item in self.written),
+            "file_groups": {"before": len(self.slices), "after": len(self.written)},
+            "files_read": sum(bool(item.base_file) + len(item.log_files) for item in self.slices),
+            "files_written": len(self.written),
+            "bytes_read": sum(item.bytes for item in self.slices),
+            "bytes_written": sum(item.bytes for item in self.written),
+            "rounds": self.rounds,
+            "rewritten_again": self.rewritten_again,
+            "left_out": self.left_out,
+            "waited_seconds": round(self.waited_seconds, 3),
+            "locked_seconds": round(self.locked_seconds, 3),
+            "fenced": list(self.fenced),
+            "lock_lost": self.lock_lost,
+        }
