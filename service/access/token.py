@@ -1,4 +1,4 @@
-"""Who may call: bearer tokens and their roles. Only a hash of a token is ever stored."""
+"""Bearer tokens and their roles. Only a hash of a token is ever stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 class Role(StrEnum):
-    """reader < operator < admin: each may do what the one before may. A worker may only lease, beat and report."""
+    """reader < operator < admin: each includes the rights of the one before. A worker may only lease, send heartbeats
+    and report."""
 
     READER = "reader"
     OPERATOR = "operator"
@@ -70,7 +71,7 @@ class Bearer:
 
 
 def issued(name: str, role: Role, at: datetime) -> tuple[Bearer, Token]:
-    """A new token: what its holder sends, and what is stored of it."""
+    """Creates a token. Returns what its holder sends, and what is stored."""
     bearer = Bearer.new()
     return bearer, Token(bearer.id, name, role, digest(bearer.secret), created_at=at)
 

@@ -1,4 +1,5 @@
-"""Bearer tokens. Rows are revoked, never deleted: a service that once had tokens does not become open again."""
+"""Store of bearer tokens. Rows are revoked, never deleted: a service that once had tokens must not become open
+again."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def add(connection: Connection, token: Token) -> None:
 
 
 def exist(connection: Connection) -> bool:
-    """Whether a token was ever made, and so every call needs one."""
+    """Returns whether a token was ever created; if so, every call needs one."""
     return connection.execute(sa.select(_t.c.id).limit(1)).first() is not None
 
 
@@ -41,7 +42,7 @@ def every(connection: Connection) -> list[Token]:
 
 
 def revoke(connection: Connection, token_id: str, now: datetime) -> None:
-    """Raises TokenNotFoundError. Revoking twice keeps the first moment."""
+    """Revokes a token. Raises TokenNotFoundError. A second call keeps the first time."""
     found = find(connection, token_id)
     if found is None:
         raise TokenNotFoundError(f"There is no token {token_id}.")

@@ -228,9 +228,9 @@ CATALOGUE: Mapping[EventType, Entry] = {
             "table": _A_TABLE,
             "problem": {
                 "type": "path-not-found",
-                "title": "The path does not exist, or cannot be read from here",
+                "title": "The path does not exist, or the service cannot read it",
                 "detail": "s3a://lake/orders",
-                "hint": "Check the spelling, and that the service has the rights and options to read it.",
+                "hint": "Check the spelling, and that the service has the permissions and storage options to read it.",
                 "retriable": False,
             },
         },

@@ -76,7 +76,7 @@ def _may_call(
 )
 def hudi_callback(wanted: CallbackIn, context: AppContextDep) -> HeardOut:
     """Takes Hudi's own HTTP commit callback. The table is looked at at once; the answer does not wait for that."""
-    heard = callbacks.hear(context.engine, context.poll_requests, base_path=wanted.base_path, instant=wanted.instant)
+    heard = callbacks.receive(context.engine, context.poll_requests, base_path=wanted.base_path, instant=wanted.instant)
     return HeardOut(table_id=heard.table_id, is_new=heard.is_new)
 
 

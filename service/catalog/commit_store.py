@@ -1,4 +1,4 @@
-"""The completed instants of all tables, as far as they were seen."""
+"""Store of the completed instants of all tables, as far as polls have seen them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 _c = schema.commits
 
-# As `Commit.ingests`.
+# The same condition as `Commit.ingests`.
 _INGESTS = sa.and_(
     _c.c.action.in_(WRITING_ACTIONS),
     sa.or_(_c.c.operation.is_(None), _c.c.operation.not_in(SERVICE_OPERATIONS)),
     _c.c.file_groups > 0,
 )
-# What the timeline orders by: completion times, which table versions before 8 do not have.
+# The order of the timeline: completion times, which table versions before 8 do not have.
 _TIMELINE_TIME = sa.func.coalesce(_c.c.completion_time, _c.c.requested_time)
 
 
-_CLOCKS_DIFFER = timedelta(hours=24)
+_MAX_CLOCK_SKEW = timedelta(hours=24)
 
 
 def record(connection: Connection, found: Iterable[Commit]) -> list[Commit]:
-    """Adds those that are not known yet, in the order given, and answers them with their ids.
+    """Adds the commits that are not stored yet, in the order given, and returns them with their ids.
 
-    Whoever else records the same commit meanwhile, one of both gets it answered.
+    If two callers record the same commit at once, only one of them gets it returned.
     """
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     statement = insert(_c).on_conflict_do_nothing().returning(_c.c.id)
@@ -51,7 +51,7 @@ def record(connection: Connection, found: Iterable[Commit]) -> list[Commit]:
 
 
 def known(connection: Connection, table_id: str, since: str) -> set[tuple[str, str]]:
-    """Requested time and action of the table's commits that were requested at `since` or later."""
+    """Returns requested time and action of the table's commits that were requested at `since` or later."""
     query = sa.select(_c.c.requested_time, _c.c.action).where(_c.c.table_id == table_id, _c.c.requested_time >= since)
     return {(row.requested_time, row.action) for row in connection.execute(query)}
 
@@ -76,16 +76,16 @@ def page(
     action: str | None = None,
     since: datetime | None = None,
 ) -> Page[Commit]:
-    """The last one first. `since` compares with the moment of completion."""
+    """Returns a page, newest commit first. `since` compares with the completion time."""
     query = sa.select(_c).order_by(_c.c.id.desc()).limit(limit + 1)
     if table_id is not None:
         query = query.where(_c.c.table_id == table_id)
     if action is not None:
         query = query.where(_c.c.action == action)
     if since is not None:
-        # No commit is seen long before it completes, by whatever clock: so what is older need not be looked through.
+        # No commit is seen long before it completes, by any clock, so older rows need not be searched.
         first = (
-            sa.select(_c.c.id).where(_c.c.seen_at >= since - _CLOCKS_DIFFER).order_by(_c.c.seen_at, _c.c.id).limit(1)
+            sa.select(_c.c.id).where(_c.c.seen_at >= since - _MAX_CLOCK_SKEW).order_by(_c.c.seen_at, _c.c.id).limit(1)
         )
         query = query.where(_c.c.completed_at >= since, _c.c.id >= first.scalar_subquery())
     if cursor:
@@ -95,10 +95,11 @@ def page(
 
 
 def since_run(connection: Connection, table_id: str, run: str) -> Since:
-    """What writers have committed since the last `COMPACTION`, `CLUSTERING` or `CLEAN`.
+    """Counts what writers have committed since the last `COMPACTION`, `CLUSTERING` or `CLEAN`.
 
-    Since it was *requested*, as Hudi counts (`CompactionUtils.getDeltaCommitsSinceLatestCompaction`, 1.2): what
-    completed while it ran is not in what it made.
+    Counts from the time at which the run was *requested*, as Hudi does
+    (`CompactionUtils.getDeltaCommitsSinceLatestCompaction`, 1.2): commits that completed during the run are not in its
+    result.
     """
     of_table = _c.c.table_id == table_id
     is_run = _c.c.action == CLEAN if run == CLEAN else _c.c.operation == run
@@ -112,16 +113,16 @@ def since_run(connection: Connection, table_id: str, run: str) -> Since:
 
 
 def first_and_last(connection: Connection, table_id: str) -> tuple[Commit | None, Commit | None]:
-    """Of those that wrote or replaced rows."""
+    """Returns the first and the last commit that wrote or replaced rows."""
     query = sa.select(_c).where(_c.c.table_id == table_id, _c.c.action.in_(WRITING_ACTIONS)).limit(1)
     first, last = (connection.execute(query.order_by(order)).one_or_none() for order in (_c.c.id, _c.c.id.desc()))
     return _commit(first) if first else None, _commit(last) if last else None
 
 
 def prune(connection: Connection, *, before: datetime, limit: int) -> int:
-    """Removes at most `limit` commits seen before `before`, and answers how many.
+    """Removes at most `limit` commits seen before `before`, and returns how many.
 
-    A table's newest one stays, and what is still in its active timeline: else it would be taken for new.
+    Keeps a table's newest commit, and those still in its active timeline: otherwise polls would take them for new.
     """
     w = schema.watches
     other = _c.alias()

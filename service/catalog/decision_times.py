@@ -1,4 +1,4 @@
-"""When each table is decided about next."""
+"""The time of each table's next decision."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _p = schema.planning
 
 
 def wake(connection: Connection, table_id: str, now: datetime) -> None:
-    """Something about the table has changed: it is decided about as soon as it can be. Call it in the transaction of
-    the change. A table that waits already keeps its place."""
+    """Makes the table's next decision due now, because something about the table has changed. Call it in the
+    transaction of the change. A table that is already due keeps its place."""
     upsert(
         connection,
         _p,
@@ -31,8 +31,8 @@ def wake(connection: Connection, table_id: str, now: datetime) -> None:
 
 
 def wake_all(connection: Connection, now: datetime) -> None:
-    """As `wake`, for every table that was ever looked at."""
-    # Locked in one order, for two that wake all at once must not wait for each other.
+    """Does the same as `wake` for every table that was ever polled."""
+    # Locked in a fixed order, so that two concurrent calls cannot deadlock.
     later = sa.select(_p.c.table_id).where(_p.c.next_decision_at > now).order_by(_p.c.table_id).with_for_update()
     connection.execute(
         _p.update()
@@ -41,12 +41,13 @@ def wake_all(connection: Connection, now: datetime) -> None:
     )
 
 
-def wake_deferred(connection: Connection, now: datetime, limit: int, *, rooms: Collection[str]) -> None:
-    """Lets `limit` tables try again of those that wait for one of these `rooms`, those that have for longest."""
+def wake_deferred(connection: Connection, now: datetime, limit: int, *, capacities: Collection[str]) -> None:
+    """Makes at most `limit` tables due that wait for one of these `capacities`, those that have waited longest
+    first."""
     first = (
         sa.select(_p.c.table_id)
         .where(
-            _p.c.deferred_for.in_(rooms),
+            _p.c.deferred_for.in_(capacities),
             _p.c.next_decision_at > now,
         )
         .order_by(_p.c.due_since)
@@ -57,20 +58,20 @@ def wake_deferred(connection: Connection, now: datetime, limit: int, *, rooms: C
 
 
 def wanted_capacity(connection: Connection, now: datetime) -> list[str]:
-    """What tables wait for of other tables' jobs, each once."""
-    room = _p.c.deferred_for
-    query = sa.select(room).where(room.is_not(None), _p.c.next_decision_at > now).distinct()
+    """Returns the capacities that deferred tables wait for, each once."""
+    wanted = _p.c.deferred_for
+    query = sa.select(wanted).where(wanted.is_not(None), _p.c.next_decision_at > now).distinct()
     return list(connection.execute(query).scalars())
 
 
 def due(connection: Connection, now: datetime, limit: int) -> list[str]:
-    """The tables that are due, those that have been for longest first. Nothing is claimed yet."""
+    """Returns the due tables, longest due first. Claims nothing."""
     query = sa.select(_p.c.table_id).where(_p.c.next_decision_at <= now).order_by(_p.c.due_since).limit(limit)
     return list(connection.execute(query).scalars())
 
 
 def claim(connection: Connection, table_id: str, now: datetime) -> bool:
-    """Locks a table that is due until the transaction ends. False when another service has it, or has just decided."""
+    """Locks a due table until the transaction ends. Returns False if another service has it or has just decided."""
     query = (
         sa.select(_p.c.table_id)
         .where(_p.c.table_id == table_id, _p.c.next_decision_at <= now)
@@ -80,18 +81,18 @@ def claim(connection: Connection, table_id: str, now: datetime) -> bool:
 
 
 def settle(connection: Connection, table_id: str, *, next_decision_at: datetime) -> None:
-    """The table has been decided about."""
+    """Records that the table has been decided."""
     values = {"next_decision_at": next_decision_at, "due_since": next_decision_at, "deferred_for": None}
     connection.execute(_p.update().where(_p.c.table_id == table_id).values(**values))
 
 
 def defer(connection: Connection, table_id: str, *, next_decision_at: datetime, wanted: str) -> None:
-    """The table has been decided about, and keeps its place: it waits until other tables' jobs leave the room that is
+    """Records that the table has been decided and waits, keeping its place, until other tables' jobs free the capacity
     `wanted` (`service.scheduling.admission.capacity_wanted`)."""
     values = {"next_decision_at": next_decision_at, "deferred_for": wanted}
     connection.execute(_p.update().where(_p.c.table_id == table_id).values(**values))
 
 
 def _earlier(column: sa.ColumnElement[datetime], now: datetime) -> sa.ColumnElement[datetime]:
-    """The earlier of both; PostgreSQL and SQLite have no common function for that."""
+    """Returns the earlier of both times; PostgreSQL and SQLite have no common function for that."""
     return sa.case((column > now, sa.literal(now, column.type)), else_=column)

@@ -1,4 +1,4 @@
-"""A table as its owner registered it: what it is, and what the table itself does not tell."""
+"""A registered table, with the owner's declarations that the table itself does not record."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class FlinkWriter:
     """The Flink job that writes a table, so that the service can stop it for a while: the address of its cluster's REST
-    API, its name or id, and where its savepoints go (None: where the cluster has them)."""
+    API, its name or id, and the folder for its savepoints (None: the cluster's own)."""
 
     rest_url: str
     job: str
@@ -27,12 +27,13 @@ class FlinkWriter:
 
 @dataclass(frozen=True)
 class Writers:
-    """What the owner declares about the table's writers: their Hudi version, or that none is running.
+    """The owner's declarations about the table's writers: their Hudi version, or that none is running.
 
-    `retry_conflicts`: all of them are set to write a batch again when it conflicts. `engines` are what writes the
-    table, None if nothing was said. `declared_at` is when this was said, None for what an earlier version stored;
-    `engines_at` when `engines` was said *again*, after the registration: what was seen of an engine before that is
-    over. `query_pruning_off`: Hudi's pruning by buckets is off wherever SQL reads the table.
+    `retry_conflicts`: all of them are configured to write a batch again when it conflicts. `engines` are the engines
+    that write the table, None if not declared. `declared_at` is the time of the declaration, None if an earlier version
+    of the service stored it; `engines_at` is set when `engines` was declared *again*, after the registration: earlier
+    sightings of engines no longer count. `query_pruning_off`: Hudi's pruning by buckets is off wherever SQL reads the
+    table.
     """
 
     hudi_version: str | None = None
@@ -45,7 +46,7 @@ class Writers:
     engines_at: datetime | None = None
 
     def detected(self, sightings: Sightings) -> dict[WriterEngine, Sighting]:
-        """What was seen and counts: the owner has not said since then what writes the table."""
+        """Returns the sightings that count: those after the owner last declared the engines again."""
         return {
             engine: sighting
             for engine, sighting in sightings.items()
@@ -53,12 +54,13 @@ class Writers:
         }
 
     def known_engines(self, sightings: Sightings) -> tuple[WriterEngine, ...]:
-        """Those that were declared and those that were seen; empty if nothing is known."""
+        """Returns the declared and the detected engines; empty if nothing is known."""
         known = {*(self.engines or ()), *self.detected(sightings)} | ({WriterEngine.FLINK} if self.flink else set())
         return tuple(engine for engine in WriterEngine if engine in known)
 
     def are_stopped(self, sightings: Sightings) -> bool:
-        """Whether the owner says so, and no Flink job has been seen since: that one goes on by itself."""
+        """Returns whether the owner declared the writers stopped and no Flink job has been seen since, because a Flink
+        job continues by itself."""
         flink = sightings.get(WriterEngine.FLINK)
         is_contradicted = flink is not None and self.declared_at is not None and flink.last_seen > self.declared_at
         return self.stopped and not is_contradicted
@@ -98,7 +100,7 @@ def _moment(text: str | None) -> datetime | None:
 class Registration:
     """One registered table. `base_path` is canonical, so that no table can be registered twice under two spellings.
 
-    `profile` is what was detected on the table when it was last examined (`service.lake.table.TableProfile`), as JSON.
+    `profile` is the result of the last examination (`service.lake.table.TableProfile`), as JSON.
     """
 
     id: str
@@ -116,7 +118,7 @@ class Registration:
         return dataclasses.replace(self, **changes)
 
     def to_contract(self, sightings: Sightings) -> Table:
-        """What a worker has to know. `sightings` are those of the table's engines."""
+        """Returns the data that a worker needs. `sightings` are those of the table's engines."""
         return Table(
             base_path=self.base_path,
             name=self.name,

@@ -1,4 +1,4 @@
-"""How tables stand, kept by partition so that a look writes only what changed."""
+"""Store of table snapshots, kept by partition so that a poll writes only what changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _p = schema.partitions
 
 @dataclass(frozen=True)
 class Stored:
-    """A snapshot without its partitions. `hashing_config` is the one in force: its instant, expressions and default,
+    """A snapshot without its partitions. `hashing_config` is the config in force (its instant, expressions and default)
     and those before it."""
 
     snapshot: TableSnapshot
@@ -33,7 +33,7 @@ class Stored:
 
 
 def find(connection: Connection, table_id: str) -> Stored | None:
-    """Without the partitions; None before the first look."""
+    """Returns the snapshot without its partitions; None before the first poll."""
     row = connection.execute(sa.select(_s).where(_s.c.table_id == table_id)).one_or_none()
     if row is None:
         return None
@@ -41,7 +41,8 @@ def find(connection: Connection, table_id: str) -> Stored | None:
 
 
 def get(connection: Connection, table_id: str) -> TableSnapshot | None:
-    """With the partitions that have files, in the order of their paths; None before the first look."""
+    """Returns the snapshot with the partitions that have files, in the order of their paths; None before the first
+    poll."""
     stored = find(connection, table_id)
     if stored is None:
         return None
@@ -51,7 +52,7 @@ def get(connection: Connection, table_id: str) -> TableSnapshot | None:
 
 
 def details(connection: Connection, table_id: str, paths: Collection[str] | None = None) -> dict[str, PartitionDetail]:
-    """Of these partitions, or of all."""
+    """Returns the details of these partitions, or of all."""
     query = sa.select(_p).where(_p.c.table_id == table_id).order_by(_p.c.path)
     if paths is not None:
         query = query.where(_p.c.path.in_(paths))
@@ -59,7 +60,7 @@ def details(connection: Connection, table_id: str, paths: Collection[str] | None
 
 
 def save(connection: Connection, stored: Stored) -> None:
-    """All but the partitions."""
+    """Saves everything but the partitions."""
     snapshot = stored.snapshot
     summary = _summary(snapshot, stored.hashing_config)
     values = {"taken_at": snapshot.taken_at, "summary": summary}
@@ -69,18 +70,19 @@ def save(connection: Connection, stored: Stored) -> None:
 
 
 def save_partitions(
-    connection: Connection, table_id: str, looked_at: Collection[str] | None, found: Iterable[PartitionDetail]
+    connection: Connection, table_id: str, listed: Collection[str] | None, found: Iterable[PartitionDetail]
 ) -> None:
-    """`looked_at` are the paths that were listed, None for all: those that are not among `found` are gone."""
+    """Replaces the stored partitions. `listed` are the paths that were listed, None for all: those that are not among
+    `found` are deleted."""
     old = _p.delete().where(_p.c.table_id == table_id)
-    connection.execute(old if looked_at is None else old.where(_p.c.path.in_(looked_at)))
+    connection.execute(old if listed is None else old.where(_p.c.path.in_(listed)))
     rows = [_partition_values(table_id, detail) for detail in found]
     if rows:
         connection.execute(_p.insert(), rows)
 
 
 def forget(connection: Connection, table_id: str) -> None:
-    """The next look lists the whole table."""
+    """Deletes the snapshot, so that the next poll lists the whole table."""
     for part in (_s, _p):
         connection.execute(part.delete().where(part.c.table_id == table_id))
 
@@ -90,7 +92,7 @@ def _state(data: Mapping[str, Any]) -> PartitionState:
 
 
 def _known(cls: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what another version of the service has stored."""
+    """Drops fields that another version of the service has stored."""
     names = {field.name for field in dataclasses.fields(cls)}
     return {name: value for name, value in data.items() if name in names}
 
@@ -111,7 +113,7 @@ def _detail(row: sa.Row[Any]) -> PartitionDetail:
         state=_state(row.state),
         buckets=tuple(Bucket(*bucket) for bucket in row.buckets),
         base_rows=row.base_rows,
-        # Earlier versions of the service kept the file ids alone.
+        # Earlier versions of the service stored only the file ids.
         replaced=row.replaced if isinstance(row.replaced, dict) else dict.fromkeys(row.replaced, ""),
     )
 
@@ -144,7 +146,7 @@ _MOMENTS = ("last_commit_at", "first_commit_at")
 
 
 def _storable(value: Any) -> Any:
-    """JSON knows no moments."""
+    """Converts datetimes to text for JSON."""
     match value:
         case datetime():
             return value.isoformat()

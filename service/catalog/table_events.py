@@ -1,6 +1,6 @@
 """Events about a registered table.
 
-The ids follow from what happened, so an event that is published twice is stored once.
+Their ids are derived from what happened, so an event that is published twice is stored once.
 """
 
 from __future__ import annotations
@@ -36,6 +36,6 @@ def table_recovered(table: Registration, at: datetime) -> Event:
 def event_of_table(
     type_: EventType, table: Registration, at: datetime, parts: tuple[object, ...], data: dict[str, Any]
 ) -> Event:
-    """An event whose id is made of `type_` and `parts`, and whose data are the table and `data`."""
+    """Returns an event with an id derived from `type_` and `parts`, and with the table and `data` as its data."""
     about = {"id": table.id, "name": table.name, "base_path": table.base_path}
     return Event(event_id(type_.value, *parts), type_, at, table.id, {"table": about, **data})

@@ -1,4 +1,4 @@
-"""Registered tables."""
+"""Store of registered tables."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _t = schema.tables
 
 
 def register(connection: Connection, table: Registration) -> None:
-    """Raises TableAlreadyRegisteredError (with `table_id`) when the base path is taken."""
+    """Adds a table. Raises TableAlreadyRegisteredError (with `table_id`) if the base path is taken."""
     try:
         with connection.begin_nested():
             connection.execute(_t.insert().values(id=table.id, created_at=table.created_at, **_values(table)))
-            # From now on it is watched, and looked at for the first time at once.
+            # The service watches the table from now on; its first poll is due at once.
             connection.execute(
                 schema.watches.insert().values(
                     table_id=table.id, next_poll_at=table.created_at, has_pending=False, failures=0
@@ -34,14 +34,15 @@ def register(connection: Connection, table: Registration) -> None:
     except IntegrityError as error:
         if violated(error) != schema.TABLE_BASE_PATH:
             raise
-        standing = find(connection, table.base_path)
+        registered = find(connection, table.base_path)
         raise TableAlreadyRegisteredError(
-            f"{table.base_path} is registered as {standing}.", extensions={"table_id": standing}
+            f"{table.base_path} is registered as {registered}.", extensions={"table_id": registered}
         ) from error
 
 
 def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Registration:
-    """`for_update` keeps others from changing the table, and from adding jobs to it, until the transaction ends."""
+    """Raises TableNotFoundError. `for_update` keeps others from changing the table, and from adding jobs to it, until
+    the transaction ends."""
     query = sa.select(_t).where(_t.c.id == table_id)
     row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
     if row is None:
@@ -50,13 +51,13 @@ def get(connection: Connection, table_id: str, *, for_update: bool = False) -> R
 
 
 def find(connection: Connection, base_path: str) -> str | None:
-    """The id of the table with this canonical base path."""
+    """Returns the id of the table with this canonical base path, None if there is none."""
     found: str | None = connection.execute(sa.select(_t.c.id).where(_t.c.base_path == base_path)).scalar()
     return found
 
 
 def page(connection: Connection, *, limit: int, cursor: str | None = None) -> Page[Registration]:
-    """The tables in the order of their registration."""
+    """Returns a page of tables in the order of their registration."""
     query = sa.select(_t).order_by(_t.c.created_at, _t.c.id).limit(limit + 1)
     if cursor:
         after = Cursor.parse(cursor)
@@ -71,7 +72,7 @@ def change(connection: Connection, table: Registration) -> None:
 
 
 def unregister(connection: Connection, table_id: str) -> None:
-    """The table's ended jobs go with it."""
+    """Deletes the table and its ended jobs."""
     connection.execute(_t.delete().where(_t.c.id == table_id))
 
 

@@ -1,4 +1,4 @@
-"""How the service watches a registered table."""
+"""The state that the service keeps to watch a registered table."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Watch:
-    """What the last look at a table left. All but `table_id`, `base_path` and `next_poll_at` is empty before the first.
+    """The result of the last poll of a table. Before the first, all but `table_id`, `base_path` and `next_poll_at` is
+    empty.
 
-    `fingerprint` is that of the timeline's file names: as long as it is the same, nothing has happened. `looked_at` is
-    when the look began that found it. `active_from` is the oldest instant of the active timeline. `gap_at` is when the
-    service last missed instants: they had been archived before it looked, to where it cannot read them. `failures`
-    counts looks that failed since the last good one, `error` is the last. `has_late_files`: an incident of that kind
-    stands, so that a look has more to do than to read the timeline. `engines` are what was seen of those that write the
-    table.
+    `fingerprint` is computed from the timeline's file names: while it is the same, nothing has happened. `looked_at` is
+    when the poll began that found it. `active_from` is the oldest instant of the active timeline. `gap_at` is when the
+    service last missed instants: they were archived before a poll saw them, in a format that it cannot read. `failures`
+    counts failed polls since the last successful one, `error` is the last failure. `has_late_files`: an incident of
+    that kind stands, so a poll has to do more than read the timeline. `engines` are the sightings of the engines that
+    write the table.
     """
 
     table_id: str

@@ -1,4 +1,4 @@
-"""Who is looked at next, and what the last look left."""
+"""Store of watches: the tables to poll next, and the results of the last polls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _i = schema.incidents
 
 
 def is_any_due(connection: Connection, now: datetime) -> bool:
-    """A glance that takes no write lock."""
+    """Returns whether any table is due, without taking a write lock."""
     return connection.execute(sa.select(_w.c.table_id).where(_w.c.next_poll_at <= now).limit(1)).first() is not None
 
 
@@ -36,18 +36,19 @@ def claim(
     now: datetime,
     next_poll_at: datetime,
     limit: int,
-    hurried: Collection[str] = (),
+    requested: Collection[str] = (),
     without: Collection[str] = (),
 ) -> list[Watch]:
-    """At most `limit` tables that are hurried or due, these the longest due first; none of `without`.
+    """Claims at most `limit` tables that are requested or due, requested ones first, then longest due; none of
+    `without`.
 
-    They are due again at `next_poll_at`, and not before: so nothing has to be given back, and a table whose claimer
-    dies is only looked at later. Several may call at once: on PostgreSQL each skips what another has locked.
+    Claimed tables are due again at `next_poll_at`, so claims need no release, and a table whose claimer dies is only
+    polled later. Concurrent calls are safe: on PostgreSQL each skips the rows that another has locked.
     """
-    is_due, is_hurried = _w.c.next_poll_at <= now, _w.c.table_id.in_(hurried)
+    is_due, is_requested = _w.c.next_poll_at <= now, _w.c.table_id.in_(requested)
     due = sa.select(_w.c.table_id).where(_w.c.table_id.not_in(without)).limit(limit).with_for_update(skip_locked=True)
-    if hurried:
-        due = due.where(sa.or_(is_due, is_hurried)).order_by(sa.case((is_hurried, 0), else_=1), _w.c.next_poll_at)
+    if requested:
+        due = due.where(sa.or_(is_due, is_requested)).order_by(sa.case((is_requested, 0), else_=1), _w.c.next_poll_at)
     else:
         due = due.where(is_due).order_by(_w.c.next_poll_at)
     claimed = list(
@@ -61,7 +62,7 @@ def claim(
 
 
 def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Watch:
-    """Raises TableNotFoundError. `for_update`: two looks at one table are recorded one after the other."""
+    """Raises TableNotFoundError. `for_update`: two polls of one table are recorded one after the other."""
     query = _joined().where(_w.c.table_id == table_id)
     row = connection.execute(query.with_for_update(of=_w) if for_update else query).one_or_none()
     if row is None:
@@ -69,8 +70,8 @@ def get(connection: Connection, table_id: str, *, for_update: bool = False) -> W
     return _watch(row)
 
 
-def seen(connection: Connection, watch: Watch) -> None:
-    """Records a good look: all but when the next one is."""
+def record_poll(connection: Connection, watch: Watch) -> None:
+    """Records a successful poll, except for the time of the next one."""
     connection.execute(
         _w.update()
         .where(_w.c.table_id == watch.table_id)
@@ -89,13 +90,13 @@ def seen(connection: Connection, watch: Watch) -> None:
     )
 
 
-def recovered(connection: Connection, table_id: str) -> None:
-    """A good look after failures that found nothing new."""
+def record_recovery(connection: Connection, table_id: str) -> None:
+    """Records the first successful poll after failures, if it found nothing new."""
     connection.execute(_w.update().where(_w.c.table_id == table_id).values(failures=0, error=None))
 
 
-def failed(connection: Connection, table_id: str, *, error: Problem, next_poll_at: datetime) -> int:
-    """Answers how many looks have failed in a row, 0 if there is no such table any more."""
+def record_failure(connection: Connection, table_id: str, *, error: Problem, next_poll_at: datetime) -> int:
+    """Records a failed poll. Returns the number of failed polls in a row, 0 if the table no longer exists."""
     failures = connection.execute(
         _w.update()
         .where(_w.c.table_id == table_id)
@@ -106,7 +107,7 @@ def failed(connection: Connection, table_id: str, *, error: Problem, next_poll_a
 
 
 def engines(connection: Connection, table_ids: Collection[str]) -> dict[str, Sightings]:
-    """What was seen of the engines that write these tables; the tables that are not watched are left out."""
+    """Returns the engine sightings of these tables, without the tables that are not watched."""
     rows = connection.execute(sa.select(_w.c.table_id, _w.c.engines).where(_w.c.table_id.in_(table_ids)))
     return {row.table_id: engine_sighting.from_json(row.engines) for row in rows}
 
@@ -116,13 +117,13 @@ def engines_of(connection: Connection, table_id: str) -> Sightings:
 
 
 def mark(connection: Connection, table_id: str, marks: Iterable[Mark]) -> None:
-    """Adds what was seen outside of a look. Two that do so at once are recorded one after the other."""
-    seen = engine_sighting.with_marks(get(connection, table_id, for_update=True).engines, marks)
-    connection.execute(_w.update().where(_w.c.table_id == table_id).values(engines=engine_sighting.to_json(seen)))
+    """Adds marks that were not found by a poll. Concurrent calls are recorded one after the other."""
+    sightings = engine_sighting.with_marks(get(connection, table_id, for_update=True).engines, marks)
+    connection.execute(_w.update().where(_w.c.table_id == table_id).values(engines=engine_sighting.to_json(sightings)))
 
 
 def start_over(connection: Connection, table_id: str, now: datetime) -> None:
-    """The next look comes at once, and takes nothing for unchanged."""
+    """Makes the next poll due now, and clears the fingerprint so that it reads the whole timeline."""
     connection.execute(_w.update().where(_w.c.table_id == table_id).values(fingerprint=None, next_poll_at=now))
 
 

@@ -1,4 +1,4 @@
-"""The options that a writer of a table needs beside this service, in the words of its engine."""
+"""The options that a table's writer needs beside this service, in the syntax of its engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Callback:
-    """`headers` and `key` are what the service wants to see from whoever calls, as far as it wants any."""
+    """`headers` and `key` are the credentials that the service requires of callers; None if it requires none."""
 
     url: str
     key: str | None = None
@@ -27,9 +27,9 @@ class Callback:
 
 @dataclass(frozen=True)
 class Target:
-    """The table that is to be written; it need not exist yet. Fields that are not known are left out of the options.
+    """The table to be written; it need not exist yet. Unknown fields are left out of the options.
 
-    `lock_options` are as they may be shown. `index` is what the writers were registered with, `num_buckets` the present
+    `lock_options` have their secrets masked. `index` is the index of the registration, `num_buckets` the current
     number, 0 without an index. `is_non_blocking`: its file groups have the fixed ids of NBCC. `has_flink`: Flink writes
     it as well.
     """
@@ -74,8 +74,8 @@ class Target:
 
 @dataclass(frozen=True)
 class WriterOptions:
-    """`session_conf` has to be there before the Spark session starts. `sql` is the same in SQL, by what it is for.
-    `notes` are sentences about what options cannot say."""
+    """`session_conf` must be set before the Spark session starts. `sql` holds the same options as SQL, by purpose.
+    `notes` are sentences about what options cannot express."""
 
     options: Mapping[str, str]
     session_conf: Mapping[str, str] = field(default_factory=dict)
@@ -85,23 +85,23 @@ class WriterOptions:
 
 _RETRIES = "hoodie.write.num.retries.on.conflict.failures"
 
-# EAGER would roll back whatever else is in flight, ours too.
+# EAGER would roll back every other inflight instant, including those of Groundskeeper's jobs.
 _LAZY = {"hoodie.clean.failed.writes.policy": "LAZY"}
 _NON_BLOCKING = {"hoodie.write.concurrency.mode": "non_blocking_concurrency_control", **_LAZY}
 _BESIDE_OTHERS = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control", **_LAZY}
 _BESIDE_OTHERS_OF = {
     # A batch that conflicts with an expansion is written again instead of failing.
     WriterEngine.SPARK: {**_BESIDE_OTHERS, _RETRIES: "3"},
-    # A statement has read where its rows are; Hudi's own retry would write to the same, replaced files.
+    # A statement has already read where its rows are; Hudi's own retry would write to the same, replaced files.
     WriterEngine.SPARK_SQL: {**_BESIDE_OTHERS, _RETRIES: "0"},
-    # With optimistic concurrency control a Flink job conflicts with itself: a checkpoint is flushed before the one
-    # before it is committed. It takes the lock all the same, for the metadata table.
+    # With optimistic concurrency control a Flink job conflicts with itself: it flushes a checkpoint before the previous
+    # one is committed. It still takes the lock, for the metadata table.
     WriterEngine.FLINK: {
         "hoodie.write.concurrency.mode": "single_writer",
         **_LAZY,
-        # So that its commits tell that they are Flink's.
+        # Marks its commits as Flink's.
         "write.extra.metadata.enabled": "true",
-        # Its coordinator waits for the lock inside of a call that lasts `pekko.ask.timeout` at most.
+        # Its coordinator waits for the lock inside a call that lasts at most `pekko.ask.timeout`.
         "hoodie.write.lock.client.wait_time_ms_between_retry": "250",
         "hoodie.write.lock.client.num_retries": "200",
     },
@@ -128,25 +128,25 @@ _NO_SERVICES_OF = {
         "clustering.async.enabled": "false",
     },
 }
-# Else Hudi lets a Spark writer fail that updates file groups which a clustering is about to replace.
+# Otherwise Hudi fails a Spark writer that updates file groups which a pending clustering will replace.
 _BEFORE_CLUSTERING = {
     "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy",
     "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true",
 }
-# A session that lives for long must not plan a statement by files that have been replaced since. Static: `SET` comes
-# too late for it.
+# A long-lived session must not plan a statement with files that have been replaced since. This option is static: `SET`
+# cannot change it.
 _FRESH_SESSION = {"spark.sql.filesourceTableRelationCacheSize": "0"}
 
-# Flink writes the metadata table at the end of its instants and takes what is open then for dead; Spark would open its
-# own at the beginning.
+# Flink writes the metadata table at the end of its instants and treats instants that are open then as dead; Spark would
+# open its own at the beginning.
 _METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 
-# On a table with a hashing config Hudi 1.2 takes "rows may be in any bucket" for "in none", and reads nothing: a filter
-# that is not on the hash field loses rows, and `UPDATE` and `DELETE` read what they change. (Without a config it only
-# skips files, which costs little, so it is switched off before there is one.)
+# On a table with a hashing config Hudi 1.2 treats "rows may be in any bucket" as "rows are in no bucket" and reads
+# nothing: a filter that is not on the hash field loses rows, and `UPDATE` and `DELETE` read the rows that they change.
+# (Without a config pruning only skips files. Losing that costs little, so it is switched off before there is a config.)
 _NO_PRUNING = {"hoodie.bucket.index.query.pruning": "false"}
-# `UPDATE` and `DELETE` of Spark SQL would write to the file groups in which they have found their rows, replaced or
-# not; without this they look the buckets up when they write, as every upsert does.
+# `UPDATE` and `DELETE` of Spark SQL would write to the file groups in which they found their rows, replaced or not.
+# Without optimized writes they look the buckets up when they write, as every upsert does.
 _LOOKED_UP_ANEW = {"hoodie.spark.sql.optimized.writes.enable": "false"}
 
 
@@ -197,8 +197,8 @@ def _index(target: Target, engine: WriterEngine) -> dict[str, str]:
 
 
 def _table_for_flink(target: Target) -> dict[str, str]:
-    """What a table of Flink SQL has to say of itself, whether it exists or not."""
-    # A path alone would be one of the cluster's default file system.
+    """Returns the options that a Flink SQL table needs, whether the Hudi table exists or not."""
+    # Flink resolves a path without a scheme in the cluster's default file system.
     path = f"file://{target.base_path}" if target.base_path.startswith("/") else target.base_path
     options = {"connector": "hudi", "path": path}
     if target.table_type:
@@ -213,7 +213,7 @@ def _table_for_flink(target: Target) -> dict[str, str]:
 
 
 def _table_for_spark(target: Target) -> dict[str, str]:
-    """What the first write of a table settles for ever; a table that exists says it by itself."""
+    """Returns the options that the first write makes permanent; an existing table has them already."""
     if target.exists:
         return {}
     named = {
@@ -243,7 +243,7 @@ def _with(options: Mapping[str, str]) -> str:
 
 
 def _set(key: str, value: str) -> str:
-    # Spark takes all up to the semicolon for the value, unless it is quoted.
+    # Spark takes everything up to the semicolon as the value, unless it is quoted.
     quoted = "`" + value.replace("`", "``") + "`"
     return f"SET {key}={value if not set(value) & set(';`') else quoted};"
 
@@ -256,23 +256,23 @@ def _notes(target: Target, engine: WriterEngine) -> list[str]:
     notes = []
     if target.index and target.exists and target.num_buckets != target.index.num_buckets:
         notes.append(
-            f"The table was registered with {target.index.num_buckets} buckets and has a hashing config by now, which"
-            " gives each partition its number. A writer of Hudi 1.1 or later follows it, whatever its option says."
+            f"The table was registered with {target.index.num_buckets} buckets and now has a hashing config, which"
+            " sets each partition's number. Writers of Hudi 1.1 or later follow it, whatever their option says."
         )
     if target.is_non_blocking:
         notes.append(
-            "The table is written with non-blocking concurrency control: its writers never conflict, and so its file"
+            "The table is written with non-blocking concurrency control: its writers never conflict, so its file"
             " groups cannot be replaced (no bucket expansion, no clustering inside buckets)."
         )
     if target.has_consistent_hashing:
         notes.append(
             "The table has the consistent-hashing bucket index, which Hudi's own clustering resizes; Groundskeeper"
-            " leaves its file groups alone. Do not give a Flink job optimistic_concurrency_control there: a compaction"
-            " during one of its instants breaks Hudi's check for conflicts."
+            " does not change its file groups. Do not use optimistic_concurrency_control in a Flink job on this table:"
+            " a compaction during one of its instants breaks Hudi's check for conflicts."
         )
     notes += _NOTES_OF[engine](target)
     if target.lock_provider == "filesystem":
-        notes.append("Hudi's filesystem lock is for writers on one machine. It never expires unless it is told to.")
+        notes.append("Hudi's filesystem lock works only for writers on one machine. It expires only if configured to.")
     elif not target.lock_options:
         notes.append("Add the lock provider's own options, the same for all writers and in the table's registration.")
     return notes
@@ -283,45 +283,45 @@ def _notes_of_spark(target: Target) -> list[str]:
         return []
     pruning = next(iter(_NO_PRUNING))
     return [
-        "In local mode use the master local[N,F], such as local[2,4]: Hudi 1.2 now and then fails a task.",
-        f"Whoever reads the table by SQL needs {pruning}=false as well once it has been expanded, else Hudi 1.2 loses"
+        "In local mode use the master local[N,F], such as local[2,4]: Hudi 1.2 occasionally fails a task.",
+        f"After an expansion every SQL reader of the table needs {pruning}=false as well, otherwise Hudi 1.2 loses"
         f" rows: SET {pruning}=false, spark.{pruning}=false in the session's conf, or for all sessions ALTER TABLE ..."
-        f" SET TBLPROPERTIES ('{pruning}'='false'). A `finish_expansion` job makes it needless.",
+        f" SET TBLPROPERTIES ('{pruning}'='false'). A `finish_expansion` job removes this need.",
         _FRESH_NOTE,
     ]
 
 
 _FRESH_NOTE = (
-    "Give `session_conf` to the session when it starts (--conf, or the builder): SET cannot change it any more. Without"
-    " it a session that lives for long reads a table as it was at its last statement: REFRESH TABLE it before an UPDATE"
-    " or DELETE if others write it too, and before one is run again that has failed."
+    "Set `session_conf` when the session starts (--conf, or the builder): SET cannot change it later. Without it a"
+    " long-lived session reads a table as it was at its last statement: run REFRESH TABLE before an UPDATE or DELETE if"
+    " others write the table too, and before you repeat one that has failed."
 )
 
 
 def _notes_of_spark_sql(target: Target) -> list[str]:
     return [
         *(_notes_of_spark(target) or [_FRESH_NOTE]),
-        "UPDATE and DELETE read where their rows are and write there. So a statement that conflicts must fail, and be"
+        "UPDATE and DELETE read where their rows are and write there, so a statement that conflicts must fail and be"
         " run again as a whole.",
-        "In a MERGE INTO a merge-on-read table name all columns in UPDATE SET, and give WHEN NOT MATCHED an INSERT:"
-        " Hudi 1.2 loses or adds rows otherwise, whatever the index.",
+        "In a MERGE INTO a merge-on-read table, name all columns in UPDATE SET and give WHEN NOT MATCHED an INSERT:"
+        " otherwise Hudi 1.2 loses or adds rows, with any index.",
     ]
 
 
 def _notes_of_flink(target: Target) -> list[str]:
     notes = [
-        "Give the Flink cluster a pekko.ask.timeout of 60 s: its coordinator may wait for the table's lock in a call"
+        "Set pekko.ask.timeout to 60 s in the Flink cluster: its coordinator may wait for the table's lock in a call"
         " that ends after 10 s by default, and the job would fail over.",
-        "With single_writer Flink looks for no conflicts (with optimistic_concurrency_control it conflicts with itself"
-        " and loses rows), so let no other writer change the same rows at the same time.",
-        "Flink knows nothing of hoodie.write.num.retries.on.conflict.failures: what is rolled back under a Flink job"
-        " after its checkpoint is lost. So nothing is ever fenced there.",
+        "With single_writer Flink does not check for conflicts (with optimistic_concurrency_control it conflicts with"
+        " itself and loses rows), so no other writer may change the same rows at the same time.",
+        "Flink ignores hoodie.write.num.retries.on.conflict.failures: a batch that is rolled back under a Flink job"
+        " after its checkpoint is lost. So Groundskeeper never fences a Flink writer.",
     ]
     if target.index and not target.is_non_blocking:
         notes.append(
-            "A Flink job reads the number of buckets and the file groups once. A bucket expansion, and a clustering"
-            " inside buckets, waits until it has been stopped with a savepoint (see `writers.flink` of the table, and"
-            " POST /v1/jobs/{id}/writers-stopped); then submit it again with the options that are shown here then."
+            "A Flink job reads the number of buckets and the file groups only once. A bucket expansion, or a clustering"
+            " inside buckets, waits until the job has been stopped with a savepoint (see `writers.flink` of the table,"
+            " and POST /v1/jobs/{id}/writers-stopped). Afterwards submit it again with the options shown then."
         )
     return notes
 

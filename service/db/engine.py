@@ -1,7 +1,7 @@
 """The connection to the service's database: SQLite by default, PostgreSQL for several replicas.
 
-Whoever wants to read or write opens the transaction here, with `reading` or `writing`, and hands the connection to the
-store's functions. None of them commits.
+Callers open a transaction here, with `reading` or `writing`, and pass the connection to the functions of the stores,
+none of which commits.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _turns: WeakKeyDictionary[Engine, threading.RLock] = WeakKeyDictionary()
 
 
 def open_engine(url: str) -> Engine:
-    """An engine for an SQLAlchemy URL. Nothing is connected yet.
+    """Returns an engine for an SQLAlchemy URL, without connecting.
 
-    Raises SettingsError for a URL that nobody understands, or a kind of database that this service does not know.
+    Raises SettingsError for a URL that cannot be parsed, or an unsupported kind of database.
     """
     try:
         parsed = sa.make_url(_with_driver(url))
@@ -44,19 +44,19 @@ def open_engine(url: str) -> Engine:
             f"The database URL cannot be used: {_first_line(error)}.",
             hint="Use sqlite:///file.db or postgresql://user:password@host/name (extra `postgresql`).",
         ) from error
-    raise SettingsError(f"{backend} is not a database that Groundskeeper knows.", hint="Use SQLite or PostgreSQL.")
+    raise SettingsError(f"Groundskeeper does not support the database {backend}.", hint="Use SQLite or PostgreSQL.")
 
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """A transaction that only reads."""
+    """Opens a transaction that only reads."""
     with _reachable(), engine.connect() as connection, connection.begin():
         yield connection
 
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """A transaction that writes: committed at the end of the block, rolled back when it raises."""
+    """Opens a transaction that writes: committed at the end of the block, rolled back when it raises."""
     with _reachable(), _turn_of(engine), engine.connect() as connection:
         connection.execution_options(**{_WRITES: True})
         with connection.begin():
@@ -64,8 +64,8 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def _turn_of(engine: Engine) -> AbstractContextManager[object]:
-    """The threads of one process take turns to write to SQLite, which lets one in and has the others try again and
-    again, less and less often. PostgreSQL does not need that."""
+    """Returns a lock by which the threads of one process take turns to write to SQLite, which admits one and makes the
+    others retry at growing intervals. PostgreSQL needs no such lock."""
     return _turns.setdefault(engine, threading.RLock()) if engine.dialect.name == "sqlite" else nullcontext()
 
 
@@ -80,13 +80,13 @@ def _reachable() -> Iterator[None]:
 def _sqlite(url: sa.URL) -> Engine:
     if url.database in (None, "", ":memory:") or str(url.database).startswith("file::memory:"):
         raise SettingsError(
-            "An SQLite database in memory would be another one for every thread.", hint="Use sqlite:///file.db."
+            "An SQLite database in memory would be a separate one for every thread.", hint="Use sqlite:///file.db."
         )
     engine = sa.create_engine(url, pool_size=10, max_overflow=30)
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(dbapi_connection: Any, _record: object) -> None:
-        # The driver must not open transactions by itself: it would open deferred ones, see _begin.
+        # The driver must not open transactions by itself: they would be deferred, see _begin.
         dbapi_connection.isolation_level = None
         cursor = dbapi_connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
@@ -99,7 +99,7 @@ def _sqlite(url: sa.URL) -> Engine:
     @sa.event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         # A writer takes its lock at once. A deferred transaction that reads first and writes later fails with "database
-        # is locked" when somebody else wrote in between, and no busy timeout helps it.
+        # is locked" when another one wrote in between, whatever the busy timeout.
         writes = connection.get_execution_options().get(_WRITES, False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

@@ -1,4 +1,4 @@
-"""Brings the database to the newest schema. Works from any directory: the migrations are a package of their own."""
+"""Migrates the database to the newest schema. Works from any directory: the migrations are a package of their own."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from service.db.engine import reading, writing
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-# Any number will do that no other program takes on the same database.
+# Any number that no other program uses on the same database.
 _POSTGRESQL_LOCK = 7_202_611_001
 
 
 def upgrade(engine: Engine, revision: str = "head") -> str:
-    """Applies what is missing, all in one transaction, and answers the revision. Replicas may call this at once."""
+    """Applies what is missing in one transaction, and returns the revision. Replicas may call this concurrently."""
     with writing(engine) as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _POSTGRESQL_LOCK})

@@ -1,6 +1,7 @@
-"""Cursor pagination: a page, and where the next one starts.
+"""Cursor pagination.
 
-The cursor is the sort key of a page's last row, so rows that come or go meanwhile neither repeat nor hide others.
+The cursor is the sort key of a page's last row, so rows that are added or removed meanwhile neither repeat nor hide
+others.
 """
 
 from __future__ import annotations
@@ -49,30 +50,25 @@ class Cursor:
 
     @property
     def number(self) -> int:
-        """The id where ids are numbers. Raises ParamsInvalidError."""
+        """The id of a row with a numeric id. Raises ParamsInvalidError."""
         if not self.id.isdecimal() or len(self.id) > 18:
             raise _not_a_cursor()
         return int(self.id)
 
 
 def _not_a_cursor() -> ParamsInvalidError:
-    message = "This is not a cursor of this service; take `next_cursor` of a page as it is."
+    message = "This is not a cursor of this service; pass `next_cursor` of a page unchanged."
     return ParamsInvalidError(message, extensions={"errors": [{"field": "cursor", "message": message}]})
 
 
 def seq_of(cursor: str) -> int:
-    """The cursor of what is counted by the database itself."""
+    """Parses a cursor over numbers that the database counts up. Raises ParamsInvalidError."""
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
-        raise _not_ours()
+        raise _not_a_cursor()
     return int(cursor)
 
 
-def _not_ours() -> ParamsInvalidError:
-    message = "This is not a cursor of this service; take `next_cursor` of a page as it is."
-    return ParamsInvalidError(message, extensions={"errors": [{"field": "cursor", "message": message}]})
-
-
 def page_of(rows: Sequence[Row], limit: int, key: Callable[[Row], tuple[datetime, str]]) -> Page[Row]:
-    """A page of the first `limit` of `rows`, of which one more than that was asked for."""
+    """Returns a page of the first `limit` of `rows`; the query must ask for one row more than that."""
     shown = rows[:limit]
     return Page(shown, str(Cursor(*key(shown[-1]))) if len(rows) > limit else None)

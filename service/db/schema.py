@@ -1,7 +1,7 @@
-"""The tables of the service's database, and the rules that the database itself keeps.
+"""The tables of the service's database, and the rules that the database itself enforces.
 
-A business rule that two calls could break together is a named constraint here; `service.db.violation` turns a broken
-one back into its name. The migrations must build exactly this (a test compares them).
+A business rule that two concurrent calls could break together is a named constraint here; `service.db.violation` maps a
+violation to its name. The migrations must build exactly this schema (a test compares them).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ metadata = sa.MetaData(
 
 
 class UtcDateTime(sa.TypeDecorator[datetime]):
-    """Aware datetimes in UTC. SQLite keeps no time zone, so it is taken off on the way in and put back on."""
+    """Aware datetimes in UTC. SQLite stores no time zone, so writing removes it and reading adds it again."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
@@ -49,8 +49,8 @@ EVENT_ID = "uq_events_id"
 QUEUE_OF_WEBHOOK = "uq_lanes_webhook_key"
 DELIVERY_OF_EVENT = "uq_deliveries_webhook_event"
 
-# SQLite counts by itself only in a column of this very type.
-_counted = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+# SQLite generates values only for a column of exactly this type.
+_serial = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 tables = sa.Table(
     "tables",
@@ -77,14 +77,14 @@ jobs = sa.Table(
     sa.Column("kind", sa.String(32), nullable=False),
     sa.Column("params", sa.JSON, nullable=False),
     sa.Column("dry_run", sa.Boolean, nullable=False),
-    # Follow from kind and dry_run; kept because constraints are made of them. `rewriting` is true or null, never false:
+    # Derived from kind and dry_run; stored because constraints use them. `rewriting` is true or null, never false:
     # nulls are not equal, so only the jobs that replace file groups exclude each other.
     sa.Column("mutating", sa.Boolean, nullable=False),
     sa.Column("rewriting", sa.Boolean),
     sa.Column("priority", sa.Integer, nullable=False, server_default="0"),
     sa.Column("worker_group", sa.String(24), nullable=False, server_default="default"),
     sa.Column("requested_by", sa.Text),
-    # Why the service asked for it by itself; empty for a job that somebody asked for.
+    # Why the service created the job by itself; null for a job that a user requested.
     sa.Column("reason", sa.Text),
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("attempt", sa.Integer, nullable=False),
@@ -102,13 +102,13 @@ jobs = sa.Table(
     sa.Column("leased_at", UtcDateTime),
     sa.Column("started_at", UtcDateTime),
     sa.Column("finished_at", UtcDateTime),
-    # A job that waits until the writers have been stopped is handed to no worker; `hand_over` tells how it goes.
+    # A job that waits until the writers have been stopped is leased to no worker; `hand_over` is its progress.
     sa.Column("waits_for_writers", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("hand_over", sa.JSON(none_as_null=True)),
     sa.UniqueConstraint("table_id", "idempotency_key", name=JOB_IDEMPOTENCY),
     sa.Index("ix_jobs_created_at", "created_at", "id"),
     sa.Index("ix_jobs_table_created_at", "table_id", "created_at", "id"),
-    # Whose turn it is, and what is old.
+    # Find the table whose last lease is the longest ago, and the jobs that are old.
     sa.Index("ix_jobs_table_leased_at", "table_id", "leased_at"),
     sa.Index("ix_jobs_finished_at", "finished_at"),
 )
@@ -118,7 +118,7 @@ _is_held = jobs.c.state.in_(["leased", "running"])
 _is_queued = jobs.c.state == "queued"
 _is_real = sa.not_(jobs.c.dry_run)
 
-# One active job of a kind on a table; a dry run disturbs nobody.
+# One active job of a kind on a table; dry runs do not count.
 sa.Index(
     JOB_PER_KIND,
     jobs.c.table_id,
@@ -136,7 +136,7 @@ sa.Index(
     sqlite_where=_is_active,
     postgresql_where=_is_active,
 )
-# At most one job that writes is held by a worker on a table: a cleaning waits for the compaction to end.
+# At most one writing job of a table is held by a worker: a cleaning waits for the compaction to end.
 sa.Index(
     JOB_HOLDING_TABLE,
     jobs.c.table_id,
@@ -144,34 +144,34 @@ sa.Index(
     sqlite_where=_is_held & jobs.c.mutating,
     postgresql_where=_is_held & jobs.c.mutating,
 )
-# What every lease and every recovery looks through; jobs that ended are not in them.
+# Every lease and every recovery searches these; ended jobs are not in them.
 sa.Index("ix_jobs_queued", jobs.c.created_at, jobs.c.id, sqlite_where=_is_queued, postgresql_where=_is_queued)
 sa.Index("ix_jobs_held", jobs.c.lease_deadline, sqlite_where=_is_held, postgresql_where=_is_held)
 
-# How the service watches a table: one row for each, made when it is registered.
+# The watch of each table: one row, inserted at registration.
 watches = sa.Table(
     "watches",
     metadata,
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
-    # Claiming a table moves this on at once, so whoever dies meanwhile only makes the next look come later.
+    # A claim advances this at once, so a claimer that dies only delays the next poll.
     sa.Column("next_poll_at", UtcDateTime, nullable=False),
-    # Of the files of the timeline at the last look that was recorded, and when that look began.
+    # Fingerprint of the timeline's files at the last recorded poll, and when that poll began.
     sa.Column("fingerprint", sa.String(64)),
     sa.Column("looked_at", UtcDateTime),
     sa.Column("timeline_path", sa.Text),
-    # The oldest instant of the active timeline: commits from there on must be kept to tell what is new.
+    # The oldest instant of the active timeline: commits from there on must be kept to recognize new ones.
     sa.Column("active_from", sa.String(32)),
     sa.Column("schema_digest", sa.String(32)),
     sa.Column("has_pending", sa.Boolean, nullable=False),
     sa.Column("gap_at", UtcDateTime),
     sa.Column("failures", sa.Integer, nullable=False),
     sa.Column("error", sa.JSON(none_as_null=True)),
-    # What writes the table, by what its commits show: engine -> what was seen of it.
+    # The engines that write the table, by the marks of its commits: engine -> sighting.
     sa.Column("engines", sa.JSON, nullable=False, server_default="{}"),
     sa.Index("ix_watches_next_poll_at", "next_poll_at"),
 )
 
-# What went wrong with a table and has to be put right: one row for each instant that did it.
+# Problems of a table that must be resolved: one row for each instant that caused one.
 incidents = sa.Table(
     "incidents",
     metadata,
@@ -184,7 +184,7 @@ incidents = sa.Table(
     sa.Column("details", sa.JSON, nullable=False),
     sa.Column("opened_at", UtcDateTime, nullable=False),
     sa.Column("closed_at", UtcDateTime),
-    # Why it was closed, as a sentence.
+    # The reason for closing, as a sentence.
     sa.Column("because", sa.Text),
     sa.UniqueConstraint("table_id", "kind", "instant", name=INCIDENT_INSTANT),
     sa.Index("ix_incidents_table_opened_at", "table_id", "opened_at", "id"),
@@ -235,7 +235,7 @@ partitions = sa.Table(
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("path", sa.Text, primary_key=True),
     sa.Column("state", sa.JSON, nullable=False),
-    # What the next listing of this partition needs to know, and its buckets.
+    # The buckets, and what the next listing of this partition needs.
     sa.Column("buckets", sa.JSON, nullable=False),
     sa.Column("base_rows", sa.JSON, nullable=False),
     sa.Column("replaced", sa.JSON, nullable=False),
@@ -253,7 +253,7 @@ job_attempts = sa.Table(
     sa.Column("error", sa.JSON(none_as_null=True)),
 )
 
-# One row per level of a policy: those of patterns, and those of tables.
+# One row per level of a policy: first the levels of patterns, then those of tables.
 policies = sa.Table(
     "policies",
     metadata,
@@ -272,14 +272,15 @@ table_policies = sa.Table(
     sa.Column("updated_at", UtcDateTime, nullable=False),
 )
 
-# When each table is decided about next. `due_since` orders those that are due: whoever waits for room keeps its place.
+# The time of each table's next decision. `due_since` orders the due tables: one that waits for capacity keeps its
+# place.
 planning = sa.Table(
     "planning",
     metadata,
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("next_decision_at", UtcDateTime, nullable=False),
     sa.Column("due_since", UtcDateTime, nullable=False),
-    # It waits for other tables' jobs: for any to end, or for one of a kind or worker group. Empty if it does not.
+    # Set while it waits for other tables' jobs: for any to end, or for one of a kind or worker group.
     sa.Column("deferred_for", sa.String(64)),
     sa.Index("ix_planning_next_decision_at", "next_decision_at"),
 )
@@ -287,7 +288,7 @@ planning = sa.Table(
 decisions = sa.Table(
     "decisions",
     metadata,
-    # Counted up, so that the order does not hang on the clocks of several replicas.
+    # Counts up, so that the order does not depend on the clocks of several replicas.
     sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
     sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), nullable=False),
     sa.Column("kind", sa.String(32), nullable=False),
@@ -305,7 +306,7 @@ decisions = sa.Table(
     sa.Index("ix_decisions_last_at", "last_at"),
 )
 
-# The one row that whoever starts jobs by itself locks first, so that limits hold and a pause counts at once.
+# The one row that each automatic start of jobs locks first, so that limits hold and a pause takes effect at once.
 automation = sa.Table(
     "automation",
     metadata,
@@ -339,15 +340,15 @@ tokens = sa.Table(
     sa.Column("revoked_at", UtcDateTime),
 )
 
-# The outbox. `seq` grows in the order of the commits (see `service.delivery.outbox`), and is never given twice.
+# The outbox. `seq` grows in the order of the commits (see `service.delivery.outbox`), and is never reused.
 events = sa.Table(
     "events",
     metadata,
-    sa.Column("seq", _counted, primary_key=True, autoincrement=True),
+    sa.Column("seq", _serial, primary_key=True, autoincrement=True),
     sa.Column("id", sa.String(64), nullable=False),
     sa.Column("type", sa.String(64), nullable=False),
     sa.Column("at", UtcDateTime, nullable=False),
-    # No foreign key: what happened to a table stays true when it is unregistered.
+    # No foreign key: an event stays true when its table is unregistered.
     sa.Column("table_id", sa.String(64)),
     sa.Column("data", sa.JSON, nullable=False),
     sa.UniqueConstraint("id", name=EVENT_ID),
@@ -376,13 +377,13 @@ webhooks = sa.Table(
     sa.Index("ix_webhooks_created_at", "created_at", "id"),
 )
 
-# The deliveries of one table to one webhook stand in one lane, and go one after the other. `next_at` is when its first
-# one is due, null when none is pending. Whoever has claimed a lane (`claimed_by`) may send from it until
-# `claimed_until`.
+# The delivery queues: the deliveries of one table to one webhook are sent one after the other. `next_at` is when the
+# first one is due, null when none is pending. The process that has claimed a queue (`claimed_by`) may send from it
+# until `claimed_until`.
 queues = sa.Table(
     "lanes",
     metadata,
-    sa.Column("id", _counted, primary_key=True, autoincrement=True),
+    sa.Column("id", _serial, primary_key=True, autoincrement=True),
     sa.Column("webhook_id", sa.String(64), sa.ForeignKey("webhooks.id", ondelete="CASCADE"), nullable=False),
     sa.Column("key", sa.String(64), nullable=False),
     sa.Column("next_at", UtcDateTime),
@@ -398,8 +399,8 @@ deliveries = sa.Table(
     metadata,
     sa.Column("id", sa.String(64), primary_key=True),
     sa.Column("webhook_id", sa.String(64), sa.ForeignKey("webhooks.id", ondelete="CASCADE"), nullable=False),
-    sa.Column("lane_id", _counted, sa.ForeignKey("lanes.id", ondelete="CASCADE"), nullable=False),
-    sa.Column("event_seq", _counted, sa.ForeignKey("events.seq", ondelete="CASCADE"), nullable=False),
+    sa.Column("lane_id", _serial, sa.ForeignKey("lanes.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("event_seq", _serial, sa.ForeignKey("events.seq", ondelete="CASCADE"), nullable=False),
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("tries", sa.Integer, nullable=False),
     sa.Column("first_tried_at", UtcDateTime),
@@ -409,7 +410,7 @@ deliveries = sa.Table(
     sa.UniqueConstraint("webhook_id", "event_seq", name=DELIVERY_OF_EVENT),
     sa.Index("ix_deliveries_event", "event_seq"),
 )
-# Written out, not bound: SQLite uses a partial index only where it sees that the condition holds.
+# A literal, not a bound value: SQLite uses a partial index only where it sees that the condition holds.
 DELIVERY_IS_PENDING = deliveries.c.state == sa.literal_column("'pending'")
 DELIVERY_IS_OPEN = deliveries.c.state != sa.literal_column("'delivered'")
 sa.Index(
@@ -419,7 +420,7 @@ sa.Index(
     sqlite_where=DELIVERY_IS_PENDING,
     postgresql_where=DELIVERY_IS_PENDING,
 )
-# What is looked at most: what waits, and what was given up.
+# For the most frequent queries: pending deliveries, and those that were given up.
 sa.Index(
     "ix_deliveries_open",
     deliveries.c.webhook_id,
@@ -432,7 +433,7 @@ sa.Index(
 delivery_attempts = sa.Table(
     "delivery_attempts",
     metadata,
-    sa.Column("id", _counted, primary_key=True, autoincrement=True),
+    sa.Column("id", _serial, primary_key=True, autoincrement=True),
     sa.Column("delivery_id", sa.String(64), sa.ForeignKey("deliveries.id", ondelete="CASCADE"), nullable=False),
     sa.Column("at", UtcDateTime, nullable=False),
     sa.Column("milliseconds", sa.Integer, nullable=False),

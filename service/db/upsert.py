@@ -1,4 +1,4 @@
-"""Insert or update in one step, which both databases can, each in its own dialect."""
+"""Insert or update in one statement, in the dialect of either database."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def upsert(
     *,
     only_new: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes `values` to the row with this primary key, and makes it with `only_new` besides if it is not there.
+    """Writes `values` to the row with this primary key, or inserts it with `values` and `only_new` if it does not
+    exist.
 
-    Two that do it at once follow each other.
+    Concurrent calls are executed one after the other.
     """
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     row = insert(table).values(**key, **{**values, **(only_new or {})})

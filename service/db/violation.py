@@ -1,4 +1,4 @@
-"""Which named rule of the schema a write has broken."""
+"""Maps a failed write to the named rule of the schema that it violated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOREIGN_KEY = "foreign key"
 
 
 def violated(error: IntegrityError) -> str | None:
-    """The name of the unique constraint or index, `FOREIGN_KEY`, or nothing if it is another kind of error."""
+    """Returns the name of the unique constraint or index, `FOREIGN_KEY`, or None for any other error."""
     diagnostics = getattr(error.orig, "diag", None)
     if diagnostics is not None:  # PostgreSQL names it.
         name = str(diagnostics.constraint_name or "")

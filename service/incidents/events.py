@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def incident_opened(incident: Incident, table: Registration, at: datetime) -> Event:
-    """Of what is sure; a suspicion is told of when it has turned out to be right."""
+    """Returns the event for a confirmed incident; a suspected one is published once it is confirmed."""
     return _of_incident(EventType.TABLE_INCIDENT_OPENED, incident, table, at)
 
 

@@ -1,4 +1,4 @@
-"""Commits that a poll found to have gone astray, before they are recorded as incidents."""
+"""Commits whose rows a poll found astray, before they are recorded as incidents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finding:
-    """One commit that went astray, in one way."""
+    """One commit whose rows are astray in one way."""
 
     kind: IncidentKind
     state: IncidentState
@@ -24,8 +24,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Judged:
-    """`repaired` maps instants whose rows were brought over to the commit that did it; `undone` are instants that are
-    not part of the table any more."""
+    """`repaired` maps instants to the commits that moved their rows to where they belong; `undone` are instants that
+    are not part of the table any more."""
 
     findings: tuple[Finding, ...] = ()
     repaired: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What went wrong with a table and has to be put right: a commit whose rows went astray, files that may come back."""
+"""Problems of a table that must be resolved: a commit whose rows are astray, or files that may come back."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
 class IncidentKind(StrEnum):
     """`STALE_WRITE`: a commit wrote to file groups that had been replaced, so no reader sees its rows there.
-    `OLD_NUMBER`: all that a commit wrote to a partition lies in buckets of the number before an expansion.
-    `LATE_FILES`: a writer was fenced that may be alive, and may still write files that count once its rollback has been
-    archived.
-    """
+    `OLD_NUMBER`: all rows that a commit wrote to a partition lie in buckets of the number before an expansion.
+    `LATE_FILES`: a fenced writer may be alive, and may still write files that count once its rollback has been
+    archived."""
 
     STALE_WRITE = "stale-write"
     OLD_NUMBER = "old-number"
@@ -27,8 +26,8 @@ class IncidentKind(StrEnum):
 
 
 class IncidentState(StrEnum):
-    """`SUSPECTED`: only the rows can tell, and a repair looks at them. `CLEARED`: there was nothing to repair, or
-    somebody closed it."""
+    """`SUSPECTED`: only the rows can prove it, and a repair checks them. `CLEARED`: there was nothing to repair, or a
+    user closed it."""
 
     SUSPECTED = "suspected"
     OPEN = "open"
@@ -39,41 +38,41 @@ class IncidentState(StrEnum):
 STANDING = (IncidentState.SUSPECTED, IncidentState.OPEN)
 
 ASTRAY = frozenset({IncidentKind.STALE_WRITE, IncidentKind.OLD_NUMBER})
-"""The kinds that a repair puts right."""
+"""The kinds that a repair resolves."""
 
 HELD_BACK = frozenset({JobKind.CLEANING, JobKind.CLUSTERING, JobKind.BUCKET_EXPANSION, JobKind.FINISH_EXPANSION})
-"""What must wait while rows are astray: they may be in the very files that it deletes or replaces, and a repair needs
-to know where they should go."""
+"""Jobs that must wait while rows are astray: the rows may be in the very files that the job deletes or replaces, and a
+repair needs to know where they belong."""
 
 
-_REPAIR = "Start a repair: it brings the rows to where they belong. Until then nothing is cleaned."
-_WORDS = {
+_REPAIR = "Start a repair: it moves the rows to where they belong. Until then nothing is cleaned."
+_TEXTS = {
     IncidentKind.STALE_WRITE: (
         "A commit wrote to file groups that had been replaced",
-        "No reader sees the {rows} that {what} wrote there: new ones are missing, updates and deletes have no effect.",
+        "No reader sees the {rows} that {what} wrote there: new rows are missing, updates and deletes have no effect.",
         _REPAIR,
     ),
     IncidentKind.OLD_NUMBER: (
-        "A commit seems to have gone by the number of buckets before an expansion",
-        "All {rows} that {what} wrote to a partition went to buckets that there were before. Those that belong to"
-        " new ones are found twice, or not at all, once their keys are written again.",
-        "Start a repair: it looks at the rows and moves those that are misplaced. Until then nothing is cleaned.",
+        "A commit seems to have used the number of buckets from before an expansion",
+        "All {rows} that {what} wrote to a partition went to buckets that existed before the expansion. Rows that"
+        " belong to new buckets are found twice, or not at all, once their keys are written again.",
+        "Start a repair: it checks the rows and moves those that are misplaced. Until then nothing is cleaned.",
     ),
     IncidentKind.LATE_FILES: (
-        "A write was fenced, and its writer may still be at work",
-        "What it writes under {what} must be gone before the timeline is archived past that instant: files that stay"
-        " behind would count from then on.",
-        "Each cleaning removes such files. The incident closes by itself when there are none and the writer is gone.",
+        "A write was fenced, and its writer may still be running",
+        "Files that it writes under {what} must be removed before the timeline is archived past that instant:"
+        " remaining files would count from then on.",
+        "Each cleaning removes such files. The incident closes by itself when none are left and the writer is gone.",
     ),
 }
-"""Title, what it means, and what to do."""
+"""Title, detail and hint."""
 
 
 @dataclass(frozen=True)
 class Incident:
-    """`instant` did it, by the operation type of `operation`. `details` are figures of its kind, as JSON.
+    """`instant` caused it, with the operation type `operation`. `details` are figures of its kind, as JSON.
 
-    `because` is why it was closed, as a sentence.
+    `because` is the reason why it was closed, as a sentence.
     """
 
     id: str
@@ -92,17 +91,17 @@ class Incident:
         return self.state in STANDING
 
     def problem(self) -> Problem:
-        """What it means for the table's readers, and what to do."""
+        """Returns the effect on the table's readers, and what to do."""
         what = f"{self.instant} ({self.operation})" if self.operation else self.instant
         number = self.details.get("rows")
         rows = "rows" if number is None else f"{number} row{'' if number == 1 else 's'}"
-        title, means, hint = _WORDS[self.kind]
-        return Problem(self.kind.value, title, means.format(what=what, rows=rows), hint)
+        title, detail, hint = _TEXTS[self.kind]
+        return Problem(self.kind.value, title, detail.format(what=what, rows=rows), hint)
 
     def closed(self, state: IncidentState, because: str, at: datetime) -> Incident:
         return dataclasses.replace(self, state=state, because=because, closed_at=at)
 
 
 def astray(incidents: Iterable[Incident]) -> list[Incident]:
-    """Those that stand and that a repair puts right."""
+    """Returns the standing incidents that a repair resolves."""
     return [each for each in incidents if each.is_standing and each.kind in ASTRAY]

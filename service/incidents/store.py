@@ -1,4 +1,4 @@
-"""What went wrong with tables: found once, closed once."""
+"""Store of incidents. Each is recorded once and closed once."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _i = schema.incidents
 
 
 def add(connection: Connection, found: Iterable[Incident]) -> list[Incident]:
-    """Adds those that are not known yet, whatever became of them, and answers them."""
+    """Adds those that were never recorded before, in whatever state, and returns them."""
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     statement = insert(_i).on_conflict_do_nothing().returning(_i.c.id)
     return [each for each in found if connection.execute(statement, _values(each)).scalar_one_or_none() is not None]
 
 
 def close(connection: Connection, incident: Incident) -> bool:
-    """Writes down what has become of it. False if it does not stand any more: somebody was faster."""
+    """Records the closing of an incident. Returns False if it was closed meanwhile."""
     written = connection.execute(
         _i.update()
         .where(_i.c.id == incident.id, schema.INCIDENT_IS_STANDING)
@@ -47,7 +47,7 @@ def get(connection: Connection, incident_id: str) -> Incident:
 
 
 def standing(connection: Connection, table_id: str, *, of: Collection[str] | None = None) -> list[Incident]:
-    """The table's open and suspected ones, the oldest first; `of` are instants to choose from."""
+    """Returns the table's open and suspected incidents, oldest first; `of` restricts them to these instants."""
     query = sa.select(_i).where(_i.c.table_id == table_id, schema.INCIDENT_IS_STANDING)
     if of is not None:
         query = query.where(_i.c.instant.in_(of))
@@ -59,7 +59,7 @@ def count_open(connection: Connection, table_id: str) -> int:
 
 
 def counts(connection: Connection, table_ids: Collection[str]) -> Mapping[str, Counter[IncidentState]]:
-    """How many stand on each of these tables, by their state."""
+    """Returns the number of standing incidents of each of these tables, by state."""
     query = (
         sa.select(_i.c.table_id, _i.c.state, sa.func.count())
         .where(_i.c.table_id.in_(table_ids), schema.INCIDENT_IS_STANDING)
@@ -80,7 +80,7 @@ def page(
     kind: IncidentKind | None = None,
     states: Collection[IncidentState] = (),
 ) -> Page[Incident]:
-    """The newest first. Without `states`, of any."""
+    """Returns a page, newest incident first. Empty `states` select all states."""
     query = sa.select(_i).order_by(_i.c.opened_at.desc(), _i.c.id.desc()).limit(limit + 1)
     if table_id is not None:
         query = query.where(_i.c.table_id == table_id)
@@ -97,8 +97,8 @@ def page(
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
-    """Forgets at most `limit` that were closed before then and whose commit has left the active timeline: else a look
-    that begins anew would find it again. Answers how many."""
+    """Removes at most `limit` incidents that were closed before then and whose commit has left the active timeline:
+    otherwise a poll that starts over would find it again. Returns how many."""
     w = schema.watches
     old = (
         sa.select(_i.c.id)

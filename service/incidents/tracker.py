@@ -1,6 +1,7 @@
-"""Incidents are opened and closed: by looks, by what jobs report, and by people.
+"""Opens and closes incidents: for polls, reports of jobs, and users.
 
-Each change is told of in the transaction in which it is made. A suspicion is told of only when it has proved right.
+The events of a change are published in the transaction of the change. A suspicion is published only once it is
+confirmed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Change:
-    """What a transaction did to the incidents of a table, what there is to tell of that, and how many are open now."""
+    """The incidents that a transaction opened, the events to publish, and how many incidents are open now."""
 
     opened: tuple[Incident, ...] = ()
     events: tuple[Event, ...] = ()
@@ -41,8 +42,8 @@ class Change:
 
 
 def of_poll(connection: Connection, table_id: str, judged: Judged, over: Mapping[str, str], now: datetime) -> Change:
-    """Opens what the look has found, and closes what it has seen repaired, undone, or over: `over` maps ids of
-    incidents to the reasons why they are."""
+    """Opens what the poll has found, and closes incidents that it has seen repaired, undone, or over: `over` maps ids
+    of incidents to the reasons."""
     found = [
         Incident(
             id=new_id(),
@@ -59,17 +60,18 @@ def of_poll(connection: Connection, table_id: str, judged: Judged, over: Mapping
     closing: list[Incident] = []
     for each in store.standing(connection, table_id):
         if each.kind in ASTRAY and each.instant in judged.repaired:
-            because = f"{judged.repaired[each.instant]} brought its rows over"
+            because = f"{judged.repaired[each.instant]} moved its rows to where they belong"
             closing.append(each.closed(IncidentState.REPAIRED, because, now))
         elif each.kind in ASTRAY and each.instant in judged.undone:
             closing.append(each.closed(IncidentState.CLEARED, "the commit was rolled back", now))
         elif each.id in over:
             closing.append(each.closed(IncidentState.CLEARED, over[each.id], now))
-    return change(connection, table_id, found, closing, now, can_be_looked_at=True)
+    return change(connection, table_id, found, closing, now, can_be_polled=True)
 
 
 def close(engine: Engine, notifier: Notifier, clock: Clock, incident_id: str, *, by: str, reason: str) -> Incident:
-    """Somebody says that there is nothing (more) to repair. Raises IncidentNotFoundError, IncidentClosedError."""
+    """Closes an incident for a user who has found nothing (more) to repair. Raises IncidentNotFoundError,
+    IncidentClosedError."""
     now = clock()
     with writing(engine) as connection:
         incident = store.get(connection, incident_id)
@@ -90,14 +92,14 @@ def change(
     closing: Sequence[Incident],
     now: datetime,
     *,
-    can_be_looked_at: bool | None = None,
+    can_be_polled: bool | None = None,
 ) -> Change:
     if not found and not closing:
         return Change(still_open=store.count_open(connection, table_id))
-    # Locked, so that of two that change the table's incidents one tells that it has none any more.
+    # Locked, so that only one of two concurrent changes publishes that no incident is open any more.
     watch = watch_store.get(connection, table_id, for_update=True)
-    if can_be_looked_at is None:
-        can_be_looked_at = watch.failures < UNHEALTHY_AFTER
+    if can_be_polled is None:
+        can_be_polled = watch.failures < UNHEALTHY_AFTER
     open_before = store.count_open(connection, table_id)
     standing = {each.id: each for each in store.standing(connection, table_id)}
     opened = tuple(store.add(connection, found))
@@ -115,7 +117,7 @@ def change(
     if still_open and not open_before:
         first = next(each for each in opened if each.state is IncidentState.OPEN)
         events.append(table_unhealthy(table, first.problem(), now))
-    elif open_before and not still_open and can_be_looked_at:
+    elif open_before and not still_open and can_be_polled:
         events.append(table_recovered(table, now))
     return Change(opened, tuple(events), still_open)
 

@@ -1,4 +1,4 @@
-"""A completed instant of a registered table, as its timeline tells it."""
+"""A completed instant of a registered table, as its timeline records it."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ COMPACTION = "COMPACT"
 CLUSTERING = "CLUSTER"
 BUCKET_RESCALE = "BUCKET_RESCALE"
 CLEAN = "clean"
-"""An action, which has no operation type."""
+"""An action without an operation type."""
 
 WRITING_ACTIONS = ("commit", "deltacommit", "replacecommit")
 """The actions that add or replace rows."""
 
 SERVICE_OPERATIONS = (COMPACTION, "LOG_COMPACT", CLUSTERING, BUCKET_RESCALE, "INDEX")
-"""Hudi's `WriteOperationType`s that no writer ingests rows by (1.2)."""
+"""Hudi's `WriteOperationType`s that ingest no rows (1.2)."""
 
 
 @dataclass(frozen=True)
 class Commit:
     """Times of instants are Hudi's own strings (see `service.lake.instant`); `seen_at` is the service's clock.
 
-    `action` is the one it completed as: a compaction is a `commit`, a clustering a `replacecommit`. `completed_at` is
-    the completion time as a moment; before table version 8, where timelines do not tell it, when the file was written.
-    `operation` is Hudi's `WriteOperationType` (UPSERT, COMPACT, CLUSTER, BUCKET_RESCALE ...), None where the action has
-    none. `rows_written` counts what the instant's files hold of inserts and updates, `bytes_written` those files; both
-    None where the action writes no data. `partitions` are the paths it touched; `file_groups` counts those that it
-    wrote or replaced. `schema_changed`: against the commit before it that had a schema. `is_news` is false for what had
-    been completed when the table was registered: nobody is told of that. `id` orders what has been seen, and the
-    commits of one table by their completion; 0 before it is stored.
+    `action` is the action at completion: a compaction is a `commit`, a clustering a `replacecommit`. `completed_at` is
+    the completion time as a datetime; before table version 8, whose timelines do not record it, the modification time
+    of the instant's file. `operation` is Hudi's `WriteOperationType` (UPSERT, COMPACT, CLUSTER, BUCKET_RESCALE ...),
+    None if the action has none. `rows_written` counts the inserts and updates in the instant's files, `bytes_written`
+    is the size of those files; both are None if the action writes no data. `partitions` are the paths that the instant
+    touched; `file_groups` counts the file groups that it wrote or replaced. `schema_changed` compares with the last
+    commit before it that had a schema. `is_news` is false if the instant had completed when the table was registered:
+    no event is published for it. `id` orders commits by discovery, and the commits of one table by completion; 0 before
+    the commit is stored.
     """
 
     table_id: str
@@ -53,7 +54,7 @@ class Commit:
 
     @property
     def ingests(self) -> bool:
-        """Whether a writer made it, and not a table service, and it changed anything: an idle Flink job commits nothing
-        at each of its checkpoints."""
-        is_writers = self.action in WRITING_ACTIONS and self.operation not in SERVICE_OPERATIONS
-        return is_writers and self.file_groups > 0
+        """True if a writer, not a table service, made the commit and it changed anything: an idle Flink job makes an
+        empty commit at each checkpoint."""
+        is_from_writer = self.action in WRITING_ACTIONS and self.operation not in SERVICE_OPERATIONS
+        return is_from_writer and self.file_groups > 0

@@ -1,4 +1,4 @@
-"""What was seen of the engines that write a table: Hudi says nowhere which they are, but each leaves marks."""
+"""Sightings of the engines that write a table. Hudi does not record the engines, but each leaves marks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Mark:
-    """One trace of an engine: when it left it, at which instant (None: at the table), and what it is in words."""
+    """One trace of an engine: when it was left, at which instant (None: outside the timeline), and the evidence as
+    text."""
 
     engine: WriterEngine
     at: datetime
@@ -54,7 +55,7 @@ Sightings = Mapping[WriterEngine, Sighting]
 
 
 def with_marks(sightings: Sightings, marks: Iterable[Mark]) -> dict[WriterEngine, Sighting]:
-    """Marks may come in any order, and again."""
+    """Returns the sightings with the marks added. Marks may come in any order and more than once."""
     found = dict(sightings)
     for mark in marks:
         old = found.get(mark.engine)

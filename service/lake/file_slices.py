@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FileSlice:
-    """A base file and the logs on top of it; sizes in bytes. A log-only slice has no base file.
+    """A base file and its log files; sizes in bytes. A log-only slice has no base file.
 
     `partition_path` is relative to the table, empty for a table without partitions. `base_file` and `logs` are names.
     """
@@ -42,15 +42,15 @@ class FileSlice:
 
     @property
     def base_path(self) -> str | None:
-        """Of the base file, relative to the table."""
+        """The path of the base file, relative to the table."""
         return None if self.base_file is None else _join(self.partition_path, self.base_file)
 
 
 def read_snapshot(storage: Storage, config: TableConfig, timeline: Timeline) -> tuple[FileSlice, ...]:
-    """The slices as of the last completed instant, in the order of partition and file id.
+    """Returns the slices as of the last completed instant, in the order of partition and file id.
 
-    hudi-rs (0.5) knows the rules of replaced file groups and uncommitted files, but leaves out file groups that have
-    no base file yet; those come from a listing. Raises StorageError.
+    hudi-rs (0.5) handles replaced file groups and uncommitted files, but omits file groups that have no base file yet;
+    those come from a listing. Raises StorageError.
     """
     if not any(instant.is_completed for instant in timeline.instants):
         return ()
@@ -77,7 +77,7 @@ def read_snapshot(storage: Storage, config: TableConfig, timeline: Timeline) -> 
 
 
 def _replaced(table: HudiTable) -> set[tuple[str, str]]:
-    """The file groups that a completed replacecommit of the active timeline put away."""
+    """Returns the file groups that completed replacecommits of the active timeline replaced."""
     timeline = table.get_timeline()
     groups: set[tuple[str, str]] = set()
     for instant in timeline.get_completed_replacecommits():
@@ -88,10 +88,11 @@ def _replaced(table: HudiTable) -> set[tuple[str, str]]:
 
 
 def _log_only(storage: Storage, timeline: Timeline, elsewhere: set[tuple[str, str]]) -> Iterator[FileSlice]:
-    """File groups of logs alone, as Flink writes them before the first compaction.
+    """Yields the file groups that consist of log files only, as Flink writes them before the first compaction.
 
-    A pending compaction begins a new slice under its own instant, and its logs are committed; the logs of any other
-    pending instant are not. The base files that it has written so far are not, either.
+    A pending compaction begins a new slice under its own instant, and the log files of that slice are committed; those
+    of any other pending instant are not. The base files that a pending compaction has written so far are not committed
+    either.
     """
     pending = {i.requested_time for i in timeline.pending()}
     uncommitted = {i.requested_time for i in timeline.pending() if i.action not in COMPACTION_ACTIONS}
@@ -112,7 +113,7 @@ def _log_only(storage: Storage, timeline: Timeline, elsewhere: set[tuple[str, st
 
 
 def data_files(storage: Storage) -> Iterator[Entry]:
-    """All files below the table but those in `.hoodie`, whatever their state."""
+    """Yields all files of the table outside `.hoodie`, committed or not."""
     for entry in storage.list():
         if not entry.is_folder:
             yield entry

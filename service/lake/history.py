@@ -1,7 +1,7 @@
 """Instants that have left the active timeline.
 
-From table version 8 on they lie in Parquet files (Hudi 1.2.0 `LSMTimeline`), which are read here. Before, they lie in a
-log of Avro blocks, which is not.
+From table version 8 on they are stored in Parquet files (Hudi 1.2.0 `LSMTimeline`), which this module reads. Earlier
+versions store them in a log of Avro blocks, which it does not read.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _COLUMNS = ["instantTime", "completionTime", "action", "metadata"]
 
 @dataclass(frozen=True)
 class Archived:
-    """A completed instant with its metadata as its timeline file held it."""
+    """A completed instant with the metadata from its timeline file."""
 
     instant: Instant
     metadata: bytes
 
 
 def is_archived(storage: Storage, config: TableConfig, timeline: Timeline, requested_time: str) -> bool:
-    """Whether an instant was completed and has left the active timeline.
+    """Returns whether an instant completed and left the active timeline.
 
-    Before table version 8 what is older than the active timeline counts as archived.
+    Before table version 8, any instant older than the active timeline counts as archived.
     """
     if config.timeline_layout < 2:
         return bool(timeline.instants) and requested_time < timeline.instants[0].requested_time
@@ -49,13 +49,16 @@ def is_archived(storage: Storage, config: TableConfig, timeline: Timeline, reque
 
 
 def has_history(storage: Storage, config: TableConfig) -> bool:
-    """Whether anything was ever archived, before table version 8."""
+    """Returns whether any instant was ever archived. Only for tables before version 8."""
     return any(not entry.is_folder for entry in storage.list(config.archive_path))
 
 
 def archived_since(storage: Storage, config: TableConfig, since: str) -> tuple[Archived, ...]:
-    """What was requested at `since` or later and is archived, from table version 8 on. Reads only files that reach so
-    far. A compaction of the history leaves its inputs for a while, so the same instant may be in several files."""
+    """Returns the archived instants that were requested at `since` or later. Only from table version 8 on.
+
+    Reads only files that contain such instants. A compaction of the history keeps its inputs for a while, so several
+    files may contain the same instant.
+    """
     found: dict[tuple[str, str], Archived] = {}
     for _, last, entry in _files(storage, config):
         if last < since:
@@ -69,7 +72,7 @@ def archived_since(storage: Storage, config: TableConfig, since: str) -> tuple[A
 
 
 def _files(storage: Storage, config: TableConfig) -> Iterator[tuple[str, str, Entry]]:
-    """The files of the LSM timeline with the first and the last instant in them."""
+    """Yields each file of the LSM timeline with the first and the last instant in it."""
     for entry in storage.list(config.history_path):
         match = _FILE.fullmatch(entry.name)
         if match:

@@ -1,4 +1,4 @@
-"""A moment on a table's timeline."""
+"""An instant on a table's timeline."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class InstantState(StrEnum):
 class Instant:
     """One action on a table, as Hudi's `HoodieInstant` (1.2).
 
-    Times are Hudi's own strings, `yyyyMMddHHmmssSSS` in the table's time zone; they compare as strings. The action is
-    the one of the state: a pending `compaction` completes as `commit`, a `clustering` as `replacecommit`, a
+    Times are Hudi's own strings, `yyyyMMddHHmmssSSS` in the table's time zone; they compare as strings. `action`
+    depends on the state: a pending `compaction` completes as `commit`, a `clustering` as `replacecommit`, a
     `logcompaction` as `deltacommit`. `completion_time` is known only for instants completed in table version 8 and
-    later: earlier file names do not hold it.
+    later: earlier file names do not contain it.
     """
 
     requested_time: str

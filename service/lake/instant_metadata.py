@@ -1,6 +1,7 @@
-"""What a completed instant says of itself, without a JVM.
+"""The metadata of a completed instant, read without a JVM.
 
-Commits are JSON in table version 6; all else, and commits from version 8 on, is Avro with its schema in the file.
+Commits are JSON in table version 6. All other metadata, and commits from version 8 on, is Avro with its schema in the
+file.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 FLINK_CHECKPOINT = "flink_checkpoint_id"
-"""In the extra metadata of Flink's commits, if the job has `write.extra.metadata.enabled` (`StreamerUtil`, 1.2)."""
+"""Key in the extra metadata of Flink's commits, if the job has `write.extra.metadata.enabled` (`StreamerUtil`, 1.2)."""
 
 _AVRO = b"Obj\x01"
 _META_PREFIX = "_hoodie_"
 _DIGEST_BYTES = 16
-_BROUGHT = ("numInserts", "numUpdateWrites", "numDeletes")
+_ROW_COUNTS = ("numInserts", "numUpdateWrites", "numDeletes")
 
 
 @dataclass(frozen=True)
 class InstantMetadata:
     """The counts are those of `service.lake.commit.Commit`.
 
-    `partitions` of None: it does not tell which ones it touched. By partition path: `replaced` are file ids,
-    `base_rows` the rows in each base file it wrote (by name), `written` the rows that it brought into each file group
-    (by file id): inserted, updated and deleted ones. `schema` is a digest that is equal for equal columns, None if it
-    has none. `rolled_back` are the requested times of the instants that it undid, `repaired` those whose rows it
-    brought over, `known` those that a replacement of ours took along. `flink_checkpoint` is the checkpoint of the Flink
-    job that made it, if it tells.
+    `partitions` is None if the metadata does not name the touched partitions. By partition path: `replaced` holds file
+    ids, `base_rows` the rows in each base file that the instant wrote (by name), `written` the rows that it inserted,
+    updated or deleted in each file group (by file id). `schema` is a digest that is equal for equal columns, None
+    without a schema. `rolled_back` are the requested times of the instants that it undid, `repaired` those whose rows
+    it moved to where they belong, `known` those that a replacement by Groundskeeper took into account.
+    `flink_checkpoint` is the checkpoint of the Flink job that made it, if the metadata names it.
     """
 
     operation: str | None = None
@@ -58,20 +59,21 @@ class InstantMetadata:
 
 
 def decode(content: bytes, where: str) -> dict[str, Any]:
-    """The record in a timeline file; empty for an empty file, as some actions leave it. Raises StorageError."""
+    """Decodes the record in a timeline file; empty for an empty file, which some actions leave. Raises StorageError."""
     if not content:
         return {}
     try:
         record = next(fastavro.reader(io.BytesIO(content))) if content.startswith(_AVRO) else json.loads(content)
-    except Exception as error:  # fastavro raises whatever the damage leads to
-        raise StorageError(f"{where} is damaged: {error!r}") from error
+    except Exception as error:  # fastavro raises many types on damaged files
+        raise StorageError(f"{where} is damaged: {type(error).__name__}: {error}") from error
     if not isinstance(record, dict):
-        raise StorageError(f"{where} is damaged: it holds no record")
+        raise StorageError(f"{where} is damaged: it contains no record")
     return record
 
 
 def parse_metadata(action: str, content: bytes, where: str) -> InstantMetadata:
-    """`action` is the one it completed as; `where` names the file in errors. Raises StorageError."""
+    """Parses the content of a timeline file. `action` is the action at completion; `where` names the file in errors.
+    Raises StorageError."""
     record = decode(content, where)
     try:
         if action in WRITING_ACTIONS:
@@ -84,12 +86,12 @@ def parse_metadata(action: str, content: bytes, where: str) -> InstantMetadata:
             undone = (record.get("hoodieRestoreMetadata") or {}).values()
             return _of_rollbacks([each for rollbacks in undone for each in rollbacks])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise StorageError(f"{where} is damaged: {error!r}") from error
+        raise StorageError(f"{where} is damaged: {type(error).__name__}: {error}") from error
     return InstantMetadata()
 
 
 def _of_commit(record: Mapping[str, Any]) -> InstantMetadata:
-    """Hudi 1.2 `HoodieCommitMetadata`, `HoodieReplaceCommitMetadata` and their `HoodieWriteStat`s."""
+    """Parses Hudi 1.2 `HoodieCommitMetadata`, `HoodieReplaceCommitMetadata` and their `HoodieWriteStat`s."""
     stats = [
         (partition, stat) for partition, each in (record.get("partitionToWriteStats") or {}).items() for stat in each
     ]
@@ -100,7 +102,7 @@ def _of_commit(record: Mapping[str, Any]) -> InstantMetadata:
     written: dict[str, dict[str, int]] = {}
     for partition, stat in stats:
         into = written.setdefault(partition, {})
-        into[stat["fileId"]] = into.get(stat["fileId"], 0) + sum(_count(stat, name) for name in _BROUGHT)
+        into[stat["fileId"]] = into.get(stat["fileId"], 0) + sum(_count(stat, name) for name in _ROW_COUNTS)
         name = (stat.get("path") or "").rpartition("/")[2]
         if name and not name.startswith("."):
             base_rows.setdefault(partition, {})[name] = int(stat.get("numWrites") or 0)
@@ -133,8 +135,10 @@ def _of_rollbacks(records: Iterable[Mapping[str, Any]]) -> InstantMetadata:
 
 
 def schema_digest(schema: str) -> str | None:
-    """Equal for schemas of the same columns. Writers differ in the names that they give to records, and in the order
-    of null in a union; meta columns come and go. None for what is no schema."""
+    """Returns a digest that is equal for schemas of the same columns, None if `schema` is not a schema.
+
+    Ignores what differs between writers: the names of records, the order of null in a union, and meta columns.
+    """
     try:
         shape = _shape(json.loads(schema))
     except (ValueError, KeyError, TypeError, AttributeError):

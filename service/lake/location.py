@@ -1,4 +1,4 @@
-"""One spelling for each place: what the owner typed becomes the table's canonical base path."""
+"""Canonical base paths: one spelling for each location."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 
 
 def canonical(location: str) -> str:
-    """The canonical base path of a table: equal for equal places, and fit to be handed to Hudi.
+    """Returns the canonical base path of a table: equal for equal locations, and usable by Hudi.
 
     Local paths and `file:` URIs become absolute plain paths with `..` and symbolic links resolved. `s3:` and `s3a:`
     both become `s3a://bucket/key`: Hadoop's own S3 filesystem has no other name, and one spelling keeps a table from
-    being registered twice. No result but the root `/` ends in a slash. As in Hadoop's `Path`, percent signs stand for
-    themselves. Raises StorageUnsupportedError for other schemes, PathNotFoundError for what cannot be a path.
+    being registered twice. Only the root `/` ends in a slash. As in Hadoop's `Path`, percent signs are literal. Raises
+    StorageUnsupportedError for other schemes, PathNotFoundError for text that cannot be a path.
     """
     match = _SCHEME.fullmatch(location)
     if match is None:
@@ -31,9 +31,9 @@ def canonical(location: str) -> str:
 
 
 def plain(location: str) -> str:
-    """The canonical base path of a location that has no links or `..` in it, told without looking at any disk.
+    """Returns the canonical base path of a location without links or `..`, without accessing any disk.
 
-    Locations that cannot be one are answered as they are.
+    Returns locations with an unsupported scheme unchanged.
     """
     match = _SCHEME.fullmatch(location)
     scheme, rest = (match.group(1).lower(), match.group(2)) if match else ("file", location)
@@ -53,22 +53,22 @@ def _after_host(rest: str, location: str) -> str:
         return rest
     host, slash, path = rest[2:].partition("/")
     if host not in ("", "localhost"):
-        raise StorageUnsupportedError(f"{location!r} names the host {host!r}: a file: URI is on this machine")
+        raise StorageUnsupportedError(f"{location!r} names the host {host!r}, but a file: URI must be local")
     return slash + path
 
 
 def _local(path: str, location: str) -> str:
     if not path.startswith("/"):
-        raise PathNotFoundError(f"{location!r} is not absolute", hint="Give the whole path, beginning with a slash.")
+        raise PathNotFoundError(f"{location!r} is not absolute", hint="Give an absolute path, beginning with a slash.")
     try:
         resolved = os.path.realpath(path)
     except (OSError, ValueError) as error:  # ValueError: a NUL character
         raise PathNotFoundError(f"{location!r} cannot be a path: {error}") from error
-    return "/" + resolved.lstrip("/")  # POSIX lets a path begin with two slashes, and realpath keeps them
+    return "/" + resolved.lstrip("/")  # POSIX allows two leading slashes, and realpath keeps them
 
 
 def _s3(rest: str, location: str) -> str:
     bucket, _, key = rest.removeprefix("//").partition("/")
     if not rest.startswith("//") or not bucket or bucket in (".", ".."):
-        raise PathNotFoundError(f"{location!r} names no bucket", hint="Write s3a://bucket/path.")
+        raise PathNotFoundError(f"{location!r} contains no bucket", hint="Write s3a://bucket/path.")
     return f"s3a://{bucket}{posixpath.normpath('/' + key.strip('/'))}".rstrip("/")

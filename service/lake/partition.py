@@ -1,4 +1,4 @@
-"""The latest file slices of one partition, told from a listing of its folder and the active timeline."""
+"""The latest file slices of one partition, computed from a listing of its folder and the active timeline."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ if TYPE_CHECKING:
     from service.lake.timeline import Timeline
 
 
-_MOST_REMEMBERED = 1000
-"""File groups of a partition that were replaced."""
+_MAX_REMEMBERED = 1000
+"""Number of a partition's newest replaced file groups that are remembered after their files are gone."""
 
 
 @dataclass(frozen=True)
 class Visibility:
-    """Which files count, by the instants in their names.
+    """Decides which files count, by the instants in their names.
 
-    Hudi's rule (`HoodieTimeline.containsOrBeforeTimelineStarts`, 1.2): those of completed instants, and those older
-    than the first completed one that is not only kept by a savepoint, for they have been archived. Pending instants
-    never count, however old. `completions` maps requested to completion times, where the timeline tells them.
+    Hudi's rule (`HoodieTimeline.containsOrBeforeTimelineStarts`, 1.2): files of completed instants count, and files
+    older than the first completed instant that is not kept only by a savepoint, because their instants have been
+    archived. Files of pending instants never count, however old. `completions` maps requested times to completion times
+    where the timeline records them.
     """
 
     completions: dict[str, str | None]
@@ -59,14 +60,14 @@ class Visibility:
         return self.starts_at is not None and instant < self.starts_at and instant not in self.pending
 
     def is_log_committed(self, instant: str) -> bool:
-        """Before table version 8 a log is named after its slice, which may be that of a pending compaction."""
+        """Before table version 8 a log file carries the instant of its slice, which may be a pending compaction."""
         return self.is_committed(instant) or (not self.logs_carry_own_instant and instant in self.compacting)
 
     def belongs_to(self, log_instant: str, base_instant: str) -> bool:
-        """Whether a log is on top of the slice that begins at `base_instant`, or of a later one.
+        """Returns whether a log file belongs to the slice that begins at `base_instant`, or to a later one.
 
-        From table version 8 on the moment counts at which the log's commit completed: what was written while the
-        compaction ran is not in its base file. Of archived commits only the requested time is known here.
+        From table version 8 on, the completion time of the log file's commit decides: rows written while the compaction
+        ran are not in its base file. For archived commits only the requested time is known here.
         """
         known = self.completions.get(log_instant) if self.logs_carry_own_instant else None
         return (known or log_instant) >= base_instant
@@ -88,13 +89,14 @@ class Listed:
     groups: frozenset[str] = frozenset()
 
 
-def latest_slices(path: str, files: Iterable[Entry], seen: Visibility, replaced: Container[str]) -> Listed:
-    """`files` lie in the partition `path`; `replaced` are the file ids that completed replacecommits put away.
+def latest_slices(path: str, files: Iterable[Entry], visibility: Visibility, replaced: Container[str]) -> Listed:
+    """Sorts the files of the partition `path` into latest slices and freed files.
 
-    That a file group was replaced only the metadata of that replacecommit tells. Hudi archives one only when the
-    cleaner has removed what it replaced, so those of the active timeline, and what is remembered of them, suffice.
+    `replaced` are the file ids that completed replacecommits replaced: only the metadata of a replacecommit records
+    them. Hudi archives a replacecommit only after the cleaner has removed the files that it replaced, so the
+    replacecommits of the active timeline, and those remembered, suffice.
     """
-    groups = _committed(files, seen)
+    groups = _committed(files, visibility)
     slices: list[FileSlice] = []
     freed: list[Entry] = []
     for file_id, group in groups.items():
@@ -102,9 +104,9 @@ def latest_slices(path: str, files: Iterable[Entry], seen: Visibility, replaced:
         if file_id in replaced:
             freed += [entry for _, entry in every]
             continue
-        # The name decides between two files of one instant, which differ in the task that wrote them.
+        # Two files of one instant come from different tasks; the greater name wins.
         instant, base = max(group.bases, key=lambda each: (each[0], each[1].name), default=("", None))
-        logs = [entry for log, entry in group.logs if seen.belongs_to(log, instant)]
+        logs = [entry for log, entry in group.logs if visibility.belongs_to(log, instant)]
         latest = {entry.name for entry in logs} | ({base.name} if base else set())
         freed += [entry for _, entry in every if entry.name not in latest]
         slices.append(
@@ -121,15 +123,15 @@ def latest_slices(path: str, files: Iterable[Entry], seen: Visibility, replaced:
     return Listed(tuple(slices), len(freed), sum(entry.size for entry in freed), frozenset(groups))
 
 
-def _committed(files: Iterable[Entry], seen: Visibility) -> dict[str, _Group]:
+def _committed(files: Iterable[Entry], visibility: Visibility) -> dict[str, _Group]:
     groups: dict[str, _Group] = {}
     for entry in files:
         if entry.is_folder:
             continue
         if (log := parse_log_file_name(entry.name)) is not None:
-            if seen.is_log_committed(log.instant):
+            if visibility.is_log_committed(log.instant):
                 groups.setdefault(log.file_id, _Group()).logs.append((log.instant, entry))
-        elif (base := parse_base_file_name(entry.name)) is not None and seen.is_committed(base.instant):
+        elif (base := parse_base_file_name(entry.name)) is not None and visibility.is_committed(base.instant):
             groups.setdefault(base.file_id, _Group()).bases.append((base.instant, entry))
     return groups
 
@@ -143,8 +145,8 @@ def describe(
     num_buckets: int,
     small_file_bytes: int,
 ) -> PartitionDetail:
-    """`base_rows` are the rows of base files by name, of as many as are known. `replaced` are file ids with the
-    instants that replaced them. `num_buckets` is 0 without an index."""
+    """Summarizes a partition. `base_rows` maps base files, by name, to their rows as far as known. `replaced` maps file
+    ids to the instants that replaced them. `num_buckets` is 0 without an index."""
     names = [each.base_file for each in listed.slices if each.base_file is not None]
     rows = {name: base_rows[name] for name in names if name in base_rows}
     small = [each.base_bytes for each in listed.slices if each.base_file and each.base_bytes < small_file_bytes]
@@ -171,13 +173,15 @@ def describe(
 
 
 def _remembered(replaced: Mapping[str, str], with_files: Container[str]) -> dict[str, str]:
-    """Those that still have files, and the newest of the others: a writer may come back to one long after cleaning."""
-    newest = sorted(replaced, key=lambda file_id: (replaced[file_id], file_id), reverse=True)[:_MOST_REMEMBERED]
+    """Returns the replaced file groups that still have files, and the newest of the others: a writer may come back to
+    one long after cleaning."""
+    newest = sorted(replaced, key=lambda file_id: (replaced[file_id], file_id), reverse=True)[:_MAX_REMEMBERED]
     return {each: replaced[each] for each in sorted({*newest, *(e for e in replaced if e in with_files)})}
 
 
 def _buckets(slices: Iterable[FileSlice], rows: Mapping[str, int]) -> tuple[Bucket, ...]:
-    """Two file groups of one bucket, as writers without a common lock leave them, are one bucket here."""
+    """Returns one entry per bucket: the sum of two file groups of one bucket, as writers without a common lock leave
+    them."""
     found: dict[int, Bucket] = {}
     for each in slices:
         if each.bucket is None:

@@ -1,4 +1,4 @@
-"""Instants that are requested or inflight, and the heartbeats of their writers."""
+"""Requested and inflight instants, and the heartbeats of their writers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PLANS = frozenset({"compaction", "logcompaction", "clustering"})
 
 
 def read_pending(storage: Storage, config: TableConfig, timeline: Timeline) -> tuple[Pending, ...]:
-    """In the order of their requested times. One more listing if there are any, none otherwise."""
+    """Returns the pending instants in the order of their requested times. Costs one more listing if there are any."""
     instants = timeline.pending()
     heartbeats = _heartbeats(storage) if instants else {}
     return tuple(
@@ -42,18 +42,18 @@ def read_pending(storage: Storage, config: TableConfig, timeline: Timeline) -> t
 
 
 def with_heartbeats(storage: Storage, pending: Iterable[Pending]) -> tuple[Pending, ...]:
-    """The same instants with the heartbeats of now: they go on while the timeline stands still."""
+    """Returns the same instants with the current heartbeats, which continue while the timeline is unchanged."""
     heartbeats = _heartbeats(storage)
     return tuple(dataclasses.replace(each, heartbeat_at=heartbeats.get(each.requested_time)) for each in pending)
 
 
 def _heartbeats(storage: Storage) -> Mapping[str, datetime | None]:
-    """When each writer last touched its file (Hudi 1.2 `HoodieHeartbeatClient`)."""
+    """Returns when each writer last touched its heartbeat file (Hudi 1.2 `HoodieHeartbeatClient`)."""
     return {entry.name: entry.modified_at for entry in storage.list(_HEARTBEATS) if not entry.is_folder}
 
 
 def _is_clustering_plan(storage: Storage, config: TableConfig, instant: Instant) -> bool:
-    """Before table version 8 a clustering that is scheduled is a pending `replacecommit` with a plan in it."""
+    """Before table version 8 a scheduled clustering is a pending `replacecommit` that contains a plan."""
     if instant.action != "replacecommit":
         return False
     path = f"{config.timeline_path}/{instant.requested_time}.replacecommit.{InstantState.REQUESTED}"

@@ -1,4 +1,4 @@
-"""The fence around what the service may touch."""
+"""The check that a table lies below the allowed roots."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ def check_allowed(base_path: str, allowed_roots: Sequence[str] | None) -> None:
     for root in map(canonical, allowed_roots):
         if base_path == root or base_path.startswith(root.rstrip("/") + "/"):
             return
-    raise PathForbiddenError(f"{base_path} is below none of the allowed roots")
+    raise PathForbiddenError(f"{base_path} is not below any of the allowed roots")

@@ -1,4 +1,4 @@
-"""How a table stands: all that the policies decide by."""
+"""The state of a table: the basis of all policy decisions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Since:
-    """What has been committed since the last run of a table service was requested, or at all if there was none.
+    """Commits since the last run of a table service was requested, or all commits if there was no run.
 
-    `commits` counts writers' completed instants (commit, deltacommit, replacecommit of ingestion), `bytes_written` what
-    they wrote; `at` is the completion of that last run by the table's timeline, None without one.
+    `commits` counts writers' completed instants (commit, deltacommit, replacecommit of ingestion), `bytes_written` is
+    what they wrote; `at` is the completion of that last run on the table's timeline, None without one.
     """
 
     commits: int = 0
@@ -27,9 +27,9 @@ class Since:
 
 @dataclass(frozen=True)
 class Pending:
-    """A requested or inflight instant. `heartbeat_at` is None where its writer sends no heartbeats.
+    """A requested or inflight instant. `heartbeat_at` is None if its writer sends no heartbeats.
 
-    `is_plan`: a compaction, log compaction or clustering that has been scheduled, by whomever, and can be executed.
+    `is_plan`: a compaction, log compaction or clustering that anyone has scheduled and that can be executed.
     """
 
     requested_time: str
@@ -42,11 +42,13 @@ class Pending:
 
 @dataclass(frozen=True)
 class PartitionState:
-    """The latest file slices of one partition. Sizes in bytes; of file groups those of the base file and its logs.
+    """The latest file slices of one partition. Sizes are in bytes; those of file groups include base file and log
+    files.
 
-    `freed_bytes` and `freed_files` are what is no longer part of any latest slice (older versions of file groups, and
-    replaced ones): the most that cleaning would free. `largest_bucket_bytes` and `buckets` are 0 without a bucket
-    index. `rows` are those of the base files, None where they are not known of each; what logs add is not counted.
+    `freed_bytes` and `freed_files` are files that are no longer part of any latest slice (older versions of file
+    groups, and replaced ones): the most that cleaning would free. `largest_bucket_bytes` and `buckets` are 0 without a
+    bucket index. `rows` are those of the base files, None unless known for each; rows that log files add are not
+    counted.
     """
 
     path: str
@@ -72,7 +74,7 @@ class PartitionState:
 
 @dataclass(frozen=True)
 class Bucket:
-    """Of one partition. `bytes` of base file and logs; `rows` of the base file, None if not known."""
+    """A bucket of one partition. `bytes` of base file and log files; `rows` of the base file, None if not known."""
 
     number: int
     bytes: int
@@ -81,9 +83,9 @@ class Bucket:
 
 @dataclass(frozen=True)
 class PartitionDetail:
-    """A partition with its buckets, and what the next look at it must remember: the rows of its latest base files, as
-    far as they are known, and the file groups that were replaced, each with the instant that did it (empty if that is
-    not known). A partition that has no files any more is kept for these alone."""
+    """A partition with its buckets, and the data that the next poll needs: the rows of its latest base files, as far as
+    known, and the replaced file groups, each with the instant that replaced it (empty if not known). A partition
+    without files is kept only for these."""
 
     state: PartitionState
     buckets: tuple[Bucket, ...] = ()
@@ -93,11 +95,11 @@ class PartitionDetail:
 
 @dataclass(frozen=True)
 class TableSnapshot:
-    """One look at a table. `first_commit_at` is None as long as nothing was committed.
+    """The result of one poll of a table. `first_commit_at` is None until something is committed.
 
     `num_buckets` is the number of the table as a whole (0 without a simple bucket index); partitions may have their
-    own. `small_file_bytes` is the size below which a base file counted as small. A snapshot is as old as the last
-    change of the timeline: as long as nothing happens there, it holds.
+    own. Base files below `small_file_bytes` count as small. A snapshot is as old as the last change of the timeline: it
+    stays valid while the timeline is unchanged.
     """
 
     table_id: str

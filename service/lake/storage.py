@@ -1,4 +1,4 @@
-"""A table's files, wherever they lie. Errors of the storage become ours here, and only here."""
+"""Access to a table's files, on local disk or S3. Only this module translates storage errors into the service's own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """A file or folder, its path relative to the table. `size` is in bytes, 0 for a folder."""
+    """A file or folder; `path` is relative to the table. `size` is in bytes, 0 for a folder."""
 
     path: str
     size: int
@@ -36,7 +36,7 @@ class Entry(NamedTuple):
 class Storage:
     """The folder of one table. All paths are relative to it, with `/` between segments.
 
-    `hudi_options` are the same storage options in the words of the `hudi` package.
+    `hudi_options` are the same storage options under the names that the `hudi` package uses.
     """
 
     base_path: str
@@ -45,41 +45,41 @@ class Storage:
     hudi_options: Mapping[str, str] = field(default_factory=dict)
 
     def exists(self, path: str = "") -> bool:
-        with _our_errors(self.base_path, path):
+        with _translated_errors(self.base_path, path):
             return bool(self.filesystem.get_file_info(self._at(path)).type != fs.FileType.NotFound)
 
     def list(self, path: str = "", *, recursive: bool = False) -> list[Entry]:
-        """Files and folders below `path`; nothing if it does not exist."""
-        with _our_errors(self.base_path, path):
+        """Returns the files and folders below `path`; an empty list if it does not exist."""
+        with _translated_errors(self.base_path, path):
             selector = fs.FileSelector(self._at(path), allow_not_found=True, recursive=recursive)
             infos = self.filesystem.get_file_info(selector)
         start = len(self.root.rstrip("/")) + 1
         return [_entry(info, start) for info in infos]
 
     def names(self, path: str) -> Sequence[str]:
-        """The names below the folder `path`, at the least cost: what a table is polled by. Raises PathNotFoundError."""
-        with _our_errors(self.base_path, path):
+        """Returns the names in the folder `path` at the lowest cost; polls use this. Raises PathNotFoundError."""
+        with _translated_errors(self.base_path, path):
             if not is_s3(self.base_path):
-                return os.listdir(self._at(path))  # noqa: PTH208 - no Path for each of them: this is done all the time
+                return os.listdir(self._at(path))  # noqa: PTH208 - every poll runs this: no Path objects
             infos = self.filesystem.get_file_info(fs.FileSelector(self._at(path)))
         return [info.base_name for info in infos]
 
     def modified_at(self, path: str) -> datetime | None:
-        """None if there is no such file."""
-        with _our_errors(self.base_path, path):
+        """Returns the modification time, None if there is no such file."""
+        with _translated_errors(self.base_path, path):
             info = self.filesystem.get_file_info(self._at(path))
         modified: datetime | None = info.mtime if info.type == fs.FileType.File else None
         return modified
 
     def read(self, path: str) -> bytes:
-        """The whole file. Raises PathNotFoundError, StorageError."""
+        """Reads the whole file. Raises PathNotFoundError, StorageError."""
         with self.open(path) as file:
             return bytes(file.read())
 
     @contextmanager
     def open(self, path: str) -> Iterator[pa.NativeFile]:
-        """The file for random access. What goes wrong inside the block is translated as well."""
-        with _our_errors(self.base_path, path), self.filesystem.open_input_file(self._at(path)) as file:
+        """Opens the file for random access. Also translates errors that the block raises."""
+        with _translated_errors(self.base_path, path), self.filesystem.open_input_file(self._at(path)) as file:
             yield file
 
     def _at(self, path: str) -> str:
@@ -91,30 +91,30 @@ def _entry(info: fs.FileInfo, start: int) -> Entry:
 
 
 def open_storage(base_path: str, options: Mapping[str, str]) -> Storage:
-    """The storage of a canonical base path.
+    """Opens the storage of a canonical base path.
 
-    `options` are Hadoop's (`fs.s3a.*`), as the owner's Spark jobs have them. Raises StorageUnsupportedError for those
-    that cannot be followed, and StorageError.
+    `options` are Hadoop's (`fs.s3a.*`), as in the owner's Spark jobs. Raises StorageUnsupportedError for options that
+    cannot be reproduced, and StorageError.
     """
     if not is_s3(base_path):
         return Storage(base_path, fs.LocalFileSystem(), base_path)
-    with _our_errors(base_path):
+    with _translated_errors(base_path):
         root = base_path.removeprefix("s3a://")
         try:
             bucket = s3.of_hadoop(options, root.partition("/")[0])
         except s3.NotReproducibleError as error:
-            hint = "Leave this out of GROUNDSKEEPER_STORAGE_OPTIONS: give keys, or credentials of the environment."
+            hint = "Remove this from GROUNDSKEEPER_STORAGE_OPTIONS. Set access keys, or credentials in the environment."
             raise StorageUnsupportedError(str(error), hint=hint) from error
-        # Somebody waits for the answer.
+        # A caller is waiting for the answer.
         bucket = replace(bucket, attempts=3, request_seconds=10.0)
         return Storage(base_path, bucket.filesystem(), root, _for_hudi(bucket))
 
 
 def _for_hudi(bucket: s3.S3) -> dict[str, str]:
-    """The same for the `hudi` package (`object_store`'s names)."""
+    """Returns the same options under `object_store`'s names, for the `hudi` package."""
     credentials = bucket.credentials()
     scheme = "https" if bucket.tls else "http"
-    # To be given with the bucket in it when the bucket is not part of the path.
+    # The endpoint must contain the bucket when the path does not.
     host = f"{bucket.bucket}.{bucket.endpoint}" if bucket.virtual_hosts else bucket.endpoint
     named = {
         "aws_access_key_id": credentials.access_key,
@@ -130,7 +130,7 @@ def _for_hudi(bucket: s3.S3) -> dict[str, str]:
 
 
 @contextmanager
-def _our_errors(base_path: str, path: str = "") -> Iterator[None]:
+def _translated_errors(base_path: str, path: str = "") -> Iterator[None]:
     where = f"{base_path}/{path}" if path else base_path
     try:
         yield

@@ -1,4 +1,4 @@
-"""What a Hudi table tells of itself."""
+"""The profile of a Hudi table, from an examination."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TableType(StrEnum):
 
 
 class BucketIndexKind(StrEnum):
-    """`UNKNOWN`: there are no file groups yet to tell from, or they do not fit any kind."""
+    """`UNKNOWN`: there are no file groups yet, or they do not fit any kind."""
 
     SIMPLE = "simple"
     CONSISTENT_HASHING = "consistent_hashing"
@@ -29,13 +29,13 @@ class BucketIndexKind(StrEnum):
 
 @dataclass(frozen=True)
 class BucketLayout:
-    """What the file groups say about a bucket index.
+    """The bucket index that the file groups indicate.
 
-    `highest_bucket` is the highest bucket id of a file group, None without one. `keys_checked` sampled record keys
-    were found in the bucket that the registered index computes for them (0: nothing was there to check, or there is no
-    index). `fixed_file_ids`: the file ids of non-blocking concurrency control, the same in each partition.
-    `hashing_config` is the instant of the hashing config in force: it, and not the writers' options, gives each
-    partition its number of buckets.
+    `highest_bucket` is the highest bucket id of a file group, None without one. `keys_checked` counts the sampled
+    record keys that were found in the bucket that the registered index computes for them (0: there was nothing to
+    check, or there is no index). `fixed_file_ids`: the file ids are those of non-blocking concurrency control, the same
+    in each partition. `hashing_config` is the instant of the hashing config in force: the config, not the writers'
+    options, sets each partition's number of buckets.
     """
 
     kind: BucketIndexKind
@@ -55,7 +55,7 @@ class BucketLayout:
 
 @dataclass(frozen=True)
 class Column:
-    """A column without Hudi's meta columns; `type` as Arrow spells it."""
+    """A column that is not one of Hudi's meta columns; `type` as Arrow spells it."""
 
     name: str
     type: str
@@ -63,11 +63,11 @@ class Column:
 
 @dataclass(frozen=True)
 class TableProfile:
-    """What was read from `hoodie.properties`, the timeline and a few base files when the table was last examined.
+    """The result of the last examination: `hoodie.properties`, the timeline and a few base files.
 
     `timeline_path` is relative to the base path. `ordering_fields` are called precombine field up to table version 6.
-    `columns` is empty as long as the table has no data. `pending_instants` counts requested and inflight ones.
-    `warnings` are sentences for the owner.
+    `columns` is empty until the table has data. `pending_instants` counts requested and inflight ones. `warnings` are
+    sentences for the owner.
     """
 
     table_type: TableType

@@ -21,7 +21,7 @@ _FILE = f"{META_FOLDER}/hoodie.properties"
 
 @dataclass(frozen=True)
 class TableConfig:
-    """What Hudi's `HoodieTableConfig` (1.2) reads from a table, of a table that Groundskeeper serves."""
+    """The properties of a supported table, as Hudi's `HoodieTableConfig` (1.2) reads them."""
 
     properties: Mapping[str, str]
 
@@ -39,25 +39,25 @@ class TableConfig:
 
     @property
     def timeline_layout(self) -> int:
-        """1: completion times are not in the file names. 2: they are (table version 8 and later)."""
+        """1: file names contain no completion times. 2: they do (table version 8 and later)."""
         default = "2" if self.version >= 8 else "1"
         return int(self.properties.get("hoodie.timeline.layout.version") or default)
 
     @property
     def timeline_path(self) -> str:
-        """Relative to the base path."""
+        """The folder of the timeline, relative to the base path."""
         if self.timeline_layout < 2:
             return META_FOLDER
         return f"{META_FOLDER}/{self.properties.get('hoodie.timeline.path') or 'timeline'}".rstrip("/")
 
     @property
     def history_path(self) -> str:
-        """Where the LSM timeline lies, relative to the base path. Layout 2 only."""
+        """The folder of the LSM timeline, relative to the base path. Layout 2 only."""
         return f"{self.timeline_path}/{self.properties.get('hoodie.timeline.history.path') or 'history'}"
 
     @property
     def archive_path(self) -> str:
-        """Where archived instants lie before table version 8, relative to the base path. Layout 1 only."""
+        """The folder of archived instants before table version 8, relative to the base path. Layout 1 only."""
         return f"{META_FOLDER}/{self.properties.get('hoodie.archivelog.folder') or 'archived'}"
 
     @property
@@ -66,7 +66,7 @@ class TableConfig:
 
     @property
     def partition_fields(self) -> tuple[str, ...]:
-        """Without the types that a custom key generator adds to them (`dt:TIMESTAMP`)."""
+        """The partition fields without the types that a custom key generator appends (`dt:TIMESTAMP`)."""
         return tuple(field.partition(":")[0] for field in self.fields("hoodie.table.partition.fields"))
 
     @property
@@ -75,7 +75,7 @@ class TableConfig:
 
     @property
     def key_generator(self) -> str | None:
-        """The class, or its type from table version 8 on, such as `SIMPLE`."""
+        """The class of the key generator, or from table version 8 on its type, such as `SIMPLE`."""
         properties = self.properties
         return properties.get("hoodie.table.keygenerator.class") or properties.get("hoodie.table.keygenerator.type")
 
@@ -87,7 +87,7 @@ class TableConfig:
 
 
 def read_table_config(storage: Storage) -> TableConfig:
-    """Raises PathNotFoundError, NotAHudiTableError, and TableUnsupportedError for kinds of tables not served."""
+    """Reads the properties. Raises PathNotFoundError, NotAHudiTableError, TableUnsupportedError."""
     try:
         content = storage.read(_FILE)
     except PathNotFoundError:
@@ -103,14 +103,14 @@ def _check_supported(config: TableConfig) -> None:
     properties = config.properties
     version = properties.get("hoodie.table.version", "")
     if not version.isdecimal() or int(version) not in SUPPORTED_VERSIONS:
-        raise TableUnsupportedError(f"its table version is {version or 'not stated'}")
+        raise TableUnsupportedError(f"The table version is {version or 'not stated'}")
     if properties.get("hoodie.table.type", TableType.COPY_ON_WRITE).upper() not in list(TableType):
-        raise TableUnsupportedError(f"its type is {properties['hoodie.table.type']}")
+        raise TableUnsupportedError(f"The table type is {properties['hoodie.table.type']}")
     if not (properties.get("hoodie.timeline.layout.version") or "2").isdecimal():
-        raise TableUnsupportedError("its timeline layout version is not a number")
+        raise TableUnsupportedError("The timeline layout version is not a number")
     if config.base_file_format != "PARQUET" or config.flag("hoodie.table.multiple.base.file.formats.enable"):
-        raise TableUnsupportedError(f"its base files are {config.base_file_format}, or of several formats")
+        raise TableUnsupportedError(f"The base files have the format {config.base_file_format}, or several formats")
     if properties.get("hoodie.table.format", "native") != "native":
-        raise TableUnsupportedError(f"its table format is {properties['hoodie.table.format']}")
+        raise TableUnsupportedError(f"The table format is {properties['hoodie.table.format']}")
     if properties.get("hoodie.bootstrap.base.path"):
-        raise TableUnsupportedError("it is bootstrapped from files that are not Hudi's")
+        raise TableUnsupportedError("The table was bootstrapped from files that Hudi did not write")

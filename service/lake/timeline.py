@@ -1,4 +1,4 @@
-"""The active timeline, read from the names of its files. No JVM, one listing."""
+"""The active timeline, read from the names of its files: no JVM, one listing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COMPACTION_ACTIONS = frozenset({"compaction", "logcompaction"})
 
-# Hudi's `HoodieTimeline.VALID_ACTIONS_IN_TIMELINE`: other files in the folder are none of the timeline's.
+# Hudi's `HoodieTimeline.VALID_ACTIONS_IN_TIMELINE`: other files in the folder do not belong to the timeline.
 _ACTIONS = frozenset(
     {
         *("commit", "deltacommit", "replacecommit", "compaction", "logcompaction", "clustering", "indexing"),
@@ -47,7 +47,7 @@ def read_timeline(storage: Storage, config: TableConfig) -> Timeline:
 
 
 def timeline_of(file_names: Iterable[str]) -> Timeline:
-    """The timeline that consists of these files."""
+    """Returns the timeline that consists of these files."""
     found: dict[tuple[str, str], Instant] = {}
     for name in file_names:
         instant = parse_instant(name)
@@ -61,7 +61,7 @@ def timeline_of(file_names: Iterable[str]) -> Timeline:
 
 
 def parse_instant(file_name: str) -> Instant | None:
-    """The instant of a timeline file, or None if the file belongs to something else.
+    """Returns the instant of a timeline file, None for any other file.
 
     The inflight file of a commit has no action in its name: `<instant>.inflight`.
     """
@@ -79,15 +79,16 @@ def parse_instant(file_name: str) -> Instant | None:
 
 
 def inflight_names_of(instant: Instant) -> tuple[str, ...]:
-    """The files that may have said that a completed commit of a writer was inflight. They stay beside it.
+    """Returns the possible names of the inflight file of a writer's completed commit. The file stays beside the
+    completed one.
 
-    That of a `commit` has no action in its name in table version 6.
+    In table version 6 the name for a `commit` has no action.
     """
     name = f"{instant.requested_time}.{instant.action}.{InstantState.INFLIGHT}"
     return (name, f"{instant.requested_time}.{InstantState.INFLIGHT}") if instant.action == "commit" else (name,)
 
 
 def file_name_of(instant: Instant) -> str:
-    """The timeline file of a completed instant."""
+    """Returns the name of the timeline file of a completed instant."""
     times = [instant.requested_time, *([instant.completion_time] if instant.completion_time else [])]
     return f"{'_'.join(times)}.{instant.action}"

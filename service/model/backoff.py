@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt."""
+"""The delay before the next attempt."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BackOff:
-    """Exponential, from `first` on, at most `most`, in seconds.
+    """Exponential delays from `first` to at most `most`, in seconds.
 
-    Half of each delay is random ("equal jitter"): jobs that failed together, say because the storage was away, do not
-    come back together, and none comes back at once.
+    Half of each delay is random ("equal jitter"): jobs that failed together, for example because the storage was down,
+    do not retry together, and none retries at once.
     """
 
     first: float = 2.0
@@ -23,7 +23,7 @@ class BackOff:
     factor: float = 2.0
 
     def delay(self, attempt: int, rng: Random) -> timedelta:
-        """The wait after attempt `attempt` (1 is the first) failed."""
+        """Returns the delay after attempt `attempt` (1 is the first) failed."""
         # The exponent is bounded because a float overflows at 2**1024.
         full = min(self.most, self.first * self.factor ** min(max(attempt, 1) - 1, 64))
         return timedelta(seconds=full * (0.5 + rng.random() / 2))

@@ -1,4 +1,4 @@
-"""Time is handed in wherever it matters, so that tests can turn the clock."""
+"""The clock, passed in wherever time matters so that tests can control it."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ Clock = Callable[[], datetime]
 
 
 def utc_now() -> datetime:
-    """The wall clock, as an aware datetime in UTC."""
+    """Returns the wall-clock time, as an aware datetime in UTC."""
     return datetime.now(UTC)

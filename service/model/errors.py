@@ -1,4 +1,4 @@
-"""The one tree of errors. Each type names what happened; `detail` says why in this case, `hint` what to do about it.
+"""The hierarchy of errors. Each type names what happened; `detail` says why in this case, `hint` what to do about it.
 
 HTTP status codes are not known here: `service.api.statuses` maps the types to them.
 """
@@ -17,12 +17,12 @@ class GroundskeeperError(Exception):
     """Base of all errors that a user may see.
 
     `extensions` are further members of the problem document (RFC 9457, section 3.2), such as counts or the id of the
-    row that stands in the way.
+    conflicting row.
     """
 
     type = "internal-error"
     title = "Something went wrong inside Groundskeeper"
-    hint = "Look into the service's log, and report it if it happens again."
+    hint = "Check the service's log, and report the error if it happens again."
 
     def __init__(
         self, detail: str = "", *, hint: str | None = None, extensions: Mapping[str, Any] | None = None
@@ -37,7 +37,7 @@ class GroundskeeperError(Exception):
 
 
 class NotFoundError(GroundskeeperError):
-    """What the caller names is not there."""
+    """The resource that the caller names does not exist."""
 
 
 class TableNotFoundError(NotFoundError):
@@ -55,15 +55,13 @@ class JobNotFoundError(NotFoundError):
 class CallbackUnknownTableError(NotFoundError):
     type = "callback-unknown-table"
     title = "No table is registered with the base path of this callback"
-    hint = (
-        "Register it with POST /v1/tables (GET lists them with their base paths), or switch the writer's callback off."
-    )
+    hint = "Register the table (POST /v1/tables; GET lists base paths), or switch off the writer's callback."
 
 
 class SnapshotNotTakenError(NotFoundError):
     type = "snapshot-not-taken"
-    title = "The table has not been looked at yet"
-    hint = "It is looked at within moments of its registration; `detail` says if that fails."
+    title = "The table has not been polled yet"
+    hint = "The first poll follows the registration within moments; `detail` says if it fails."
 
 
 class IncidentNotFoundError(NotFoundError):
@@ -81,12 +79,12 @@ class WebhookNotFoundError(NotFoundError):
 class DeliveryNotFoundError(NotFoundError):
     type = "delivery-not-found"
     title = "No delivery with this id is known"
-    hint = "GET /v1/webhooks/{id}/deliveries lists those of a webhook; old ones are removed after a while."
+    hint = "GET /v1/webhooks/{id}/deliveries lists the deliveries of a webhook; old ones are removed."
 
 
 class RouteNotFoundError(NotFoundError):
     type = "route-not-found"
-    title = "There is nothing at this address"
+    title = "No resource has this address"
     hint = "The API documentation at /docs lists all addresses."
 
 
@@ -98,41 +96,41 @@ class TokenNotFoundError(NotFoundError):
 
 class PolicyNotFoundError(NotFoundError):
     type = "policy-not-found"
-    title = "No policy is set here"
-    hint = "GET /v1/policies lists those of patterns; where none is set, the defaults and the other levels count."
+    title = "No policy is set at this level"
+    hint = "GET /v1/policies lists the policies of patterns. Without a policy the defaults and the other levels apply."
 
 
 class InvalidError(GroundskeeperError):
-    """What the caller asks for makes no sense, whatever the state of the table."""
+    """The request is invalid, whatever the state of the table."""
 
 
 class ParamsInvalidError(InvalidError):
-    """`extensions["errors"]` lists what is wrong, each with `field` and `message`."""
+    """`extensions["errors"]` lists the problems, each with `field` and `message`."""
 
     type = "params-invalid"
-    title = "Something in this request is missing, unknown or out of range"
-    hint = "See `errors`; the API documentation at /docs lists what each call takes."
+    title = "A value in this request is missing, unknown or out of range"
+    hint = "See `errors`; the API documentation at /docs lists the parameters of each call."
 
 
 class UrlNotAllowedError(InvalidError):
     type = "url-not-allowed"
-    title = "No webhook may be sent to this URL"
-    hint = "Take an https URL of a public address; GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS can name others."
+    title = "Webhooks may not be sent to this URL"
+    hint = "Use an https URL with a public address; GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS can allow other hosts."
 
 
 class FlinkHostNotAllowedError(InvalidError):
     type = "flink-host-not-allowed"
     title = "The service may not call this Flink cluster"
     hint = (
-        "An administrator can name its host in GROUNDSKEEPER_FLINK_HOSTS (`host` or `host:port`, separated by commas). "
-        "Without it, stop the job yourself when a job waits for that, and POST /v1/jobs/{id}/writers-stopped."
+        "An administrator can allow its host in GROUNDSKEEPER_FLINK_HOSTS (`host` or `host:port`, separated by commas)."
+        " Otherwise stop the Flink job yourself when a job waits for that, and POST /v1/jobs/{id}/writers-stopped."
     )
 
 
 class HeaderNotAllowedError(InvalidError):
     type = "header-not-allowed"
     title = "This header cannot be sent with a webhook"
-    hint = "Names that the request itself needs are taken, and a value is one line of printable ASCII."
+    hint = "Names that the request itself needs are reserved, and a value must be one line of printable ASCII."
 
 
 class NotAHudiTableError(InvalidError):
@@ -143,8 +141,8 @@ class NotAHudiTableError(InvalidError):
 
 class PathNotFoundError(InvalidError):
     type = "path-not-found"
-    title = "The path does not exist, or cannot be read from here"
-    hint = "Check the spelling, and that the service has the rights and options to read it."
+    title = "The path does not exist, or the service cannot read it"
+    hint = "Check the spelling, and that the service has the permissions and storage options to read it."
 
 
 class PathForbiddenError(GroundskeeperError):
@@ -161,42 +159,42 @@ class StorageUnsupportedError(InvalidError):
 
 class StorageError(GroundskeeperError):
     type = "storage-error"
-    title = "The table's storage did not answer as it should"
+    title = "Reading the table's storage failed"
     hint = "Check that the storage is up and that the service may read it, then try again."
 
 
 class FlinkError(GroundskeeperError):
     type = "flink-error"
-    title = "The Flink cluster did not answer as it should"
+    title = "The Flink cluster did not respond as expected"
     hint = "Check `writers.flink` of the table, and that the cluster is up."
 
 
 class PollTimedOutError(StorageError):
     type = "look-too-slow"
-    title = "The table's storage answers too slowly"
-    hint = "Check the storage. The table is looked at again, less and less often as long as this goes on."
+    title = "The poll of the table took too long"
+    hint = "Check the storage. The table is polled again, at growing intervals while the failure lasts."
 
 
 class PollFailedError(StorageError):
     type = "look-failed"
-    title = "The table could not be looked at"
-    hint = "The service's log says more. The table is looked at again, less and less often as long as this goes on."
+    title = "The poll of the table failed"
+    hint = "See the service's log. The table is polled again, at growing intervals while the failure lasts."
 
 
 class TableUnsupportedError(InvalidError):
     type = "table-not-supported"
-    title = "This Hudi table is of a kind that Groundskeeper does not serve"
+    title = "Groundskeeper does not support this kind of Hudi table"
     hint = "Table versions 6, 8 and 9 with Parquet base files are supported."
 
 
 class ConflictError(GroundskeeperError):
-    """It makes sense, but not in the state that things are in."""
+    """The request is valid, but not in the current state."""
 
 
 class TableAlreadyRegisteredError(ConflictError):
     type = "table-already-registered"
-    title = "A table with this base path is registered already"
-    hint = "Use the registered one (`table_id`), or unregister it first."
+    title = "A table with this base path is already registered"
+    hint = "Use the registered table (`table_id`), or unregister it first."
 
 
 class BucketIndexContradictedError(ConflictError):
@@ -208,60 +206,60 @@ class BucketIndexContradictedError(ConflictError):
 class TableBusyError(ConflictError):
     type = "table-busy"
     title = "The table has active jobs"
-    hint = "Wait for them or cancel them first."
+    hint = "Wait for the jobs to end, or cancel them first."
 
 
 class JobConflictError(ConflictError):
     type = "job-conflict"
-    title = "Another active job of this table stands in the way"
-    hint = "Wait for it (`job_id`) or cancel it first."
+    title = "This job conflicts with another active job of the table"
+    hint = "Wait for that job (`job_id`) to end, or cancel it first."
 
 
 class IncidentOpenError(ConflictError):
-    """`extensions["incident_ids"]` are those that stand in the way."""
+    """`extensions["incident_ids"]` are those that prevent the job."""
 
     type = "incident-open"
-    title = "Rows of the table are astray, and this job might take away what they can be repaired from"
-    hint = "Run the job `repair` first, or close the incidents (POST /v1/incidents/{id}/close) if they are none."
+    title = "Rows of the table are astray, and this job might delete what their repair needs"
+    hint = "Run a `repair` job first, or close the incidents (POST /v1/incidents/{id}/close) if nothing is wrong."
 
 
 class IncidentClosedError(ConflictError):
     type = "incident-already-closed"
-    title = "The incident has been closed already"
-    hint = "GET /v1/incidents shows what has become of it."
+    title = "The incident is already closed"
+    hint = "GET /v1/incidents shows its state and why it was closed."
 
 
 class JobNotWaitingError(ConflictError):
     type = "job-not-waiting"
-    title = "This job does not wait for writers to be stopped"
-    hint = "GET /v1/jobs/{id} shows its state, and in `hand_over` whether it waits."
+    title = "This job is not waiting for writers to be stopped"
+    hint = "GET /v1/jobs/{id} shows its state, and `hand_over` whether it waits."
 
 
 class FenceLosesFlinkError(ConflictError):
     type = "fence-loses-flink-batches"
     title = "A Flink job writes this table, and fencing would lose its batch"
     hint = (
-        "Leave `on_active_writers` at `wait`: the job waits until the Flink job was stopped with a savepoint. If none "
-        'writes the table any more, PATCH it with `{"writers": {"engines": [...]}}`.'
+        "Leave `on_active_writers` at `wait`: the job waits until the Flink job has been stopped with a savepoint."
+        ' If no Flink job writes the table any more, PATCH it with `{"writers": {"engines": [...]}}`.'
     )
 
 
 class JobNotCancellableError(ConflictError):
     type = "job-already-ended"
-    title = "The job has ended already"
+    title = "The job has already ended"
     hint = "Only queued, leased and running jobs can be cancelled."
 
 
 class IdempotencyKeyReusedError(ConflictError):
     type = "idempotency-key-reused"
     title = "This Idempotency-Key was used for another job of this table"
-    hint = "Take a new key for a new job; repeat the same request to get the first answer again (`job_id`)."
+    hint = "Use a new key for a new job; repeat the same request to get the first response again (`job_id`)."
 
 
 class LeaseLostError(ConflictError):
     type = "lease-lost"
-    title = "This attempt does not hold the job any more"
-    hint = "Stop, and write nothing: another attempt may be running, or the job has ended."
+    title = "This attempt no longer holds the job"
+    hint = "Stop and write nothing: another attempt may be running, or the job has ended."
 
 
 class WebhookDisabledError(ConflictError):
@@ -272,26 +270,26 @@ class WebhookDisabledError(ConflictError):
 
 class KafkaMissingError(ConflictError):
     type = "kafka-not-installed"
-    title = "The service was installed without what it needs to write to Kafka"
-    hint = "An administrator has to run pip install 'groundskeeper[kafka]' and start the service again."
+    title = "The service was installed without its Kafka client"
+    hint = "An administrator has to run pip install 'groundskeeper[kafka]' and restart the service."
 
 
 class SecretKeyMissingError(ConflictError):
     type = "secret-key-missing"
-    title = "The service has no key to keep secrets with"
-    hint = "An administrator has to set GROUNDSKEEPER_SECRET_KEYS, the same for every replica."
+    title = "The service has no key to encrypt secrets with"
+    hint = "An administrator has to set GROUNDSKEEPER_SECRET_KEYS, with the same value on every replica."
 
 
 class SecretUnreadableError(ConflictError):
     type = "secret-unreadable"
-    title = "A stored secret cannot be read: it was kept with another key"
-    hint = "Give GROUNDSKEEPER_SECRET_KEYS the old key back; or rotate the webhook's secret and set its headers again."
+    title = "A stored secret cannot be decrypted: it was encrypted with another key"
+    hint = "Add the old key to GROUNDSKEEPER_SECRET_KEYS, or rotate the webhook's secret and set its headers again."
 
 
 class UnauthenticatedError(GroundskeeperError):
     type = "unauthenticated"
     title = "This call needs a valid bearer token"
-    hint = "Send `Authorization: Bearer <token>`; `groundskeeper token create` makes one."
+    hint = "Send `Authorization: Bearer <token>`; `groundskeeper token create` creates one."
 
 
 class ForbiddenError(GroundskeeperError):
@@ -302,8 +300,8 @@ class ForbiddenError(GroundskeeperError):
 
 class MethodNotAllowedError(GroundskeeperError):
     type = "method-not-allowed"
-    title = "This address does not know this method"
-    hint = "The header `Allow` lists the methods that it knows."
+    title = "This address does not support this method"
+    hint = "The header `Allow` lists the supported methods."
 
 
 class RequestTooLargeError(GroundskeeperError):
@@ -315,18 +313,18 @@ class RequestTooLargeError(GroundskeeperError):
 class TooManyStreamsError(GroundskeeperError):
     type = "too-many-streams"
     title = "Too many event streams are open"
-    hint = "Close one, or ask for pages: GET /v1/events with `Accept: application/json`."
+    hint = "Close a stream, or request pages: GET /v1/events with `Accept: application/json`."
 
 
 class DatabaseUnavailableError(GroundskeeperError):
     type = "database-unavailable"
-    title = "The service's database does not answer"
-    hint = "Check that the database is up and that GROUNDSKEEPER_DATABASE names it, then try again."
+    title = "The service's database does not respond"
+    hint = "Check that the database is up and that GROUNDSKEEPER_DATABASE points to it, then try again."
 
 
 class NotReadyError(GroundskeeperError):
     type = "not-ready"
-    title = "The service cannot take calls yet"
+    title = "The service is not ready for calls yet"
     hint = "Wait a moment; `groundskeeper migrate` brings the database up to date."
 
 

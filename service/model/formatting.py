@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Figures formatted for people."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def size(number: float) -> str:
 
 
 def duration(span: timedelta | float) -> str:
-    """Of a timedelta or of seconds; rounded down to what matters."""
+    """Formats a timedelta, or seconds, rounded down to the leading unit."""
     seconds = int(span.total_seconds() if isinstance(span, timedelta) else span)
     for unit, length in (("day", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * length or (seconds == length):

@@ -1,4 +1,4 @@
-"""Options that carry secrets: they are kept and handed to workers, but never shown."""
+"""Options that contain secrets: they are stored and passed to workers, but never shown."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 MASK = "******"
 
 _SECRET = re.compile(r"passw|secret|token|access[._-]?key|api[._-]?key|private[._-]?key|credential|session", re.I)
-# `hoodie.write.lock.zookeeper.session_timeout_ms` is no secret, and worth seeing.
+# `hoodie.write.lock.zookeeper.session_timeout_ms` is not a secret, and is useful to see.
 _HARMLESS = re.compile(r"timeout|_ms$", re.I)
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of an option with this name must not be shown. Says yes in doubt."""
+    """Returns whether the value of an option with this name must not be shown. True if in doubt."""
     return bool(_SECRET.search(key)) and not _HARMLESS.search(key)
 
 
@@ -25,5 +25,5 @@ def masked(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def unmasked(options: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
-    """`options` as sent by somebody who may have got them masked: a mask stands for the stored value."""
+    """Replaces masks in `options`, sent by a caller who may have received them masked, by the stored values."""
     return {key: stored.get(key, value) if value == MASK else value for key, value in options.items()}

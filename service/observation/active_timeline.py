@@ -1,4 +1,4 @@
-"""What the active timeline of a table says right now."""
+"""The current active timeline of a table."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ActiveTimeline:
-    """`completed` in the order of completion, where the timeline tells it, else of their requested times."""
+    """`completed` is ordered by completion time where the timeline records it, otherwise by requested time."""
 
     pending: tuple[Pending, ...]
     completed: tuple[Instant, ...]
 
 
 def read(base_path: str, storage_options: Mapping[str, str]) -> ActiveTimeline:
-    """Reads the lake. Raises StorageError and its like."""
+    """Reads the table's storage. Raises StorageError and the other errors of `service.lake`."""
     storage = open_storage(base_path, storage_options)
     config = read_table_config(storage)
     timeline = read_timeline(storage, config)

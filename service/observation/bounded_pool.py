@@ -1,4 +1,4 @@
-"""Threads that look at tables, so that one whose storage hangs keeps nobody but itself waiting."""
+"""A bounded pool of threads that poll tables: a table whose storage hangs delays no other."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-# Threads that hang cannot be ended. So many are replaced by others; then the crew shrinks with each further one.
-_MOST_STUCK = 64
-# Work that waits for no storage gets done no sooner by many threads; they only keep those that answer calls from the
-# interpreter. So it is one at a time, and whoever has waited for so long has met somebody who waits for storage.
+# Hanging threads cannot be ended. This many are replaced; each further one makes the pool smaller.
+_MAX_STUCK = 64
+# More threads do not speed up work that does not wait for storage; they only take the interpreter from the threads that
+# answer calls. So items run one at a time, and one that has waited this long has met one that waits for storage.
 _TURN_SECONDS = 0.02
 
 
 class BoundedPool(Generic[Item]):
-    """At most `size` items are worked on at once, not counting those that take longer than `seconds`.
+    """Works on at most `size` items at once, not counting those that take longer than `seconds`.
 
-    `work` must not raise. `on_late` is told once of each item that takes too long; its thread is replaced and goes when
-    it comes back. The threads are daemons: they never keep a process from ending.
+    `work` must not raise. `on_late` is called once for each item that takes too long; its thread is replaced, and ends
+    when the item is done. `on_idle` is called when no item waits. The threads are daemons: they never keep a process
+    from ending.
     """
 
     def __init__(
@@ -57,41 +58,41 @@ class BoundedPool(Generic[Item]):
             return frozenset(self._busy)
 
     @property
-    def room(self) -> int:
-        """How many more items keep the crew at work for the next moments."""
+    def capacity(self) -> int:
+        """The number of further items that keep the pool busy for the next moments."""
         with self._guard:
             return max(0, 16 * self._size - (len(self._busy) - len(self._late)))
 
     def add(self, item: Item) -> None:
         with self._guard:
             self._busy[self._key(item)] = item
-            self._staff()
+            self._add_thread()
         self._waiting.put(item)
 
     def check(self) -> None:
-        """Finds those that take too long. To be called every now and then."""
+        """Finds the items that take too long. Must be called regularly."""
         now = time.monotonic()
         with self._guard:
             late = [key for key, since in self._since.items() if now - since > self._seconds and key not in self._late]
             items = [self._busy[key] for key in late]
             for key in late:
                 self._late.add(key)
-                self._staff()
+                self._add_thread()
         for item in items:
             self._on_late(item)
 
     def wait(self, seconds: float) -> bool:
-        """Until all is done but what is late; false if it was not in time."""
+        """Waits until all items but the late ones are done; returns False if that took longer than `seconds`."""
         with self._guard:
             return self._guard.wait_for(lambda: len(self._busy) == len(self._late), seconds)
 
-    def _staff(self) -> None:
-        """One more thread, if there is work for it and it may be."""
-        at_work = self._threads - len(self._late)
-        to_do = len(self._busy) - len(self._late)
-        if at_work < min(self._size, to_do) and self._threads < self._size + _MOST_STUCK:
+    def _add_thread(self) -> None:
+        """Starts one more thread if there is work for it and the limits allow it."""
+        working = self._threads - len(self._late)
+        unfinished = len(self._busy) - len(self._late)
+        if working < min(self._size, unfinished) and self._threads < self._size + _MAX_STUCK:
             self._threads += 1
-            threading.Thread(target=self._run, name="look", daemon=True).start()
+            threading.Thread(target=self._run, name="poll", daemon=True).start()
 
     def _run(self) -> None:
         while True:

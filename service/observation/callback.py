@@ -1,4 +1,4 @@
-"""A writer tells that it has committed. It is only a hint: what has happened is read from the timeline."""
+"""Commit callbacks of writers. A callback is only a hint: the commits are read from the timeline."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CallbackResult:
-    """`is_new` is false if the commit is known already, or the table is about to be looked at anyway."""
+    """`is_new` is false if the commit is known already, or a poll of the table is requested already."""
 
     table_id: str
     is_new: bool
 
 
-def hear(engine: Engine, poll_requests: PollRequests, *, base_path: str, instant: str) -> CallbackResult:
-    """Has the table looked at now. Writes nothing: the answer must not wait for others that write.
+def receive(engine: Engine, poll_requests: PollRequests, *, base_path: str, instant: str) -> CallbackResult:
+    """Requests a poll of the table. Writes nothing: the response must not wait for others that write to the database.
 
-    Raises CallbackUnknownTableError if no registered table has this base path, in whatever spelling.
+    Raises CallbackUnknownTableError if no registered table has this base path, in any spelling.
     """
     with reading(engine) as connection:
         table_id = _find(connection, base_path)
@@ -38,7 +38,7 @@ def hear(engine: Engine, poll_requests: PollRequests, *, base_path: str, instant
 
 
 def _find(connection: Connection, base_path: str) -> str | None:
-    # As most send it, without asking the file system about links, which may hang.
+    # The spelling of most callers: needs no look-up of links in the file system, which may hang.
     found = table_store.find(connection, plain(base_path))
     if found is not None:
         return found

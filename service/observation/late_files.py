@@ -1,4 +1,4 @@
-"""Whether fenced writers are gone for good, with all that they wrote."""
+"""Checks whether fenced writers are gone, with all files that they wrote."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     from service.lake.storage import Storage
 
 SILENT_AFTER = timedelta(minutes=5)
-"""A writer sends a heartbeat every minute (`hoodie.client.heartbeat.interval_in_ms`, Hudi 1.2), and one that lives
-makes a new file when the rollback has removed the old one. So after this long without any it does not live."""
+"""A writer sends a heartbeat every minute (`hoodie.client.heartbeat.interval_in_ms`, Hudi 1.2), and a live one creates
+a new file when the rollback has removed the old one. So a writer without a heartbeat for this long is dead."""
 
 
-def those_over(
+def resolved(
     storage: Storage, incidents: Sequence[Incident], completed: Container[str], now: datetime
 ) -> dict[str, str]:
-    """The ids of those incidents that are over, with the reason.
+    """Returns the ids of the incidents that are over, with the reasons.
 
-    What is quickly seen is looked at first; only for a writer that is silent, and has no markers any more, all files of
-    the table are listed. Before table version 8 the names of log files do not tell who wrote to them: only base files
-    and markers count there, and what late writers added to logs the cleaning job looks for.
+    Cheap checks come first: all files of the table are listed only if a writer is silent and has no markers any more.
+    Before table version 8 the names of log files do not contain the instant that wrote to them. Then only base files
+    and markers count here, and the cleaning job looks for what late writers added to log files.
     """
-    over = {each.id: "it has completed all the same" for each in incidents if each.instant in completed}
-    silent = {each.id: each.instant for each in incidents if each.id not in over and _is_silent(storage, each, now)}
+    found = {each.id: "the write completed after all" for each in incidents if each.instant in completed}
+    silent = {each.id: each.instant for each in incidents if each.id not in found and _is_silent(storage, each, now)}
     if not silent:
-        return over
+        return found
     still_there = set(silent.values()).intersection(_writers_of_files(storage))
     because = (
-        f"no file of it is left, nor a marker, and its writer has been silent for {SILENT_AFTER.seconds // 60} min"
+        f"no file or marker of the write is left, and its writer has been silent for {SILENT_AFTER.seconds // 60} min"
     )
-    return over | {incident_id: because for incident_id, instant in silent.items() if instant not in still_there}
+    return found | {incident_id: because for incident_id, instant in silent.items() if instant not in still_there}
 
 
 def _is_silent(storage: Storage, incident: Incident, now: datetime) -> bool:
@@ -51,7 +51,7 @@ def _is_silent(storage: Storage, incident: Incident, now: datetime) -> bool:
 
 
 def _writers_of_files(storage: Storage) -> set[str]:
-    """The instants in the names of all data files."""
+    """Returns the instants in the names of all data files."""
     found = set()
     for entry in data_files(storage):
         name = parse_base_file_name(entry.name) or parse_log_file_name(entry.name)

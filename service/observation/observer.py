@@ -1,4 +1,4 @@
-"""Watches all tables: claims those that are due, and has the crew look at each."""
+"""Watches all tables: claims the due ones and polls them in a bounded pool."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Of one transaction: it must not keep others that write waiting for long.
+# Limit of one transaction, which must not keep other writers waiting for long.
 _CLAIMED_AT_ONCE = 200
-# So that tables registered together are not polled together for ever.
+# Share of the interval that is random, so that tables registered together are not polled together for ever.
 _SPREAD = 0.1
 
 
 @dataclass(frozen=True)
 class ObserverConfig:
-    """`poll_seconds` is how often each table is looked at when nobody says that it has changed; `look_seconds` how long
-    a look may take; `backoff` (in seconds) is for tables that cannot be looked at."""
+    """`poll_seconds` is the interval between polls of a table without poll requests; `poll_timeout_seconds` is the
+    longest time a poll may take; `backoff` (in seconds) applies to tables whose polls fail."""
 
     poll_seconds: float = 60.0
-    look_seconds: float = 30.0
+    poll_timeout_seconds: float = 30.0
     threads: int = 8
     small_file_bytes: int = 100 * 1024 * 1024
     backoff: BackOff = field(default_factory=lambda: BackOff(first=5.0, most=3600.0))
@@ -57,7 +57,7 @@ class ObserverConfig:
 
 @dataclass(frozen=True)
 class Observed:
-    """What has happened since the last round: how many tables were claimed, found unchanged, changed and failed."""
+    """Counts since the last round: tables claimed, found unchanged, changed and failed, and new commits."""
 
     claimed: int = 0
     unchanged: int = 0
@@ -73,7 +73,7 @@ class Observed:
 
 
 class Observer:
-    """`on_change` is called after each look that found something or failed, outside any transaction."""
+    """Calls `on_change` after each poll that found something or failed, outside any transaction."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Observer:
         config: ObserverConfig,
         *,
         storage_options: Mapping[str, str],
-        on_change: Callable[[PollResult], None] = lambda _looked: None,
+        on_change: Callable[[PollResult], None] = lambda _result: None,
     ) -> None:
         self._engine = engine
         self._clock = clock
@@ -99,16 +99,16 @@ class Observer:
             self._poll,
             key=lambda watch: watch.table_id,
             size=config.threads,
-            seconds=config.look_seconds,
+            seconds=config.poll_timeout_seconds,
             on_late=self._late,
             on_idle=self._on_idle,
         )
         self._has_more = False
 
     def run_once(self) -> Observed:
-        """Claims what is due, as much as the crew can take for now, and answers what was done since the last round.
+        """Claims due tables as far as the pool has capacity, and returns the counts since the last round.
 
-        It waits for no look. The next round is in its own time, or when the crew has nothing to do and there is more.
+        Waits for no poll. The next round runs on schedule, or when the pool is idle and more tables are due.
         """
         self._poll_requests.notified.clear()
         self.pool.check()
@@ -123,13 +123,13 @@ class Observer:
     def _claim(self) -> list[Watch]:
         now = self._clock()
         busy = self.pool.busy
-        limit = min(self.pool.room, _CLAIMED_AT_ONCE)
-        hurried = set(islice(self._poll_requests.wanted() - busy, limit))
+        limit = min(self.pool.capacity, _CLAIMED_AT_ONCE)
+        requested = set(islice(self._poll_requests.wanted() - busy, limit))
         self._has_more = not limit
         if not limit:
             return []
         with reading(self._engine) as connection:
-            if not hurried and not watch_store.is_any_due(connection, now):
+            if not requested and not watch_store.is_any_due(connection, now):
                 return []
         seconds = self._config.poll_seconds * (1 + _SPREAD * (self._rng.random() - 0.5))
         with writing(self._engine) as connection:
@@ -138,56 +138,60 @@ class Observer:
                 now=now,
                 next_poll_at=now + timedelta(seconds=seconds),
                 limit=limit,
-                hurried=hurried,
+                requested=requested,
                 without=busy,
             )
         self._has_more = len(claimed) == limit
-        # With room left, a hurried table that was not claimed is no table any more, or another service has it.
-        done = {watch.table_id for watch in claimed} | (set() if self._has_more else hurried)
+        # With capacity left, a requested table that was not claimed is not registered, or another service has it.
+        done = {watch.table_id for watch in claimed} | (set() if self._has_more else requested)
         for table_id in done:
             self._poll_requests.taken(table_id)
         return claimed
 
     def _on_idle(self) -> None:
-        # Not whenever the crew is idle: then each claim would be of one table, and cost a transaction.
+        # Not whenever the pool is idle: then each claim would be of one table, and cost a transaction.
         if self._has_more or self._poll_requests.wanted():
             self._poll_requests.notified.set()
 
     def _poll(self, watch: Watch) -> None:
         try:
-            looked = poll_table(
+            result = poll_table(
                 self._engine,
                 self._clock,
                 watch,
                 storage_options=self._storage_options,
                 small_file_bytes=self._config.small_file_bytes,
             )
-            self._count(changed=1, commits=len(looked.commits)) if looked.changed else self._count(unchanged=1)
-            if looked.changed or watch.failures:
-                self._on_change(looked)
+            self._count(changed=1, commits=len(result.commits)) if result.changed else self._count(unchanged=1)
+            if result.changed or watch.failures:
+                self._on_change(result)
         except TableNotFoundError:
-            pass  # Unregistered meanwhile.
+            pass  # The table was unregistered meanwhile.
         except DatabaseUnavailableError as error:
             log.warning("Table %s: %s", watch.table_id, error)
         except GroundskeeperError as error:
             self._failed(watch, error)
-        except Exception as error:  # whatever is wrong with one table, the others are looked at
-            log.exception("The look at table %s failed", watch.table_id)
+        except Exception as error:  # an error of one table must not stop the others
+            log.exception("The poll of table %s failed", watch.table_id)
             self._failed(watch, PollFailedError(f"{type(error).__name__}: {error}"))
 
     def _late(self, watch: Watch) -> None:
-        self._failed(watch, PollTimedOutError(f"It took longer than {self._config.look_seconds:g} seconds."))
+        self._failed(
+            watch, PollTimedOutError(f"The poll took longer than {self._config.poll_timeout_seconds:g} seconds.")
+        )
 
     def _failed(self, watch: Watch, error: GroundskeeperError) -> None:
-        """A look that is late may still come to its end; then it counts."""
+        """Records a failed poll. A late poll may still succeed, and then counts."""
         self._count(failed=1)
         level = logging.INFO if watch.failures else logging.WARNING
-        log.log(level, "Table %s cannot be looked at: %s %s", watch.table_id, error.title, error.detail)
+        log.log(level, "Table %s cannot be polled: %s %s", watch.table_id, error.title, error.detail)
         delay = self._config.backoff.delay(watch.failures + 1, self._rng)
         now, problem = self._clock(), error.problem()
         try:
             with writing(self._engine) as connection:
-                failures = watch_store.failed(connection, watch.table_id, error=problem, next_poll_at=now + delay)
+                failures = watch_store.record_failure(
+                    connection, watch.table_id, error=problem, next_poll_at=now + delay
+                )
                 events = poll_events.of_failed_poll(connection, watch.table_id, failures, problem, now)
                 outbox.publish(connection, events, now=now)
             self._on_change(PollResult(watch.table_id))

@@ -1,4 +1,4 @@
-"""One look at one table: what its timeline says that was not known, and how the table stands now."""
+"""One poll of one table: reads what is new on its timeline, and updates the snapshot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,13 @@ from service.lake.timeline import timeline_of
 from service.observation import late_files, poll_events
 from service.observation.snapshot_refresh import Files, refresh
 from service.observation.stale_commits import judge
-from service.observation.timeline_diff import commits_of, in_order_of_completion, missed, read_instant, what_was_known
+from service.observation.timeline_diff import (
+    commits_of,
+    in_order_of_completion,
+    known_state,
+    missed_instants,
+    read_instant,
+)
 from service.queue.withdrawal import withdraw_beside_incidents
 
 if TYPE_CHECKING:
@@ -48,8 +54,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PollResult:
-    """`commits` are those recorded by this look, in the order of their completion; `changed`: the timeline was another
-    than at the last look."""
+    """`commits` are those that this poll recorded, in the order of their completion; `changed`: the timeline differs
+    from that of the last poll."""
 
     table_id: str
     changed: bool = False
@@ -58,9 +64,9 @@ class PollResult:
 
 @dataclass(frozen=True)
 class _Polled:
-    """All that one look has read, before any of it is recorded. `watch` is what the look leaves for the next one.
+    """Everything that one poll has read, before any of it is recorded. `watch` is the result for the next poll.
 
-    `judged` are the new commits that went astray; `over` maps the ids of incidents that are over to the reasons.
+    `judged` are the new commits whose rows are astray; `over` maps the ids of incidents that are over to the reasons.
     """
 
     watch: Watch
@@ -76,34 +82,37 @@ class _Polled:
 def poll_table(
     engine: Engine, clock: Clock, watch: Watch, *, storage_options: Mapping[str, str], small_file_bytes: int
 ) -> PollResult:
-    """Costs one listing as long as nothing has happened. Raises TableNotFoundError and what reading the lake raises."""
+    """Polls a table. Costs one listing while nothing has happened. Raises TableNotFoundError and the errors of
+    `service.lake`."""
     began = clock()
     storage = open_storage(watch.base_path, storage_options)
     if watch.fingerprint and watch.timeline_path:
         names = storage.names(watch.timeline_path)
         if fingerprint(names) == watch.fingerprint:
-            _nothing_new(engine, storage, watch, began)
+            _record_unchanged(engine, storage, watch, began)
             return PollResult(watch.table_id)
-    polled = _see(engine, clock, storage, watch.table_id, small_file_bytes)
+    polled = _read(engine, clock, storage, watch.table_id, small_file_bytes)
     return _record(engine, polled, small_file_bytes)
 
 
-def _see(engine: Engine, clock: Clock, storage: Storage, table_id: str, small_file_bytes: int) -> _Polled:
-    """Reads the timeline and what is new on it, and lists what that touched. Writes nothing."""
+def _read(engine: Engine, clock: Clock, storage: Storage, table_id: str, small_file_bytes: int) -> _Polled:
+    """Reads the timeline and its new instants, and lists the partitions they touched. Writes nothing."""
     began = clock()
     config = read_table_config(storage)
     listed = {entry.name: entry for entry in storage.list(config.timeline_path) if not entry.is_folder}
     timeline = timeline_of(listed)
     with reading(engine) as connection:
-        before = what_was_known(connection, table_id, timeline)
+        before = known_state(connection, table_id, timeline)
     new = [
         read_instant(storage, config, instant, listed)
         for instant in timeline.instants
         if instant.is_completed and (instant.requested_time, instant.action) not in before.known
     ]
-    archived, has_gap = missed(storage, config, timeline, before, new)
+    archived, has_gap = missed_instants(storage, config, timeline, before, new)
     if has_gap:
-        log.warning("Instants of table %s were archived before they were seen, to where they cannot be read", table_id)
+        log.warning(
+            "Instants of table %s were archived before a poll saw them, in a format that cannot be read", table_id
+        )
     new_instants = in_order_of_completion([*archived, *new])
     schemas = [seen.metadata.schema for seen in new_instants if seen.metadata.schema]
     pending = read_pending(storage, config, timeline)
@@ -119,13 +128,23 @@ def _see(engine: Engine, clock: Clock, storage: Storage, table_id: str, small_fi
         gap_at=began if has_gap else before.watch.gap_at,
         engines=with_marks(before.watch.engines, marks),
     )
-    files = refresh(engine, storage, config, timeline, before, new_instants, listed, small_file_bytes, has_gap=has_gap)
+    files = refresh(
+        engine,
+        storage,
+        config,
+        timeline,
+        before,
+        new_instants=new_instants,
+        listed=listed,
+        small_file_bytes=small_file_bytes,
+        has_gap=has_gap,
+    )
     found = commits_of(new_instants, before, config, clock())
     judged = judge(new_instants, found, files, config)
     over: dict[str, str] = {}
     if before.watch.has_late_files:
         completed = {each.requested_time for each in timeline.instants if each.is_completed}
-        over = late_files.those_over(storage, _late(engine, table_id), completed, clock())
+        over = late_files.resolved(storage, _late(engine, table_id), completed, clock())
     return _Polled(watch, before.table.index, config.table_type, found, pending, files, judged, over)
 
 
@@ -148,7 +167,7 @@ def _record(engine: Engine, polled: _Polled, small_file_bytes: int) -> PollResul
         snapshot = _with_commits(connection, snapshot, stored, added)
         snapshot_store.save(connection, Stored(snapshot, files.layout.to_json()))
         snapshot_store.save_partitions(connection, watch.table_id, files.listed, files.partitions)
-        watch_store.seen(connection, watch)
+        watch_store.record_poll(connection, watch)
         change = tracker.of_poll(connection, watch.table_id, polled.judged, polled.over, watch.looked_at)
         decision_times.wake(connection, watch.table_id, watch.looked_at)
         events = poll_events.of_poll(connection, watch, added, change.still_open, watch.looked_at)
@@ -159,12 +178,12 @@ def _record(engine: Engine, polled: _Polled, small_file_bytes: int) -> PollResul
 
 
 def fingerprint(names: Iterable[str]) -> str:
-    """Equal as long as the timeline is the same. All its files begin with a digit."""
-    ours = sorted(name for name in names if name[:1].isdigit())
-    return blake2b("\n".join(ours).encode(), digest_size=16).hexdigest()
+    """Returns a digest that is equal while the timeline is the same. All files of a timeline begin with a digit."""
+    relevant = sorted(name for name in names if name[:1].isdigit())
+    return blake2b("\n".join(relevant).encode(), digest_size=16).hexdigest()
 
 
-def _nothing_new(engine: Engine, storage: Storage, watch: Watch, now: datetime) -> None:
+def _record_unchanged(engine: Engine, storage: Storage, watch: Watch, now: datetime) -> None:
     if watch.has_pending:
         with reading(engine) as connection:
             stored = snapshot_store.find(connection, watch.table_id)
@@ -172,11 +191,11 @@ def _nothing_new(engine: Engine, storage: Storage, watch: Watch, now: datetime) 
             pending = with_heartbeats(storage, stored.snapshot.pending)
             if pending != stored.snapshot.pending:
                 _save_pending(engine, watch, pending, now)
-    over = late_files.those_over(storage, _late(engine, watch.table_id), (), now) if watch.has_late_files else {}
+    over = late_files.resolved(storage, _late(engine, watch.table_id), (), now) if watch.has_late_files else {}
     if watch.failures or over:
         with writing(engine) as connection:
             if watch.failures:
-                watch_store.recovered(connection, watch.table_id)
+                watch_store.record_recovery(connection, watch.table_id)
             change = tracker.of_poll(connection, watch.table_id, Judged(), over, now)
             if over:
                 decision_times.wake(connection, watch.table_id, now)
@@ -193,7 +212,7 @@ def _late(engine: Engine, table_id: str) -> list[Incident]:
 def _save_pending(engine: Engine, watch: Watch, pending: tuple[Pending, ...], now: datetime) -> None:
     with writing(engine) as connection:
         if watch_store.get(connection, watch.table_id, for_update=True).fingerprint != watch.fingerprint:
-            return  # Somebody has seen more meanwhile.
+            return  # A newer poll was recorded meanwhile.
         stored = snapshot_store.find(connection, watch.table_id)
         if stored is not None:
             snapshot = dataclasses.replace(stored.snapshot, pending=pending, taken_at=now)
@@ -201,7 +220,7 @@ def _save_pending(engine: Engine, watch: Watch, pending: tuple[Pending, ...], no
 
 
 def _is_overtaken(connection: Connection, polled: _Polled) -> bool:
-    """Whether a look that began later has been recorded, or the table was changed or forgotten meanwhile.
+    """Returns whether a later poll has been recorded, or the table was changed or its snapshot deleted meanwhile.
 
     Locks the table's watch, so that none of that happens until the end of the transaction.
     """
@@ -216,7 +235,8 @@ def _is_overtaken(connection: Connection, polled: _Polled) -> bool:
 def _with_commits(
     connection: Connection, snapshot: TableSnapshot, stored: Stored | None, added: Sequence[Commit]
 ) -> TableSnapshot:
-    """Adds what the commits say. Counted anew only where a table service ran; else the new ones are added."""
+    """Adds the counts of commits. Counts anew only where a table service ran; otherwise adds the new commits to the old
+    counts."""
 
     def since(run: str, old: Since | None, is_run: Callable[[Commit], bool]) -> Since:
         if old is None or any(is_run(commit) for commit in added):

@@ -1,4 +1,4 @@
-"""Events that a poll of a table gives rise to: its new commits, and whether the table can be read."""
+"""Events that result from a poll of a table: its new commits, and whether the table can be read."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ if TYPE_CHECKING:
     from service.lake.commit import Commit
 
 MOST_PARTITIONS = 100
-"""Partitions that an event names at most; its receiver can ask the table for the rest."""
+"""Maximum number of partitions named in an event; receivers can ask the table for the rest."""
 
 
 def of_poll(
     connection: Connection, watch: Watch, commits: Sequence[Commit], open_incidents: int, now: datetime
 ) -> list[Event]:
-    """The commits that are news, and that the table is well again: it can be looked at, and has no open incidents.
-    `watch` still counts the looks that failed before this one."""
+    """Returns events for new commits, and for the recovery of the table: it can be polled, and has no open incidents.
+
+    `watch` still counts the polls that failed before this one.
+    """
     new_instants = [commit for commit in commits if commit.is_news]
     is_back = watch.failures >= UNHEALTHY_AFTER and not open_incidents
     if not new_instants and not is_back:
@@ -41,7 +43,7 @@ def of_poll(
 def of_failed_poll(
     connection: Connection, table_id: str, failures: int, problem: Problem, now: datetime
 ) -> list[Event]:
-    """`failures` looks in a row have failed, this one among them."""
+    """`failures` polls in a row have failed, including this one."""
     if failures != UNHEALTHY_AFTER:
         return []
     return [table_unhealthy(table_store.get(connection, table_id), problem, now)]

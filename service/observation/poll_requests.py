@@ -1,6 +1,6 @@
-"""Tables that somebody wants looked at now: a callback said that something was committed, or a job has ended.
+"""Requests to poll a table now: a callback reported a commit, or a job has ended.
 
-It reaches this process only, and is lost with it. Then the next poll finds what there is.
+A request reaches this process only, and is lost with it. Then the next regular poll finds the changes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class PollRequests:
         self.notified = threading.Event()
 
     def ask(self, table_id: str) -> bool:
-        """False if the same was asked before and nobody has come to it yet."""
+        """Requests a poll. Returns False if the same request is still waiting."""
         with self._guard:
             is_new = table_id not in self._wanted
             self._wanted.add(table_id)
@@ -29,6 +29,6 @@ class PollRequests:
             return frozenset(self._wanted)
 
     def taken(self, table_id: str) -> None:
-        """Call this *before* looking: what is asked for during the look then leads to another one."""
+        """Removes a request. Call this *before* the poll: a request during the poll then leads to another one."""
         with self._guard:
             self._wanted.discard(table_id)

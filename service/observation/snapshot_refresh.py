@@ -1,4 +1,4 @@
-"""Brings the picture of a table's files up to date: only the partitions that were touched are listed again."""
+"""Updates the snapshot of a table's files: lists only the partitions that were touched."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from service.lake.storage import Entry, Storage
     from service.lake.table_config import TableConfig
     from service.lake.timeline import Timeline
-    from service.observation.timeline_diff import Before, ObservedInstant
+    from service.observation.timeline_diff import KnownState, ObservedInstant
 
 
-# One listing of everything is cheaper than so many of single partitions, and no database takes a longer list of names.
-_MOST_LISTED = 1000
+# For more partitions, one listing of everything is cheaper, and databases reject longer lists of names.
+_MAX_LISTED = 1000
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What gives a partition its number of buckets: a hashing config, or else the registered index, or nothing.
+    """The source of each partition's number of buckets: a hashing config, or else the registered index, or nothing.
 
-    `earlier` are the hashing configs that were in force before, the first one first.
+    `earlier` are the hashing configs that were in force before, oldest first.
     """
 
     index: BucketIndex | None
@@ -57,19 +57,19 @@ class Layout:
         if index is None or not hashing_config:
             return cls(index)
         in_force = {name: value for name, value in hashing_config.items() if name != "earlier"}
-        # Earlier versions of the service kept only the one in force.
+        # Earlier versions of the service stored only the config in force.
         earlier = hashing_config.get("earlier", ())
         return cls(index, HashingConfig.of(**in_force), tuple(HashingConfig.of(**each) for each in earlier))
 
     def to_json(self) -> dict[str, Any] | None:
-        """`stored` takes it back."""
+        """Returns the JSON that `stored` takes."""
         if self.hashing_config is None:
             return None
         return {**_json(self.hashing_config), "earlier": [_json(each) for each in self.earlier]}
 
     @property
     def num_buckets(self) -> int:
-        """Of a partition that no rule names."""
+        """The number of buckets of a partition that no rule matches."""
         if self.hashing_config is not None:
             return self.hashing_config.default_num_buckets
         return self.index.num_buckets if self.index else 0
@@ -78,9 +78,9 @@ class Layout:
         return self.hashing_config.num_buckets_for(path) if self.hashing_config else self.num_buckets
 
     def expansions_of(self, path: str) -> list[Expansion]:
-        """How a partition came to have more buckets, the first time first.
+        """Returns the expansions of a partition, oldest first.
 
-        Without a baseline, as Hudi's own rescale leaves it, what was before is the writers' number.
+        Without a baseline, as after Hudi's own rescale, the number before is that of the writers.
         """
         if self.index is None or self.hashing_config is None:
             return []
@@ -94,7 +94,7 @@ class Layout:
 
 
 def _json(config: HashingConfig) -> dict[str, Any]:
-    """`HashingConfig.of` takes it back."""
+    """Returns the JSON that `HashingConfig.of` takes."""
     return {
         "instant": config.instant,
         "expressions": config.expressions,
@@ -104,7 +104,7 @@ def _json(config: HashingConfig) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Expansion:
-    """Of one partition, by the hashing config of `instant`: from so many buckets to so many."""
+    """An expansion of one partition by the hashing config of `instant`, from `before` to `after` buckets."""
 
     instant: str
     before: int
@@ -113,10 +113,10 @@ class Expansion:
 
 @dataclass(frozen=True)
 class Files:
-    """`listed` are the partitions that were looked at, None for all. `partitions` are those of them that have files, or
-    had some. `replaced_before` are the file groups (partition and file id) that had been replaced before this look, as
-    far as they lie in these partitions, each with the instant that did it. `undone` are instants that are not part of
-    the table any more."""
+    """`listed` are the partitions that were listed, None for all. `partitions` are those of them that have or had
+    files. `replaced_before` are the file groups (partition and file id) in these partitions that had been replaced
+    before this poll, each with the instant that replaced it. `undone` are instants that are not part of the table any
+    more."""
 
     listed: frozenset[str] | None
     partitions: tuple[PartitionDetail, ...]
@@ -130,18 +130,18 @@ def refresh(
     storage: Storage,
     config: TableConfig,
     timeline: Timeline,
-    before: Before,
+    before: KnownState,
+    *,
     new_instants: Sequence[ObservedInstant],
     listed: Mapping[str, Entry],
     small_file_bytes: int,
-    *,
     has_gap: bool,
 ) -> Files:
     """Lists the partitions that the new instants touched. Writes nothing.
 
-    Lists all if it is not known which those are, if they are very many, at the first look, when a rescale may have
-    given each another number of buckets, and when something was undone that had been completed. `listed` are the files
-    of the timeline, by name.
+    Lists all partitions if the touched ones are unknown or very many, at the first poll, when a rescale may have
+    changed each partition's number of buckets, and when a completed instant was undone. `listed` are the files of the
+    timeline, by name.
     """
     metadata = [seen.metadata for seen in new_instants]
     index, stored = before.table.index, before.stored
@@ -150,7 +150,7 @@ def refresh(
     undone = _undone(timeline, new_instants)
     is_reverted = any((instant, action) in before.known for instant in undone for action in WRITING_ACTIONS)
     rest: list[ObservedInstant] = []
-    if paths is None or stored is None or has_gap or is_rescaled or is_reverted or len(paths) > _MOST_LISTED:
+    if paths is None or stored is None or has_gap or is_rescaled or is_reverted or len(paths) > _MAX_LISTED:
         paths = None
         known = {(seen.instant.requested_time, seen.instant.action) for seen in new_instants}
         rest = [
@@ -167,7 +167,7 @@ def refresh(
         (path, file_id): instant
         for path, known_of in remembered.items()
         for file_id, instant in known_of.replaced.items()
-        # Of which nothing more is known, the timeline knows best.
+        # After a revert the timeline is right about replacements whose instant is not known.
         if instant not in undone and (instant or not is_reverted)
     }
     replaced.update(_replaced(rest))
@@ -175,17 +175,17 @@ def refresh(
         _list(storage, paths),
         Visibility.of(timeline, config.timeline_layout),
         [seen.metadata for seen in rest] + metadata,
-        remembered,
-        {**replaced, **_replaced(new_instants)},
-        layout,
-        small_file_bytes,
+        remembered=remembered,
+        every_replaced={**replaced, **_replaced(new_instants)},
+        layout=layout,
+        small_file_bytes=small_file_bytes,
     )
     return Files(paths, described, layout, replaced, undone)
 
 
 def _undone(timeline: Timeline, new_instants: Sequence[ObservedInstant]) -> frozenset[str]:
-    """What was rolled back or restored away, and did not complete all the same: a compaction or clustering that was
-    rolled back keeps its instant and is executed again."""
+    """Returns the instants that were rolled back or restored away and have not completed. A compaction or clustering
+    that was rolled back keeps its instant and is executed again."""
     completed = {each.requested_time for each in timeline.instants if each.is_completed}
     completed.update(seen.instant.requested_time for seen in new_instants if seen.instant.action in WRITING_ACTIONS)
     return frozenset(instant for seen in new_instants for instant in seen.metadata.rolled_back) - completed
@@ -201,7 +201,7 @@ def _replaced(seen: Iterable[ObservedInstant]) -> dict[tuple[str, str], str]:
 
 
 def _touched(metadata: Iterable[InstantMetadata]) -> frozenset[str] | None:
-    """The partitions that these instants changed; None if one of them does not tell."""
+    """Returns the partitions that these instants changed; None if one of them does not name its partitions."""
     paths: set[str] = set()
     for each in metadata:
         if each.partitions is None:
@@ -211,7 +211,7 @@ def _touched(metadata: Iterable[InstantMetadata]) -> frozenset[str] | None:
 
 
 def _list(storage: Storage, paths: frozenset[str] | None) -> dict[str, list[Entry]]:
-    """The files of these partitions, or of all."""
+    """Returns the files of these partitions, or of all."""
     if paths is not None:
         return {path: storage.list(path) for path in sorted(paths)}
     found: dict[str, list[Entry]] = defaultdict(list)
@@ -222,8 +222,9 @@ def _list(storage: Storage, paths: frozenset[str] | None) -> dict[str, list[Entr
 
 def _describe(
     files: Mapping[str, list[Entry]],
-    seen: Visibility,
+    visibility: Visibility,
     metadata: Iterable[InstantMetadata],
+    *,
     remembered: Mapping[str, PartitionDetail],
     every_replaced: Mapping[tuple[str, str], str],
     layout: Layout,
@@ -241,7 +242,7 @@ def _describe(
             rows[path].update(of_files)
     found = []
     for path in sorted({*files, *replaced}):
-        listed = latest_slices(path, files.get(path, ()), seen, replaced[path])
+        listed = latest_slices(path, files.get(path, ()), visibility, replaced[path])
         if listed.groups or replaced[path]:
             found.append(
                 describe(

@@ -1,8 +1,7 @@
-"""Which of a table's new commits brought rows where nobody reads them, or where no writer looks for them.
+"""Finds new commits with rows that no reader sees, or that writers will not find.
 
-File ids prove a write to a replaced file group (`jobs.format.stale_writes`). Rows that lie in buckets of an old
-number can only be suspected here: that all of them are in the low buckets is chance for a few rows, and no chance any
-more for many.
+File ids prove a write to a replaced file group (`jobs.format.stale_writes`). Rows in buckets of an old number can only
+be suspected here: a few rows may all lie in the low buckets by chance, many cannot.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ if TYPE_CHECKING:
     from service.observation.timeline_diff import ObservedInstant
 
 MANY_ROWS = 20
-"""So many rows are all in the low buckets by chance once in a million times, where the number was doubled."""
+"""This many rows all lie in the low buckets by chance once in a million times, if the number was doubled."""
 
 RECENT = timedelta(hours=24)
-"""For so long after an expansion fewer rows are suspected as well: its writers are the likeliest to be late."""
+"""For this long after an expansion fewer rows are suspected as well: late writers are likeliest then."""
 
-_MOST_NAMED = 20
-"""File groups and partitions in the details of an incident; the figures are of all."""
+_MAX_NAMED = 20
+"""File groups and partitions in the details of an incident; the counts cover all."""
 
 
 def judge(
     new_instants: Sequence[ObservedInstant], commits: Sequence[Commit], files: Files, config: TableConfig
 ) -> Judged:
-    """`commits` are those of `new_instants`, one for one, in the order of completion."""
+    """Finds stale commits. `commits` are those of `new_instants`, one for one, in the order of completion."""
     completed_at = {commit.requested_time: commit.completed_at for commit in commits}
     stale = stale_writes(map(_write, new_instants), files.replaced_before)
     metadata = {seen.instant.requested_time: seen.metadata for seen in new_instants}
@@ -55,7 +54,7 @@ def judge(
 def _stale(write: StaleWrite, metadata: InstantMetadata) -> Finding:
     named = [
         {"partition": path, "file_id": file_id, "replaced_by": by}
-        for (path, file_id), by in sorted(write.groups.items())[:_MOST_NAMED]
+        for (path, file_id), by in sorted(write.groups.items())[:_MAX_NAMED]
     ]
     details = {
         "rows": sum(metadata.written[path][file_id] for path, file_id in write.groups),
@@ -85,19 +84,19 @@ def _by_old_number(
     config: TableConfig,
     known: Container[tuple[str, str]],
 ) -> Iterable[Finding]:
-    """`known` are instants with the partitions in which they are stale anyway."""
+    """Yields suspected commits. `known` are instants with the partitions in which they are proven to be stale."""
     if files.layout.hashing_config is None:
         return
-    to_come = {seen.instant.requested_time for seen in new_instants}
+    later = {seen.instant.requested_time for seen in new_instants}
     for seen in new_instants:
         instant, metadata = seen.instant.requested_time, seen.metadata
-        to_come.discard(instant)
-        # A repair puts rows where they belong, however few buckets that are.
+        later.discard(instant)
+        # A repair puts rows where they belong, even if those are few buckets.
         if not _write(seen).brings_rows or metadata.repaired:
             continue
         suspected = []
         for path, into in metadata.written.items():
-            expansions = [each for each in files.layout.expansions_of(path) if each.instant not in to_come]
+            expansions = [each for each in files.layout.expansions_of(path) if each.instant not in later]
             rows = {file_id: number for file_id, number in into.items() if number}
             if not expansions or (instant, path) in known or not _is_below(rows, expansions[-1]):
                 continue
@@ -110,7 +109,7 @@ def _by_old_number(
 
 
 def _is_below(rows: Mapping[str, int], expansion: Expansion) -> bool:
-    """Whether all these file groups are of buckets that there were before."""
+    """Returns whether all these file groups are of buckets that existed before the expansion."""
     buckets = [bucket_of(file_id) for file_id in rows]
     return bool(buckets) and all(bucket is not None and bucket < expansion.before for bucket in buckets)
 
@@ -118,7 +117,7 @@ def _is_below(rows: Mapping[str, int], expansion: Expansion) -> bool:
 def _suspicion(seen: ObservedInstant, suspected: Sequence[tuple[str, Expansion, int]]) -> Finding:
     named = [
         {"partition": path, "rows": rows, "buckets": [expansion.before, expansion.after], "since": expansion.instant}
-        for path, expansion, rows in sorted(suspected, key=lambda each: each[0])[:_MOST_NAMED]
+        for path, expansion, rows in sorted(suspected, key=lambda each: each[0])[:_MAX_NAMED]
     ]
     details = {
         "rows": sum(rows for _, _, rows in suspected),

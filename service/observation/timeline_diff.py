@@ -1,8 +1,8 @@
-"""What a table's timeline says that was not known.
+"""Finds the new instants on a table's timeline.
 
-The timeline is the truth. An instant is new when it is completed in the active timeline and no `commits` row has it, so
-it does not matter in which order instants complete. What has been archived before is never looked for: history is no
-news. Only when instants may have come and gone between two looks is the history read (`missed`).
+The timeline is the source of truth. An instant is new when it is completed in the active timeline and has no `commits`
+row, so the order in which instants complete does not matter. Instants archived before the first poll are never searched
+for. The history is read only when instants may have completed and been archived between two polls (`missed_instants`).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Before:
-    """What was known before this look."""
+class KnownState:
+    """The state known before this poll."""
 
     table: Registration
     watch: Watch
@@ -47,11 +47,11 @@ class Before:
     newest: str | None
 
 
-def what_was_known(connection: Connection, table_id: str, timeline: Timeline) -> Before:
+def known_state(connection: Connection, table_id: str, timeline: Timeline) -> KnownState:
     stored = snapshot_store.find(connection, table_id)
     oldest = [instant.requested_time for instant in timeline.instants[:1]]
     oldest += [each.requested_time for each in stored.snapshot.pending] if stored else []
-    return Before(
+    return KnownState(
         table=table_store.get(connection, table_id),
         watch=watch_store.get(connection, table_id),
         stored=stored,
@@ -62,7 +62,7 @@ def what_was_known(connection: Connection, table_id: str, timeline: Timeline) ->
 
 @dataclass(frozen=True)
 class ObservedInstant:
-    """A completed instant, when its file was written, what it says, and what shows who made it."""
+    """A completed instant, when its file was written, its metadata, and the mark of the engine that made it."""
 
     instant: Instant
     written_at: datetime | None
@@ -73,7 +73,7 @@ class ObservedInstant:
 def read_instant(
     storage: Storage, config: TableConfig, instant: Instant, files: Mapping[str, Entry]
 ) -> ObservedInstant:
-    """`files` are those of the timeline, by name."""
+    """Reads a completed instant. `files` are those of the timeline, by name."""
     name = file_name_of(instant)
     path = f"{config.timeline_path}/{name}"
     metadata = parse_metadata(instant.action, storage.read(path), f"{storage.base_path}/{path}")
@@ -83,14 +83,15 @@ def read_instant(
     return ObservedInstant(instant, written_at, metadata, mark)
 
 
-def missed(
-    storage: Storage, config: TableConfig, timeline: Timeline, before: Before, new: Sequence[ObservedInstant]
+def missed_instants(
+    storage: Storage, config: TableConfig, timeline: Timeline, before: KnownState, new: Sequence[ObservedInstant]
 ) -> tuple[list[ObservedInstant], bool]:
-    """Instants that completed and were archived since the last look; and whether there may be some that we cannot read.
+    """Returns the instants that completed and were archived since the last poll, and whether there may be some that
+    cannot be read.
 
-    Hudi archives the oldest first. So there can be such ones only if an instant that was pending is gone without a
-    rollback, or if nothing of the active timeline is as old as the newest commit that is known. From table version 8 on
-    the history is then read from there on; before, it is not readable here, and the look tells so.
+    Hudi archives the oldest first. So such instants can exist only if a pending instant is gone without a rollback, or
+    if nothing in the active timeline is as old as the newest known commit. From table version 8 on the history is then
+    read from there on; before, the service cannot read it.
     """
     if before.watch.looked_at is None:
         return [], False
@@ -102,7 +103,7 @@ def missed(
     starts_at = Visibility.of(timeline, config.timeline_layout).starts_at
     if starts_at is not None and starts_at > newest:
         gone.add(newest)
-    # What is gone from the midst of the timeline was not archived, but removed.
+    # Instants missing from the middle of the timeline were removed, not archived.
     gone = {requested for requested in gone if starts_at is not None and requested < starts_at}
     if not gone:
         return [], False
@@ -117,7 +118,7 @@ def missed(
 
 
 def _archived(archived: Archived, config: TableConfig, base_path: str) -> ObservedInstant:
-    """Its inflight file is gone."""
+    """Returns an archived instant. Its inflight file is gone."""
     instant = archived.instant
     metadata = parse_metadata(instant.action, archived.metadata, base_path)
     at = moment(instant.completion_time or instant.requested_time, config.properties)
@@ -125,7 +126,8 @@ def _archived(archived: Archived, config: TableConfig, base_path: str) -> Observ
 
 
 def in_order_of_completion(seen: Iterable[ObservedInstant]) -> list[ObservedInstant]:
-    """Before table version 8 only the time at which its file was written tells when an instant completed."""
+    """Sorts instants by completion. Before table version 8 only the modification time of its file shows when an instant
+    completed."""
 
     def key(each: ObservedInstant) -> tuple[str, float, str]:
         written = each.written_at.timestamp() if each.written_at and not each.instant.completion_time else 0.0
@@ -135,7 +137,7 @@ def in_order_of_completion(seen: Iterable[ObservedInstant]) -> list[ObservedInst
 
 
 def commits_of(
-    new_instants: Iterable[ObservedInstant], before: Before, config: TableConfig, now: datetime
+    new_instants: Iterable[ObservedInstant], before: KnownState, config: TableConfig, now: datetime
 ) -> list[Commit]:
     found = []
     schema = before.watch.schema_digest
@@ -166,8 +168,9 @@ def commits_of(
     return found
 
 
-def _is_news(seen: ObservedInstant, before: Before) -> bool:
-    """At the first look: what completed after the registration, by the time of its file, which knows no time zones."""
+def _is_news(seen: ObservedInstant, before: KnownState) -> bool:
+    """At the first poll, only instants that completed after the registration are news. The modification time of the
+    file decides, because it does not depend on a time zone."""
     if before.watch.looked_at is not None:
         return True
     return seen.written_at is not None and seen.written_at >= before.table.created_at

@@ -1,4 +1,4 @@
-"""Whether a table has a simple bucket index, and of how many buckets: what no Hudi table says of itself."""
+"""Verifies or detects the simple bucket index of a table and its number of buckets, which no Hudi table records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CONSISTENT_HASHING_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
 
-# Without a claim, this many different hash codes must agree: with two buckets, chance passes one table in 2^32.
+# Without a claim, this many different hash codes must agree: with two buckets, one table in 2^32 passes by chance.
 ENOUGH_KEYS = 32
 # Far more than any table has. A random file id that looks like a bucket's most likely lies above it.
 MOST_BUCKETS = 1_000_000
@@ -33,7 +33,7 @@ MOST_BUCKETS = 1_000_000
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was read of a table to tell its bucket index."""
+    """The data of a table that shows its bucket index."""
 
     slices: Sequence[FileSlice]
     samples: Sequence[KeySample]
@@ -52,7 +52,7 @@ class Finding:
 
 
 def verify(claimed: BucketIndex, evidence: Evidence) -> Finding:
-    """The claim, if nothing in the table contradicts it.
+    """Returns the claim if nothing in the table contradicts it.
 
     With a hashing config the claimed number is the writers' own, out of date by design: the config's number of each
     partition counts. Raises BucketIndexContradictedError with the members `checked`, `mismatched`, `claimed` and, if
@@ -63,15 +63,19 @@ def verify(claimed: BucketIndex, evidence: Evidence) -> Finding:
         raise _contradicted(claimed, len(evidence.slices), len(evidence.slices), "a table has at least one bucket")
     if layout.kind is BucketIndexKind.CONSISTENT_HASHING:
         raise _contradicted(
-            claimed, len(evidence.slices), len(evidence.slices), "its bucket index is a consistent hashing one"
+            claimed, len(evidence.slices), len(evidence.slices), "the table has a consistent-hashing bucket index"
         )
-    strangers = [f for f in claimed.hash_fields if evidence.record_key_fields and f not in evidence.record_key_fields]
-    if strangers:
-        reason = f"hash fields are no record key fields (those are {', '.join(evidence.record_key_fields)})"
-        raise _contradicted(claimed, len(claimed.hash_fields), len(strangers), reason)
+    unknown_fields = [
+        f for f in claimed.hash_fields if evidence.record_key_fields and f not in evidence.record_key_fields
+    ]
+    if unknown_fields:
+        reason = f"hash fields are not among the record key fields ({', '.join(evidence.record_key_fields)})"
+        raise _contradicted(claimed, len(claimed.hash_fields), len(unknown_fields), reason)
     outside = [s for s in evidence.slices if s.bucket is None]
     if outside:
-        raise _contradicted(claimed, len(evidence.slices), len(outside), "file groups are no buckets by their file ids")
+        raise _contradicted(
+            claimed, len(evidence.slices), len(outside), "file groups have file ids that are not those of buckets"
+        )
     repeated = _repeated(evidence.slices)
     if repeated:
         raise _contradicted(claimed, len(evidence.slices), repeated, "file groups share their bucket with another")
@@ -87,15 +91,16 @@ def verify(claimed: BucketIndex, evidence: Evidence) -> Finding:
     too_high = [s for s in evidence.slices if s.bucket is not None and s.bucket >= num_buckets(s.partition_path)]
     if too_high:
         suggested = None if evidence.hashing_config else _suggestion(evidence, claimed.hash_fields)
-        reason = "file groups are of buckets beyond the last"
+        reason = "file groups belong to buckets beyond the last one"
         raise _contradicted(claimed, len(evidence.slices), len(too_high), reason, suggested)
-    warnings = () if checked else ("The claimed bucket index is not verified: no base file holds record keys yet.",)
+    warnings = () if checked else ("The claimed bucket index is not verified: no base file contains record keys yet.",)
     kind = BucketIndexKind.SIMPLE if evidence.slices else BucketIndexKind.UNKNOWN
     return Finding(replace(layout, kind=kind, keys_checked=checked), claimed, warnings)
 
 
 def detect(evidence: Evidence) -> Finding:
-    """The simple bucket index that the keys prove, its hash fields being all record key fields (Hudi's default)."""
+    """Returns the simple bucket index that the keys prove, with all record key fields as hash fields (Hudi's
+    default)."""
     layout = _layout(evidence)
     if layout.kind is not BucketIndexKind.SIMPLE:
         return Finding(layout)
@@ -112,7 +117,7 @@ def detect(evidence: Evidence) -> Finding:
         fitting = ", ".join(map(str, candidates[:10]))
         return _unproven(layout, f"several numbers of buckets fit the sampled keys ({fitting})")
     if candidates == [1] and len(fields) > 1:
-        return _unproven(layout, "with one bucket the keys do not tell which of their fields are hashed")
+        return _unproven(layout, "with one bucket the keys do not show which of their fields are hashed")
     index = BucketIndex(candidates[0], fields)
     return Finding(replace(layout, keys_checked=sum(map(len, codes))), index)
 
@@ -123,7 +128,7 @@ def _detect_by_config(layout: BucketLayout, evidence: Evidence, config: HashingC
         return _unproven(layout, f"{mismatched} of {checked} sampled keys are not where the hashing config puts them")
     numbers = {config.num_buckets_for(sample.slice.partition_path) for sample in evidence.samples}
     if numbers == {1} and len(evidence.record_key_fields) > 1:
-        return _unproven(layout, "with one bucket the keys do not tell which of their fields are hashed")
+        return _unproven(layout, "with one bucket the keys do not show which of their fields are hashed")
     index = BucketIndex(config.default_num_buckets, evidence.record_key_fields)
     return Finding(replace(layout, keys_checked=checked), index)
 
@@ -133,13 +138,13 @@ def _unproven(layout: BucketLayout, because: str) -> Finding:
         replace(layout, kind=BucketIndexKind.UNKNOWN),
         warnings=(
             f"The file ids look like those of a bucket index, but {because}."
-            " If it has one, register the table with `index`: the writers' number of buckets and hash fields.",
+            " If the table has one, register it with `index`: the writers' number of buckets and hash fields.",
         ),
     )
 
 
 def _layout(evidence: Evidence) -> BucketLayout:
-    """By the file ids alone. A random id may look like a bucket's, so `SIMPLE` is a guess until keys prove it."""
+    """Uses the file ids alone. A random id may look like a bucket's, so `SIMPLE` is a guess until keys prove it."""
     slices = evidence.slices
     buckets = [s.bucket for s in slices if s.bucket is not None]
     if evidence.has_consistent_hashing:
@@ -160,12 +165,12 @@ def _layout(evidence: Evidence) -> BucketLayout:
 
 
 def _repeated(slices: Sequence[FileSlice]) -> int:
-    """How many file groups are one too many for their partition and bucket."""
+    """Returns how many file groups exceed one per partition and bucket."""
     return sum(count - 1 for count in Counter((s.partition_path, s.bucket) for s in slices).values())
 
 
 def _codes(samples: Sequence[KeySample], fields: tuple[str, ...]) -> list[NDArray[np.int32]] | None:
-    """The hash codes of each sample without their sign; None if Hudi could not hash a key by these fields."""
+    """Returns the hash codes of each sample without their sign; None if Hudi could not hash a key by these fields."""
     try:
         return [hash_codes(sample.keys, fields) & np.int32(0x7FFFFFFF) for sample in samples]
     except RecordKeyError:
@@ -173,7 +178,7 @@ def _codes(samples: Sequence[KeySample], fields: tuple[str, ...]) -> list[NDArra
 
 
 def _check(samples: Sequence[KeySample], fields: tuple[str, ...], num_buckets: Callable[[str], int]) -> tuple[int, int]:
-    """How many keys were checked, and how many of them lie in another bucket than the one computed for them."""
+    """Returns how many keys were checked, and how many of them lie in another bucket than the computed one."""
     checked = sum(len(sample.keys) for sample in samples)
     codes = _codes(samples, fields)
     if codes is None:
@@ -185,20 +190,20 @@ def _check(samples: Sequence[KeySample], fields: tuple[str, ...], num_buckets: C
 
 
 def _candidates(codes: Sequence[NDArray[np.int32]], evidence: Evidence) -> list[int]:
-    """Every number of buckets that puts each sampled key into the bucket of its file, in ascending order.
+    """Returns every number of buckets that puts each sampled key into the bucket of its file, in ascending order.
 
     N fits if it divides (code - bucket) of every key, that is, their greatest common divisor, and exceeds every bucket
-    id of the table. The true number is always among them, so a single one is the true one.
+    id of the table. The true number is always among them, so a single candidate is the true one.
     """
     divisor = 0
     for sample, code in zip(evidence.samples, codes, strict=True):
         bucket = sample.slice.bucket
-        assert bucket is not None  # callers have seen that all slices are buckets
+        assert bucket is not None  # callers have checked that all slices are buckets
         offsets = np.abs(code.astype(np.int64) - bucket)
         divisor = int(np.gcd.reduce(np.append(offsets, divisor)))
     lowest = 1 + max((s.bucket for s in evidence.slices if s.bucket is not None), default=0)
     if divisor == 0:
-        return [lowest, lowest + 1]  # every larger number fits as well: not a single one, and that is all that counts
+        return [lowest, lowest + 1]  # every larger number fits as well; callers only need more than one
     numbers = np.arange(lowest, min(divisor, MOST_BUCKETS) + 1)
     return [int(number) for number in numbers[divisor % numbers == 0]]
 

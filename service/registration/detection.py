@@ -1,4 +1,4 @@
-"""Looking at a table before it is registered."""
+"""Examines a table before it is registered."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Examination:
-    """`base_path` is canonical: the same for all spellings of one place. `name` is the table's own, from Hudi. `marks`
-    are what engines have left at the table itself; what its commits show is for the first look."""
+    """`base_path` is canonical: the same for all spellings of one location. `name` is the table's own, from Hudi.
+    `marks` are those that engines left outside the timeline; the first poll reads those of the commits."""
 
     base_path: str
     name: str
@@ -43,10 +43,10 @@ def examine(
     claimed: BucketIndex | None,
     storage_options: Mapping[str, str],
 ) -> Examination:
-    """Reads what a table tells of itself: properties, listings and at most eight base files. Writes nothing.
+    """Examines a table: reads properties, listings and at most eight base files. Writes nothing.
 
-    `allowed_roots` None allows every place. `storage_options` are Hadoop's `fs.s3a.*`. The index is the claimed one,
-    if the sampled record keys bear it out; without a claim the one that they prove, or None. Raises
+    `allowed_roots` None allows every location. `storage_options` are Hadoop's `fs.s3a.*`. The index is the claimed one,
+    if the sampled record keys support it; without a claim the one that they prove, or None. Raises
     StorageUnsupportedError, PathForbiddenError, PathNotFoundError, NotAHudiTableError, TableUnsupportedError,
     BucketIndexContradictedError, StorageError.
     """
@@ -102,12 +102,12 @@ def _warnings(hashing: HashingConfigs) -> tuple[str, ...]:
     if hashing.dangling:
         instants = ", ".join(hashing.dangling)
         warnings.append(
-            f"Hashing configs without a completed commit ({instants}): writers take them for valid and would duplicate"
-            " rows. Run a job on the table, which removes them, before the writers go on."
+            f"Hashing configs without a completed commit ({instants}): writers treat them as valid and would duplicate"
+            " rows. Run a job on the table, which removes them, before the writers continue."
         )
     if hashing.unusable:
         warnings.append(
-            "There is a folder of hashing configs, but none is committed: every Hudi reader and writer with a bucket"
-            " index fails until the rescale that made it has ended or is rolled back."
+            "A folder of hashing configs exists, but none is committed: every Hudi reader and writer with a bucket"
+            " index fails until the rescale that created it has completed or is rolled back."
         )
     return tuple(warnings)

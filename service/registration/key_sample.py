@@ -1,4 +1,4 @@
-"""A few record keys out of a few base files."""
+"""A few record keys from a few base files."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Sample:
 def read_sample(storage: Storage, slices: Sequence[FileSlice]) -> Sample:
     """Reads at most `KEYS_PER_FILE` keys, from the first row group, of at most `FILES` files. Raises StorageError.
 
-    The files are of as many buckets and partitions as possible. Slices without a base file give nothing, nor do files
-    without Hudi's meta columns.
+    The files are from as many buckets and partitions as possible. Slices without a base file yield nothing, nor do
+    files without Hudi's meta columns.
     """
     samples: list[KeySample] = []
     columns: tuple[Column, ...] = ()
@@ -55,8 +55,8 @@ def read_sample(storage: Storage, slices: Sequence[FileSlice]) -> Sample:
                 file = pq.ParquetFile(source)
                 columns = columns or _columns(file.schema_arrow)
                 keys = _first_keys(file)
-        except PathNotFoundError as error:  # a cleaner was faster, or part of the table is closed to us
-            raise StorageError(f"the table changed or hides files: {error.detail}") from error
+        except PathNotFoundError as error:  # a cleaner removed the file, or it is not readable
+            raise StorageError(f"The table has changed or a file is not readable: {error.detail}") from error
         if keys is not None:
             samples.append(KeySample(chosen, keys))
     return Sample(tuple(samples), columns)
@@ -75,9 +75,10 @@ def _first_keys(file: pq.ParquetFile) -> pa.Array | None:
 
 
 def choose(slices: Sequence[FileSlice]) -> list[FileSlice]:
-    """At most `FILES` slices with a base file: new bucket and new partition first, then new bucket, then any."""
+    """Returns at most `FILES` slices with a base file: new bucket and new partition first, then new bucket, then
+    any."""
     candidates = [s for s in slices if s.base_file is not None]
-    random.Random(len(candidates)).shuffle(candidates)  # noqa: S311 - the same table gives the same sample
+    random.Random(len(candidates)).shuffle(candidates)  # noqa: S311 - the same table yields the same sample
     chosen: list[FileSlice] = []
     for new_bucket, new_partition in ((True, True), (True, False), (False, False)):
         buckets, partitions = {s.bucket for s in chosen}, {s.partition_path for s in chosen}

@@ -1,4 +1,4 @@
-"""Tables come and go: register, change, unregister. The data of a table is never touched here."""
+"""Registers, changes and unregisters tables. Never touches the data of a table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Profile(Protocol):
 
 
 class Examination(Protocol):
-    """What looking at a table found; see `service.registration.detection.Examination`."""
+    """The result of an examination; see `service.registration.detection.Examination`."""
 
     @property
     def base_path(self) -> str: ...
@@ -48,7 +48,7 @@ class Examination(Protocol):
 
 
 class Examine(Protocol):
-    """Looks at the table at a location: `service.registration.detection.examine`, or a stand-in in tests.
+    """Examines the table at a location: `service.registration.detection.examine`, or a stand-in in tests.
 
     `allowed_roots` of None allows every location, an empty tuple none.
     """
@@ -78,7 +78,7 @@ def register(
     writers: Writers,
     hudi_options: Mapping[str, str],
 ) -> Registration:
-    """Examines the table, which reads its storage, and only then opens a transaction."""
+    """Registers a table. Examines it first, which reads its storage, and only then opens a transaction."""
     found = examine(location, allowed_roots=allowed_roots, claimed=claimed, storage_options=storage_options)
     now = clock()
     table = Registration(
@@ -95,7 +95,7 @@ def register(
     )
     with writing(engine) as connection:
         table_store.register(connection, table)
-        # So that no job starts beside a Flink job before the table was looked at.
+        # Keeps jobs from starting beside a Flink job before the first poll.
         watch_store.mark(connection, table.id, found.marks)
         outbox.publish(connection, [table_registered(table, now)], now=now)
     notifier.notify()
@@ -112,9 +112,10 @@ def change(
     storage_options: Mapping[str, str],
     clock: Clock,
 ) -> Registration:
-    """`changes` maps fields of Registration to new values. A new `index` is checked against the table's keys first.
+    """Changes a registration. `changes` maps fields of Registration to new values. A new `index` is checked against the
+    table's keys first.
 
-    Jobs that were leased before keep what they were told.
+    Jobs that were leased before keep the work orders that they got.
     """
     changes = dict(changes)
     if "index" in changes:
@@ -128,10 +129,10 @@ def change(
         table = table_store.get(connection, table_id, for_update=True).evolve(**changes, updated_at=clock())
         table_store.change(connection, table)
         if "index" in changes:
-            # The buckets of all its partitions are others now.
+            # The buckets of all its partitions are different now.
             snapshot_store.forget(connection, table_id)
             watch_store.start_over(connection, table_id, table.updated_at)
-        # Under another name other policies may count.
+        # Under another name other policies may apply.
         decision_times.wake(connection, table_id, table.updated_at)
     return table
 
@@ -144,7 +145,7 @@ def detect_again(
     allowed_roots: tuple[str, ...] | None,
     storage_options: Mapping[str, str],
 ) -> None:
-    """Brings the profile up to date after a job. What goes wrong is only logged: nobody waits for it."""
+    """Updates the profile after a job. Errors are only logged, because no caller waits for the result."""
     try:
         with reading(engine) as connection:
             table = table_store.get(connection, table_id)
@@ -155,13 +156,13 @@ def detect_again(
             table = table_store.get(connection, table_id, for_update=True)
             table_store.change(connection, table.evolve(profile=found.profile.to_json()))
     except GroundskeeperError as error:
-        log.warning("Could not look at table %s again: %s %s", table_id, error.title, error.detail)
+        log.warning("Could not examine table %s again: %s %s", table_id, error.title, error.detail)
 
 
 def unregister(engine: Engine, table_id: str) -> None:
-    """Raises TableBusyError while jobs are active."""
+    """Unregisters a table. Raises TableBusyError while jobs are active."""
     with writing(engine) as connection:
-        # Locked, so that no job is submitted between this look and the end.
+        # Locked, so that no job is submitted between this check and the deletion.
         table = table_store.get(connection, table_id, for_update=True)
         if active := job_store.active(connection, table_id):
             raise TableBusyError(

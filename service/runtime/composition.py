@@ -165,7 +165,7 @@ class Composition:
             self.poll_requests,
             ObserverConfig(
                 poll_seconds=chosen.poll_seconds,
-                look_seconds=chosen.look_seconds,
+                poll_timeout_seconds=chosen.look_seconds,
                 threads=chosen.look_threads,
                 small_file_bytes=chosen.small_file_bytes,
             ),

@@ -123,7 +123,9 @@ def _let_deferred_try(engine: Engine, now: datetime, limits: Limits) -> None:
         load = Load(job_store.count_active(connection))
     if rooms := [room for room in wanted if limits.has_capacity(room, load)]:
         with writing(engine) as connection:
-            decision_times.wake_deferred(connection, now, min(limits.active - load.total, limits.at_once), rooms=rooms)
+            decision_times.wake_deferred(
+                connection, now, min(limits.active - load.total, limits.at_once), capacities=rooms
+            )
 
 
 def _decide(

@@ -221,7 +221,7 @@ def test_a_browser_shows_how_a_table_stands_and_what_was_committed(dom: Callable
     assert "Bytes in each of the 4 buckets of p; the largest is 2.857 times the mean." in table
     assert re.search(r"Last commits .* Upsert 003 .* 1.0 KiB 1 Upsert 001 .* 6.0 KiB 1", table)
     other = _words(dom(f"{url}/#/tables/tbl_1"))
-    assert "The table has not been looked at yet" in other
+    assert "The table has not been polled yet" in other
     assert "/lake/orders does not exist" in other
 
 
@@ -263,7 +263,7 @@ def test_a_browser_shows_which_commit_went_astray_and_offers_to_repair_it(
     overview = _words(dom(f"{url}/"))
     assert f"trips : {told}" in overview
     assert (
-        "Start a repair: it brings the rows to where they belong. Until then nothing is cleaned. Repair trips"
+        "Start a repair: it moves the rows to where they belong. Until then nothing is cleaned. Repair trips"
         in overview
     )
     assert "trips 1 incident" in overview

@@ -252,7 +252,7 @@ def test_a_repair_closes_it_by_what_its_commit_says(either: Story) -> None:
     repair = story.commit({NEW_A: 7}, extra={REPAIRED_KEY: first})
     story.poll()
     assert {each.instant: (each.state, each.because) for each in story.incidents} == {
-        first: (REPAIRED, f"{repair} brought its rows over"),
+        first: (REPAIRED, f"{repair} moved its rows to where they belong"),
         second: (OPEN, None),
     }
     assert Counter(story.told) == {"incident_opened": 2, "unhealthy": 1, "incident_closed": 1}

@@ -55,9 +55,9 @@ def test_incidents_say_what_they_mean_and_what_to_do(client: TestClient, table_i
             "operation": "UPSERT_PREPPED",
             "state": "open",
             "title": "A commit wrote to file groups that had been replaced",
-            "detail": "No reader sees the 173 rows that 001 (UPSERT_PREPPED) wrote there: new ones are missing, "
+            "detail": "No reader sees the 173 rows that 001 (UPSERT_PREPPED) wrote there: new rows are missing, "
             "updates and deletes have no effect.",
-            "hint": "Start a repair: it brings the rows to where they belong. Until then nothing is cleaned.",
+            "hint": "Start a repair: it moves the rows to where they belong. Until then nothing is cleaned.",
             "details": {"rows": 173},
             "opened_at": "2026-01-01T00:00:00Z",
             "closed_at": None,

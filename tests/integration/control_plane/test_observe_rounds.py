@@ -1,4 +1,4 @@
-"""Whose turn it is to be looked at, and by whom; and tables that cannot be looked at."""
+"""Claims of tables to poll, and tables that cannot be polled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jobs.contract import BucketIndex
 from service.catalog import snapshot_store, table_store, watch_store
 from service.db.engine import open_engine, reading, writing
 from service.model.clock import utc_now
-from service.observation.poll import look
+from service.observation.poll import poll_table
 from service.registration import registry
 from tests.integration.control_plane.conftest import FakeExamination
 from tests.integration.control_plane.watching import A, Watched
@@ -70,7 +70,7 @@ def test_a_table_is_polled_no_more_often_than_it_is_due(watched: Watched, tmp_pa
     assert watched.instants(table_id) == ["001"]
 
 
-def test_a_hurried_table_is_looked_at_now(watched: Watched, tmp_path: Path) -> None:
+def test_a_requested_table_is_polled_now(watched: Watched, tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "t")
     table_id = watched.register(table)
     watched.poll(0)
@@ -141,7 +141,7 @@ def test_two_looks_at_once_record_each_commit_once(
         def run(engine: sa.Engine, together: threading.Barrier = together, added: list[str] = added) -> None:
             watch = watched.watch(table_id)
             together.wait()
-            found = look(engine, utc_now, watch, storage_options={}, small_file_bytes=100)
+            found = poll_table(engine, utc_now, watch, storage_options={}, small_file_bytes=100)
             added.extend(commit.requested_time for commit in found.commits)
 
         threads = [threading.Thread(target=run, args=(each,)) for each in (engine, other)]
@@ -194,7 +194,7 @@ def test_a_table_whose_storage_hangs_keeps_no_other_waiting(
     engine: sa.Engine, clock: FakeClock, tmp_path: Path
 ) -> None:
     """More of them than there are threads. Reading a pipe without a writer hangs, as a dead file server does."""
-    watched = Watched(engine, clock, threads=2, look_seconds=0.2)
+    watched = Watched(engine, clock, threads=2, poll_timeout_seconds=0.2)
     pipes = []
     for number in range(4):
         hanging = SmallTable(tmp_path / f"hanging{number}")
@@ -239,13 +239,13 @@ def test_an_unregistered_table_is_forgotten_with_all_that_was_seen(watched: Watc
         assert snapshot_store.details(connection, table_id) == {}
 
 
-def test_hurried_tables_go_first_and_unknown_ones_are_forgotten(watched: Watched, tmp_path: Path) -> None:
+def test_requested_tables_go_first_and_unknown_ones_are_forgotten(watched: Watched, tmp_path: Path) -> None:
     ids = [watched.register(SmallTable(tmp_path / f"t{number}")) for number in range(3)]
     watched.clock.advance(1)
     now = watched.clock()
     with writing(watched.engine) as connection:
-        hurried = [ids[2], "tbl_unknown"]
-        claimed = watch_store.claim(connection, now=now, next_poll_at=now + timedelta(60), limit=1, hurried=hurried)
+        requested = [ids[2], "tbl_unknown"]
+        claimed = watch_store.claim(connection, now=now, next_poll_at=now + timedelta(60), limit=1, requested=requested)
     assert [watch.table_id for watch in claimed] == [ids[2]]
     watched.poll_requests.ask("tbl_unknown")
     watched.poll(0)
@@ -273,7 +273,7 @@ def test_a_table_that_is_changed_while_it_is_looked_at_is_looked_at_again(
         return watched.clock()
 
     examining = {"examine": examine_nothing, "allowed_roots": None, "storage_options": {}, "clock": watched.clock}
-    found = look(watched.engine, clock, watched.watch(table_id), storage_options={}, small_file_bytes=100)
+    found = poll_table(watched.engine, clock, watched.watch(table_id), storage_options={}, small_file_bytes=100)
     assert asked == 3
     assert found.commits == ()
     watched.poll(0)

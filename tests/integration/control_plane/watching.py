@@ -43,7 +43,7 @@ class Watched:
             self.poll_requests,
             ObserverConfig(
                 threads=int(config.get("threads", 4)),
-                look_seconds=config.get("look_seconds", 30.0),
+                poll_timeout_seconds=config.get("poll_timeout_seconds", 30.0),
                 backoff=BackOff(first=10, most=3600),
             ),
             storage_options={},
