@@ -1,0 +1,95 @@
+"""The tables of the service's database, and the rules that the database itself enforces.
+
+A business rule that two concurrent calls could break together is a named constraint here; `service.db.violation` maps a
+violation to its name. The migrations must build exactly this schema (a test compares them).
+"""
+
+from service.db.schema.access import (
+    tokens,
+)
+from service.db.schema.catalog import (
+    COMMIT_INSTANT,
+    TABLE_BASE_PATH,
+    commits,
+    partitions,
+    snapshots,
+    tables,
+    watches,
+)
+from service.db.schema.core import (
+    UtcDateTime,
+    metadata,
+)
+from service.db.schema.delivery import (
+    DELIVERY_IS_OPEN,
+    DELIVERY_IS_PENDING,
+    DELIVERY_OF_EVENT,
+    EVENT_ID,
+    QUEUE_OF_WEBHOOK,
+    deliveries,
+    delivery_attempts,
+    events,
+    queues,
+    webhooks,
+)
+from service.db.schema.incidents import (
+    INCIDENT_INSTANT,
+    INCIDENT_IS_OF_LATE_FILES,
+    INCIDENT_IS_STANDING,
+    incidents,
+)
+from service.db.schema.queue import (
+    JOB_HOLDING_TABLE,
+    JOB_IDEMPOTENCY,
+    JOB_PER_KIND,
+    JOB_REWRITING,
+    job_attempts,
+    jobs,
+    workers,
+)
+from service.db.schema.scheduling import (
+    automation,
+    decisions,
+    planning,
+    policies,
+    table_policies,
+)
+
+__all__ = [
+    "COMMIT_INSTANT",
+    "DELIVERY_IS_OPEN",
+    "DELIVERY_IS_PENDING",
+    "DELIVERY_OF_EVENT",
+    "EVENT_ID",
+    "INCIDENT_INSTANT",
+    "INCIDENT_IS_OF_LATE_FILES",
+    "INCIDENT_IS_STANDING",
+    "JOB_HOLDING_TABLE",
+    "JOB_IDEMPOTENCY",
+    "JOB_PER_KIND",
+    "JOB_REWRITING",
+    "QUEUE_OF_WEBHOOK",
+    "TABLE_BASE_PATH",
+    "UtcDateTime",
+    "automation",
+    "commits",
+    "decisions",
+    "deliveries",
+    "delivery_attempts",
+    "events",
+    "incidents",
+    "job_attempts",
+    "jobs",
+    "metadata",
+    "partitions",
+    "planning",
+    "policies",
+    "queues",
+    "snapshots",
+    "table_policies",
+    "tables",
+    "tokens",
+    "watches",
+    "webhooks",
+    "workers",
+]

@@ -1,0 +1,94 @@
+"""Registered tables, and the state in which the last poll found them."""
+
+import sqlalchemy as sa
+
+from service.db.schema.core import Serial, UtcDateTime, metadata
+
+TABLE_BASE_PATH = "uq_tables_base_path"
+
+COMMIT_INSTANT = "uq_commits_instant"
+
+tables = sa.Table(
+    "tables",
+    metadata,
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("base_path", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("index", sa.JSON(none_as_null=True)),
+    sa.Column("lock", sa.JSON, nullable=False),
+    sa.Column("writers", sa.JSON, nullable=False),
+    sa.Column("hudi_options", sa.JSON, nullable=False),
+    sa.Column("profile", sa.JSON, nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("updated_at", UtcDateTime, nullable=False),
+    sa.UniqueConstraint("base_path", name=TABLE_BASE_PATH),
+    sa.Index("ix_tables_created_at", "created_at", "id"),
+)
+
+# The watch of each table: one row, inserted at registration.
+watches = sa.Table(
+    "watches",
+    metadata,
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    # A claim advances this at once, so a claimer that dies only delays the next poll.
+    sa.Column("next_poll_at", UtcDateTime, nullable=False),
+    # Fingerprint of the timeline's files at the last recorded poll, and when that poll began.
+    sa.Column("fingerprint", sa.String(64)),
+    sa.Column("looked_at", UtcDateTime),
+    sa.Column("timeline_path", sa.Text),
+    # The oldest instant of the active timeline: commits from there on must be kept to recognize new ones.
+    sa.Column("active_from", sa.String(32)),
+    sa.Column("schema_digest", sa.String(32)),
+    sa.Column("has_pending", sa.Boolean, nullable=False),
+    sa.Column("gap_at", UtcDateTime),
+    sa.Column("failures", sa.Integer, nullable=False),
+    sa.Column("error", sa.JSON(none_as_null=True)),
+    # The engines that write the table, by the marks of its commits: engine -> sighting.
+    sa.Column("engines", sa.JSON, nullable=False, server_default="{}"),
+    sa.Index("ix_watches_next_poll_at", "next_poll_at"),
+)
+
+commits = sa.Table(
+    "commits",
+    metadata,
+    # Grows in the order in which a table's commits completed.
+    sa.Column("id", Serial, primary_key=True, autoincrement=True),
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("requested_time", sa.String(32), nullable=False),
+    sa.Column("action", sa.String(32), nullable=False),
+    sa.Column("completion_time", sa.String(32)),
+    sa.Column("completed_at", UtcDateTime, nullable=False),
+    sa.Column("seen_at", UtcDateTime, nullable=False),
+    sa.Column("operation", sa.String(32)),
+    sa.Column("rows_written", sa.BigInteger),
+    sa.Column("rows_deleted", sa.BigInteger),
+    sa.Column("bytes_written", sa.BigInteger),
+    sa.Column("partitions", sa.JSON, nullable=False),
+    sa.Column("file_groups", sa.Integer, nullable=False),
+    sa.Column("schema_changed", sa.Boolean, nullable=False),
+    sa.Column("is_news", sa.Boolean, nullable=False),
+    sa.UniqueConstraint("table_id", "requested_time", "action", name=COMMIT_INSTANT),
+    sa.Index("ix_commits_table_id", "table_id", "id"),
+    sa.Index("ix_commits_seen_at", "seen_at"),
+    sqlite_autoincrement=True,
+)
+
+snapshots = sa.Table(
+    "snapshots",
+    metadata,
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("taken_at", UtcDateTime, nullable=False),
+    sa.Column("summary", sa.JSON, nullable=False),
+)
+
+partitions = sa.Table(
+    "partitions",
+    metadata,
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("path", sa.Text, primary_key=True),
+    sa.Column("state", sa.JSON, nullable=False),
+    # The buckets, and what the next listing of this partition needs.
+    sa.Column("buckets", sa.JSON, nullable=False),
+    sa.Column("base_rows", sa.JSON, nullable=False),
+    sa.Column("replaced", sa.JSON, nullable=False),
+)

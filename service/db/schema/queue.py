@@ -1,0 +1,124 @@
+"""Jobs, their attempts, and the workers that run them."""
+
+import sqlalchemy as sa
+
+from service.db.schema.core import UtcDateTime, metadata
+
+JOB_PER_KIND = "uq_jobs_active_kind"
+
+JOB_REWRITING = "uq_jobs_active_rewriting"
+
+JOB_HOLDING_TABLE = "uq_jobs_held_mutating"
+
+JOB_IDEMPOTENCY = "uq_jobs_idempotency_key"
+
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("params", sa.JSON, nullable=False),
+    sa.Column("dry_run", sa.Boolean, nullable=False),
+    # Derived from kind and dry_run; stored because constraints use them. `rewriting` is true or null, never false:
+    # nulls are not equal, so only the jobs that replace file groups exclude each other.
+    sa.Column("mutating", sa.Boolean, nullable=False),
+    sa.Column("rewriting", sa.Boolean),
+    sa.Column("priority", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("worker_group", sa.String(24), nullable=False, server_default="default"),
+    sa.Column("requested_by", sa.Text),
+    # Why the service created the job by itself; null for a job that a user requested.
+    sa.Column("reason", sa.Text),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("max_attempts", sa.Integer, nullable=False),
+    sa.Column("not_before", UtcDateTime, nullable=False),
+    sa.Column("lease_deadline", UtcDateTime),
+    sa.Column("worker_id", sa.Text),
+    sa.Column("progress", sa.JSON(none_as_null=True)),
+    sa.Column("instants", sa.JSON, nullable=False),
+    sa.Column("result", sa.JSON(none_as_null=True)),
+    sa.Column("error", sa.JSON(none_as_null=True)),
+    sa.Column("cancel_requested", sa.Boolean, nullable=False),
+    sa.Column("idempotency_key", sa.String(255)),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("leased_at", UtcDateTime),
+    sa.Column("started_at", UtcDateTime),
+    sa.Column("finished_at", UtcDateTime),
+    # A job that waits until the writers have been stopped is leased to no worker; `hand_over` is its progress.
+    sa.Column("waits_for_writers", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("hand_over", sa.JSON(none_as_null=True)),
+    sa.UniqueConstraint("table_id", "idempotency_key", name=JOB_IDEMPOTENCY),
+    sa.Index("ix_jobs_created_at", "created_at", "id"),
+    sa.Index("ix_jobs_table_created_at", "table_id", "created_at", "id"),
+    # Find the table whose last lease is the longest ago, and the jobs that are old.
+    sa.Index("ix_jobs_table_leased_at", "table_id", "leased_at"),
+    sa.Index("ix_jobs_finished_at", "finished_at"),
+)
+
+_is_active = jobs.c.state.in_(["queued", "leased", "running"])
+
+_is_held = jobs.c.state.in_(["leased", "running"])
+
+_is_queued = jobs.c.state == "queued"
+
+_is_real = sa.not_(jobs.c.dry_run)
+
+# One active job of a kind on a table; dry runs do not count.
+sa.Index(
+    JOB_PER_KIND,
+    jobs.c.table_id,
+    jobs.c.kind,
+    unique=True,
+    sqlite_where=_is_active & _is_real,
+    postgresql_where=_is_active & _is_real,
+)
+
+# At most one of compaction, clustering and bucket expansion is active on a table.
+sa.Index(
+    JOB_REWRITING,
+    jobs.c.table_id,
+    jobs.c.rewriting,
+    unique=True,
+    sqlite_where=_is_active,
+    postgresql_where=_is_active,
+)
+
+# At most one writing job of a table is held by a worker: a cleaning waits for the compaction to end.
+sa.Index(
+    JOB_HOLDING_TABLE,
+    jobs.c.table_id,
+    unique=True,
+    sqlite_where=_is_held & jobs.c.mutating,
+    postgresql_where=_is_held & jobs.c.mutating,
+)
+
+# Every lease and every recovery searches these; ended jobs are not in them.
+sa.Index("ix_jobs_queued", jobs.c.created_at, jobs.c.id, sqlite_where=_is_queued, postgresql_where=_is_queued)
+
+sa.Index("ix_jobs_held", jobs.c.lease_deadline, sqlite_where=_is_held, postgresql_where=_is_held)
+
+job_attempts = sa.Table(
+    "job_attempts",
+    metadata,
+    sa.Column("job_id", sa.String(64), sa.ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("worker_id", sa.Text, nullable=False),
+    sa.Column("started_at", UtcDateTime, nullable=False),
+    sa.Column("ended_at", UtcDateTime),
+    sa.Column("outcome", sa.String(16)),
+    sa.Column("error", sa.JSON(none_as_null=True)),
+)
+
+workers = sa.Table(
+    "workers",
+    metadata,
+    sa.Column("id", sa.String(255), primary_key=True),
+    sa.Column("version", sa.Text),
+    sa.Column("master", sa.Text),
+    sa.Column("slots", sa.Integer),
+    sa.Column("driver_memory", sa.Text),
+    sa.Column("group", sa.String(24), nullable=False, server_default="default"),
+    sa.Column("first_seen", UtcDateTime, nullable=False),
+    sa.Column("last_seen", UtcDateTime, nullable=False),
+)

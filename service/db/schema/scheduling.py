@@ -1,0 +1,68 @@
+"""Policies, decisions, and the times at which tables are decided about."""
+
+import sqlalchemy as sa
+
+from service.db.schema.core import Serial, UtcDateTime, metadata
+
+# One row per level of a policy: first the levels of patterns, then those of tables.
+policies = sa.Table(
+    "policies",
+    metadata,
+    sa.Column("pattern", sa.String(255), primary_key=True),
+    sa.Column("precedence", sa.Integer, nullable=False),
+    sa.Column("settings", sa.JSON, nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("updated_at", UtcDateTime, nullable=False),
+)
+
+table_policies = sa.Table(
+    "table_policies",
+    metadata,
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("settings", sa.JSON, nullable=False),
+    sa.Column("updated_at", UtcDateTime, nullable=False),
+)
+
+# The time of each table's next decision. `due_since` orders the due tables: one that waits for capacity keeps its
+# place.
+planning = sa.Table(
+    "planning",
+    metadata,
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("next_decision_at", UtcDateTime, nullable=False),
+    sa.Column("due_since", UtcDateTime, nullable=False),
+    # Set while it waits for other tables' jobs: for any to end, or for one of a kind or worker group.
+    sa.Column("deferred_for", sa.String(64)),
+    sa.Index("ix_planning_next_decision_at", "next_decision_at"),
+)
+
+decisions = sa.Table(
+    "decisions",
+    metadata,
+    # Counts up, so that the order does not depend on the clocks of several replicas.
+    sa.Column("id", Serial, primary_key=True, autoincrement=True),
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("verdict", sa.String(16), nullable=False),
+    sa.Column("code", sa.String(64), nullable=False),
+    sa.Column("because", sa.Text, nullable=False),
+    sa.Column("warning", sa.Text),
+    sa.Column("params", sa.JSON, nullable=False),
+    sa.Column("first_at", UtcDateTime, nullable=False),
+    sa.Column("last_at", UtcDateTime, nullable=False),
+    sa.Column("count", sa.Integer, nullable=False),
+    sa.Column("wanted_since", UtcDateTime),
+    sa.Column("job_id", sa.String(64)),
+    sa.Index("ix_decisions_table_kind", "table_id", "kind", "id"),
+    sa.Index("ix_decisions_last_at", "last_at"),
+)
+
+# The one row that each automatic start of jobs locks first, so that limits hold and a pause takes effect at once.
+automation = sa.Table(
+    "automation",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("paused_since", UtcDateTime),
+    sa.Column("paused_by", sa.Text),
+    sa.Column("reason", sa.Text),
+)

@@ -1,0 +1,30 @@
+"""The constraints of the database are made of literals; they are those of the model."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from service.db import schema
+from service.incidents.incident import STANDING, IncidentKind
+from service.queue.job import ACTIVE, HELD
+
+
+def literals(clause: sa.ColumnElement[bool]) -> str:
+    return str(clause.compile(compile_kwargs={"literal_binds": True}))
+
+
+@pytest.mark.parametrize(
+    ("index", "states"),
+    [(schema.JOB_PER_KIND, ACTIVE), (schema.JOB_REWRITING, ACTIVE), (schema.JOB_HOLDING_TABLE, HELD)],
+)
+def test_the_constraints_of_jobs_name_the_states_of_the_model(index: str, states: list[str]) -> None:
+    [found] = [each for each in schema.jobs.indexes if each.name == index]
+    listed = ", ".join(f"'{state}'" for state in states)
+    assert f"jobs.state IN ({listed})" in literals(found.dialect_options["sqlite"]["where"])
+
+
+def test_standing_incidents_and_late_files_are_those_of_the_model() -> None:
+    listed = ", ".join(f"'{state}'" for state in STANDING)
+    assert literals(schema.INCIDENT_IS_STANDING) == f"incidents.state IN ({listed})"
+    assert literals(schema.INCIDENT_IS_OF_LATE_FILES) == f"incidents.kind = '{IncidentKind.LATE_FILES}'"
