@@ -363,12 +363,12 @@ def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_stopped_again(
     with writing(service.engine) as connection:
         watch_store.mark(connection, "tbl_1", [Mark(WriterEngine.FLINK, clock(), "001", "it shows")])
     config = LeaseConfig(timedelta(seconds=30), 60.0, BackOff())
-    assert leases.lease(service.engine, service.notifier, clock, config, "w", "default") is None
+    assert leases.lease(service.engine, service.notifier, clock, config, worker_id="w", group="default") is None
     for _ in range(6):
         service.tick()
     found = service.standing(job_id)
     assert (found.state, found.savepoint) == (HandOverState.STOPPED, f"{FOLDER}/savepoint-{'b' * 32}")
-    assert leases.lease(service.engine, service.notifier, clock, config, "w", "default") is not None
+    assert leases.lease(service.engine, service.notifier, clock, config, worker_id="w", group="default") is not None
 
 
 def test_a_stop_that_was_asked_for_may_come_to_its_end_after_the_deadline(
