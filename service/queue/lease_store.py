@@ -49,7 +49,6 @@ def take(
     Concurrent calls are safe: SQLite serializes writers, and on PostgreSQL each call skips rows that another one has
     locked. Neither detects that another call is leasing a job of the same table at this moment; then the constraint on
     held jobs is violated, and the query is repeated.
-
     """
     passed_over: list[str] = []
     while True:
@@ -191,7 +190,6 @@ def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
 def _due(now: datetime, group: str) -> sa.Select[Any]:
     other = schema.jobs.alias("other")
     # Literals, not parameters: only then does SQLite use the small partial index of held jobs.
-
     states: sa.BindParameter[str] = sa.bindparam(
         "held", [state.value for state in HELD], expanding=True, literal_execute=True
     )

@@ -142,7 +142,6 @@ class Day:
             attempt=taken.attempt,
             result=result,
         )
-
         self.look(table_id)
         self.counts["jobs"] += 1
 
