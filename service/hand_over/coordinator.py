@@ -53,8 +53,8 @@ def confirm(engine: Engine, notifier: Notifier, clock: Clock, job_id: str, *, by
     now = clock()
     with writing(engine) as connection:
         job = job_store.get(connection, job_id, for_update=True)
-        standing = job.hand_over
-        if standing is not None and standing.state is HandOverState.STOPPED and not job.waits_for_writers:
+        current = job.hand_over
+        if current is not None and current.state is HandOverState.STOPPED and not job.waits_for_writers:
             return job
         if job.state.is_held or not job.state.is_active:
             raise JobNotWaitingError(f"Job {job_id} is {job.state.value}.")
@@ -64,9 +64,9 @@ def confirm(engine: Engine, notifier: Notifier, clock: Clock, job_id: str, *, by
         stopped = HandOver(
             HandOverState.STOPPED,
             now,
-            standing.deadline if standing else now,
+            current.deadline if current else now,
             by=by,
-            savepoint=savepoint or (standing.savepoint if standing else None),
+            savepoint=savepoint or (current.savepoint if current else None),
             detail=f"{by} reported that the writers were stopped.",
         )
         hand_over_store.release(connection, job_id, stopped)
@@ -198,9 +198,9 @@ class HandOvers:
 
     def _advance(self, job: Job, table: Registration, writer: FlinkWriter) -> None:
         """Runs steps until the hand-over has to wait. Errors of the cluster are recorded in the job's hand-over."""
-        standing = job.hand_over
-        while standing is not None:
-            before = standing
+        current = job.hand_over
+        while current is not None:
+            before = current
             try:
                 check_allowed(writer.rest_url, self._config.hosts)
                 with self._rest(writer.rest_url) as rest:
@@ -218,7 +218,7 @@ class HandOvers:
                 return
             if not self._record(job.evolve(hand_over=before), after):
                 return
-            standing = after if after.claimed_until == before.claimed_until else None
+            current = after if after.claimed_until == before.claimed_until else None
 
     def _stopping(self, rest: FlinkRest, table: Registration, writer: FlinkWriter) -> Stopping:
         def pending() -> Sequence[Pending]:
@@ -262,5 +262,5 @@ def _is_over(job: Job, now: datetime) -> bool:
     return now >= job.hand_over.deadline + grace
 
 
-def _is_claimed(standing: HandOver, now: datetime) -> bool:
-    return standing.claimed_until is not None and standing.claimed_until > now
+def _is_claimed(current: HandOver, now: datetime) -> bool:
+    return current.claimed_until is not None and current.claimed_until > now

@@ -42,52 +42,52 @@ class Stopping:
     pending: Callable[[], Sequence[Pending]]
     wrote_at: Callable[[], datetime | None]
 
-    def advance(self, standing: HandOver) -> HandOver:
+    def advance(self, current: HandOver) -> HandOver:
         """Runs one step. If the result keeps its claim, the next step follows at once, else in the next round."""
-        if standing.flink is None:
-            return self._find(standing)
-        if standing.flink.ended_at is None:
-            return self._stop(standing, standing.flink)
-        return self._settle(standing, standing.flink, standing.flink.ended_at)
+        if current.flink is None:
+            return self._find(current)
+        if current.flink.ended_at is None:
+            return self._stop(current, current.flink)
+        return self._settle(current, current.flink, current.flink.ended_at)
 
-    def _find(self, standing: HandOver) -> HandOver:
+    def _find(self, current: HandOver) -> HandOver:
         """Finds the job to stop. The trigger id is stored before it is used, so no stop is requested twice."""
         now = self.clock()
         named = [job for job in self.rest.jobs() if self.writer.job in (job.id, job.name)]
         alive = [job for job in named if not job.has_ended]
         if len(alive) > 1:
             ids = ", ".join(job.id for job in alive)
-            return self._wait(standing, f"Several Flink jobs are named {self.writer.job} ({ids}): register the id.")
+            return self._wait(current, f"Several Flink jobs are named {self.writer.job} ({ids}): register the id.")
         if not named:
-            return self._wait(standing, f"The Flink cluster knows no job {self.writer.job}.")
+            return self._wait(current, f"The Flink cluster knows no job {self.writer.job}.")
         if alive:
             if alive[0].state != "RUNNING":
                 detail = f"The Flink job {self.writer.job} is {alive[0].state}; it will be stopped once it is RUNNING."
-                return self._wait(standing, detail)
+                return self._wait(current, detail)
             stop = FlinkStop(alive[0].id, secrets.token_hex(16), now)
             detail = f"The service is stopping the Flink job {self.writer.job} ({stop.job_id}) with a savepoint."
-            return standing.evolve(state=HandOverState.STOPPING, since=now, flink=stop, detail=detail)
+            return current.evolve(state=HandOverState.STOPPING, since=now, flink=stop, detail=detail)
         last = max(named, key=lambda job: job.ended_at or now)
         wrote_at = self.wrote_at()
         if wrote_at and last.ended_at and wrote_at > last.ended_at + _CLOCKS_DIFFER:
             detail = f"The Flink job {self.writer.job} was {last.state}, but Flink wrote the table after that:"
-            return self._wait(standing, f"{detail} another Flink job writes it.")
+            return self._wait(current, f"{detail} another Flink job writes it.")
         detail = f"The Flink job {self.writer.job} ({last.id}) was {last.state} already."
         stop = FlinkStop(last.id, "", now, ended_at=now)
-        return standing.evolve(state=HandOverState.STOPPING, since=now, flink=stop, detail=detail)
+        return current.evolve(state=HandOverState.STOPPING, since=now, flink=stop, detail=detail)
 
-    def _stop(self, standing: HandOver, stop: FlinkStop) -> HandOver:
+    def _stop(self, current: HandOver, stop: FlinkStop) -> HandOver:
         """Requests the stop unless it is known to be requested, and checks its progress."""
         now = self.clock()
         name = f"The Flink job {self.writer.job} ({stop.job_id})"
         savepoint = None if stop.savepoint else self.rest.savepoint(stop.job_id, stop.trigger_id)
         if savepoint is not None and savepoint.failure:
-            failed = standing.evolve(state=HandOverState.DRAINING, since=now, flink=None)
+            failed = current.evolve(state=HandOverState.DRAINING, since=now, flink=None)
             return self._wait(failed, f"{name} could not be stopped: {savepoint.failure}")
         if savepoint is not None and savepoint.location:
             # Stored at once: the cluster forgets it after a while.
             saved = replace(stop, savepoint=savepoint.location)
-            return standing.evolve(savepoint=savepoint.location, flink=saved, detail=f"{name} has made its savepoint.")
+            return current.evolve(savepoint=savepoint.location, flink=saved, detail=f"{name} has made its savepoint.")
         try:
             job = self.rest.job(stop.job_id)
         except FlinkError:
@@ -98,15 +98,15 @@ class Stopping:
         if (job is not None and job.has_ended) or (job is None and stop.savepoint):
             ended = replace(stop, ended_at=now)
             how = f" as {job.state}" if job is not None and job.state != "FINISHED" else ""
-            return standing.evolve(flink=ended, detail=f"{name} has ended{how}.")
+            return current.evolve(flink=ended, detail=f"{name} has ended{how}.")
         if job is None:
             detail = f"{name} is not known to its cluster any more. If it has ended, POST writers-stopped."
-            return self._wait(standing, detail)
+            return self._wait(current, detail)
         if savepoint is None and not stop.savepoint:
             self.rest.stop(stop.job_id, trigger_id=stop.trigger_id, folder=self.writer.savepoint_folder)
-        return standing.evolve(detail=f"{name} is making its savepoint.", claimed_until=None)
+        return current.evolve(detail=f"{name} is making its savepoint.", claimed_until=None)
 
-    def _settle(self, standing: HandOver, stop: FlinkStop, ended_at: datetime) -> HandOver:
+    def _settle(self, current: HandOver, stop: FlinkStop, ended_at: datetime) -> HandOver:
         """Waits for the instants that the job had in flight. Later instants of other writers do not count."""
         now = self.clock()
         left = [
@@ -118,9 +118,9 @@ class Stopping:
         ]
         if left and now - ended_at < _SETTLED_AFTER:
             detail = f"The Flink job has ended; {', '.join(left)} is still in flight on the table."
-            return standing.evolve(detail=detail, claimed_until=None)
+            return current.evolve(detail=detail, claimed_until=None)
         rest = f" It left {', '.join(left)} behind, without a writer." if left else ""
-        return standing.evolve(
+        return current.evolve(
             state=HandOverState.STOPPED,
             since=now,
             by=BY_SERVICE,
@@ -128,5 +128,5 @@ class Stopping:
             claimed_until=None,
         )
 
-    def _wait(self, standing: HandOver, detail: str) -> HandOver:
-        return standing.evolve(detail=detail, claimed_until=self.clock() + self.retry)
+    def _wait(self, current: HandOver, detail: str) -> HandOver:
+        return current.evolve(detail=detail, claimed_until=self.clock() + self.retry)

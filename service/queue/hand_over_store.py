@@ -74,8 +74,8 @@ def give_up(connection: Connection, job_id: str, hand_over: HandOver, *, error: 
 
 def _is_as_claimed(connection: Connection, job: Job) -> bool:
     row = connection.execute(_waiting().where(_j.c.id == job.id).with_for_update()).one_or_none()
-    standing = job_of(row).hand_over if row else None
-    return standing is not None and job.hand_over is not None and standing.claimed_until == job.hand_over.claimed_until
+    current = job_of(row).hand_over if row else None
+    return current is not None and job.hand_over is not None and current.claimed_until == job.hand_over.claimed_until
 
 
 def _update(connection: Connection, job_id: str, hand_over: HandOver, *, waits: bool) -> None:

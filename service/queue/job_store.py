@@ -46,8 +46,8 @@ def submit(connection: Connection, job: Job) -> Job:
                 if earlier := _with_key(connection, job.table_id, job.idempotency_key):
                     return earlier
             elif broken in (schema.JOB_PER_KIND, schema.JOB_REWRITING):
-                if standing := _excluding(connection, job):
-                    raise _conflict(standing) from error
+                if other := _excluding(connection, job):
+                    raise _conflict(other) from error
             else:
                 raise
         else:
@@ -258,14 +258,14 @@ def _with_key(connection: Connection, table_id: str, key: str) -> Job | None:
 def _excluding(connection: Connection, job: Job) -> Job | None:
     """Returns the active job of the same kind, or else another active rewriting job; None if there is neither."""
     query = sa.select(_j).where(_j.c.table_id == job.table_id, is_active(), sa.not_(_j.c.dry_run))
-    standing = [job_of(row) for row in connection.execute(query)]
-    same_kind = [other for other in standing if other.kind is job.kind]
-    rewriting = [other for other in standing if other.kind in REWRITING and job.kind in REWRITING]
+    others = [job_of(row) for row in connection.execute(query)]
+    same_kind = [other for other in others if other.kind is job.kind]
+    rewriting = [other for other in others if other.kind in REWRITING and job.kind in REWRITING]
     return next(iter(same_kind + rewriting), None)
 
 
-def _conflict(standing: Job) -> JobConflictError:
+def _conflict(other: Job) -> JobConflictError:
     return JobConflictError(
-        f"Job {standing.id} ({standing.kind.value}) is {standing.state.value}.",
-        extensions={"job_id": standing.id},
+        f"Job {other.id} ({other.kind.value}) is {other.state.value}.",
+        extensions={"job_id": other.id},
     )
