@@ -55,4 +55,4 @@ def list_decisions(
 def evaluate(table_id: TableId, context: AppContextDep) -> EvaluationOut:
     """Nothing is started or written down."""
     found = scheduler.evaluate(context.engine, context.clock, table_id, config=context.planning)
-    return EvaluationOut(looked_at=found.looked_at, decisions=[DecisionOut.of(each) for each in found.decisions])
+    return EvaluationOut(looked_at=found.polled_at, decisions=[DecisionOut.of(each) for each in found.decisions])

@@ -231,7 +231,7 @@ class DecisionOut(BaseModel):
     kind: JobKind
     verdict: Verdict = Field(description="`wait`: it is due, but something stands in the way")
     code: str = Field(description="The reason in short", examples=["not-yet"])
-    because: str = Field(examples=["3 commits since the last compaction, 5 asked for"])
+    because: str = Field(examples=["3 commits since the last compaction, threshold 5"])
     warning: str | None
     params: dict[str, Any] = Field(description="Of the job that was started, or that is suggested")
     job_id: str | None

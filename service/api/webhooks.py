@@ -109,7 +109,9 @@ def change(webhook_id: WebhookId, wanted: WebhookChange, context: AppContextDep,
     """What waits already is sent to the new URL, with the new headers."""
     sent = wanted.model_dump(include=wanted.model_fields_set)
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in sent.items()}
-    webhook = flows.change(context.engine, context.clock, context.cipher, context.guard, webhook_id, changes)
+    webhook = flows.change(
+        context.engine, context.clock, context.cipher, context.guard, webhook_id=webhook_id, changes=changes
+    )
     with reading(context.engine) as connection:
         return _shown(connection, context, caller, webhook)
 

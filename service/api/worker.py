@@ -51,7 +51,13 @@ async def _next_order(wanted: LeaseRequest, group: str, context: AppContext, req
             if await request.is_disconnected():
                 return None
             order = await run_in_threadpool(
-                leasing.lease, context.engine, context.notifier, context.clock, context.config, wanted.worker_id, group
+                leasing.lease,
+                context.engine,
+                context.notifier,
+                context.clock,
+                context.config,
+                worker_id=wanted.worker_id,
+                group=group,
             )
             left = end - loop.time()
             if order is not None or left <= 0:
@@ -71,7 +77,9 @@ async def _next_order(wanted: LeaseRequest, group: str, context: AppContext, req
 def heartbeat(job_id: JobId, beat: HeartbeatIn, context: AppContextDep) -> HeartbeatOut:
     """`cancel`: stop, clean up and report. `lost`: stop and write nothing, the job is not yours any more."""
     heartbeat = Heartbeat.from_json(beat.model_dump())
-    answer = leasing.heartbeat(context.engine, context.notifier, context.clock, context.config, job_id, heartbeat)
+    answer = leasing.heartbeat(
+        context.engine, context.notifier, context.clock, context.config, job_id=job_id, beat=heartbeat
+    )
     return HeartbeatOut(answer=answer.value)
 
 
@@ -89,9 +97,9 @@ def report(job_id: JobId, wanted: ReportIn, context: AppContextDep, afterwards: 
         context.clock,
         context.rng,
         context.config,
-        job_id,
-        wanted.attempt,
-        Result.from_json(wanted.result.model_dump()),
+        job_id=job_id,
+        attempt=wanted.attempt,
+        result=Result.from_json(wanted.result.model_dump()),
     )
     if not job.dry_run:
         context.poll_requests.ask(job.table_id)

@@ -1,4 +1,4 @@
-"""What becomes of a delivery after an attempt: done, tried again, given up; and of its webhook."""
+"""Rules after an attempt: whether the delivery is done, retried or given up, and whether its webhook is disabled."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _GONE = 410
 
 @dataclass(frozen=True)
 class DeliveryConfig:
-    """`schedule` are the pauses after the first, second ... failure, in seconds; after the last one there is no more.
+    """`schedule` are the pauses after the first, second ... failure, in seconds; the last pause precedes the last try.
 
-    `jitter` is the part of a pause that is added at most. A receiver's `Retry-After` can make a pause longer, up to
-    `most_retry_after`. No delivery holds up the later ones of its table for longer than `most_hold`, counted from its
-    first attempt. A webhook that fails for `disable_after` without one success between is disabled.
+    `jitter` is the largest share of a pause that is added to it. A receiver's `Retry-After` can extend a pause up to
+    `most_retry_after`. No delivery blocks the later ones of its queue for longer than `most_hold`, counted from its
+    first attempt. A webhook that fails for `disable_after` without a success in between is disabled.
     """
 
     schedule: tuple[float, ...] = (5, 300, 1800, 7200, 18_000, 36_000, 36_000)
@@ -33,7 +33,7 @@ class DeliveryConfig:
 
 @dataclass(frozen=True)
 class Done:
-    """The receiver took it."""
+    """The receiver accepted the delivery."""
 
 
 @dataclass(frozen=True)
@@ -43,43 +43,43 @@ class TryAgain:
 
 @dataclass(frozen=True)
 class GiveUp:
-    """It becomes a dead letter, and what comes after it goes on."""
+    """The delivery becomes a dead letter, and the next one in its queue follows."""
 
 
 def after_answer(
     answer: SendResult, *, tries: int, first_tried_at: datetime, now: datetime, config: DeliveryConfig, rng: Random
 ) -> Done | TryAgain | GiveUp:
-    """`tries` counts this attempt."""
+    """Decides about the delivery. `tries` includes this attempt."""
     if answer.is_accepted:
         return Done()
     if tries > len(config.schedule):
         return GiveUp()
     pause = timedelta(seconds=config.schedule[tries - 1])
-    wished = min(retry_after(answer.retry_after, now), config.most_retry_after)
-    # Never sooner than asked for, and never hastier than the schedule: a receiver that says 0 would use it up at once.
-    at = now + max(pause, wished) * (1 + config.jitter * rng.random())
+    requested = min(retry_after(answer.retry_after, now), config.most_retry_after)
+    # Never sooner than requested or scheduled: `Retry-After: 0` would use up the schedule at once.
+    at = now + max(pause, requested) * (1 + config.jitter * rng.random())
     return TryAgain(at) if at - first_tried_at <= config.most_hold else GiveUp()
 
 
 def reason_to_disable(webhook: Webhook, answer: SendResult, *, now: datetime, config: DeliveryConfig) -> str | None:
-    """`webhook` is as it was before this answer."""
+    """Returns why the webhook has to be disabled, or None. `webhook` is as it was before this answer."""
     if answer.is_accepted:
         return None
     if answer.status == _GONE:
         return "The receiver answered 410 Gone."
     if webhook.failing_since is not None and now - webhook.failing_since >= config.disable_after:
         days = config.disable_after / timedelta(days=1)
-        return f"Every attempt failed for more than {days:g} days; the last one: {said(answer)}."
+        return f"Every attempt failed for more than {days:g} days; the last one: {summary(answer)}."
     return None
 
 
-def said(answer: SendResult) -> str:
-    """An answer in a few words."""
+def summary(answer: SendResult) -> str:
+    """Returns the answer in a few words."""
     return f"HTTP {answer.status}" if answer.status is not None else answer.error or "no answer"
 
 
 def retry_after(value: str | None, now: datetime) -> timedelta:
-    """The pause that the header of RFC 9110 (section 10.2.3) asks for: seconds, or an HTTP date. 0 for nonsense."""
+    """Parses the header of RFC 9110 (section 10.2.3): seconds, or an HTTP date. Returns 0 for an invalid value."""
     text = (value or "").strip()
     if text.isascii() and text.isdigit():
         return timedelta(seconds=min(int(text[:12]), 10**9))

@@ -1,4 +1,4 @@
-"""An event as others read it: CloudEvents 1.0, JSON, structured mode."""
+"""Serialization of events: CloudEvents 1.0, JSON, structured mode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BATCH_MEDIA_TYPE = "application/cloudevents-batch+json"
 
 
 def cloud_event(published: Published, source: str) -> dict[str, Any]:
-    """`sequence` is CloudEvents' own extension: strings that sort in the order in which the events were committed."""
+    """Returns the document. `sequence` is CloudEvents' own extension: strings that sort in the order of the commits."""
     event = published.event
     document: dict[str, Any] = {
         "specversion": "1.0",
@@ -32,5 +32,5 @@ def cloud_event(published: Published, source: str) -> dict[str, Any]:
 
 
 def body(published: Published, source: str) -> bytes:
-    """The same bytes whenever the event is sent."""
+    """Returns the body, the same bytes each time the event is sent."""
     return json.dumps(cloud_event(published, source), separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,4 +1,4 @@
-"""Deliveries: events on their way to webhooks, as people see them. How they are sent is in `queues`."""
+"""Database access to deliveries: creation, pages and replays. Claims and attempts are in `queue_store`."""
 
 from __future__ import annotations
 
@@ -24,26 +24,27 @@ if TYPE_CHECKING:
 
 _d = schema.deliveries
 _e = schema.events
-_l = schema.queues
+_q = schema.queues
 _a = schema.delivery_attempts
 
 QUERY = sa.select(_d, _e.c.id.label("event_id"), _e.c.type, _e.c.table_id).join(_e, _e.c.seq == _d.c.event_seq)
 
 
 def enqueue(connection: Connection, wanted: Sequence[tuple[str, Published]], *, now: datetime) -> list[str]:
-    """New deliveries of events to webhooks (by id), due now or after those that wait in the same lane; their ids.
+    """Creates deliveries of events to webhooks (by id) and returns their ids. They are due now, or after those that
+    wait in the same delivery queue.
 
     The caller holds the outbox's lock.
     """
     if not wanted:
         return []
-    queues = _lanes(connection, {(webhook_id, _key(published.event)) for webhook_id, published in wanted})
-    _lock(connection, queues.values())
+    queue_ids = _queue_ids(connection, {(webhook_id, _key(published.event)) for webhook_id, published in wanted})
+    _lock(connection, queue_ids.values())
     rows = [
         {
             "id": f"dlv_{secrets.token_hex(8)}",
             "webhook_id": webhook_id,
-            "lane_id": queues[webhook_id, _key(published.event)],
+            "lane_id": queue_ids[webhook_id, _key(published.event)],
             "event_seq": published.seq,
             "state": DeliveryState.PENDING.value,
             "tries": 0,
@@ -52,7 +53,7 @@ def enqueue(connection: Connection, wanted: Sequence[tuple[str, Published]], *, 
         for webhook_id, published in wanted
     ]
     connection.execute(_d.insert(), rows)
-    _wake(connection, queues.values(), now)
+    _wake(connection, queue_ids.values(), now)
     return [str(row["id"]) for row in rows]
 
 
@@ -72,7 +73,7 @@ def page(
     cursor: str | None = None,
     state: DeliveryState | None = None,
 ) -> Page[Delivery]:
-    """The newest event first."""
+    """Returns a page of the webhook's deliveries, newest event first."""
     query = QUERY.where(_d.c.webhook_id == webhook_id).order_by(_d.c.event_seq.desc()).limit(limit + 1)
     if state is not None:
         query = query.where(_d.c.state == state.value)
@@ -84,7 +85,7 @@ def page(
 
 
 def attempts(connection: Connection, delivery_ids: Iterable[str]) -> Mapping[str, list[DeliveryAttempt]]:
-    """All attempts by delivery, the first one first."""
+    """Returns all attempts by delivery id, first to last."""
     query = sa.select(_a).where(_a.c.delivery_id.in_(list(delivery_ids))).order_by(_a.c.id)
     found: dict[str, list[DeliveryAttempt]] = defaultdict(list)
     for row in connection.execute(query):
@@ -100,7 +101,7 @@ def attempts(connection: Connection, delivery_ids: Iterable[str]) -> Mapping[str
 
 
 def open_counts(connection: Connection, webhook_ids: Iterable[str]) -> Mapping[str, Mapping[DeliveryState, int]]:
-    """How many wait and how many were given up, by webhook."""
+    """Counts the deliveries that wait and those that were given up, by webhook id."""
     query = (
         sa.select(_d.c.webhook_id, _d.c.state, sa.func.count())
         .where(_d.c.webhook_id.in_(list(webhook_ids)), schema.DELIVERY_IS_OPEN)
@@ -113,30 +114,30 @@ def open_counts(connection: Connection, webhook_ids: Iterable[str]) -> Mapping[s
 
 
 def known(connection: Connection, webhook_id: str, events: Iterable[Published]) -> Mapping[int, Delivery]:
-    """The webhook's deliveries of these events, by the events' `seq`."""
+    """Returns the webhook's deliveries of these events, by the events' `seq`."""
     query = QUERY.where(_d.c.webhook_id == webhook_id, _d.c.event_seq.in_([each.seq for each in events]))
     return {row.event_seq: delivery_of(row) for row in connection.execute(query)}
 
 
 def send_again(connection: Connection, delivery_ids: Sequence[str], *, now: datetime) -> None:
-    """They begin anew and are due now, in the order of their events. The caller holds the outbox's lock."""
+    """Resets deliveries and makes them due now, in the order of their events. The caller holds the outbox's lock."""
     if not delivery_ids:
         return
-    lane_ids = list(connection.execute(sa.select(_d.c.lane_id).where(_d.c.id.in_(delivery_ids)).distinct()).scalars())
-    _lock(connection, lane_ids)
-    connection.execute(_d.update().where(_d.c.id.in_(delivery_ids)).values(**_ANEW))
-    connection.execute(_l.update().where(_l.c.id.in_(lane_ids)).values(next_at=now))
+    queue_ids = list(connection.execute(sa.select(_d.c.lane_id).where(_d.c.id.in_(delivery_ids)).distinct()).scalars())
+    _lock(connection, queue_ids)
+    connection.execute(_d.update().where(_d.c.id.in_(delivery_ids)).values(**_RESET))
+    connection.execute(_q.update().where(_q.c.id.in_(queue_ids)).values(next_at=now))
 
 
-def poll_requests(connection: Connection, webhook_id: str, *, now: datetime) -> None:
-    """All that waits at a webhook begins anew and is due now. The caller holds the outbox's lock."""
-    lane_ids = list(
-        connection.execute(sa.select(_l.c.id).where(_l.c.webhook_id == webhook_id, _l.c.next_at.is_not(None))).scalars()
+def restart_pending(connection: Connection, webhook_id: str, *, now: datetime) -> None:
+    """Resets all pending deliveries of a webhook and makes them due now. The caller holds the outbox's lock."""
+    queue_ids = list(
+        connection.execute(sa.select(_q.c.id).where(_q.c.webhook_id == webhook_id, _q.c.next_at.is_not(None))).scalars()
     )
-    _lock(connection, lane_ids)
+    _lock(connection, queue_ids)
     is_waiting = sa.and_(_d.c.webhook_id == webhook_id, schema.DELIVERY_IS_PENDING)
-    connection.execute(_d.update().where(is_waiting).values(**_ANEW))
-    connection.execute(_l.update().where(_l.c.id.in_(lane_ids)).values(next_at=now))
+    connection.execute(_d.update().where(is_waiting).values(**_RESET))
+    connection.execute(_q.update().where(_q.c.id.in_(queue_ids)).values(next_at=now))
 
 
 def delivery_of(row: sa.Row[Any]) -> Delivery:
@@ -155,35 +156,36 @@ def delivery_of(row: sa.Row[Any]) -> Delivery:
     )
 
 
-_ANEW = {"state": DeliveryState.PENDING.value, "tries": 0, "first_tried_at": None, "ended_at": None}
+_RESET = {"state": DeliveryState.PENDING.value, "tries": 0, "first_tried_at": None, "ended_at": None}
 
 
 def _key(event: Event) -> str:
-    """The lane of an event at each webhook: its table's; one for what has no table, and one for tests."""
+    """Returns the key of an event's delivery queue: the table's id, empty without a table, `test` for webhook tests."""
     if event.type == EventType.WEBHOOK_TEST:
         return "test"
     return event.table_id or ""
 
 
-def _lanes(connection: Connection, keys: set[tuple[str, str]]) -> dict[tuple[str, str], int]:
-    """The ids of the lanes by webhook and key; those that are missing are made."""
-    query = sa.select(_l.c.webhook_id, _l.c.key, _l.c.id).where(
-        _l.c.webhook_id.in_({webhook_id for webhook_id, _ in keys}), _l.c.key.in_({key for _, key in keys})
+def _queue_ids(connection: Connection, keys: set[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """Returns the ids of the delivery queues by webhook id and key; creates missing ones."""
+    query = sa.select(_q.c.webhook_id, _q.c.key, _q.c.id).where(
+        _q.c.webhook_id.in_({webhook_id for webhook_id, _ in keys}), _q.c.key.in_({key for _, key in keys})
     )
     found = {(row.webhook_id, row.key): row.id for row in connection.execute(query)}
     if missing := sorted(keys - set(found)):
-        connection.execute(_l.insert(), [{"webhook_id": webhook_id, "key": key} for webhook_id, key in missing])
+        connection.execute(_q.insert(), [{"webhook_id": webhook_id, "key": key} for webhook_id, key in missing])
         found = {(row.webhook_id, row.key): row.id for row in connection.execute(query)}
     return {key: found[key] for key in keys}
 
 
-def _lock(connection: Connection, lane_ids: Iterable[int]) -> None:
-    """In the same order as everybody else; then whoever ends a lane and whoever adds to it see each other's work."""
+def _lock(connection: Connection, queue_ids: Iterable[int]) -> None:
+    """Locks delivery queues, always in the same order. So a transaction that ends a claim and one that adds deliveries
+    see each other's changes."""
     connection.execute(
-        sa.select(_l.c.id).where(_l.c.id.in_(sorted(lane_ids))).order_by(_l.c.id).with_for_update()
+        sa.select(_q.c.id).where(_q.c.id.in_(sorted(queue_ids))).order_by(_q.c.id).with_for_update()
     ).all()
 
 
-def _wake(connection: Connection, lane_ids: Iterable[int], now: datetime) -> None:
-    """Lanes whose first delivery is waiting for its next try stay as they are."""
-    connection.execute(_l.update().where(_l.c.id.in_(list(lane_ids)), _l.c.next_at.is_(None)).values(next_at=now))
+def _wake(connection: Connection, queue_ids: Iterable[int], now: datetime) -> None:
+    """Makes idle delivery queues due. A queue whose first delivery waits for its next try stays unchanged."""
+    connection.execute(_q.update().where(_q.c.id.in_(list(queue_ids)), _q.c.next_at.is_(None)).values(next_at=now))

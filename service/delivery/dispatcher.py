@@ -1,7 +1,7 @@
-"""Sends what waits in the outbox: claims lanes, sends their deliveries one after the other, records what came of it.
+"""Sends pending deliveries: claims delivery queues, sends their deliveries in order, and records the attempts.
 
-Sending happens between transactions, never inside one. What was sent but not yet recorded when the service is killed is
-sent again under the same id: at least once.
+Sending happens between transactions, never inside one. Deliveries that were sent but not yet recorded when the service
+is killed are sent again under the same id: at least once.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DispatcherConfig:
-    """`source` is that of the CloudEvents. `per_webhook` and `at_once` bound how many lanes are under way; at a webhook
-    that fails only one is. `run` bounds what is read of a lane at once."""
+    """`source` is that of the CloudEvents. `per_webhook` and `at_once` limit the claimed delivery queues; a failing
+    webhook has at most one. `run` limits the deliveries that are read from a queue at once."""
 
     delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
     source: str = "/groundskeeper"
@@ -57,7 +57,7 @@ class DispatcherConfig:
 
 @dataclass(frozen=True)
 class _Run:
-    """A claimed lane and what is to be sent from it, until `deadline` on the monotonic clock."""
+    """A claimed delivery queue and the deliveries to send, until `deadline` on the monotonic clock."""
 
     webhook: Webhook
     queue: DeliveryQueue
@@ -67,7 +67,7 @@ class _Run:
 
 @dataclass
 class _Unrecorded:
-    """What came back since it was recorded last: attempts, and lanes that ended, with the moment of their next try."""
+    """Results since the last recording: attempts, and finished runs by the id of the queue with the next try."""
 
     tried: list[AttemptRecord] = field(default_factory=list)
     ended: dict[int, datetime | None] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class _Unrecorded:
 
 
 class Dispatcher:
-    """Belongs to one event loop. `wake` is called when `run_once` has something to record."""
+    """The dispatcher. It belongs to one event loop. It calls `wake` when `run_once` has something to record."""
 
     def __init__(
         self,
@@ -87,9 +87,9 @@ class Dispatcher:
         rng: Random,
         notifier: Notifier,
         cipher: SecretCipher,
+        *,
         transport: Transport,
         config: DispatcherConfig,
-        *,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine = engine
@@ -101,20 +101,20 @@ class Dispatcher:
         self._config = config
         self._wake = wake
         self._name = uuid4().hex
-        # Half of a claim is for sending: what was begun by then ends before the claim does.
+        # Sending may start in the first half of a claim; what has started then ends before the claim does.
         self._half_claim = timedelta(seconds=transport.limits.longest)
         self._unrecorded = _Unrecorded()
         self._busy: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._bug: BaseException | None = None
         self._is_stopping = False
-        # The database is for threads; one is enough, and it keeps the steps in order.
+        # Database calls block, so they need a thread; a single one keeps the steps in order.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="outbox")
 
     async def run_once(self) -> bool:
-        """Records what came back, claims what is due and starts to send it; answers whether there was anything.
+        """Records results, claims due delivery queues and starts to send. Returns whether there was anything to do.
 
-        Raises DatabaseUnavailableError; what came back is then kept for the next time.
+        Raises DatabaseUnavailableError; the results are then kept for the next call.
         """
         if self._bug is not None:
             raise self._bug
@@ -135,14 +135,14 @@ class Dispatcher:
         return bool(unrecorded or runs)
 
     async def settle(self) -> None:
-        """Returns when nothing is under way any more, and all of it is recorded."""
+        """Returns when no run is active and all results are recorded."""
         while self._tasks or self._unrecorded:
             if self._tasks:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
             await self.run_once()
 
     async def stop(self, patience: float) -> None:
-        """Starts nothing new, gives what is under way `patience` seconds to end, records, and lets go of the rest."""
+        """Starts nothing new, waits up to `patience` seconds for active runs, cancels the rest and records results."""
         self._is_stopping = True
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=patience)
@@ -158,7 +158,7 @@ class Dispatcher:
     # -- in the event loop
 
     async def _send(self, run: _Run) -> None:
-        """Sends the deliveries of a lane in order, up to the first that has to be tried again."""
+        """Sends the deliveries of a queue in order, up to the first that has to be retried."""
         next_at: datetime | None = None
         try:
             for delivery, published in run.waiting:
@@ -166,7 +166,7 @@ class Dispatcher:
                     return
                 at = self._clock()
                 answer = await self._attempt(run.webhook, published, at)
-                tried = self._judged(delivery, answer, at)
+                tried = self._attempt_record(delivery, answer, at)
                 self._unrecorded.tried.append(tried)
                 self._wake()
                 if tried.attempt.retry_at is not None:
@@ -192,14 +192,14 @@ class Dispatcher:
         }
         return await self._transport.send(webhook.url, published.event.table_id or "", body, headers, own)
 
-    def _judged(self, delivery: Delivery, answer: SendResult, at: datetime) -> AttemptRecord:
+    def _attempt_record(self, delivery: Delivery, answer: SendResult, at: datetime) -> AttemptRecord:
         now = self._clock()
         tries, first = delivery.tries + 1, delivery.first_tried_at or at
         outcome = after_answer(
             answer, tries=tries, first_tried_at=first, now=now, config=self._config.delivery, rng=self._rng
         )
         if delivery.event_type == EventType.WEBHOOK_TEST and isinstance(outcome, TryAgain):
-            outcome = GiveUp()  # Somebody looks at it now, and asks again.
+            outcome = GiveUp()  # A person is watching the test and can repeat it.
         delivery = delivery.evolve(tries=tries, first_tried_at=first)
         match outcome:
             case Done():
@@ -220,8 +220,8 @@ class Dispatcher:
     def _step(self, unrecorded: _Unrecorded) -> list[_Run]:
         now = self._clock()
         busy = self._busy - unrecorded.webhooks
-        if not unrecorded and not self._with_room(now, busy):
-            # A look first, so that the usual case takes no write lock.
+        if not unrecorded and not self._can_claim(now, busy):
+            # Read first, so that the usual case takes no write lock.
             return []
         with writing(self._engine) as connection:
             to_disable = self._record(connection, unrecorded.tried, now)
@@ -231,18 +231,18 @@ class Dispatcher:
             try:
                 disable(self._engine, self._notifier, webhook_id, because=because, now=now)
             except (WebhookNotFoundError, DatabaseUnavailableError) as error:
-                # What came back is recorded all the same, and the next answer is another reason.
+                # The results are recorded already, and the next failed attempt tries to disable it again.
                 log.warning("Webhook %s could not be disabled: %s", webhook_id, error)
         return runs
 
-    def _with_room(self, now: datetime, busy: Counter[str]) -> bool:
+    def _can_claim(self, now: datetime, busy: Counter[str]) -> bool:
         if self._is_stopping:
             return False
         with reading(self._engine) as connection:
-            return any(self._room(webhook, busy) > 0 for webhook in queue_store.due(connection, now))
+            return any(self._capacity(webhook, busy) > 0 for webhook in queue_store.due(connection, now))
 
-    def _room(self, webhook: Webhook, busy: Counter[str]) -> int:
-        """How many more lanes of this webhook may be under way."""
+    def _capacity(self, webhook: Webhook, busy: Counter[str]) -> int:
+        """Returns how many more delivery queues of this webhook may be claimed."""
         most = 1 if webhook.failing_since is not None else self._config.per_webhook
         return min(most - busy[webhook.id], self._config.at_once - busy.total())
 
@@ -253,19 +253,19 @@ class Dispatcher:
         until = now + 2 * self._half_claim
         busy = busy.copy()
         chosen: dict[str, Webhook] = {}
-        room: dict[str, int] = {}
+        capacity: dict[str, int] = {}
         for webhook in queue_store.due(connection, now):
-            if webhook.id not in without and (more := self._room(webhook, busy)) > 0:
-                chosen[webhook.id], room[webhook.id] = webhook, more
+            if webhook.id not in without and (more := self._capacity(webhook, busy)) > 0:
+                chosen[webhook.id], capacity[webhook.id] = webhook, more
                 busy[webhook.id] += more
-        if not room:
+        if not capacity:
             return []
-        claimed = queue_store.claim(connection, room, claimant=self._name, now=now, until=until)
+        claimed = queue_store.claim(connection, capacity, claimant=self._name, now=now, until=until)
         waiting = queue_store.waiting(connection, [queue.id for queue in claimed], self._config.run)
         return [_Run(chosen[queue.webhook_id], queue, waiting[queue.id], deadline) for queue in claimed]
 
     def _record(self, connection: Connection, tried: Sequence[AttemptRecord], now: datetime) -> Mapping[str, str]:
-        """Answers which webhooks have to be disabled, and why."""
+        """Records attempts and the health of their webhooks. Returns the reasons to disable webhooks, by their ids."""
         to_disable: dict[str, str] = {}
         if not tried:
             return to_disable
@@ -274,11 +274,11 @@ class Dispatcher:
         for each in tried:
             webhook, answer = after.get(each.delivery.webhook_id), each.attempt.answer
             if webhook is None:
-                continue  # It was removed, and its deliveries with it.
+                continue  # The webhook was removed together with its deliveries.
             because = reason_to_disable(webhook, answer, now=now, config=self._config.delivery)
             if because is not None:
                 to_disable[webhook.id] = because
-            after[webhook.id] = webhook.heard(each.attempt.at, is_accepted=answer.is_accepted)
+            after[webhook.id] = webhook.after_attempt(each.attempt.at, is_accepted=answer.is_accepted)
         queue_store.record(connection, tried)
         webhook_store.note_health(connection, [webhook for webhook in after.values() if webhook != before[webhook.id]])
         return to_disable

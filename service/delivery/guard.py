@@ -1,7 +1,8 @@
-"""Where a webhook may go: not into the network that the service stands in, unless a setting says so.
+"""Protection against server-side request forgery: a webhook may not reach the service's own network unless a setting
+allows it.
 
-What counts is the address that is connected to, so it is looked at after the name was resolved and right before the
-connection is made (`service.delivery.network`). The check of the URL only tells early what can be told early.
+The decisive check is that of the address to connect to, after the name was resolved and just before the connection is
+made (`service.delivery.network`). The check of the URL only reports early what it can.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _MOST_CHARACTERS = 2048
 # An IPv4 address in the last 32 bits (RFC 6052); gateways translate it back.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _CLOSED: tuple[Network, ...] = (
-    # Public by its number, yet inside of every machine of a large cloud (Azure's platform address).
+    # Formally public, but internal to every machine of a large cloud (Azure's platform address).
     ipaddress.IPv4Network("168.63.129.16/32"),
-    # Not known as closed to every version of Python: protocol assignments (a cloud's metadata among them), NAT64 of
-    # one's own (RFC 8215), and the old site-local range.
+    # Not private in every version of Python: protocol assignments (including a cloud's metadata), local-use NAT64
+    # (RFC 8215), and the old site-local range.
     ipaddress.IPv4Network("192.0.0.0/24"),
     ipaddress.IPv6Network("64:ff9b:1::/48"),
     ipaddress.IPv6Network("fec0::/10"),
@@ -37,14 +38,14 @@ _CLOSED: tuple[Network, ...] = (
 
 @dataclass(frozen=True)
 class Guard:
-    """`names` are hosts that are trusted wherever they lead, in lower case; `networks` are trusted addresses."""
+    """`names` are hosts that are trusted whatever they resolve to, in lower case; `networks` are trusted addresses."""
 
     names: frozenset[str] = frozenset()
     networks: tuple[Network, ...] = ()
 
     @classmethod
     def of(cls, allowed: Iterable[str]) -> Guard:
-        """`allowed` are host names, addresses and networks (CIDR). Raises SettingsError for what is none of them."""
+        """Parses `allowed`: host names, addresses and networks (CIDR). Raises SettingsError for an invalid entry."""
         names, networks = set(), []
         for entry in allowed:
             try:
@@ -52,18 +53,18 @@ class Guard:
             except ValueError as error:
                 if "/" in entry or ":" in entry:
                     raise SettingsError(
-                        f"'{entry}' is no host name, no address and no network.",
+                        f"'{entry}' is neither a host name nor an address nor a network.",
                         hint="GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS takes entries like hooks.corp, 10.1.2.3, 10.0.0.0/8.",
                     ) from error
                 names.add(entry.lower().rstrip("."))
         return cls(frozenset(names), tuple(networks))
 
     def trusts(self, host: str) -> bool:
-        """By its name, without looking at where it leads."""
+        """Returns whether the host is trusted by its name, whatever it resolves to."""
         return host.lower().rstrip(".") in self.names
 
     def refuses(self, address: Address) -> bool:
-        """Whether nobody may connect to it."""
+        """Returns whether connections to this address are forbidden."""
         inner = _unwrapped(address)
         if any(inner in network for network in self.networks):
             return False
@@ -71,24 +72,24 @@ class Guard:
         return not _is_public(inner) or (carried is not None and not _is_public(carried))
 
     def checked(self, text: str) -> str:
-        """The URL as it was given. Raises UrlNotAllowedError."""
+        """Returns the URL unchanged. Raises UrlNotAllowedError."""
         url = _parsed(text)
         if url.userinfo:
-            raise UrlNotAllowedError("It carries a user or a password.", hint="Send credentials in `headers`.")
+            raise UrlNotAllowedError("It contains a user or a password.", hint="Send credentials in `headers`.")
         if url.fragment:
             raise UrlNotAllowedError("It has a fragment, which is never sent.")
         if url.scheme not in ("http", "https"):
-            raise UrlNotAllowedError("It is neither https nor http, and no Kafka topic.")
+            raise UrlNotAllowedError("It is neither https nor http nor a Kafka topic.")
         self.check_host(url.host, is_encrypted=url.scheme == "https")
         return text
 
     def check_host(self, host: str, *, is_encrypted: bool) -> None:
-        """As far as it can be told without a look-up. Raises UrlNotAllowedError."""
+        """Checks what can be checked without a DNS look-up. Raises UrlNotAllowedError."""
         literal = _literal(host)
         if literal is not None and self.refuses(literal):
             raise UrlNotAllowedError(f"{literal} is not a public address.")
         if not is_encrypted and not self.trusts(host) and not self._trusts_address(literal):
-            raise UrlNotAllowedError(f"Without TLS only allowed hosts are written to, and {host} is none.")
+            raise UrlNotAllowedError(f"Without TLS only allowed hosts may be used, and {host} is not one of them.")
 
     def _trusts_address(self, address: Address | None) -> bool:
         return address is not None and any(_unwrapped(address) in network for network in self.networks)
@@ -96,18 +97,19 @@ class Guard:
 
 def _parsed(text: str) -> httpx.URL:
     if len(text) > _MOST_CHARACTERS or any(character <= " " or character == "\x7f" for character in text):
-        raise UrlNotAllowedError(f"It is longer than {_MOST_CHARACTERS} characters, or has spaces in it.")
+        raise UrlNotAllowedError(f"It is longer than {_MOST_CHARACTERS} characters, or contains spaces.")
     try:
         url = httpx.URL(text)
     except httpx.InvalidURL as error:
-        raise UrlNotAllowedError(f"It cannot be understood: {error}.") from error
+        raise UrlNotAllowedError(f"It is not a valid URL: {error}.") from error
     if not url.host:
         raise UrlNotAllowedError("It names no host.")
     return url
 
 
 def _literal(host: str) -> Address | None:
-    """The address that a host spells out; `127.1`, `0x7f000001` and `2130706433` are addresses to a resolver too."""
+    """Returns the address that a host spells out, or None. A resolver also accepts `127.1`, `0x7f000001` and
+    `2130706433` as addresses."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -119,7 +121,7 @@ def _literal(host: str) -> Address | None:
 
 
 def _unwrapped(address: Address) -> Address:
-    """The IPv4 address that an IPv6 address only wraps."""
+    """Returns the IPv4 address that an IPv6 address wraps, else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address.ipv4_mapped is not None:

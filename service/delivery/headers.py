@@ -1,4 +1,4 @@
-"""The headers that callers add to their webhooks: which they may choose, and what may stand in them."""
+"""Rules for the headers that callers add to their webhooks: names and values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MOST = 20
 _MOST_CHARACTERS = 4096
 
-# RFC 9110, section 5.1; and of 5.5 what every receiver understands alike.
+# RFC 9110, section 5.1, and the part of 5.5 that all receivers interpret alike.
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _VALUE = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 _RESERVED = re.compile(
@@ -23,14 +23,14 @@ _RESERVED = re.compile(
 
 
 def checked(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers as they are given. Raises HeaderNotAllowedError. No value is repeated in its words."""
+    """Returns the headers unchanged. Raises HeaderNotAllowedError; its detail contains no header value."""
     if len(headers) > MOST:
-        raise HeaderNotAllowedError(f"At most {MOST} headers are taken.")
+        raise HeaderNotAllowedError(f"At most {MOST} headers are allowed.")
     if len({name.lower() for name in headers}) < len(headers):
         raise HeaderNotAllowedError("The same name is given twice.")
     for name, value in headers.items():
         if not _NAME.fullmatch(name):
-            raise HeaderNotAllowedError(f"{name!r} is not the name of a header.")
+            raise HeaderNotAllowedError(f"'{name}' is not a valid name of a header.")
         if _RESERVED.fullmatch(name):
             raise HeaderNotAllowedError(f"{name} is set by the service itself.")
         if len(value) > _MOST_CHARACTERS or not _VALUE.fullmatch(value):

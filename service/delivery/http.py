@@ -1,7 +1,7 @@
-"""Sends one message, and says what came of it.
+"""Sends messages over HTTP.
 
-Built on httpcore, the engine below httpx: a client would add cookies, redirects, decompression and proxies from the
-environment, none of which a webhook may have.
+Built on httpcore, the layer below httpx: a client of httpx would add cookies, redirects, decompression and proxies from
+the environment, none of which a webhook may have.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from service.delivery.guard import Guard
 
 EXCERPT_CHARACTERS = 1000
-# Nobody waits longer for the rest of an answer whose status is known.
+# Longest wait for the rest of a response after its status.
 _EXCERPT_SECONDS = 2.0
 _IDLE_SECONDS = 30.0
-# To whom connections are kept open.
+# Receivers with open connections.
 _MOST_RECEIVERS = 256
 
 
 @dataclass(frozen=True)
 class SendLimits:
-    """Seconds to connect, to wait for the next bytes, and for all until the status is there; bytes of an answer that
-    are read."""
+    """Seconds to connect, to wait for the next bytes, and in total until the status; number of bytes that are read of a
+    response."""
 
     connect: float = 5.0
     read: float = 10.0
@@ -46,12 +46,12 @@ class SendLimits:
 
     @property
     def longest(self) -> float:
-        """Seconds that one message may take in all."""
+        """Longest duration of one message, in seconds."""
         return self.total + _EXCERPT_SECONDS
 
 
 class Sender:
-    """Keeps connections open and uses them again. Belongs to the event loop that it is first used in."""
+    """Sends over reused connections. Belongs to the event loop that it is first used in."""
 
     def __init__(
         self,
@@ -66,19 +66,20 @@ class Sender:
         self._user_agent = user_agent
         self._tls = tls or trusted()
         self._network = GuardedNetwork(guard, resolve)
-        # Open connections by receiver. Not the engine's own pool: that looks through all of its connections for every
-        # request, and how many may be open is decided elsewhere.
+        # Open connections by receiver. httpcore's own pool scans all of its connections for every request, and the
+        # dispatcher already limits how many are open.
         self._idle: dict[str, list[httpcore.AsyncHTTPConnection]] = {}
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]) -> SendResult:
-        """`own` are the headers that the webhook's owner added; what stands in them is kept out of the excerpt.
+        """Sends one message. `own` are the headers that the webhook's owner added; their values are masked in the
+        excerpt.
 
-        Raises nothing but cancellation: what goes wrong is an answer too. Redirects are answers, and not followed.
+        Raises nothing but cancellation: errors are results too. Redirects are results and not followed.
         """
         started = time.monotonic()
         try:
-            async with asyncio.timeout(self.limits.total) as patience:
-                return await self._exchange(url, body, headers, own, started, patience)
+            async with asyncio.timeout(self.limits.total) as timeout:
+                return await self._exchange(url, body, headers, own, started=started, timeout=timeout)
         except TimeoutError:
             why = f"no answer within {self.limits.total:g} s"
         except (
@@ -101,8 +102,9 @@ class Sender:
         body: bytes,
         headers: Mapping[str, str],
         own: Mapping[str, str],
+        *,
         started: float,
-        patience: asyncio.Timeout,
+        timeout: asyncio.Timeout,
     ) -> SendResult:
         target, host = _target(url)
         limits = self.limits
@@ -117,8 +119,8 @@ class Sender:
                 extensions={"timeout": seconds},
             ) as response,
         ):
-            # The receiver has spoken: whatever happens to the rest of its answer does not change what it said.
-            patience.reschedule(None)
+            # The status is known, and no error in the rest of the response changes it.
+            timeout.reschedule(None)
             answered = time.monotonic() - started
             excerpt = _excerpt(await self._beginning(response), own)
             fields = {name.lower(): value for name, value in response.headers}
@@ -131,8 +133,8 @@ class Sender:
 
     @asynccontextmanager
     async def _connection(self, origin: httpcore.Origin) -> AsyncIterator[httpcore.AsyncHTTPConnection]:
-        """One that is open already, or a new one; kept afterwards if it can be used again."""
-        # The receiver spoken to last comes last.
+        """Yields an open connection or a new one, and keeps it afterwards if it can be reused."""
+        # The most recently used receiver comes last.
         key = str(origin)
         idle = self._idle[key] = self._idle.pop(key, [])
         connection = await self._reusable(idle) or httpcore.AsyncHTTPConnection(
@@ -153,14 +155,14 @@ class Sender:
             connection = idle.pop()
             if not connection.has_expired():
                 return connection
-            # Those below were idle for even longer.
+            # The connections below it have been idle for even longer.
             expired = [connection, *idle]
             idle.clear()
             await _close(expired)
         return None
 
     async def _beginning(self, response: httpcore.Response) -> bytes:
-        """Of an answer that is longer, slower or broken off: what came until then. Its connection is not used again."""
+        """Returns the beginning of the body. If the rest is too long, slow or missing, the connection is not reused."""
         read = b""
         try:
             async with asyncio.timeout(_EXCERPT_SECONDS):
@@ -175,7 +177,7 @@ class Sender:
 
 @lru_cache(maxsize=1024)
 def _target(url: str) -> tuple[httpcore.URL, bytes]:
-    """A URL for the engine, and the header `Host`. Raises httpx.InvalidURL."""
+    """Returns the URL for httpcore, and the header `Host`. Raises httpx.InvalidURL."""
     parsed = httpx.URL(url)
     target = httpcore.URL(
         scheme=parsed.raw_scheme, host=parsed.raw_host, port=parsed.port, target=parsed.raw_path or b"/"
@@ -184,7 +186,8 @@ def _target(url: str) -> tuple[httpcore.URL, bytes]:
 
 
 def trusted(more: str | None = None) -> ssl.SSLContext:
-    """The public certificate authorities, and those in the PEM file `more`. The environment has no say."""
+    """Returns a context with the public certificate authorities and those in the PEM file `more`. It ignores the
+    environment."""
     context = httpx.create_ssl_context(trust_env=False)
     if more:
         context.load_verify_locations(cafile=more)
@@ -197,7 +200,7 @@ async def _close(connections: Iterable[httpcore.AsyncHTTPConnection]) -> None:
 
 
 def _excerpt(answer: bytes, own: Mapping[str, str]) -> str:
-    # No database takes a NUL, and some receivers send back what they got, with all its headers.
+    # Databases accept no NUL in text, and some receivers echo the request with all its headers.
     text = answer.decode("utf-8", "replace").replace("\0", "")
     for value in own.values():
         text = text.replace(value, MASK)

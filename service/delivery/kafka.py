@@ -1,6 +1,6 @@
-"""Writes one message to a Kafka topic, and says what came of it.
+"""Writes messages to Kafka topics.
 
-The client library is optional (the extra `kafka`), and imported when the first topic is named.
+The client library is optional (the extra `kafka`) and imported when the first topic is used.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from service.delivery.guard import Guard
     from service.delivery.network import Resolve
 
-# Longer than any message takes.
+# Longer than any message can take.
 _IDLE_SECONDS = 600.0
 _CLOSE_SECONDS = 2.0
 
 
 def library() -> ModuleType:
-    """Raises KafkaMissingError."""
+    """Imports the client library. Raises KafkaMissingError."""
     try:
         import aiokafka
     except ImportError as error:
@@ -44,11 +44,11 @@ def library() -> ModuleType:
 
 
 @dataclass
-class _Producer:
-    """The way to a topic. A producer with which anything went wrong is `ending`, and none is used until it has ended.
+class _Slot:
+    """The producer of one topic. After an error it is moved to `ending`, and no new one starts until it has ended.
 
-    `idle` ends one that nobody has used for long, as when its webhook was removed: it would ask its brokers for news
-    for ever.
+    The timer `idle` ends a producer that was not used for long, for example because its webhook was removed: it would
+    refresh its metadata for ever.
     """
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -69,7 +69,7 @@ class _Producer:
 
 
 class KafkaSender:
-    """Keeps connections open and uses them again. Belongs to the event loop that it is first used in."""
+    """Sends through reused producers. Belongs to the event loop that it is first used in."""
 
     def __init__(
         self,
@@ -82,20 +82,20 @@ class KafkaSender:
     ) -> None:
         self._guard = guard
         self._limits = limits or SendLimits()
-        # The library waits so long up to three times: for the topic's place, in its buffer, for the acknowledgement.
+        # The library waits up to three times: for the topic's metadata, in its buffer, for the acknowledgement.
         self._step_seconds = min(self._limits.connect, self._limits.total / 3)
         self._client_id = client_id
         self._tls = tls or trusted()
         self._network = GuardedNetwork(guard, resolve)
-        self._lines: dict[tuple[str, frozenset[tuple[str, str]]], _Producer] = {}
+        self._slots: dict[tuple[str, frozenset[tuple[str, str]]], _Slot] = {}
 
     async def produce(
         self, url: str, key: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]
     ) -> SendResult:
-        """Accepted when all replicas in sync have it; the excerpt then says where. `own` are the headers that the
-        webhook's owner added.
+        """Sends one message. It is accepted when all in-sync replicas have it; the excerpt then has partition and
+        offset. `own` are the headers that the webhook's owner added.
 
-        Raises nothing but cancellation: what goes wrong is an answer too.
+        Raises nothing but cancellation: errors are results too.
         """
         started = time.monotonic()
         try:
@@ -107,23 +107,23 @@ class KafkaSender:
         except GroundskeeperError as error:
             why = error.detail or error.title
         except Exception as error:
-            # Not only the library's own errors: a broker that talks nonsense must not end the service.
+            # Not only the library's own errors: a misbehaving broker must not end the service.
             why = str(error) or type(error).__name__
         return SendResult(time.monotonic() - started, error=why.replace("\0", "")[:EXCERPT_CHARACTERS])
 
     async def close(self) -> None:
-        for line in self._lines.values():
-            line.end(line.producer, _CLOSE_SECONDS)
-        if ending := [line.ending for line in self._lines.values() if line.ending is not None]:
+        for slot in self._slots.values():
+            slot.end(slot.producer, _CLOSE_SECONDS)
+        if ending := [slot.ending for slot in self._slots.values() if slot.ending is not None]:
             await asyncio.wait(ending, timeout=_CLOSE_SECONDS)
 
     async def _acknowledged(
         self, url: str, key: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]
     ) -> str:
         target, credentials = parsed(url), login(own)
-        line = self._lines.setdefault((url, frozenset(credentials.items())), _Producer())
-        line.keep()
-        producer = await self._producer(line, target, credentials)
+        slot = self._slots.setdefault((url, frozenset(credentials.items())), _Slot())
+        slot.keep()
+        producer = await self._producer(slot, target, credentials)
         try:
             record = await producer.send_and_wait(
                 target.topic,
@@ -135,19 +135,19 @@ class KafkaSender:
                 ],
             )
         except BaseException:
-            # It may hold the message still, and would send it later on: after the next try, and what follows that.
-            line.end(producer, 2 * self._step_seconds)
+            # It may still hold the message, and would send it after the next try and later messages.
+            slot.end(producer, 2 * self._step_seconds)
             raise
         return f"partition {record.partition}, offset {record.offset}"
 
-    async def _producer(self, line: _Producer, target: KafkaUrl, credentials: Mapping[str, str]) -> Any:
-        async with line.lock:
-            if line.ending is not None:
-                await asyncio.shield(line.ending)
-                line.ending = None
-            if line.producer is None:
-                line.producer = await self._started(target, credentials)
-            return line.producer
+    async def _producer(self, slot: _Slot, target: KafkaUrl, credentials: Mapping[str, str]) -> Any:
+        async with slot.lock:
+            if slot.ending is not None:
+                await asyncio.shield(slot.ending)
+                slot.ending = None
+            if slot.producer is None:
+                slot.producer = await self._started(target, credentials)
+            return slot.producer
 
     async def _started(self, target: KafkaUrl, credentials: Mapping[str, str]) -> Any:
         for broker in target.brokers:
@@ -173,8 +173,10 @@ class KafkaSender:
         return producer
 
     def _keep_guarded(self, client: Any, target: KafkaUrl) -> None:
-        """Brokers say where the others are, at any time anew, so each is checked before the first connection to it.
-        The library has no public place for that; its version is pinned, and a test holds this to it."""
+        """Checks each broker before the first connection to it, because brokers announce other brokers at any time.
+
+        The library has no public hook for this; its version is pinned, and a test covers it.
+        """
         connection = client._get_conn
         allowed: set[tuple[str, int]] = set()
 
@@ -185,16 +187,16 @@ class KafkaSender:
                     await self._check(broker.host, broker.port, target)
                     allowed.add((broker.host, broker.port))
             except UrlNotAllowedError:
-                return None  # As for a broker that is away.
+                return None  # As for a broker that is unavailable.
             return await connection(node_id, **options)
 
         client._get_conn = checked
 
     async def _check(self, host: str, port: int, target: KafkaUrl) -> None:
-        """Raises UrlNotAllowedError. A name that is not known passes; there is nothing to connect to.
+        """Raises UrlNotAllowedError. An unknown name passes, because there is nothing to connect to.
 
-        The library looks the name up again. Who answers otherwise by then gains nothing: without TLS only trusted hosts
-        pass, and with TLS the certificate has to be that of the name.
+        The library resolves the name again. A different answer then gains an attacker nothing: without TLS only trusted
+        hosts pass, and with TLS the certificate must match the name.
         """
         self._guard.check_host(host, is_encrypted=target.is_encrypted)
         try:
@@ -209,14 +211,14 @@ async def _bootstrapped(producer: Any) -> None:
     try:
         await producer.start()
     except library().errors.KafkaConnectionError as error:
-        # The library does not hand on why, it only logs it.
+        # The library only logs the reason.
         raise ConnectionError(
-            "none of the brokers can be reached, or lets us in; the service's log says why"
+            "none of the brokers is reachable and accepts the connection; the service's log has the reason"
         ) from error
 
 
 async def _end(producer: Any, patience: float) -> None:
-    """Sends what it holds for the others, for so many seconds; then it sends nothing any more."""
+    """Lets the producer send its buffered messages for `patience` seconds, and then closes it."""
     with suppress(Exception):
         try:
             async with asyncio.timeout(patience):

@@ -1,4 +1,4 @@
-"""Where a Kafka topic is: `kafka://broker-1:9092,broker-2:9092/topic`, or with TLS `kafka+ssl://...`."""
+"""URLs of Kafka topics: `kafka://broker-1:9092,broker-2:9092/topic`, or with TLS `kafka+ssl://...`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from service.model.errors import UrlNotAllowedError
 _SCHEMES = {"kafka": False, "kafka+ssl": True}
 _URL = re.compile(r"(?P<scheme>[a-z+]+)://(?P<brokers>[^/?#]+)/(?P<topic>[^/?#]+)")
 _BROKER = re.compile(r"(?P<host>[0-9A-Za-z._-]{1,253}|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{1,5}))?")
-# What brokers take as the name of a topic.
+# The names of topics that brokers accept.
 _TOPIC = re.compile(r"(?!\.{1,2}$)[0-9A-Za-z._-]{1,249}")
 _PORT = 9092
 _MOST_CHARACTERS = 2048
@@ -18,7 +18,7 @@ _MOST_CHARACTERS = 2048
 
 @dataclass(frozen=True)
 class Broker:
-    """`host` is a name or an address, without brackets."""
+    """A broker. `host` is a name or an address, without brackets."""
 
     host: str
     port: int
@@ -29,7 +29,7 @@ class Broker:
 
 @dataclass(frozen=True)
 class KafkaUrl:
-    """`brokers` are where a client asks first; they answer where the others are."""
+    """A parsed URL. `brokers` are the bootstrap servers; they announce the others."""
 
     brokers: tuple[Broker, ...]
     topic: str
@@ -43,14 +43,14 @@ def is_kafka(url: str) -> bool:
 def parsed(url: str) -> KafkaUrl:
     """Raises UrlNotAllowedError."""
     if "@" in url:
-        raise UrlNotAllowedError("It carries a user or a password.", hint="Send credentials in `headers`.")
+        raise UrlNotAllowedError("It contains a user or a password.", hint="Send credentials in `headers`.")
     match = _URL.fullmatch(url)
     if match is None or match["scheme"] not in _SCHEMES or len(url) > _MOST_CHARACTERS:
         raise UrlNotAllowedError(
-            "It is no address of a Kafka topic.", hint="It looks like kafka+ssl://broker-1:9093,broker-2:9093/topic."
+            "It is not a URL of a Kafka topic.", hint="An example is kafka+ssl://broker-1:9093,broker-2:9093/topic."
         )
     if not _TOPIC.fullmatch(match["topic"]):
-        raise UrlNotAllowedError(f"{match['topic']!r} is no name of a topic.")
+        raise UrlNotAllowedError(f"'{match['topic']}' is not a valid name of a topic.")
     brokers = tuple(_broker(part) for part in match["brokers"].split(","))
     return KafkaUrl(brokers, match["topic"], _SCHEMES[match["scheme"]])
 
@@ -59,5 +59,5 @@ def _broker(text: str) -> Broker:
     match = _BROKER.fullmatch(text)
     port = int(match["port"] or _PORT) if match else 0
     if match is None or not 0 < port < 65_536:
-        raise UrlNotAllowedError(f"{text!r} is no broker: a host and a port.")
+        raise UrlNotAllowedError(f"'{text}' is not a broker, which is a host and a port.")
     return Broker(match["host"].strip("[]"), port)

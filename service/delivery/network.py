@@ -1,7 +1,7 @@
-"""Connections that only lead where the guard lets them.
+"""Network backend that connects only to addresses that the guard allows.
 
-A name is resolved once, every address of it is checked, and exactly a checked one is connected to: there is no second
-look-up whose answer could be another one (DNS rebinding). The name stays what TLS verifies and what `Host` says.
+A name is resolved once, all of its addresses are checked, and the connection goes to a checked address: there is no
+second look-up that could return another one (DNS rebinding). TLS still verifies the name, and `Host` has it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _RESOLVING_AT_ONCE = 32
 
 
 class AddressRefusedError(httpcore.ConnectError):
-    """The guard does not let this connection be made."""
+    """The guard refuses this connection."""
 
 
 class GuardedNetwork(httpcore.AsyncNetworkBackend):
-    """`resolve` answers the addresses of a host and a port, as text."""
+    """The backend. `resolve` returns the addresses of a host and a port, as text."""
 
     def __init__(self, guard: Guard, resolve: Resolve | None = None) -> None:
         self._guard = guard
@@ -54,16 +54,16 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
             raise httpcore.ConnectTimeout(f"no connection within {timeout:g} s") from error
 
     async def checked(self, host: str, port: int) -> list[str]:
-        """The addresses of a host. Raises AddressRefusedError, and ConnectError where there is none."""
+        """Returns the addresses of a host. Raises AddressRefusedError, and ConnectError when there is none."""
         try:
             found = list(await self._resolve(host, port))
         except OSError as error:
-            raise httpcore.ConnectError(f"the name {host} is not known: {error.strerror or error}") from error
+            raise httpcore.ConnectError(f"the name {host} cannot be resolved: {error.strerror or error}") from error
         if not found:
             raise httpcore.ConnectError(f"the name {host} has no address")
         for text in found:
             if not self._guard.trusts(host) and self._guard.refuses(ipaddress.ip_address(text)):
-                raise AddressRefusedError(f"{host} leads to {text}, where no webhook may go")
+                raise AddressRefusedError(f"{host} resolves to {text}, which no webhook may reach")
         return found
 
     async def _first(
@@ -78,7 +78,7 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
 
 
 class _Stream(httpcore.AsyncNetworkStream):
-    """A stream that answers cheaply what a pool asks before each request: has the other side closed the connection?"""
+    """A stream with a cheap check whether the other side has closed the connection; it is made before each request."""
 
     def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
         self._inner = inner
@@ -106,7 +106,7 @@ class _Stream(httpcore.AsyncNetworkStream):
 
 
 class Resolver:
-    """The system's resolver, in threads of its own: names that nobody answers for must not hold up anything else."""
+    """The system's resolver in its own threads, so that look-ups without an answer block nothing else."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_RESOLVING_AT_ONCE, thread_name_prefix="resolver")

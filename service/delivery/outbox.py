@@ -1,8 +1,8 @@
-"""The outbox: what happened, written in the transaction in which it happened, and who is to be told.
+"""The outbox: events and their deliveries, written in the transaction of the change that they report.
 
-Events are published one transaction after the other: on PostgreSQL under a lock that lasts until the commit, on SQLite
-there is one writer anyway. So `seq` grows in the order of the commits, and whoever reads up to some `seq` has seen all
-that came before it. Whatever changes who is told (webhooks that come, change and go) takes the same lock.
+Transactions publish one after the other: on PostgreSQL under a lock that lasts until the commit, on SQLite there is one
+writer anyway. So `seq` grows in the order of the commits, and a reader that has read up to some `seq` has all earlier
+events. Changes of webhooks take the same lock.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 _e = schema.events
 
-# Any number will do that nothing else takes on the same database.
+# Any number that no other lock on the same database uses.
 _POSTGRESQL_LOCK = 7_202_611_002
 
 
 def publish(connection: Connection, events: Sequence[Event], *, now: datetime) -> list[Published]:
-    """Writes events and one delivery for each webhook that wants them; answers those that were not known already.
+    """Writes events, and a delivery for each webhook that subscribes to them. Returns the events that are new.
 
-    Call this last in a transaction: what others wait for is then held for a moment only, and by nobody who waits for
-    them. After the commit, ring the bell.
+    Call it last in a transaction: the lock is then held only briefly, and never while waiting for another lock. After
+    the commit, call `Notifier.notify`.
     """
     new = write(connection, events)
     if not new:
@@ -42,7 +42,7 @@ def publish(connection: Connection, events: Sequence[Event], *, now: datetime) -
 
 
 def write(connection: Connection, events: Sequence[Event]) -> list[Published]:
-    """Writes events without telling anybody; answers those that were not known already."""
+    """Writes events without deliveries. Returns the events that are new."""
     if not events:
         return []
     lock(connection)
@@ -68,7 +68,7 @@ def write(connection: Connection, events: Sequence[Event]) -> list[Published]:
 
 
 def lock(connection: Connection) -> None:
-    """Until the transaction ends nobody else publishes, and no webhook comes, changes or goes."""
+    """Locks the outbox: until the transaction ends no other one publishes, or adds, changes or removes webhooks."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _POSTGRESQL_LOCK})
 
@@ -78,24 +78,25 @@ def has(connection: Connection, event_id: str) -> bool:
 
 
 def newest(connection: Connection) -> int:
-    """The `seq` of the newest event, 0 before the first."""
+    """Returns the `seq` of the newest event, 0 before the first."""
     return connection.execute(sa.select(sa.func.max(_e.c.seq))).scalar() or 0
 
 
 def after(connection: Connection, seq: int, limit: int) -> list[Published]:
-    """The events that come next, the oldest first."""
+    """Returns the events after `seq`, oldest first."""
     query = sa.select(_e).where(_e.c.seq > seq).order_by(_e.c.seq).limit(limit)
     return [published_of(row) for row in connection.execute(query)]
 
 
 def between(connection: Connection, since: datetime, until: datetime, *, after_seq: int, limit: int) -> list[Published]:
-    """The events of a time, `until` excluded, that come after `after_seq`; the oldest first."""
+    """Returns the events after `after_seq` from `since` to `until` (exclusive), oldest first."""
     query = sa.select(_e).where(_e.c.at >= since, _e.c.at < until, _e.c.seq > after_seq).order_by(_e.c.seq).limit(limit)
     return [published_of(row) for row in connection.execute(query)]
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
-    """Removes up to `limit` old events with their deliveries; not those that a webhook has yet to get."""
+    """Deletes up to `limit` events before `before` with their deliveries, except events with an open delivery. Returns
+    how many."""
     lock(connection)
     is_missing = sa.exists().where(schema.deliveries.c.event_seq == _e.c.seq, schema.DELIVERY_IS_OPEN)
     old = sa.select(_e.c.seq).where(_e.c.at < before, sa.not_(is_missing)).order_by(_e.c.at).limit(limit)

@@ -1,4 +1,7 @@
-"""Lanes: who may send what next. A claim has a deadline, so what a killed service had claimed is sent by another."""
+"""Database access to delivery queues (the table `lanes`): claims and attempts.
+
+A claim has a deadline, so after a service was killed another one sends what it had claimed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 _d = schema.deliveries
 _e = schema.events
-_l = schema.queues
+_q = schema.queues
 _a = schema.delivery_attempts
 _w = schema.webhooks
 
@@ -33,16 +36,16 @@ _NO_END = 2**62
 
 @dataclass(frozen=True)
 class AttemptRecord:
-    """An attempt, and the delivery as it is after it."""
+    """An attempt, and the delivery as it is after the attempt."""
 
     delivery: Delivery
     attempt: DeliveryAttempt
 
 
 def due(connection: Connection, now: datetime) -> list[Webhook]:
-    """The webhooks at which something can be claimed; those where it has waited longest come first."""
-    waits = sa.select(_l.c.webhook_id, sa.func.min(_l.c.next_at).label("since")).where(_is_free(now))
-    longest = waits.group_by(_l.c.webhook_id).subquery()
+    """Returns the webhooks with delivery queues that can be claimed, the longest waiting first."""
+    waits = sa.select(_q.c.webhook_id, sa.func.min(_q.c.next_at).label("since")).where(_is_free(now))
+    longest = waits.group_by(_q.c.webhook_id).subquery()
     query = (
         sa.select(_w)
         .join(longest, longest.c.webhook_id == _w.c.id)
@@ -53,43 +56,45 @@ def due(connection: Connection, now: datetime) -> list[Webhook]:
 
 
 def claim(
-    connection: Connection, room: Mapping[str, int], *, claimant: str, now: datetime, until: datetime
+    connection: Connection, capacity: Mapping[str, int], *, claimant: str, now: datetime, until: datetime
 ) -> list[DeliveryQueue]:
-    """Claims lanes that are due, of each webhook (by id) as many as there is room for; the longest waiting ones first.
+    """Claims due delivery queues, at most `capacity` of each webhook (by id), the longest waiting first.
 
-    Several may call at once: each gets different ones, and on PostgreSQL none waits for the other.
+    Concurrent calls get different queues, and on PostgreSQL they do not wait for each other.
     """
-    place = sa.func.row_number().over(partition_by=_l.c.webhook_id, order_by=(_l.c.next_at, _l.c.id))
-    ranked = sa.select(_l.c.id, place.label("place")).where(_l.c.webhook_id.in_(list(room)), _is_free(now)).subquery()
-    first = sa.select(ranked.c.id).where(ranked.c.place <= max(room.values()))
+    place = sa.func.row_number().over(partition_by=_q.c.webhook_id, order_by=(_q.c.next_at, _q.c.id))
+    ranked = (
+        sa.select(_q.c.id, place.label("place")).where(_q.c.webhook_id.in_(list(capacity)), _is_free(now)).subquery()
+    )
+    first = sa.select(ranked.c.id).where(ranked.c.place <= max(capacity.values()))
     query = (
-        sa.select(_l.c.id, _l.c.webhook_id)
-        # Free is asked for again: another one may have claimed it since the places were counted.
-        .where(_l.c.id.in_(first), _is_free(now))
-        .order_by(_l.c.next_at, _l.c.id)
+        sa.select(_q.c.id, _q.c.webhook_id)
+        # Checked again: another service may have claimed it since the ranks were computed.
+        .where(_q.c.id.in_(first), _is_free(now))
+        .order_by(_q.c.next_at, _q.c.id)
         .with_for_update(skip_locked=True)
     )
-    left = Counter(room)
+    left = Counter(capacity)
     found = []
     for row in connection.execute(query):
         if left[row.webhook_id] > 0:
             left[row.webhook_id] -= 1
             found.append(DeliveryQueue(row.id, row.webhook_id))
     if found:
-        mine = _l.c.id.in_([queue.id for queue in found])
-        connection.execute(_l.update().where(mine).values(claimed_by=claimant, claimed_until=until))
+        mine = _q.c.id.in_([queue.id for queue in found])
+        connection.execute(_q.update().where(mine).values(claimed_by=claimant, claimed_until=until))
     return found
 
 
 def waiting(
-    connection: Connection, lane_ids: Sequence[int], limit: int
+    connection: Connection, queue_ids: Sequence[int], limit: int
 ) -> Mapping[int, list[tuple[Delivery, Published]]]:
-    """By lane the first `limit` deliveries that wait in it, in the order of their events. However many wait, only those
-    are read."""
+    """Returns the first `limit` pending deliveries of each queue, by its id, in the order of their events. It reads no
+    others, however many are pending."""
     other = _d.alias("other")
     beyond = (
         sa.select(other.c.event_seq)
-        .where(other.c.lane_id == _l.c.id, other.c.state == sa.literal_column("'pending'"))
+        .where(other.c.lane_id == _q.c.id, other.c.state == sa.literal_column("'pending'"))
         .order_by(other.c.event_seq)
         .offset(limit)
         .limit(1)
@@ -97,27 +102,27 @@ def waiting(
     )
     query = (
         QUERY.add_columns(_e.c.at, _e.c.data)
-        .join(_l, _l.c.id == _d.c.lane_id)
-        .where(_l.c.id.in_(lane_ids), schema.DELIVERY_IS_PENDING, _d.c.event_seq < sa.func.coalesce(beyond, _NO_END))
+        .join(_q, _q.c.id == _d.c.lane_id)
+        .where(_q.c.id.in_(queue_ids), schema.DELIVERY_IS_PENDING, _d.c.event_seq < sa.func.coalesce(beyond, _NO_END))
         .order_by(_d.c.lane_id, _d.c.event_seq)
     )
-    found: dict[int, list[tuple[Delivery, Published]]] = {lane_id: [] for lane_id in lane_ids}
+    found: dict[int, list[tuple[Delivery, Published]]] = {queue_id: [] for queue_id in queue_ids}
     for row in connection.execute(query):
         found[row.lane_id].append((delivery_of(row), _published(row)))
     return found
 
 
 def record(connection: Connection, tried: Sequence[AttemptRecord]) -> None:
-    """Writes attempts and what became of their deliveries. The caller has locked the webhooks, see `webhooks.locked`.
+    """Writes attempts and the new states of their deliveries. The caller has locked the webhooks (`webhook_store`).
 
-    A delivery that is not there any more is passed over, and one that has ended meanwhile stays as it ended: a service
-    whose claim was over may come late.
+    A service may record after its claim has expired. So a delivery that no longer exists is skipped, and one that has
+    ended meanwhile keeps its state.
     """
     if not tried:
         return
     ids = sorted({each.delivery.id for each in tried})
-    there = set(connection.execute(sa.select(_d.c.id).where(_d.c.id.in_(ids))).scalars())
-    tried = [each for each in tried if each.delivery.id in there]
+    existing = set(connection.execute(sa.select(_d.c.id).where(_d.c.id.in_(ids))).scalars())
+    tried = [each for each in tried if each.delivery.id in existing]
     if not tried:
         return
     connection.execute(_a.insert(), [_attempt_values(each) for each in tried])
@@ -130,16 +135,17 @@ def record(connection: Connection, tried: Sequence[AttemptRecord]) -> None:
 
 
 def release(connection: Connection, ended: Mapping[int, datetime | None], *, claimant: str, now: datetime) -> None:
-    """Ends claims. A lane is due again at the given moment; None: now if something waits in it, else not at all.
+    """Ends claims. `ended` has the next due time of each queue, None for now. A queue without pending deliveries is not
+    due.
 
-    Lanes that somebody else has claimed since, because the deadline was over, are theirs.
+    Queues that another service has claimed after the deadline are skipped.
     """
     if not ended:
         return
     ids = sorted(ended)
     mine = set(
         connection.execute(
-            sa.select(_l.c.id).where(_l.c.id.in_(ids), _l.c.claimed_by == claimant).order_by(_l.c.id).with_for_update()
+            sa.select(_q.c.id).where(_q.c.id.in_(ids), _q.c.claimed_by == claimant).order_by(_q.c.id).with_for_update()
         ).scalars()
     )
     has_more = set(
@@ -148,22 +154,22 @@ def release(connection: Connection, ended: Mapping[int, datetime | None], *, cla
         ).scalars()
     )
     values = [
-        {"of": lane_id, "new_next_at": (ended[lane_id] or now) if lane_id in has_more else None}
-        for lane_id in ids
-        if lane_id in mine
+        {"of": queue_id, "new_next_at": (ended[queue_id] or now) if queue_id in has_more else None}
+        for queue_id in ids
+        if queue_id in mine
     ]
     if values:
         connection.execute(
-            _l.update()
-            .where(_l.c.id == sa.bindparam("of"))
+            _q.update()
+            .where(_q.c.id == sa.bindparam("of"))
             .values(next_at=sa.bindparam("new_next_at"), claimed_by=None, claimed_until=None),
             values,
         )
 
 
 def _is_free(now: datetime) -> sa.ColumnElement[bool]:
-    is_unclaimed = sa.or_(_l.c.claimed_until.is_(None), _l.c.claimed_until < now)
-    return sa.and_(_l.c.next_at <= now, is_unclaimed)
+    is_unclaimed = sa.or_(_q.c.claimed_until.is_(None), _q.c.claimed_until < now)
+    return sa.and_(_q.c.next_at <= now, is_unclaimed)
 
 
 def _published(row: sa.Row[Any]) -> Published:

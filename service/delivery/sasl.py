@@ -1,4 +1,4 @@
-"""How a webhook logs in to Kafka: by the header `Authorization: Basic ...`, as it would to a receiver of HTTP."""
+"""Authentication to Kafka, by the header `Authorization: Basic ...` that HTTP receivers use too."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def login(headers: Mapping[str, str]) -> dict[str, str]:
-    """The client's options; none without the header. Raises HeaderNotAllowedError. No value is repeated in its words.
+    """Returns the client's options for the mechanism PLAIN; none without the header.
 
-    The mechanism is PLAIN.
+    Raises HeaderNotAllowedError; its detail contains no header value.
     """
     value = next((value for name, value in headers.items() if name.lower() == "authorization"), None)
     if value is None:

@@ -1,7 +1,7 @@
-"""Keeps secrets that must be got back: what signs a message cannot be stored as a hash.
+"""Encryption of secrets that must be read back: a key that signs messages cannot be stored as a hash.
 
-They are encrypted (Fernet: AES-128-CBC and HMAC-SHA256) by a key that is not in the database, so that a dump or a
-backup of the database alone gives none of them away.
+They are encrypted (Fernet: AES-128-CBC and HMAC-SHA256) with a key outside the database, so that a dump or a backup of
+the database alone does not reveal them.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 
 class SecretCipher:
-    """Seals with the first key; opens what any of them has sealed, so that a new key can be put in front.
+    """Encrypts with the first key and decrypts with any of them, so that a new key can be added in front.
 
-    Without any key it exists, but neither seals nor opens: a service that has no webhooks needs none.
+    Without keys it can neither encrypt nor decrypt: a service without webhooks needs none.
     """
 
     def __init__(self, keys: Sequence[str]) -> None:
-        """Raises SettingsError for a key that is none."""
+        """Raises SettingsError for an invalid key."""
         try:
             self._fernet = MultiFernet([Fernet(key) for key in keys]) if keys else None
             # The same few secrets sign message after message.
             self.open = lru_cache(maxsize=1024)(self._open)
         except ValueError as error:
             raise SettingsError(
-                "A secret key is 32 random bytes in URL-safe base64.", hint="See GROUNDSKEEPER_SECRET_KEYS."
+                "A secret key must be 32 random bytes in URL-safe base64.", hint="See GROUNDSKEEPER_SECRET_KEYS."
             ) from error
 
     @classmethod
@@ -42,13 +42,13 @@ class SecretCipher:
         return cls([Fernet.generate_key().decode()])
 
     def seal(self, text: str) -> str:
-        """Raises SecretKeyMissingError."""
+        """Returns the encrypted text. Raises SecretKeyMissingError."""
         if self._fernet is None:
             raise SecretKeyMissingError
         return self._fernet.encrypt(text.encode()).decode()
 
     def _open(self, sealed: str) -> str:
-        """Raises SecretUnreadableError when it was sealed with another key."""
+        """Returns the decrypted text. Raises SecretUnreadableError when it was encrypted with another key."""
         if self._fernet is None:
             raise SecretUnreadableError
         try:
@@ -58,9 +58,10 @@ class SecretCipher:
 
 
 def key_from(path: Path) -> str:
-    """The key in a file that only its owner may read; made when there is none. Several processes may call this at once.
+    """Reads the key from a file that only its owner may read, and creates the file if it is missing. Safe for
+    concurrent processes.
 
-    Raises SettingsError when the file can be neither read nor made.
+    Raises SettingsError when the file can be neither read nor created.
     """
     try:
         if not path.exists():
@@ -73,7 +74,7 @@ def key_from(path: Path) -> str:
 
 
 def _make(path: Path) -> None:
-    """Written aside and then linked, so that nobody ever reads half a key, and the first one who links wins."""
+    """Writes a new key to a temporary file and links it: no process reads a partial key, and the first link wins."""
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

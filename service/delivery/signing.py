@@ -16,12 +16,12 @@ _KEY_BYTES = 32
 
 
 def new_secret() -> str:
-    """`whsec_` and 32 random bytes in base64."""
+    """Returns `whsec_` and 32 random bytes in base64."""
     return PREFIX + base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode()
 
 
 def signed_headers(signers: Iterable[str], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """The three headers of a message. `timestamp` is in seconds since 1970. With several secrets, each signs."""
+    """Returns the three headers of a message, with one signature per secret. `timestamp` is in seconds since 1970."""
     content = f"{message_id}.{timestamp}.".encode() + body
     signatures = [
         base64.b64encode(hmac.new(_key(secret), content, hashlib.sha256).digest()).decode() for secret in signers

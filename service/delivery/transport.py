@@ -1,4 +1,4 @@
-"""Sends each message in the way that its URL asks for: by HTTP, or to a Kafka topic."""
+"""Selects the transport of a message by its URL: HTTP, or a Kafka topic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def checked(url: str, guard: Guard) -> str:
-    """The URL as it was given. Raises UrlNotAllowedError or KafkaMissingError."""
+    """Returns the URL unchanged. Raises UrlNotAllowedError or KafkaMissingError."""
     if not is_kafka(url):
         return guard.checked(url)
     target = parsed(url)
@@ -28,7 +28,7 @@ def checked(url: str, guard: Guard) -> str:
 
 
 class Transport:
-    """Belongs to the event loop that it is first used in."""
+    """Sends messages. Belongs to the event loop that it is first used in."""
 
     def __init__(self, http: Sender, kafka: KafkaSender) -> None:
         self._http = http
@@ -41,7 +41,7 @@ class Transport:
     async def send(
         self, url: str, key: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]
     ) -> SendResult:
-        """`own` are the headers that the webhook's owner added. Raises nothing but cancellation."""
+        """Sends one message. `own` are the headers that the webhook's owner added. Raises nothing but cancellation."""
         if is_kafka(url):
             return await self._kafka.produce(url, key, body, headers, own)
         return await self._http.post(url, body, headers, own)

@@ -1,4 +1,4 @@
-"""Who is told of events, and what became of the telling."""
+"""The model of webhooks, their deliveries and the attempts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Webhook:
-    """An address that gets the events of `types` (`*` stands for anything: `job.*`) about `tables` (ids, or patterns of
-    names; none: all tables, and what belongs to no table).
+    """An address that receives the events of `types` (globs, such as `job.*`) about `tables` (ids, or globs of names;
+    if empty, all tables and events without a table).
 
-    `sealed_...` are secrets as they are stored (`secret_cipher`): the key that signs, the one that signs too until
-    `old_secret_until`, and the caller's own headers as a JSON object. `disabled_because` is None while it is
-    enabled. `failing_since`: the first failure after the last success.
+    `sealed_...` are encrypted secrets (`secret_cipher`): the signing key, the old signing key that also signs until
+    `old_secret_until`, and the caller's own headers as a JSON object. `disabled_because` is None while the webhook is
+    enabled. `failing_since` is the first failure after the last success.
     """
 
     id: str
@@ -47,8 +47,8 @@ class Webhook:
     def is_enabled(self) -> bool:
         return self.disabled_because is None
 
-    def heard(self, at: datetime, *, is_accepted: bool) -> Webhook:
-        """After an answer."""
+    def after_attempt(self, at: datetime, *, is_accepted: bool) -> Webhook:
+        """Returns the webhook with its health after an attempt."""
         if is_accepted:
             return self.evolve(failing_since=None, last_success_at=at)
         return self.evolve(failing_since=self.failing_since or at)
@@ -66,7 +66,7 @@ class Webhook:
 
 
 class DeliveryState(StrEnum):
-    """`DEAD`: given up, until somebody asks for it again."""
+    """State of a delivery. `DEAD` is given up, unless it is replayed."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -75,7 +75,7 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True)
 class Delivery:
-    """One event on its way to one webhook. `tries` counts since it was last asked for; `first_tried_at` likewise."""
+    """One event for one webhook. `tries` and `first_tried_at` start again with a replay."""
 
     id: str
     webhook_id: str
@@ -95,10 +95,10 @@ class Delivery:
 
 @dataclass(frozen=True)
 class SendResult:
-    """What a receiver answered to one attempt. `status` is None when there was no answer: then `error` says why; or
-    when there are no statuses, as with Kafka: then it `is_acknowledged`.
+    """Result of one attempt. `status` is None without an answer, with the reason in `error`, and for Kafka, which has
+    `is_acknowledged` instead.
 
-    `retry_after` is the header as it came. `excerpt` is the beginning of the body.
+    `retry_after` is the unparsed header. `excerpt` is the beginning of the body.
     """
 
     seconds: float
@@ -110,13 +110,13 @@ class SendResult:
 
     @property
     def is_accepted(self) -> bool:
-        """The status decides, also when the rest of the answer is broken off: the receiver has said that it took it."""
+        """True for a 2xx status, even if the rest of the answer is broken off, or an acknowledgement."""
         return self.is_acknowledged or (self.status is not None and 200 <= self.status < 300)
 
 
 @dataclass(frozen=True)
 class DeliveryAttempt:
-    """`at` is when it began. `retry_at` is None when nothing follows."""
+    """One attempt. `at` is when it began. `retry_at` is None when no further attempt follows."""
 
     at: datetime
     answer: SendResult
@@ -125,7 +125,7 @@ class DeliveryAttempt:
 
 @dataclass(frozen=True)
 class DeliveryQueue:
-    """The deliveries of one table to one webhook, which go one after the other."""
+    """The delivery queue of one webhook and one table. Its deliveries are sent one after the other."""
 
     id: int
     webhook_id: str

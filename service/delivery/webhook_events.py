@@ -1,4 +1,4 @@
-"""Events about webhooks themselves."""
+"""Events about webhooks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def webhook_disabled(webhook: Webhook, at: datetime) -> Event:
 
 
 def webhook_test(webhook: Webhook, at: datetime, nonce: str) -> Event:
-    """Each test is an event of its own: `nonce` is another one every time."""
+    """Returns `webhook.test`. Each test is a separate event, because `nonce` differs every time."""
     type_ = EventType.WEBHOOK_TEST
     return Event(event_id(type_.value, webhook.id, nonce), type_, at, data={"webhook": _webhook(webhook)})
 
 
 def _webhook(webhook: Webhook) -> dict[str, Any]:
-    # Not the URL: others may hear this, and URLs of chat services are secrets.
+    # Not the URL: other webhooks may receive this event, and URLs of chat services are secrets.
     return {"id": webhook.id, "description": webhook.description}

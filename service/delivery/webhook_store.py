@@ -1,4 +1,4 @@
-"""Webhooks. Those who add, change or remove one hold the outbox's lock, so that whoever publishes sees all of them."""
+"""Database access to webhooks. Changes need the outbox's lock, so that publishing transactions see all webhooks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def add(connection: Connection, webhook: Webhook) -> None:
 
 
 def get(connection: Connection, webhook_id: str, *, for_update: bool = False) -> Webhook:
-    """Raises WebhookNotFoundError. `for_update` as in `locked`."""
+    """Raises WebhookNotFoundError. `for_update` locks as `locked` does."""
     query = sa.select(_w).where(_w.c.id == webhook_id)
     row = connection.execute(query.with_for_update(key_share=True) if for_update else query).one_or_none()
     if row is None:
@@ -33,7 +33,7 @@ def get(connection: Connection, webhook_id: str, *, for_update: bool = False) ->
 
 
 def page(connection: Connection, *, limit: int, cursor: str | None = None) -> Page[Webhook]:
-    """In the order in which they were made."""
+    """Returns a page of webhooks in the order of their creation."""
     query = sa.select(_w).order_by(_w.c.created_at, _w.c.id).limit(limit + 1)
     if cursor:
         last = Cursor.parse(cursor)
@@ -49,9 +49,9 @@ def enabled(connection: Connection) -> list[Webhook]:
 
 
 def locked(connection: Connection, webhook_ids: Iterable[str]) -> dict[str, Webhook]:
-    """Those that are still there; nobody changes or removes them until the transaction ends.
+    """Locks and returns the webhooks that still exist; none of them changes until the transaction ends.
 
-    Always locked in the same order, and not against references: whoever publishes does not wait for this.
+    Always locks in the same order, and does not block references, so publishing transactions do not wait for it.
     """
     query = sa.select(_w).where(_w.c.id.in_(sorted(webhook_ids))).order_by(_w.c.id).with_for_update(key_share=True)
     return {row.id: webhook_of(row) for row in connection.execute(query)}
@@ -62,7 +62,7 @@ def change(connection: Connection, webhook: Webhook) -> None:
 
 
 def note_health(connection: Connection, changed: Iterable[Webhook]) -> None:
-    """`changed` are locked."""
+    """Stores `failing_since` and `last_success_at`. The caller has locked the webhooks."""
     values = [
         {"of": each.id, "new_failing_since": each.failing_since, "new_last_success_at": each.last_success_at}
         for each in changed
@@ -73,7 +73,7 @@ def note_health(connection: Connection, changed: Iterable[Webhook]) -> None:
 
 
 def remove(connection: Connection, webhook_id: str) -> None:
-    """Its deliveries go with it."""
+    """Deletes a webhook together with its deliveries."""
     connection.execute(_w.delete().where(_w.c.id == webhook_id))
 
 

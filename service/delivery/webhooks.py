@@ -1,4 +1,4 @@
-"""Webhooks come, change and go; and what was sent to them can be asked for again."""
+"""Creates, changes and removes webhooks, and replays their deliveries."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ log = logging.getLogger(__name__)
 
 OLD_SECRET_IS_VALID = timedelta(days=1)
 MOST_REPLAYED = 10_000
-_LOOKED_AT_ONCE = 1000
+_REPLAY_BATCH = 1000
 
 
 @dataclass(frozen=True)
 class Created:
-    """`secret` is shown this once."""
+    """A webhook and its signing secret, which is shown only this once."""
 
     webhook: Webhook
     secret: str
@@ -46,7 +46,7 @@ class Created:
 
 @dataclass(frozen=True)
 class Replayed:
-    """`count` deliveries begin anew. `is_complete` is false when there was more than one call takes on."""
+    """Result of a replay: `count` deliveries start again. `is_complete` is False at the limit of one call."""
 
     count: int
     is_complete: bool
@@ -64,7 +64,10 @@ def create(
     headers: Mapping[str, str],
     description: str,
 ) -> Created:
-    """Raises UrlNotAllowedError, KafkaMissingError, HeaderNotAllowedError or SecretKeyMissingError."""
+    """Creates a webhook.
+
+    Raises UrlNotAllowedError, KafkaMissingError, HeaderNotAllowedError or SecretKeyMissingError.
+    """
     now = clock()
     secret = signing.new_secret()
     webhook = Webhook(
@@ -85,9 +88,10 @@ def create(
 
 
 def change(
-    engine: Engine, clock: Clock, cipher: SecretCipher, guard: Guard, webhook_id: str, changes: Mapping[str, Any]
+    engine: Engine, clock: Clock, cipher: SecretCipher, guard: Guard, *, webhook_id: str, changes: Mapping[str, Any]
 ) -> Webhook:
-    """`changes` maps fields of Webhook to new values, and `headers` to new headers. What waits goes to the new URL.
+    """Changes a webhook. `changes` maps fields of Webhook to new values, and `headers` to new headers. Pending
+    deliveries go to the new URL.
 
     Raises WebhookNotFoundError, SecretUnreadableError and what `create` raises.
     """
@@ -98,7 +102,7 @@ def change(
         outbox.lock(connection)
         webhook = webhook_store.get(connection, webhook_id, for_update=True)
         if (headers := changes.pop("headers", None)) is not None:
-            # Somebody who was shown masks sends them back for what they stand for.
+            # A caller that was shown masked values sends them back to keep the stored ones.
             stored = json.loads(cipher.open(webhook.sealed_headers)) if MASK in headers.values() else {}
             changes["sealed_headers"] = _sealed(cipher, unmasked(headers, stored))
         webhook = webhook.evolve(**changes, updated_at=clock())
@@ -107,7 +111,7 @@ def change(
 
 
 def remove(engine: Engine, webhook_id: str) -> None:
-    """With all its deliveries. Raises WebhookNotFoundError."""
+    """Removes a webhook with all its deliveries. Raises WebhookNotFoundError."""
     with writing(engine) as connection:
         outbox.lock(connection)
         webhook_store.get(connection, webhook_id)
@@ -115,7 +119,7 @@ def remove(engine: Engine, webhook_id: str) -> None:
 
 
 def rotate_secret(engine: Engine, clock: Clock, cipher: SecretCipher, webhook_id: str) -> Created:
-    """For a day messages are signed by the old secret as well. Raises WebhookNotFoundError, SecretKeyMissingError."""
+    """Sets a new secret. For a day the old secret signs as well. Raises WebhookNotFoundError, SecretKeyMissingError."""
     now = clock()
     secret = signing.new_secret()
     sealed_secret = cipher.seal(secret)
@@ -133,7 +137,7 @@ def rotate_secret(engine: Engine, clock: Clock, cipher: SecretCipher, webhook_id
 
 
 def enable(engine: Engine, notifier: Notifier, clock: Clock, webhook_id: str) -> Webhook:
-    """All that waits begins anew and is sent now, also where the webhook was enabled but failing.
+    """Enables a webhook, resets all pending deliveries and sends them now; also if it was enabled but failing.
 
     Raises WebhookNotFoundError.
     """
@@ -144,13 +148,13 @@ def enable(engine: Engine, notifier: Notifier, clock: Clock, webhook_id: str) ->
             disabled_because=None, disabled_at=None, failing_since=None, updated_at=now
         )
         webhook_store.change(connection, webhook)
-        delivery_store.poll_requests(connection, webhook_id, now=now)
+        delivery_store.restart_pending(connection, webhook_id, now=now)
     notifier.notify()
     return webhook
 
 
 def disable(engine: Engine, notifier: Notifier, webhook_id: str, *, because: str, now: datetime) -> Webhook:
-    """Nothing more is sent to it; what waits goes on waiting. Others are told. Twice is no error.
+    """Disables a webhook: pending deliveries wait. Publishes `webhook.disabled`. Idempotent.
 
     Raises WebhookNotFoundError.
     """
@@ -168,7 +172,7 @@ def disable(engine: Engine, notifier: Notifier, webhook_id: str, *, because: str
 
 
 def test(engine: Engine, notifier: Notifier, clock: Clock, webhook_id: str) -> Delivery:
-    """Sends this webhook an event of its own, once. Raises WebhookNotFoundError or WebhookDisabledError."""
+    """Sends a test event to this webhook, without retries. Raises WebhookNotFoundError or WebhookDisabledError."""
     now = clock()
     with writing(engine) as connection:
         outbox.lock(connection)
@@ -181,7 +185,7 @@ def test(engine: Engine, notifier: Notifier, clock: Clock, webhook_id: str) -> D
 
 
 def replay_one(engine: Engine, notifier: Notifier, clock: Clock, delivery_id: str) -> Delivery:
-    """Sends it again, under the id that its event has. Raises DeliveryNotFoundError or WebhookDisabledError."""
+    """Sends a delivery again, with the same event id. Raises DeliveryNotFoundError or WebhookDisabledError."""
     with writing(engine) as connection:
         outbox.lock(connection)
         _enabled(connection, delivery_store.get(connection, delivery_id).webhook_id)
@@ -201,9 +205,11 @@ def replay(
     until: datetime | None,
     with_delivered: bool,
 ) -> Replayed:
-    """Sends what the webhook wants of a time and has not got: what was given up, and what was never sent because it was
-    disabled or not there yet; with `with_delivered` also what it has got. What waits already is left as it is, so
-    asking twice at once changes nothing. Raises WebhookNotFoundError or WebhookDisabledError.
+    """Replays the events from `since` to `until` that match the webhook: those that were given up, those that were
+    never sent because it was disabled or did not exist yet, and with `with_delivered` also those that were delivered.
+
+    Pending deliveries stay unchanged, so a repeated call has no further effect. Raises WebhookNotFoundError or
+    WebhookDisabledError.
     """
     now = clock()
     with writing(engine) as connection:
@@ -211,7 +217,7 @@ def replay(
         webhook = _enabled(connection, webhook_id)
         count, seq = 0, 0
         while count < MOST_REPLAYED:
-            found = outbox.between(connection, since, until or now, after_seq=seq, limit=_LOOKED_AT_ONCE)
+            found = outbox.between(connection, since, until or now, after_seq=seq, limit=_REPLAY_BATCH)
             if not found:
                 break
             count += _replay(connection, webhook, found, with_delivered=with_delivered, now=now)

@@ -1,4 +1,4 @@
-"""Something that happened, as others are told of it."""
+"""Events, as published to webhooks and event streams."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class EventType(StrEnum):
-    """What `service.api.event_catalogue` describes, one by one."""
+    """Types of events. `service.api.event_catalogue` describes each."""
 
     COMMIT_PUBLISHED = "commit.published"
     JOB_QUEUED = "job.queued"
@@ -35,9 +35,10 @@ class EventType(StrEnum):
 
 @dataclass(frozen=True)
 class Event:
-    """`id` is the same however often the event is sent. `type` is one of the catalogue, `data` fits its JSON Schema.
+    """An event. `id` is the same each time it is sent. `type` is in the catalogue, `data` conforms to its JSON Schema.
 
-    `table_id` is None for what belongs to no table; else `data["table"]` has the table's id, name and base path.
+    `table_id` is None for an event that belongs to no table; else `data["table"]` has the table's id, name and base
+    path.
     """
 
     id: str
@@ -53,15 +54,15 @@ class Event:
 
 @dataclass(frozen=True)
 class Published:
-    """An event and its place among all: a later one has a higher `seq`, and was committed later."""
+    """An event and its position in the outbox: an event with a higher `seq` was committed later."""
 
     seq: int
     event: Event
 
 
 def event_id(*parts: object) -> str:
-    """The same parts give the same id, so that what is told twice is published once.
+    """Returns the same id for the same parts, so that an event reported twice is published once.
 
-    Without a full stop, which separates the parts of what Standard Webhooks signs.
+    The id has no full stop, because Standard Webhooks separates the signed parts with it.
     """
     return f"evt_{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}"

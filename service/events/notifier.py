@@ -1,7 +1,7 @@
-"""Wakes those who wait for something the moment it is there, so that nobody has to ask often: workers for a job, the
-dispatcher and the event streams for events.
+"""In-process notifications: they wake workers that wait for a job, and the dispatcher and event streams that wait for
+events, so that none of them has to poll often.
 
-It reaches this process only. What another replica wrote is found by the waiting ones' own look once in a while.
+They reach this process only. Listeners find what another replica wrote by their own, less frequent polls.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class Listener:
-    """One waiting call, in its event loop."""
+    """One waiting caller in its event loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._notified = asyncio.Event()
 
     def forget(self) -> None:
-        """Call this *before* looking: what is written after the look then still wakes the wait."""
+        """Clears the notification. Call it *before* a query, so that a change after the query still ends the wait."""
         self._notified.clear()
 
     async def wait(self, seconds: float) -> None:
-        """Returns when the bell rings, has rung since `forget`, or the time is over."""
+        """Returns on a notification, at once if there was one since `forget`, or after `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._notified.wait()
@@ -39,7 +39,8 @@ class Listener:
 
 
 class Notifier:
-    """May be rung from any thread, after the transaction that queued a job or published an event."""
+    """Wakes all listeners. `notify` may be called from any thread, after the transaction that queued a job or published
+    an event has committed."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -48,7 +49,7 @@ class Notifier:
 
     @property
     def is_closed(self) -> bool:
-        """The service is about to stop: hand out no more work, and let nobody wait."""
+        """True when the service is about to stop: callers must lease no more jobs and must not wait."""
         return self._is_closed
 
     @contextmanager
@@ -68,6 +69,6 @@ class Notifier:
                 listener.wake()
 
     def close(self) -> None:
-        # A plain flag, so that this may be called where a lock must not be taken; the waiting ones see it when woken.
+        # A plain flag, so `is_closed` needs no lock; listeners read it when they wake.
         self._is_closed = True
         self.notify()

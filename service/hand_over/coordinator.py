@@ -1,5 +1,7 @@
-"""Jobs that replace file groups under a Flink writer wait until it has been stopped: by whoever hears of it, or by the
-service itself, where the owner has registered how to reach the cluster."""
+"""Coordinates hand-overs: jobs that replace file groups under a Flink writer wait until it has stopped.
+
+An operator stops it, or the service does, if the table's owner has registered how to reach the cluster.
+"""
 
 from __future__ import annotations
 
@@ -37,35 +39,35 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _STEP_AT_MOST = timedelta(minutes=2)
-"""How long one step keeps other replicas from the same job; longer than all of its calls may take."""
+"""Duration of the claim that one step takes on a job; longer than all of its calls can take."""
 
 _STOP_AT_MOST = timedelta(minutes=10)
-"""How long after its deadline a stop that was asked for may still come to its end: the writer stops anyway."""
+"""How long after its deadline a requested stop may still complete: the writer stops anyway."""
 
 
 def confirm(engine: Engine, notifier: Notifier, clock: Clock, job_id: str, *, by: str, savepoint: str | None) -> Job:
-    """Somebody says that the writers were stopped for this job. Saying it twice is no error.
+    """Records that the writers have been stopped for this job, and releases it. Idempotent. `by` is who reports it.
 
     Raises JobNotFoundError, or JobNotWaitingError for a job that has begun, has ended or needs no stop.
     """
     now = clock()
     with writing(engine) as connection:
         job = job_store.get(connection, job_id, for_update=True)
-        standing = job.hand_over
-        if standing is not None and standing.state is HandOverState.STOPPED and not job.waits_for_writers:
+        current = job.hand_over
+        if current is not None and current.state is HandOverState.STOPPED and not job.waits_for_writers:
             return job
         if job.state.is_held or not job.state.is_active:
             raise JobNotWaitingError(f"Job {job_id} is {job.state.value}.")
         table = table_store.get(connection, job.table_id)
         if job.dry_run or not policy.replaces_file_groups(job.kind, table):
-            raise JobNotWaitingError(f"Job {job_id} goes on beside writers.")
+            raise JobNotWaitingError(f"Job {job_id} runs beside active writers.")
         stopped = HandOver(
             HandOverState.STOPPED,
             now,
-            standing.deadline if standing else now,
+            current.deadline if current else now,
             by=by,
-            savepoint=savepoint or (standing.savepoint if standing else None),
-            detail=f"{by} said that the writers were stopped.",
+            savepoint=savepoint or (current.savepoint if current else None),
+            detail=f"{by} reported that the writers were stopped.",
         )
         hand_over_store.release(connection, job_id, stopped)
         job = job_store.get(connection, job_id)
@@ -75,8 +77,8 @@ def confirm(engine: Engine, notifier: Notifier, clock: Clock, job_id: str, *, by
 
 @dataclass(frozen=True)
 class HandOverConfig:
-    """`hosts` are those whose Flink REST API may be called. `retry_seconds` is how long a cluster is left alone that
-    did not do as it was asked."""
+    """`hosts` are those whose Flink REST API may be called. `retry_seconds` is the pause before the next call to a
+    cluster that failed or is not ready."""
 
     hosts: tuple[str, ...] = ()
     storage_options: Mapping[str, str] = field(default_factory=dict)
@@ -87,7 +89,7 @@ class HandOverConfig:
 
 @dataclass(frozen=True)
 class HandedOver:
-    """The ids of the jobs that wait, and of those that were given up."""
+    """The ids of the jobs that were found waiting, and of those that were given up."""
 
     waiting: tuple[str, ...] = ()
     given_up: tuple[str, ...] = ()
@@ -97,9 +99,10 @@ class HandedOver:
 
 
 class HandOvers:
-    """Every replica may do this at any time: a step is claimed, and each goes on where the last one ended.
+    """Advances all hand-overs. Every replica may run it at any time: a step is claimed, and starts where the last one
+    ended.
 
-    No transaction is open while a cluster is called. `rest` opens a cluster, or a stand-in in tests.
+    No transaction is open while a cluster is called. `rest` opens the client of a cluster; tests pass a fake.
     """
 
     def __init__(
@@ -128,25 +131,29 @@ class HandOvers:
         )
 
     def run_once(self) -> HandedOver:
-        """Gives up what has waited too long, and has the crew do the next steps of the others. It waits for none."""
+        """Gives up jobs whose deadline has passed, and submits the next steps of the others to the bounded pool.
+
+        It waits for none of them.
+        """
         now = self._clock()
         with reading(self._engine) as connection:
             waiting = hand_over_store.waiting(connection)
-        let_go = [job.id for job in waiting if self._let_go(job)]
+        dropped = [job.id for job in waiting if self._drop(job)]
         given_up = [
-            job.id for job in waiting if job.id not in let_go and _is_over(job, now) and self._give_up(job.id, now)
+            job.id for job in waiting if job.id not in dropped and _is_over(job, now) and self._give_up(job.id, now)
         ]
-        if let_go or given_up:
+        if dropped or given_up:
             self._notifier.notify()
         self.pool.check()
-        done = self.pool.busy | set(let_go) | set(given_up)
+        skipped = self.pool.busy | set(dropped) | set(given_up)
         for job in waiting:
-            if job.id not in done and job.hand_over and not _is_claimed(job.hand_over, now):
+            if job.id not in skipped and job.hand_over and not _is_claimed(job.hand_over, now):
                 self.pool.add(job)
         return HandedOver(tuple(job.id for job in waiting), tuple(given_up))
 
-    def _let_go(self, waiting: Job) -> bool:
-        """Whether there is nobody to wait for any more: the owner has declared the writers stopped, or others."""
+    def _drop(self, waiting: Job) -> bool:
+        """Removes the hand-over if the job need not wait any more, because the owner has declared the writers stopped
+        or has declared other writers. Returns whether it did."""
         with reading(self._engine) as connection:
             if _has_to_wait(connection, waiting):
                 return False
@@ -155,7 +162,7 @@ class HandOvers:
             if not job.waits_for_writers or _has_to_wait(connection, job):
                 return False
             hand_over_store.drop(connection, job.id)
-        log.info("Job %s goes on: no Flink job is declared or seen any more", waiting.id)
+        log.info("Job %s continues: no Flink job is declared or detected any more", waiting.id)
         return True
 
     def _give_up(self, job_id: str, now: datetime) -> bool:
@@ -171,7 +178,7 @@ class HandOvers:
         return True
 
     def _step(self, waiting: Job) -> None:
-        """What goes wrong with one cluster is told in the job, and is no matter of the others."""
+        """Claims the job and runs its next steps. Logs every error, so that one cluster does not affect other jobs."""
         try:
             now = self._clock()
             with reading(self._engine) as connection:
@@ -181,7 +188,7 @@ class HandOvers:
             with writing(self._engine) as connection:
                 job = hand_over_store.claim(connection, waiting.id, now=now, until=now + _STEP_AT_MOST)
             if job is not None:
-                self._go_on(job, table, table.writers.flink)
+                self._advance(job, table, table.writers.flink)
         except DatabaseUnavailableError as error:
             log.warning("Job %s: %s", waiting.id, error)
         except GroundskeeperError as error:
@@ -189,11 +196,11 @@ class HandOvers:
         except Exception:
             log.exception("The hand-over of job %s failed", waiting.id)
 
-    def _go_on(self, job: Job, table: Registration, writer: FlinkWriter) -> None:
-        """Steps until there is nothing to do but to wait."""
-        standing = job.hand_over
-        while standing is not None:
-            before = standing
+    def _advance(self, job: Job, table: Registration, writer: FlinkWriter) -> None:
+        """Runs steps until the hand-over has to wait. Errors of the cluster are recorded in the job's hand-over."""
+        current = job.hand_over
+        while current is not None:
+            before = current
             try:
                 check_allowed(writer.rest_url, self._config.hosts)
                 with self._rest(writer.rest_url) as rest:
@@ -203,7 +210,7 @@ class HandOvers:
                 why = f"{error.title}: {error.detail}"
                 after = before.evolve(detail=why, claimed_until=retry_at)
             except Exception:
-                # The claim ends by itself.
+                # The claim expires by itself.
                 log.exception("The hand-over of job %s failed", job.id)
                 return
             if after.state is HandOverState.STOPPED:
@@ -211,11 +218,11 @@ class HandOvers:
                 return
             if not self._record(job.evolve(hand_over=before), after):
                 return
-            standing = after if after.claimed_until == before.claimed_until else None
+            current = after if after.claimed_until == before.claimed_until else None
 
     def _stopping(self, rest: FlinkRest, table: Registration, writer: FlinkWriter) -> Stopping:
         def pending() -> Sequence[Pending]:
-            # The table is looked at as well; but an unchanged one would leave no trace of that.
+            # The observer polls the table too, but a poll of an unchanged table records no result.
             self._poll_requests(table.id)
             return read(table.base_path, self._config.storage_options).pending
 
@@ -236,12 +243,12 @@ class HandOvers:
             if not hand_over_store.step(connection, job, stopped):
                 return
             hand_over_store.release(connection, job.id, stopped)
-        log.info("Job %s goes on: %s", job.id, stopped.detail)
+        log.info("Job %s continues: %s", job.id, stopped.detail)
         self._notifier.notify()
 
 
 def _has_to_wait(connection: Connection, job: Job) -> bool:
-    """A stop that was begun is brought to its end."""
+    """Returns whether the job still has to wait. A stop that has begun is always completed."""
     if job.hand_over is None or job.hand_over.state is not HandOverState.DRAINING:
         return True
     table = table_store.get(connection, job.table_id)
@@ -251,9 +258,9 @@ def _has_to_wait(connection: Connection, job: Job) -> bool:
 def _is_over(job: Job, now: datetime) -> bool:
     if job.hand_over is None:
         return False
-    more = _STOP_AT_MOST if job.hand_over.state is HandOverState.STOPPING else timedelta()
-    return now >= job.hand_over.deadline + more
+    grace = _STOP_AT_MOST if job.hand_over.state is HandOverState.STOPPING else timedelta()
+    return now >= job.hand_over.deadline + grace
 
 
-def _is_claimed(standing: HandOver, now: datetime) -> bool:
-    return standing.claimed_until is not None and standing.claimed_until > now
+def _is_claimed(current: HandOver, now: datetime) -> bool:
+    return current.claimed_until is not None and current.claimed_until > now

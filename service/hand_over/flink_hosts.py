@@ -1,4 +1,4 @@
-"""Which Flink clusters may be called: those that the operator names, and no others."""
+"""The allow-list of Flink clusters: only hosts that the operator has configured may be called."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def check_allowed(rest_url: str, hosts: Iterable[str]) -> None:
-    """`hosts` are names or addresses, with a port or for any port. Raises FlinkHostNotAllowedError."""
+    """Raises FlinkHostNotAllowedError unless `hosts` has the URL's host. Entries are names or addresses, with a port or
+    for any port."""
     try:
         url = urlsplit(rest_url)
         host, port = (url.hostname or "").lower(), url.port or _PORTS.get(url.scheme)
     except ValueError as error:
-        raise FlinkHostNotAllowedError(f"{rest_url} is no URL of a host: {error}.") from error
+        raise FlinkHostNotAllowedError(f"{rest_url} is not a valid URL: {error}.") from error
     named = f"[{host}]" if ":" in host else host
     if not host or not {host, named, f"{named}:{port}"} & {each.lower() for each in hosts}:
-        raise FlinkHostNotAllowedError(f"{host or rest_url} (port {port}) is not among GROUNDSKEEPER_FLINK_HOSTS.")
+        raise FlinkHostNotAllowedError(f"{host or rest_url} (port {port}) is not in GROUNDSKEEPER_FLINK_HOSTS.")

@@ -1,4 +1,4 @@
-"""One Flink cluster, over its REST API (1.15 and later; tested with 1.20)."""
+"""Client of one Flink cluster's REST API (1.15 and later; tested with 1.20)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOT_FOUND = 404
 
 @dataclass(frozen=True)
 class FlinkJob:
-    """`state` is Flink's `JobStatus`; `ended_at` is None while it lasts."""
+    """A Flink job. `state` is Flink's `JobStatus`; `ended_at` is None until the job ends."""
 
     id: str
     name: str
@@ -35,19 +35,19 @@ class FlinkJob:
 
 @dataclass(frozen=True)
 class Savepoint:
-    """How far a savepoint is: `location` when it is done, and then the job that was to stop with it has; `failure` when
-    it will not be."""
+    """Status of a savepoint: `location` when it is complete (the job to be stopped with it has then stopped), `failure`
+    when it has failed, neither while it is in progress."""
 
     location: str | None = None
     failure: str | None = None
 
 
 class FlinkRest:
-    """Every call raises FlinkError if the cluster does not answer as it should. Redirects are not followed."""
+    """The client. Every call raises FlinkError if the cluster does not answer as expected. It follows no redirects."""
 
     def __init__(self, rest_url: str, *, connect_seconds: float = 3.0, read_seconds: float = 10.0) -> None:
         self._url = rest_url.rstrip("/")
-        # Not by proxies of the environment: the host was allowed, and no other one is to be called.
+        # No proxies from the environment: only the allowed host may be called.
         self._client = httpx.Client(
             timeout=httpx.Timeout(read_seconds, connect=connect_seconds), follow_redirects=False, trust_env=False
         )
@@ -65,25 +65,25 @@ class FlinkRest:
         try:
             return [_job(each) for each in (answer or {})["jobs"]]
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise FlinkError(f"{self._url}/jobs/overview is no list of jobs: {error!r}.") from error
+            raise FlinkError(f"{self._url}/jobs/overview is not a list of jobs: {_words(error)}.") from error
 
     def job(self, job_id: str) -> FlinkJob | None:
-        """None if the cluster does not know it."""
+        """Returns None if the cluster does not know the job."""
         answer = self._get(f"/jobs/{job_id}")
         try:
             return _job(answer) if answer else None
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise FlinkError(f"{self._url}/jobs/{job_id} is no job: {error!r}.") from error
+            raise FlinkError(f"{self._url}/jobs/{job_id} is not a job: {_words(error)}.") from error
 
     def stop(self, job_id: str, *, trigger_id: str, folder: str | None) -> None:
-        """Asks for a stop with savepoint. The same `trigger_id` again is the same stop (Flink 1.15 and later)."""
+        """Requests a stop with savepoint. A repeated `trigger_id` means the same stop (Flink 1.15 and later)."""
         body: dict[str, Any] = {"drain": False, "triggerId": trigger_id}
         if folder:
             body["targetDirectory"] = folder
         self._call("POST", f"/jobs/{job_id}/stop", body)
 
     def savepoint(self, job_id: str, trigger_id: str) -> Savepoint | None:
-        """None if the cluster does not know this trigger: it was never asked, or the answer is too long ago."""
+        """Returns None if the cluster does not know this trigger: it was never requested, or its result has expired."""
         answer = self._get(f"/jobs/{job_id}/savepoints/{trigger_id}")
         if answer is None:
             return None
@@ -98,13 +98,13 @@ class FlinkRest:
                 failure=_first_line(str(cause.get("stack-trace") or cause.get("class") or "no reason given"))
             )
         except (AttributeError, KeyError, TypeError) as error:
-            raise FlinkError(f"What {self._url} says of the savepoint is none: {error!r}.") from error
+            raise FlinkError(f"{self._url} returned an invalid savepoint status: {_words(error)}.") from error
 
     def _get(self, path: str) -> dict[str, Any] | None:
         return self._call("GET", path)
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any] | None:
-        """None if there is no such thing."""
+        """Returns None for a GET that is answered with 404."""
         url = f"{self._url}{path}"
         content = b""
         try:
@@ -112,7 +112,7 @@ class FlinkRest:
                 for chunk in answer.iter_bytes():
                     content += chunk
                     if len(content) > _MOST_BYTES:
-                        raise FlinkError(f"{url} answers more than {_MOST_BYTES} bytes.")
+                        raise FlinkError(f"{url} returned more than {_MOST_BYTES} bytes.")
                 status = answer.status_code
         except httpx.HTTPError as error:
             raise FlinkError(f"{url}: {type(error).__name__} {error}".strip() + ".") from error
@@ -123,11 +123,11 @@ class FlinkRest:
         except ValueError:
             found = None
         if not 200 <= status < 300:
-            said = found.get("errors") if isinstance(found, dict) else None
-            told = _first_line(str(said[0])) if isinstance(said, list) and said else ""
-            raise FlinkError(f"{url} answers {status}{': ' if told else ''}{told}.")
+            errors = found.get("errors") if isinstance(found, dict) else None
+            reason = _first_line(str(errors[0])) if isinstance(errors, list) and errors else ""
+            raise FlinkError(f"{url} returned {status}{': ' if reason else ''}{reason}.")
         if not isinstance(found, dict):
-            raise FlinkError(f"{url} answers no JSON object.")
+            raise FlinkError(f"{url} did not return a JSON object.")
         return found
 
 
@@ -135,6 +135,10 @@ def _job(data: dict[str, Any]) -> FlinkJob:
     ended = int(data.get("end-time") or -1)
     ended_at = datetime.fromtimestamp(ended / 1000, UTC) if ended > 0 else None
     return FlinkJob(str(data["jid"]), str(data.get("name", "")), str(data["state"]), ended_at)
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _first_line(text: str) -> str:

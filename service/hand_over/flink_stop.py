@@ -1,4 +1,4 @@
-"""The steps in which a Flink job is stopped with a savepoint. Each answers how it stands then; nothing is written."""
+"""The steps that stop a Flink job with a savepoint. Each returns the new state of the hand-over and writes nothing."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from service.model.clock import Clock
 
 BY_SERVICE = "groundskeeper"
-"""Who has stopped the writers when the service did it by itself."""
+"""Value of `HandOver.by` when the service has stopped the writers itself."""
 
 _SETTLED_AFTER = timedelta(seconds=150)
-"""An instant that a Flink job left behind has lost its heartbeat by then (Hudi: 60 s, twice missed), and the job that
-comes now may roll it back."""
+"""After this time the heartbeat of an instant that a Flink job left behind has expired (Hudi: 60 s, missed twice), and
+the waiting job may roll it back."""
 
 _CLOCKS_DIFFER = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
 class Stopping:
-    """`pending` reads what is pending on the table's timeline now; `wrote_at` is when Flink was last seen writing it.
-    `retry` is how long a cluster is left alone that did not do as it was asked."""
+    """One hand-over to be advanced. `pending` reads the instants pending on the table's timeline; `wrote_at` returns
+    when Flink last wrote the table. `retry` is the pause before the next call to a cluster that is not ready."""
 
     rest: FlinkRest
     writer: FlinkWriter
@@ -42,73 +42,72 @@ class Stopping:
     pending: Callable[[], Sequence[Pending]]
     wrote_at: Callable[[], datetime | None]
 
-    def advance(self, standing: HandOver) -> HandOver:
-        """One step. What keeps its claim is gone on with at once; what gives it back is for the next round."""
-        if standing.flink is None:
-            return self._find(standing)
-        if standing.flink.ended_at is None:
-            return self._stop(standing, standing.flink)
-        return self._settle(standing, standing.flink, standing.flink.ended_at)
+    def advance(self, current: HandOver) -> HandOver:
+        """Runs one step. If the result keeps its claim, the next step follows at once, else in the next round."""
+        if current.flink is None:
+            return self._find(current)
+        if current.flink.ended_at is None:
+            return self._stop(current, current.flink)
+        return self._settle(current, current.flink, current.flink.ended_at)
 
-    def _find(self, standing: HandOver) -> HandOver:
-        """Which job to stop. Its trigger is written down before it is used: so it is never used twice."""
+    def _find(self, current: HandOver) -> HandOver:
+        """Finds the job to stop. The trigger id is stored before it is used, so no stop is requested twice."""
         now = self.clock()
         named = [job for job in self.rest.jobs() if self.writer.job in (job.id, job.name)]
         alive = [job for job in named if not job.has_ended]
         if len(alive) > 1:
             ids = ", ".join(job.id for job in alive)
-            return self._wait(standing, f"Several Flink jobs have the name {self.writer.job} ({ids}): register the id.")
+            return self._wait(current, f"Several Flink jobs are named {self.writer.job} ({ids}): register the id.")
         if not named:
-            return self._wait(standing, f"The Flink cluster knows no job {self.writer.job}.")
+            return self._wait(current, f"The Flink cluster knows no job {self.writer.job}.")
         if alive:
             if alive[0].state != "RUNNING":
-                told = f"The Flink job {self.writer.job} is {alive[0].state}; it is asked to stop when it runs."
-                return self._wait(standing, told)
+                detail = f"The Flink job {self.writer.job} is {alive[0].state}; it will be stopped once it is RUNNING."
+                return self._wait(current, detail)
             stop = FlinkStop(alive[0].id, secrets.token_hex(16), now)
-            told = f"The Flink job {self.writer.job} ({stop.job_id}) is asked to stop with a savepoint."
-            return standing.evolve(state=HandOverState.STOPPING, since=now, flink=stop, detail=told)
+            detail = f"The service is stopping the Flink job {self.writer.job} ({stop.job_id}) with a savepoint."
+            return current.evolve(state=HandOverState.STOPPING, since=now, flink=stop, detail=detail)
         last = max(named, key=lambda job: job.ended_at or now)
         wrote_at = self.wrote_at()
         if wrote_at and last.ended_at and wrote_at > last.ended_at + _CLOCKS_DIFFER:
-            told = f"The Flink job {self.writer.job} was {last.state}, but Flink wrote the table after that:"
-            return self._wait(standing, f"{told} another job does.")
-        told = f"The Flink job {self.writer.job} ({last.id}) was {last.state} already."
+            detail = f"The Flink job {self.writer.job} was {last.state}, but Flink wrote the table after that:"
+            return self._wait(current, f"{detail} another Flink job writes it.")
+        detail = f"The Flink job {self.writer.job} ({last.id}) was {last.state} already."
         stop = FlinkStop(last.id, "", now, ended_at=now)
-        return standing.evolve(state=HandOverState.STOPPING, since=now, flink=stop, detail=told)
+        return current.evolve(state=HandOverState.STOPPING, since=now, flink=stop, detail=detail)
 
-    def _stop(self, standing: HandOver, stop: FlinkStop) -> HandOver:
-        """Asks for the stop if that is not known to have been asked, and looks how far it is."""
+    def _stop(self, current: HandOver, stop: FlinkStop) -> HandOver:
+        """Requests the stop unless it is known to be requested, and checks its progress."""
         now = self.clock()
         name = f"The Flink job {self.writer.job} ({stop.job_id})"
         savepoint = None if stop.savepoint else self.rest.savepoint(stop.job_id, stop.trigger_id)
         if savepoint is not None and savepoint.failure:
-            told = f"{name} could not be stopped: {savepoint.failure}"
-            failed = standing.evolve(state=HandOverState.DRAINING, since=now, flink=None)
-            return self._wait(failed, told)
+            failed = current.evolve(state=HandOverState.DRAINING, since=now, flink=None)
+            return self._wait(failed, f"{name} could not be stopped: {savepoint.failure}")
         if savepoint is not None and savepoint.location:
-            # Written down at once: nobody can ask for it again in a while.
+            # Stored at once: the cluster forgets it after a while.
             saved = replace(stop, savepoint=savepoint.location)
-            return standing.evolve(savepoint=savepoint.location, flink=saved, detail=f"{name} has made its savepoint.")
+            return current.evolve(savepoint=savepoint.location, flink=saved, detail=f"{name} has made its savepoint.")
         try:
             job = self.rest.job(stop.job_id)
         except FlinkError:
-            # A cluster of one job ends with it; and it only tells of a savepoint when the job has ended.
+            # A cluster of one job ends with it; and it reports a savepoint only when the job has ended.
             if not stop.savepoint:
                 raise
             job = None
         if (job is not None and job.has_ended) or (job is None and stop.savepoint):
             ended = replace(stop, ended_at=now)
             how = f" as {job.state}" if job is not None and job.state != "FINISHED" else ""
-            return standing.evolve(flink=ended, detail=f"{name} has ended{how}.")
+            return current.evolve(flink=ended, detail=f"{name} has ended{how}.")
         if job is None:
-            told = f"{name} is not known to its cluster any more. Say so with writers-stopped, if it has ended."
-            return self._wait(standing, told)
+            detail = f"{name} is not known to its cluster any more. If it has ended, POST writers-stopped."
+            return self._wait(current, detail)
         if savepoint is None and not stop.savepoint:
             self.rest.stop(stop.job_id, trigger_id=stop.trigger_id, folder=self.writer.savepoint_folder)
-        return standing.evolve(detail=f"{name} is making its savepoint.", claimed_until=None)
+        return current.evolve(detail=f"{name} is making its savepoint.", claimed_until=None)
 
-    def _settle(self, standing: HandOver, stop: FlinkStop, ended_at: datetime) -> HandOver:
-        """Waits for what the job still had in flight. Instants of other writers that began later are none of it."""
+    def _settle(self, current: HandOver, stop: FlinkStop, ended_at: datetime) -> HandOver:
+        """Waits for the instants that the job had in flight. Later instants of other writers do not count."""
         now = self.clock()
         left = [
             each.requested_time
@@ -118,10 +117,10 @@ class Stopping:
             and (each.requested_at is None or each.requested_at <= ended_at)
         ]
         if left and now - ended_at < _SETTLED_AFTER:
-            told = f"The Flink job has ended; {', '.join(left)} is still in flight on the table."
-            return standing.evolve(detail=told, claimed_until=None)
+            detail = f"The Flink job has ended; {', '.join(left)} is still in flight on the table."
+            return current.evolve(detail=detail, claimed_until=None)
         rest = f" It left {', '.join(left)} behind, without a writer." if left else ""
-        return standing.evolve(
+        return current.evolve(
             state=HandOverState.STOPPED,
             since=now,
             by=BY_SERVICE,
@@ -129,5 +128,5 @@ class Stopping:
             claimed_until=None,
         )
 
-    def _wait(self, standing: HandOver, told: str) -> HandOver:
-        return standing.evolve(detail=told, claimed_until=self.clock() + self.retry)
+    def _wait(self, current: HandOver, detail: str) -> HandOver:
+        return current.evolve(detail=detail, claimed_until=self.clock() + self.retry)

@@ -1,4 +1,4 @@
-"""What is wanted of a table's upkeep. The values here are the defaults; patterns of names and single tables differ."""
+"""The settings of a table's upkeep. The values here are defaults; patterns of names and single tables override them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 GIB = 1024**3
 
 GROUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,23}$"
-"""What a group of workers may be called."""
+"""Pattern of the name of a worker group."""
 
 
 class Trigger(StrEnum):
-    """Which thresholds count: commits since the last run, seconds since it, both together, or either."""
+    """Selects the thresholds that count: commits since the last run, seconds since it, both together, or either."""
 
     COMMITS = "commits"
     SECONDS = "seconds"
@@ -32,7 +32,7 @@ class Trigger(StrEnum):
 
 
 class Mode(StrEnum):
-    """`SUGGEST` only says what it would do."""
+    """Mode of a table service. `SUGGEST` only shows the proposal."""
 
     AUTO = "auto"
     SUGGEST = "suggest"
@@ -41,7 +41,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class Window:
-    """When jobs may start, by the policy's time zone. `days` are those on which it opens, all if empty.
+    """A period in which jobs may start, in the policy's time zone. `days` are those on which it opens, all if empty.
 
     An `end` that is not after `start` is on the next day.
     """
@@ -60,8 +60,8 @@ class Window:
 
 @dataclass(frozen=True)
 class CompactionSettings:
-    """`log_ratio` (bytes of logs to bytes of base files) counts beside the trigger, None not at all. With `cron` the
-    thresholds do not count. `stale_plan_seconds`: from then on a pending plan is told of, and taken over."""
+    """`log_ratio` (bytes of log files to bytes of base files) counts in addition to the trigger, None not at all. With
+    `cron` no threshold counts. A plan pending for `stale_plan_seconds` causes a warning and is taken over."""
 
     enabled: bool = True
     trigger: Trigger = Trigger.COMMITS
@@ -75,7 +75,7 @@ class CompactionSettings:
 
 @dataclass(frozen=True)
 class CleaningSettings:
-    """`policy` and `retain` are the parameters of the job, the rest is when."""
+    """`policy` and `retain` are the parameters of the job, the others decide when it is due."""
 
     enabled: bool = True
     trigger: Trigger = Trigger.COMMITS
@@ -89,7 +89,7 @@ class CleaningSettings:
 
 @dataclass(frozen=True)
 class ClusteringSettings:
-    """`small_file_share` and `unsorted_bytes` count separately, None not at all; with `cron` neither does."""
+    """`small_file_share` and `unsorted_bytes` count separately, None not at all; with `cron` neither counts."""
 
     enabled: bool = False
     sort_by: tuple[str, ...] = ()
@@ -107,8 +107,8 @@ class ClusteringSettings:
 
 @dataclass(frozen=True)
 class ExpansionSettings:
-    """`max_bucket_bytes`: the largest bucket should be no larger, base file and logs together. With `cron` it is only
-    looked at then."""
+    """`max_bucket_bytes` is the largest size of a bucket, base file and log files together. With `cron` it is only
+    checked at those times."""
 
     mode: Mode = Mode.SUGGEST
     max_bucket_bytes: int = 3 * GIB
@@ -124,7 +124,7 @@ class ExpansionSettings:
 
 @dataclass(frozen=True)
 class RepairSettings:
-    """Of commits that went astray (`service.incidents.incident`)."""
+    """Settings of the repair of rows that are astray (`service.incidents.incident`)."""
 
     mode: Mode = Mode.AUTO
     min_interval_seconds: int = 30
@@ -132,8 +132,8 @@ class RepairSettings:
 
 @dataclass(frozen=True)
 class Policy:
-    """`priority`: queued jobs of a higher one are handed out first. Without `windows` jobs may start at any time.
-    Only workers of `worker_group` get the table's jobs."""
+    """A complete policy. Queued jobs with a higher `priority` are leased first. Without `windows` jobs may start at any
+    time. Only workers of `worker_group` get the table's jobs."""
 
     paused: bool = False
     priority: int = 0
@@ -170,7 +170,7 @@ SECTIONS: Mapping[str, type[Any]] = {
     "bucket_expansion": ExpansionSettings,
     "repair": RepairSettings,
 }
-"""The members of a policy that are about one table service, named as its `JobKind`."""
+"""The members of a policy for single table services, by the name of the `JobKind`."""
 
 _ENUMS: Mapping[str, type[StrEnum]] = {
     "trigger": Trigger,
@@ -183,9 +183,9 @@ _ENUMS: Mapping[str, type[StrEnum]] = {
 
 @dataclass(frozen=True)
 class PatternPolicy:
-    """What differs for all tables whose name matches a glob. `settings` has only the members that were given.
+    """The settings for all tables whose name matches a glob. `settings` has only the members that were set.
 
-    Where several patterns match, that of the higher `precedence` wins, then the one with more plain characters.
+    If several patterns match, the one with the higher `precedence` wins, then the one with more literal characters.
     """
 
     pattern: str
@@ -197,7 +197,7 @@ class PatternPolicy:
 
 @dataclass(frozen=True)
 class TableLevel:
-    """What differs for one table. `settings` has only the members that were given."""
+    """The settings for one table. `settings` has only the members that were set."""
 
     settings: Mapping[str, Any]
     updated_at: datetime
@@ -205,7 +205,7 @@ class TableLevel:
 
 @dataclass(frozen=True)
 class Pause:
-    """Nothing is started by itself on any table."""
+    """A pause: the service starts no jobs by itself on any table."""
 
     since: datetime
     by: str

@@ -1,4 +1,4 @@
-"""Sets policies, and reads the one that is in effect for a table."""
+"""Sets policies, and computes the effective policy of a table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def of_table(engine: Engine, table_id: str) -> Effective:
 def put_pattern(
     engine: Engine, clock: Clock, pattern: str, *, precedence: int, settings: Mapping[str, Any]
 ) -> tuple[PatternPolicy, bool]:
-    """Sets or replaces a pattern's policy, and answers it and whether it is new. All tables are decided about anew."""
+    """Sets or replaces a pattern's policy and schedules a decision about every table.
+
+    Returns the policy and whether it is new.
+    """
     now = clock()
     with writing(engine) as connection:
         policy = PatternPolicy(pattern, settings, now, now, precedence)
@@ -43,14 +46,14 @@ def put_pattern(
 
 
 def delete_pattern(engine: Engine, clock: Clock, pattern: str) -> None:
-    """Raises PolicyNotFoundError."""
+    """Deletes a pattern's policy and schedules a decision about every table. Raises PolicyNotFoundError."""
     with writing(engine) as connection:
         store.delete(connection, pattern)
         decision_times.wake_all(connection, clock())
 
 
 def put_table(engine: Engine, clock: Clock, table_id: str, settings: Mapping[str, Any]) -> Effective:
-    """Sets or replaces what differs for one table, which is decided about anew. Raises TableNotFoundError."""
+    """Sets or replaces the settings of one table and schedules a decision about it. Raises TableNotFoundError."""
     now = clock()
     with writing(engine) as connection:
         table = table_store.get(connection, table_id, for_update=True)
@@ -60,7 +63,10 @@ def put_table(engine: Engine, clock: Clock, table_id: str, settings: Mapping[str
 
 
 def delete_table(engine: Engine, clock: Clock, table_id: str) -> None:
-    """Raises TableNotFoundError, or PolicyNotFoundError when the table has no policy of its own."""
+    """Deletes the settings of one table and schedules a decision about it.
+
+    Raises TableNotFoundError, or PolicyNotFoundError when the table has no policy of its own.
+    """
     with writing(engine) as connection:
         table_store.get(connection, table_id, for_update=True)
         store.delete_table(connection, table_id)

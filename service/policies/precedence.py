@@ -1,4 +1,4 @@
-"""Three levels of a policy laid over each other: the defaults, the patterns that match a table's name, the table."""
+"""Merge of the three levels of a policy: the defaults, the patterns that match a table's name, the table."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ _WILD = re.compile(r"\[[^\]]*\]|[*?]")
 
 @dataclass(frozen=True)
 class Effective:
-    """`sources` maps each setting, such as `compaction.commits`, to the level that it comes from: `default`,
-    `pattern <glob>` or `table`. `changed_at` is when one of those levels was last changed, None without any."""
+    """The effective policy of a table. `sources` maps each setting, such as `compaction.commits`, to its level:
+    `default`, `pattern <glob>` or `table`. `changed_at` is the last change of these levels, None if only the defaults
+    apply."""
 
     policy: Policy
     sources: Mapping[str, str]
@@ -32,7 +33,7 @@ class Effective:
 
 
 def effective(patterns: Iterable[PatternPolicy], name: str, table: TableLevel | None) -> Effective:
-    """Setting by setting, the last level that has it wins; lists are replaced as a whole."""
+    """Merges the levels. The last level that has a setting wins; lists are replaced as a whole."""
     matching = sorted((each for each in patterns if fnmatchcase(name, each.pattern)), key=_strength)
     levels = [(f"pattern {each.pattern}", each.settings) for each in matching]
     changes = [each.updated_at for each in matching]
@@ -52,7 +53,7 @@ def effective(patterns: Iterable[PatternPolicy], name: str, table: TableLevel | 
 
 
 def _strength(pattern: PatternPolicy) -> tuple[int, int, str]:
-    """The last one wins. The pattern itself only makes the order the same every time."""
+    """Returns the sort key of a pattern; the last one wins. The pattern itself only makes the order deterministic."""
     return pattern.precedence, len(_WILD.sub("", pattern.pattern)), pattern.pattern
 
 

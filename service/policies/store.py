@@ -1,4 +1,4 @@
-"""The levels of policies that people have set: for patterns of names, and for single tables."""
+"""Database access to the levels of policies: patterns of names, and single tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _t = schema.table_policies
 
 
 def every(connection: Connection) -> list[PatternPolicy]:
-    """Of all patterns, in alphabetical order."""
+    """Returns the policies of all patterns, in alphabetical order."""
     return [_policy(row) for row in connection.execute(sa.select(_p).order_by(_p.c.pattern))]
 
 
@@ -32,7 +32,7 @@ def get(connection: Connection, pattern: str) -> PatternPolicy:
 
 
 def put(connection: Connection, policy: PatternPolicy) -> bool:
-    """Sets or replaces that of the pattern, and answers whether it is new. `created_at` of an old one stays."""
+    """Inserts or replaces the policy of a pattern, and returns whether it is new. A replacement keeps `created_at`."""
     changed = {
         "precedence": policy.precedence,
         "settings": dict(policy.settings),
@@ -55,7 +55,7 @@ def of_table(connection: Connection, table_id: str) -> TableLevel | None:
 
 
 def put_table(connection: Connection, table_id: str, level: TableLevel) -> None:
-    """Sets or replaces what differs for the table, which is there."""
+    """Inserts or replaces the settings of a table. The table exists."""
     changed = {"settings": dict(level.settings), "updated_at": level.updated_at}
     upsert(connection, _t, {"table_id": table_id}, changed)
 

@@ -1,7 +1,7 @@
-"""A hand-over: a job waits until the table's writers have been stopped, and goes on then.
+"""The hand-over of a job: the job waits until the table's writers have stopped, and then continues.
 
-Flink cannot go on while file groups are replaced: it knows them for as long as it runs, and between two checkpoints
-nothing shows that it is there.
+A Flink job must not run while file groups are replaced: it remembers them for as long as it runs, and between two
+checkpoints nothing on the table shows that it is running.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class HandOverState(StrEnum):
-    """draining (somebody has to stop the writers) -> stopping (the service does) -> stopped | expired."""
+    """States: draining (someone has to stop the writers) -> stopping (the service stops them) -> stopped | expired."""
 
     DRAINING = "draining"
     STOPPING = "stopping"
@@ -24,9 +24,11 @@ class HandOverState(StrEnum):
 
 @dataclass(frozen=True)
 class FlinkStop:
-    """How far the service is with a Flink job. `trigger_id` names the stop, and was chosen before it was asked for: so
-    whoever goes on asks for the same one. `ended_at` is when the job was seen to have ended, `savepoint` the one that
-    this stop made."""
+    """Progress of the service in stopping a Flink job.
+
+    `trigger_id` identifies the stop. It is chosen before the stop is requested, so a replica that continues requests
+    the same stop. `ended_at` is when the job was found to have ended; `savepoint` is the one that this stop created.
+    """
 
     job_id: str
     trigger_id: str
@@ -37,9 +39,10 @@ class FlinkStop:
 
 @dataclass(frozen=True)
 class HandOver:
-    """`since` is when the state began; `by` is who stopped the writers; `detail` a sentence on how it stands.
+    """State of a hand-over. `since` is when the state began; `by` is who stopped the writers; `detail` is a sentence
+    about the current status.
 
-    After `deadline` the job fails, and nothing has changed. No other replica steps it before `claimed_until`.
+    After `deadline` the job fails without having changed anything. Until `claimed_until` no other replica continues it.
     """
 
     state: HandOverState
@@ -55,32 +58,34 @@ class HandOver:
         return dataclasses.replace(self, **changes)
 
     def what_to_do(self, job_id: str, table_id: str, *, is_over: bool) -> str:
-        """For whoever hears of it. `is_over`: the job has committed, or ended."""
+        """Returns instructions for the operator. `is_over`: the job has committed or ended."""
         match self.state:
             case HandOverState.EXPIRED:
-                return "Nothing: the job was given up, and nothing has changed. The Flink job may go on as it is."
+                return (
+                    "Nothing: the job was given up, and nothing has changed. The Flink job may keep running as it is."
+                )
             case HandOverState.STOPPED if is_over:
                 origin = f"from the savepoint {self.savepoint}" if self.savepoint else "from its last savepoint"
                 return (
                     f"Submit the Flink job again, {origin}, with the options that GET"
-                    f" /v1/tables/{table_id}/writer-options?engine=flink answers now. A restart of the old job, or the"
-                    " old options, would write to file groups that are no more."
+                    f" /v1/tables/{table_id}/writer-options?engine=flink returns now. A restart of the old job, or the"
+                    " old options, would write to file groups that no longer exist."
                 )
             case HandOverState.STOPPED:
                 return "Leave the writers stopped until the job has committed or ended."
             case _ if is_over:
-                return "See that the Flink job runs: the job ended while it was to be stopped."
+                return "Check that the Flink job is running: this job ended while Flink was being stopped."
         return (
             "Stop every Flink job that writes this table, with a savepoint; wait until it has ended; then POST"
             f' /v1/jobs/{job_id}/writers-stopped {{"savepoint": "..."}}, before {self.deadline.isoformat()}. If the'
-            " table is registered with `writers.flink`, the service does all of that itself."
+            " table is registered with `writers.flink`, the service does all of this itself."
         )
 
     def to_json(self) -> dict[str, Any]:
-        return {**self.shown(), "flink": _storable(self.flink), "claimed_until": _text(self.claimed_until)}
+        return {**self.public_json(), "flink": _storable(self.flink), "claimed_until": _text(self.claimed_until)}
 
-    def shown(self) -> dict[str, Any]:
-        """What others are to know of it."""
+    def public_json(self) -> dict[str, Any]:
+        """Returns the members that the API and events show."""
         return {
             "state": self.state.value,
             "since": self.since.isoformat(),

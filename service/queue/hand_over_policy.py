@@ -1,4 +1,4 @@
-"""Which jobs have to wait until the writers were stopped, and what to tell those who can stop them."""
+"""Rules that decide whether a job has to wait until the writers have stopped, and the messages about it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ WRITERS_NOT_STOPPED = "writers-not-stopped"
 
 
 def replaces_file_groups(kind: JobKind, table: Registration) -> bool:
-    """Whether such a job replaces file groups that a bucket index leads to. Without one a Flink writer looks up where
-    rows are, and Hudi's own clustering is one that it knows."""
+    """Returns whether such a job replaces file groups that a bucket index points to.
+
+    Without a bucket index a Flink writer looks up the location of rows, and it can handle Hudi's own clustering.
+    """
     return kind in _ALWAYS or (kind is JobKind.CLUSTERING and table.index is not None)
 
 
@@ -34,10 +36,10 @@ def has_flink(table: Registration, sightings: Sightings) -> bool:
 
 
 def must_wait(job: Job, table: Registration, sightings: Sightings, *, is_committed: bool) -> bool:
-    """Whether this job must not start before the writers of its table were stopped for it.
+    """Returns whether this job must not start before the writers of its table have been stopped for it.
 
-    `is_committed`: an earlier attempt has committed, and the next one has only to find that. Nothing is replaced then,
-    and the writers may be back.
+    `is_committed`: an earlier attempt has committed, and the next one only has to detect that. It replaces nothing, and
+    the writers may already be running again.
     """
     if job.dry_run or is_committed or not replaces_file_groups(job.kind, table) or not has_flink(table, sightings):
         return False
@@ -47,18 +49,19 @@ def must_wait(job: Job, table: Registration, sightings: Sightings, *, is_committ
 
 
 def returned_at(hand_over: HandOver, sightings: Sightings) -> datetime | None:
-    """When Flink wrote the table again although it was said to have been stopped."""
+    """Returns when Flink wrote the table again after it had been reported as stopped; None if it did not."""
     flink = sightings.get(WriterEngine.FLINK)
     return flink.last_seen if flink is not None and flink.last_seen > hand_over.since else None
 
 
 def begun(job: Job, table: Registration, sightings: Sightings, now: datetime) -> HandOver:
-    """How a job begins to wait. One that was released before loses its savepoint: Flink has gone on from there."""
+    """Returns the initial hand-over of a job. A job that was released before loses its savepoint: Flink has continued
+    from there."""
     deadline = now + timedelta(seconds=float(job.params.get("hand_over_seconds", DEFAULT_SECONDS)))
     before = job.hand_over
     back = returned_at(before, sightings) if before else None
     if back:
-        why = f"Flink wrote the table again at {back:%Y-%m-%d %H:%M:%S} UTC, after it was said to have been stopped."
+        why = f"Flink wrote the table again at {back:%Y-%m-%d %H:%M:%S} UTC, after it had been reported as stopped."
     elif table.writers.flink:
         why = f"The service is about to stop the Flink job {table.writers.flink.job}."
     else:
@@ -67,8 +70,8 @@ def begun(job: Job, table: Registration, sightings: Sightings, now: datetime) ->
 
 
 def loses_batches(kind: JobKind, params: Mapping[str, Any], table: Registration, sightings: Sightings) -> bool:
-    """Whether fencing is asked for where it loses a Flink job's batch: Flink commits after its checkpoint, and what was
-    rolled back then is not written again."""
+    """Returns whether the parameters request fencing where it would lose a Flink job's batch: Flink commits after its
+    checkpoint, and does not write again what is rolled back then."""
     wants_fence = params.get("on_active_writers") == OnActiveWriters.FENCE.value
     return wants_fence and replaces_file_groups(kind, table) and has_flink(table, sightings)
 
@@ -78,6 +81,6 @@ def expired(hand_over: HandOver) -> Problem:
         WRITERS_NOT_STOPPED,
         "The writers were not stopped in time",
         f"The job waited until {hand_over.deadline:%Y-%m-%d %H:%M:%S} UTC. {hand_over.detail}".strip(),
-        "Nothing was changed. Ask for the job again, with a longer `hand_over_seconds` if need be, and stop the Flink"
-        " job with a savepoint when it waits; or register `writers.flink`, then the service does that.",
+        "Nothing was changed. Submit the job again, if necessary with a longer `hand_over_seconds`, and stop the Flink"
+        " job with a savepoint while it waits; or register `writers.flink`, and the service stops it.",
     )

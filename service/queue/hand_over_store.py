@@ -1,4 +1,4 @@
-"""Jobs that wait until the writers have been stopped."""
+"""Database access to jobs that wait until the writers have stopped."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ _j = schema.jobs
 
 
 def waiting(connection: Connection) -> list[Job]:
-    """The oldest first."""
+    """Returns all waiting jobs, oldest first."""
     return [job_of(row) for row in connection.execute(_waiting().order_by(_j.c.created_at, _j.c.id))]
 
 
 def begin(connection: Connection, job: Job, hand_over: HandOver) -> None:
-    """From now on the job waits. The caller has locked it, or has just made it."""
+    """Marks the job as waiting. The caller has locked it, or has just created it."""
     _update(connection, job.id, hand_over, waits=True)
 
 
 def claim(connection: Connection, job_id: str, *, now: datetime, until: datetime) -> Job | None:
-    """The job, if it still waits and nobody else is at it; nobody else gets it until then. It is not locked for long:
-    what is to be done takes calls of others."""
+    """Claims the job until `until` and returns it; None if it no longer waits or another replica has claimed it.
+
+    The claim replaces a row lock, because the steps that follow call external systems.
+    """
     row = connection.execute(_waiting().where(_j.c.id == job_id).with_for_update(skip_locked=True)).one_or_none()
     job = job_of(row) if row else None
     if job is None or job.hand_over is None or (job.hand_over.claimed_until and job.hand_over.claimed_until > now):
@@ -45,7 +47,7 @@ def claim(connection: Connection, job_id: str, *, now: datetime, until: datetime
 
 
 def step(connection: Connection, job: Job, hand_over: HandOver) -> bool:
-    """Records how far the stop is; false if the job does not wait any more, or waits anew."""
+    """Records the progress of the stop. Returns False if the job no longer waits or the claim has changed."""
     if not _is_as_claimed(connection, job):
         return False
     _update(connection, job.id, hand_over, waits=True)
@@ -53,17 +55,17 @@ def step(connection: Connection, job: Job, hand_over: HandOver) -> bool:
 
 
 def release(connection: Connection, job_id: str, hand_over: HandOver) -> None:
-    """The writers were stopped: the job may be leased. The caller has locked it."""
+    """Makes the job available for leasing after the writers have stopped. The caller has locked it."""
     _update(connection, job_id, hand_over, waits=False)
 
 
 def drop(connection: Connection, job_id: str) -> None:
-    """The job has nobody to wait for any more. The caller has locked it."""
+    """Removes the hand-over of a job that has no writer to wait for any more. The caller has locked it."""
     connection.execute(_j.update().where(_j.c.id == job_id).values(hand_over=None, waits_for_writers=False))
 
 
 def give_up(connection: Connection, job_id: str, hand_over: HandOver, *, error: Problem, now: datetime) -> None:
-    """The writers were not stopped in time. The caller has locked the job."""
+    """Fails a job whose writers were not stopped in time. The caller has locked it."""
     _update(connection, job_id, hand_over, waits=False)
     connection.execute(
         _j.update().where(_j.c.id == job_id).values(state=JobState.FAILED.value, error=error.to_json(), finished_at=now)
@@ -72,8 +74,8 @@ def give_up(connection: Connection, job_id: str, hand_over: HandOver, *, error: 
 
 def _is_as_claimed(connection: Connection, job: Job) -> bool:
     row = connection.execute(_waiting().where(_j.c.id == job.id).with_for_update()).one_or_none()
-    standing = job_of(row).hand_over if row else None
-    return standing is not None and job.hand_over is not None and standing.claimed_until == job.hand_over.claimed_until
+    current = job_of(row).hand_over if row else None
+    return current is not None and job.hand_over is not None and current.claimed_until == job.hand_over.claimed_until
 
 
 def _update(connection: Connection, job_id: str, hand_over: HandOver, *, waits: bool) -> None:
@@ -82,6 +84,6 @@ def _update(connection: Connection, job_id: str, hand_over: HandOver, *, waits: 
 
 
 def _waiting() -> sa.Select[Any]:
-    # Written out, not as a parameter: only then SQLite sees that the small index of queued jobs answers this.
+    # A literal, not a parameter: only then does SQLite use the small partial index of queued jobs.
     queued: sa.BindParameter[str] = sa.bindparam("queued", JobState.QUEUED.value, literal_execute=True)
     return sa.select(_j).where(_j.c.state == queued, _j.c.waits_for_writers)

@@ -1,5 +1,8 @@
-"""Jobs that must not start before the writers of their table were stopped are held back: when they are asked for, or at
-the last moment before a worker gets them, for a Flink job may have been seen only since."""
+"""Holds back jobs that must not start before the writers of their table have stopped.
+
+It does so when a job is submitted, and again just before a worker gets it, because a Flink job may have been detected
+in between.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def held_back(connection: Connection, job: Job, table: Registration, now: datetime) -> Job:
-    """`job` as it waits for the writers, if it must; else as it is. Nothing is written."""
+    """Returns `job` as waiting for the writers if it must wait, else unchanged. Writes nothing."""
     sightings = watch_store.engines_of(connection, table.id)
     is_committed = any(commit_store.is_known(connection, table.id, instant) for instant in job.instants)
     if not policy.must_wait(job, table, sightings, is_committed=is_committed):
@@ -30,13 +33,13 @@ def held_back(connection: Connection, job: Job, table: Registration, now: dateti
 
 
 def draining_events(job: Job, table: Registration, now: datetime) -> list[Event]:
-    """What there is to tell of a job that has just been queued, beside that."""
+    """Returns the events about a job that has just been queued, other than `job.queued`."""
     is_draining = job.waits_for_writers and job.kind is JobKind.BUCKET_EXPANSION
     return [job_events.expansion_held_back(job, table, now)] if is_draining else []
 
 
 def hold_back(connection: Connection, job: Job, table: Registration, now: datetime) -> list[Event]:
-    """Makes a queued job wait that should, and answers what there is to tell of that; nothing if it may go on."""
+    """Makes a queued job wait if it must, and returns the events about that; none if the job may start."""
     waiting = held_back(connection, job, table, now)
     if not waiting.waits_for_writers or waiting.hand_over is None:
         return []

@@ -1,4 +1,4 @@
-"""A job: one table service asked for on one table, over all its attempts."""
+"""The job model: one table service requested for one table, with all its attempts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class JobState(StrEnum):
-    """queued -> leased (a worker took it) -> running (it told so) -> succeeded | failed | cancelled."""
+    """States: queued -> leased (a worker took it) -> running (it has confirmed) -> succeeded | failed | cancelled."""
 
     QUEUED = "queued"
     LEASED = "leased"
@@ -49,11 +49,11 @@ REWRITING = frozenset(
         JobKind.REPAIR,
     }
 )
-"""The kinds that replace file groups: at most one of them may be active on a table, even if only queued."""
+"""Kinds that replace file groups: at most one job of them may be active on a table, even if only queued."""
 
 
 class AttemptOutcome(StrEnum):
-    """`jobs.contract.Outcome` as seen by the service, which also knows workers that were never heard of again."""
+    """Outcomes of an attempt: those of `jobs.contract.Outcome`, and `LOST` for a worker that disappeared."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -63,13 +63,13 @@ class AttemptOutcome(StrEnum):
 
 
 def mutates(kind: JobKind, *, dry_run: bool) -> bool:
-    """Whether such a job writes to the table. Two jobs that do are never leased at once on one table."""
+    """Returns whether such a job writes to the table. Two such jobs are never leased at the same time on one table."""
     return not dry_run and kind is not JobKind.AUDIT
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One lease of a job, from the moment a worker took it. `ended_at` is empty while it lasts."""
+    """One lease of a job, from the moment a worker took it. `ended_at` is None until it ends."""
 
     attempt: int
     worker_id: str
@@ -81,12 +81,12 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Job:
-    """`attempt` counts leases, 0 before the first. `instants` are those of all attempts, in the order they came.
+    """A job. `attempt` counts leases, 0 before the first. `instants` are those of all attempts, in order of arrival.
 
-    `error` is that of the last attempt; it stays while the job waits for the next one and goes when it succeeds. Of
-    queued jobs those of a higher `priority` are handed out first, and to workers of `worker_group` only. `reason` is
-    why the service asked for the job by itself; None when somebody asked for it, who is `requested_by`. A job that
-    `waits_for_writers` is queued, but is handed to no worker until its `hand_over` says that they were stopped.
+    `error` is that of the last attempt; it stays while the job waits for the next one and is cleared when it succeeds.
+    Queued jobs with a higher `priority` are leased first, and only to workers of `worker_group`. `reason` is why the
+    service submitted the job by itself, None if a person submitted it; `requested_by` is who submitted it. A job that
+    `waits_for_writers` is queued, but no worker gets it until its `hand_over` says that they have stopped.
     """
 
     id: str
@@ -125,11 +125,11 @@ class Job:
         return self.attempt >= self.max_attempts
 
     def with_instants(self, more: Iterable[str]) -> tuple[str, ...]:
-        """The recorded instants and `more`, each once: a worker repeats them in every heartbeat."""
+        """Returns the recorded instants and `more`, each once: a worker repeats them in every heartbeat."""
         return tuple(dict.fromkeys((*self.instants, *more)))
 
     def work_order(self, table: Table, timeout_seconds: float) -> WorkOrder:
-        """What the worker that leased this attempt gets."""
+        """Returns the work order for the worker that leased this attempt."""
         return WorkOrder(
             job_id=self.id,
             attempt=self.attempt,

@@ -1,4 +1,4 @@
-"""Which events a change of a job gives rise to. They are published last in the transaction that makes the change."""
+"""Events that follow from a change of a job. They are published last in the transaction that makes the change."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from service.catalog.registration import Registration
     from service.events.event import Event
 
-# A worker that reports one of these has undone what it began; of a lost one nothing is known.
+# A worker that reports one of these has undone its work; the work of a lost worker is in an unknown state.
 _UNDONE = (AttemptOutcome.FAILED, AttemptOutcome.CANCELLED)
 
 
 def of_job(
     connection: Connection, job_id: str, at: datetime, announce: Callable[[Job, Registration, datetime], Event]
 ) -> Event:
-    """What `announce` makes of a job as it is now."""
+    """Returns the event that `announce` creates from the job's current state."""
     job = job_store.get(connection, job_id)
     return announce(job, table_store.get(connection, job.table_id), at)
 
 
 def of_heartbeat(connection: Connection, before: Job, after: Job, now: datetime) -> list[Event]:
-    """`before` is the job as it was held, `after` as it is now."""
+    """Returns the events of a heartbeat. `before` is the job before the heartbeat, `after` the job after it."""
     has_started = before.state is JobState.LEASED
     step = _step(after)
     if not has_started and step == _step(before):
-        return []  # The usual heartbeat, once a second: nothing more to look up.
+        return []  # The usual heartbeat, once a second, needs no further query.
     table = table_store.get(connection, after.table_id)
     events = [job_events.job_started(after, table, now)] if has_started else []
     if not _is_under_way(after):
@@ -49,9 +49,9 @@ def of_heartbeat(connection: Connection, before: Job, after: Job, now: datetime)
 
 
 def of_report(connection: Connection, before: Job, after: Job, outcome: AttemptOutcome, now: datetime) -> list[Event]:
-    """Of the job that it started, as far as it did; and that it ended, and what became of an expansion."""
+    """Returns the events of a report: the start if not yet published, the end, and the outcome of an expansion."""
     table = table_store.get(connection, after.table_id)
-    # A short attempt may end before its first heartbeat; it started all the same.
+    # A short attempt may end before its first heartbeat; its start is published here.
     events = [job_events.job_started(before, table, now)] if before.state is JobState.LEASED else []
     if after.state is JobState.QUEUED:
         return [*events, job_events.job_queued(after, table, now)]
@@ -76,7 +76,8 @@ def _expansion_ended(
 
 
 def _is_under_way(job: Job) -> bool:
-    """A real expansion that has put an instant on the table's timeline; before that there is nothing to tell of."""
+    """Returns whether this is a real expansion with an instant on the table's timeline; before that, nothing is
+    published about it."""
     return job.kind is JobKind.BUCKET_EXPANSION and not job.dry_run and bool(job.instants)
 
 

@@ -1,4 +1,4 @@
-"""Events about jobs, and about the expansions among them."""
+"""Events about jobs and bucket expansions."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ _ENDED = {
 
 
 def job_queued(job: Job, table: Registration, at: datetime) -> Event:
-    """Also when an attempt failed and the job waits for the next one: then `attempt` is not 0, and `error` says why."""
+    """Returns `job.queued`. After a failed attempt, when the job waits for the next one, `attempt` is not 0 and `error`
+    has the reason."""
     return _of_job(EventType.JOB_QUEUED, job, table, at, job.attempt)
 
 
 def job_held_back(job: Job, table: Registration, at: datetime) -> Event:
-    """A job that had been queued waits for the writers to be stopped from now on."""
+    """Returns `job.queued` for a job that was queued already and from now on waits for the writers to stop."""
     return _of_job(EventType.JOB_QUEUED, job, table, at, job.attempt, "hand-over", at.isoformat())
 
 
 def job_started(job: Job, table: Registration, at: datetime) -> Event:
-    """An attempt has begun to run."""
+    """Returns `job.started`: an attempt has begun to run."""
     return _of_job(EventType.JOB_STARTED, job, table, at, job.attempt)
 
 
@@ -42,12 +43,12 @@ def job_ended(job: Job, table: Registration, at: datetime) -> Event:
 
 
 def expansion_draining(job: Job, table: Registration, at: datetime) -> Event:
-    """Once for an attempt, however often it goes back to rewriting what changed."""
+    """Returns `expansion.draining`, the same event for a whole attempt, however often it rewrites what changed."""
     return _of_expansion(EventType.EXPANSION_DRAINING, job, table, at, job.attempt)
 
 
 def expansion_held_back(job: Job, table: Registration, at: datetime) -> Event:
-    """No attempt may begin before the writers were stopped."""
+    """Returns `expansion.draining` for a job that must not begin an attempt before the writers have stopped."""
     return _of_expansion(EventType.EXPANSION_DRAINING, job, table, at, job.attempt, "hand-over", at.isoformat())
 
 
@@ -88,4 +89,4 @@ def _hand_over(job: Job, *, is_over: bool) -> dict[str, Any] | None:
     if job.hand_over is None:
         return None
     what_to_do = job.hand_over.what_to_do(job.id, job.table_id, is_over=is_over)
-    return {**job.hand_over.shown(), "what_to_do": what_to_do}
+    return {**job.hand_over.public_json(), "what_to_do": what_to_do}

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def of_report(connection: Connection, before: Job, after: Job, result: Result, now: datetime) -> list[Event]:
-    """What a job says of incidents: the writes that it fenced, and those that a repair found nothing wrong with."""
+    """Opens an incident for each write that the job fenced, and closes those that a repair cleared. Returns the events.
+
+    Does nothing for a dry run.
+    """
     if before.dry_run:
         return []
     found = [
@@ -37,13 +40,14 @@ def of_report(connection: Connection, before: Job, after: Job, result: Result, n
     ]
     closing: list[Incident] = []
     if before.kind is JobKind.REPAIR and after.state is JobState.SUCCEEDED:
-        because = f"repair {before.id} found all its rows where they belong"
+        because = f"repair {before.id} found all its rows in the right place"
         cleared = store.standing(connection, before.table_id, of=_instants(result, "cleared"))
         closing = [each.closed(IncidentState.CLEARED, because, now) for each in cleared if each.kind in ASTRAY]
     return list(tracker.change(connection, before.table_id, found, closing, now).events)
 
 
 def _instants(result: Result, name: str) -> list[str]:
-    """A worker may be older or newer than the service, so nothing is taken for granted."""
+    """Returns the strings under `name` in the result's details. The worker may be older or newer than the service, so
+    other types are ignored."""
     given = result.details.get(name)
     return [each for each in given if isinstance(each, str)] if isinstance(given, list | tuple) else []

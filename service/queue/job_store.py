@@ -1,4 +1,4 @@
-"""Jobs: submitted, shown, and changed by whoever asks. What only the holder of a lease may do is in `leases`."""
+"""Database access to jobs. Changes that only the holder of a lease may make are in `lease_store`."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _a = schema.job_attempts
 
 
 def submit(connection: Connection, job: Job) -> Job:
-    """Adds `job`, or answers the one that was submitted with the same idempotency key.
+    """Adds `job` and returns it, or returns the one that was submitted with the same idempotency key.
 
     Raises JobConflictError with the `job_id` of the active job that excludes this one, or TableNotFoundError.
     """
     if job.idempotency_key and (earlier := _with_key(connection, job.table_id, job.idempotency_key)):
         return earlier
-    # The standing job may end between our insert and our look at it: then the way is free, and we try again.
+    # The conflicting job may end between the failed insert and the query for it: then retry.
     for _ in range(3):
         try:
             with connection.begin_nested():
@@ -46,16 +46,17 @@ def submit(connection: Connection, job: Job) -> Job:
                 if earlier := _with_key(connection, job.table_id, job.idempotency_key):
                     return earlier
             elif broken in (schema.JOB_PER_KIND, schema.JOB_REWRITING):
-                if standing := _excluding(connection, job):
-                    raise _conflict(standing) from error
+                if other := _excluding(connection, job):
+                    raise _conflict(other) from error
             else:
                 raise
         else:
             return job
-    raise JobConflictError("Other jobs of this table come and go too fast to tell which stands in the way.")
+    raise JobConflictError("Other jobs of this table change too fast to determine which one conflicts.")
 
 
 def get(connection: Connection, job_id: str, *, for_update: bool = False) -> Job:
+    """Raises JobNotFoundError."""
     query = sa.select(_j).where(_j.c.id == job_id)
     row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
     if row is None:
@@ -64,7 +65,7 @@ def get(connection: Connection, job_id: str, *, for_update: bool = False) -> Job
 
 
 def attempts(connection: Connection, job_id: str) -> list[Attempt]:
-    """All attempts at a job, the first one first."""
+    """Returns all attempts of a job, first to last."""
     rows = connection.execute(sa.select(_a).where(_a.c.job_id == job_id).order_by(_a.c.attempt))
     return [
         Attempt(
@@ -88,7 +89,7 @@ def page(
     kind: JobKind | None = None,
     state: JobState | None = None,
 ) -> Page[Job]:
-    """The newest first."""
+    """Returns a page of jobs, newest first."""
     query = sa.select(_j).order_by(_j.c.created_at.desc(), _j.c.id.desc()).limit(limit + 1)
     if table_id is not None:
         query = query.where(_j.c.table_id == table_id)
@@ -105,13 +106,13 @@ def page(
 
 
 def active(connection: Connection, table_id: str) -> list[str]:
-    """The ids of the table's active jobs, dry runs included, the oldest first."""
+    """Returns the ids of the table's active jobs, dry runs included, oldest first."""
     query = sa.select(_j.c.id).where(_j.c.table_id == table_id, is_active()).order_by(_j.c.created_at)
     return list(connection.execute(query).scalars())
 
 
 def recent(connection: Connection, table_id: str, limit: int) -> list[Job]:
-    """The table's newest jobs, dry runs left out, the newest first."""
+    """Returns the table's last `limit` jobs without dry runs, newest first."""
     query = (
         sa.select(_j)
         .where(_j.c.table_id == table_id, sa.not_(_j.c.dry_run))
@@ -122,17 +123,17 @@ def recent(connection: Connection, table_id: str, limit: int) -> list[Job]:
 
 
 def count_active(connection: Connection) -> Counter[tuple[JobKind, str]]:
-    """How many jobs are active on all tables together, by kind and worker group; dry runs left out."""
-    what = (_j.c.kind, _j.c.worker_group)
-    query = sa.select(*what, sa.func.count()).where(is_active(), sa.not_(_j.c.dry_run)).group_by(*what)
+    """Counts the active jobs of all tables by kind and worker group, without dry runs."""
+    keys = (_j.c.kind, _j.c.worker_group)
+    query = sa.select(*keys, sa.func.count()).where(is_active(), sa.not_(_j.c.dry_run)).group_by(*keys)
     return Counter({(JobKind(kind), group): number for kind, group, number in connection.execute(query)})
 
 
 def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id: str | None = None) -> list[str]:
-    """Ends the jobs that the service asked for by itself and that nobody has taken yet, on one table or on all.
+    """Cancels the jobs that the service submitted by itself and that no worker has leased yet, on one table or on all.
 
-    Answers their ids. A job that is being leased this very moment is left alone, and so is one that has asked for the
-    writers to be stopped: that has begun.
+    Returns their ids. A job that is being leased at this moment is skipped. So is one with a hand-over: it counts as
+    begun.
     """
     query = sa.select(_j.c.id).where(
         _j.c.state == JobState.QUEUED.value,
@@ -149,8 +150,8 @@ def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id:
 
 
 def queued(connection: Connection, table_id: str, kinds: Collection[JobKind]) -> list[Job]:
-    """The table's queued jobs of these kinds, dry runs left out. They are locked; one that is being leased this very
-    moment is left out."""
+    """Locks and returns the table's queued jobs of these kinds, without dry runs. A job that is being leased at this
+    moment is skipped."""
     query = sa.select(_j).where(
         _j.c.table_id == table_id,
         _j.c.kind.in_([kind.value for kind in kinds]),
@@ -161,13 +162,13 @@ def queued(connection: Connection, table_id: str, kinds: Collection[JobKind]) ->
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
-    """Forgets at most `limit` jobs that ended before then, with their attempts, and answers how many."""
+    """Deletes at most `limit` jobs that ended before `before`, with their attempts, and returns how many."""
     old = sa.select(_j.c.id).where(_j.c.finished_at < before, sa.not_(is_active())).limit(limit)
     return connection.execute(_j.delete().where(_j.c.id.in_(old))).rowcount
 
 
 def cancel_queued(connection: Connection, job_id: str, *, error: Problem | None, now: datetime) -> None:
-    """Ends a job that nobody holds. The caller has locked and read it."""
+    """Cancels a job that no worker holds. The caller has locked and read it."""
     connection.execute(
         _j.update()
         .where(_j.c.id == job_id, _j.c.state == JobState.QUEUED.value)
@@ -181,7 +182,7 @@ def cancel_queued(connection: Connection, job_id: str, *, error: Problem | None,
 
 
 def request_cancel(connection: Connection, job_id: str) -> None:
-    """Leaves word for the worker, which gets it with its next heartbeat."""
+    """Requests cancellation from the worker, which gets the request with its next heartbeat."""
     connection.execute(_j.update().where(_j.c.id == job_id).values(cancel_requested=True))
 
 
@@ -255,16 +256,16 @@ def _with_key(connection: Connection, table_id: str, key: str) -> Job | None:
 
 
 def _excluding(connection: Connection, job: Job) -> Job | None:
-    """The active job of the same kind, or else the one that rewrites files too."""
+    """Returns the active job of the same kind, or else another active rewriting job; None if there is neither."""
     query = sa.select(_j).where(_j.c.table_id == job.table_id, is_active(), sa.not_(_j.c.dry_run))
-    standing = [job_of(row) for row in connection.execute(query)]
-    same_kind = [other for other in standing if other.kind is job.kind]
-    rewriting = [other for other in standing if other.kind in REWRITING and job.kind in REWRITING]
+    others = [job_of(row) for row in connection.execute(query)]
+    same_kind = [other for other in others if other.kind is job.kind]
+    rewriting = [other for other in others if other.kind in REWRITING and job.kind in REWRITING]
     return next(iter(same_kind + rewriting), None)
 
 
-def _conflict(standing: Job) -> JobConflictError:
+def _conflict(other: Job) -> JobConflictError:
     return JobConflictError(
-        f"Job {standing.id} ({standing.kind.value}) is {standing.state.value}.",
-        extensions={"job_id": standing.id},
+        f"Job {other.id} ({other.kind.value}) is {other.state.value}.",
+        extensions={"job_id": other.id},
     )

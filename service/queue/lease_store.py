@@ -1,5 +1,5 @@
-"""Leases: a job in the hands of one worker. Every write names job and attempt, so that a worker that lost its lease
-cannot write over what came after it."""
+"""Database access to leases. Every write names job and attempt, so a worker that lost its lease cannot overwrite later
+changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _a = schema.job_attempts
 
 
 def is_any_due(connection: Connection, now: datetime, group: str) -> bool:
-    """Whether a lease would find a job. A glance that takes no write lock, for those who ask every second."""
+    """Returns whether `take` would find a job. It takes no write lock, because workers poll every second."""
     return connection.execute(_due(now, group).limit(1)).first() is not None
 
 
@@ -40,15 +40,15 @@ def take(
     deadline: datetime,
     may_start: Callable[[Job], bool] = lambda _job: True,
 ) -> Job | None:
-    """Leases the next job of this worker group that is due to `worker_id`, or nothing. `may_start` is asked last, with
-    the job locked; a job that it declines is passed over.
+    """Leases the next due job of this worker group to `worker_id`; None when there is none. `may_start` is called last,
+    with the job locked; a job that it rejects is skipped.
 
-    Jobs of a higher priority go first; among equal ones it is the turn of the table whose last lease is the longest
-    ago, so that a table with many jobs does not keep others waiting; and then of the oldest job.
+    Jobs with a higher priority go first; among equal ones the table whose last lease is the longest ago, so that a
+    table with many jobs does not starve others; then the oldest job.
 
-    Several may call at once: SQLite lets one writer in after the other; on PostgreSQL each skips what another has
-    locked. The one thing neither sees is that a job of the same table is being taken this very moment; the constraint
-    on held jobs tells, and we look again.
+    Concurrent calls are safe: SQLite serializes writers, and on PostgreSQL each call skips rows that another one has
+    locked. Neither detects that another call is leasing a job of the same table at this moment; then the constraint on
+    held jobs is violated, and the query is repeated.
     """
     passed_over: list[str] = []
     while True:
@@ -94,7 +94,7 @@ def take(
 
 
 def held(connection: Connection, job_id: str, attempt: int) -> Job:
-    """The job as this attempt holds it, locked until the transaction ends. Raises LeaseLostError."""
+    """Returns the job that this attempt holds, locked until the transaction ends. Raises LeaseLostError."""
     row = connection.execute(sa.select(_j).where(*_fence(job_id, attempt)).with_for_update()).one_or_none()
     if row is None:
         raise LeaseLostError(f"Attempt {attempt} does not hold job {job_id}.")
@@ -102,7 +102,8 @@ def held(connection: Connection, job_id: str, attempt: int) -> Job:
 
 
 def beat(connection: Connection, job: Job, heartbeat: Heartbeat, *, now: datetime, deadline: datetime) -> None:
-    """Moves the deadline and records what the worker told. The first beat of an attempt makes the job running."""
+    """Extends the deadline and records instants and progress. The first heartbeat of an attempt sets the state to
+    running."""
     values: dict[str, Any] = {
         "state": JobState.RUNNING.value,
         "lease_deadline": deadline,
@@ -125,7 +126,7 @@ def end(
     instants: tuple[str, ...],
     now: datetime,
 ) -> None:
-    """The attempt is the last one, and the job ends with it."""
+    """Ends the attempt and the job."""
     values: dict[str, Any] = {
         "state": state.value,
         "error": error.to_json() if error else None,
@@ -135,7 +136,7 @@ def end(
         "finished_at": now,
     }
     if outcome is not AttemptOutcome.LOST:
-        # A short job may end before its first heartbeat; it ran all the same.
+        # A short job may end before its first heartbeat; it has run nevertheless.
         values["started_at"] = job.started_at or job.leased_at
     _write(connection, job, values)
     _end_attempt(connection, job, outcome, error, now)
@@ -151,7 +152,7 @@ def put_back(
     instants: tuple[str, ...],
     now: datetime,
 ) -> None:
-    """The attempt ended, and the job waits for the next one. It keeps the worker's name until then."""
+    """Ends the attempt and queues the job for the next one. The job keeps the worker's id until then."""
     values = {
         "state": JobState.QUEUED.value,
         "not_before": not_before,
@@ -164,7 +165,7 @@ def put_back(
 
 
 def on_table(connection: Connection, table_id: str) -> list[Job]:
-    """The table's jobs that workers hold, dry runs included."""
+    """Returns the table's jobs that workers hold, dry runs included."""
     query = sa.select(_j).where(_j.c.table_id == table_id, _is_held()).order_by(_j.c.leased_at)
     return [job_of(row) for row in connection.execute(query)]
 
@@ -175,7 +176,7 @@ def is_any_run_out(connection: Connection, now: datetime) -> bool:
 
 
 def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
-    """Held jobs whose deadline is over, locked; those that another replica has locked are left to it."""
+    """Locks and returns held jobs whose deadline has passed; skips those that another replica has locked."""
     query = (
         sa.select(_j)
         .where(_is_held(), _j.c.lease_deadline < now)
@@ -188,7 +189,7 @@ def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
 
 def _due(now: datetime, group: str) -> sa.Select[Any]:
     other = schema.jobs.alias("other")
-    # Written out, not as parameters: only then SQLite sees that the small index of held jobs answers this.
+    # Literals, not parameters: only then does SQLite use the small partial index of held jobs.
     states: sa.BindParameter[str] = sa.bindparam(
         "held", [state.value for state in HELD], expanding=True, literal_execute=True
     )

@@ -1,4 +1,4 @@
-"""What a worker does with a job: take it, keep it, end it."""
+"""Lease operations of workers: request a job, send heartbeats, report a result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LeaseConfig:
-    """`lease` is how long a job stays a worker's without a heartbeat; `timeout_seconds` bounds a whole attempt."""
+    """`lease` is how long a worker holds a job without a heartbeat; `timeout_seconds` limits a whole attempt."""
 
     lease: timedelta
     timeout_seconds: float
@@ -38,7 +38,7 @@ class LeaseConfig:
 
 
 def announce(engine: Engine, clock: Clock, worker_id: str, info: WorkerInfo) -> None:
-    """A worker asks for a job, and says who it is."""
+    """Stores the worker's description of itself unless it was stored within the last seconds."""
     now = clock()
     with reading(engine) as connection:
         if worker_store.is_fresh(connection, worker_id, now):
@@ -48,9 +48,9 @@ def announce(engine: Engine, clock: Clock, worker_id: str, info: WorkerInfo) -> 
 
 
 def lease(
-    engine: Engine, notifier: Notifier, clock: Clock, config: LeaseConfig, worker_id: str, group: str
+    engine: Engine, notifier: Notifier, clock: Clock, config: LeaseConfig, *, worker_id: str, group: str
 ) -> WorkOrder | None:
-    """The next job for this worker, or nothing when none is due."""
+    """Leases the next due job to this worker and returns its work order; None when no job is due."""
     now = clock()
     with reading(engine) as connection:
         if not lease_store.is_any_due(connection, now, group):
@@ -59,7 +59,7 @@ def lease(
     with writing(engine) as connection:
 
         def may_start(job: Job) -> bool:
-            # A Flink job may have been seen only after this one was queued.
+            # A Flink job may have been detected only after this job was queued.
             held_back = hold_back.hold_back(connection, job, table_store.get(connection, job.table_id), now)
             events.extend(held_back)
             return not held_back
@@ -78,15 +78,15 @@ def _work_order(connection: Connection, job: Job, config: LeaseConfig) -> WorkOr
     table = table_store.get(connection, job.table_id)
     sightings = watch_store.engines_of(connection, job.table_id)
     if loses_batches(job.kind, job.params, table, sightings):
-        # It was asked for before the Flink job was seen.
+        # It was submitted before the Flink job was detected.
         job = job.evolve(params={**job.params, "on_active_writers": OnActiveWriters.WAIT.value})
     return job.work_order(table.to_contract(sightings), config.timeout_seconds)
 
 
 def heartbeat(
-    engine: Engine, notifier: Notifier, clock: Clock, config: LeaseConfig, job_id: str, beat: Heartbeat
+    engine: Engine, notifier: Notifier, clock: Clock, config: LeaseConfig, *, job_id: str, beat: Heartbeat
 ) -> HeartbeatAnswer:
-    """Keeps the lease. A heartbeat that comes late still counts, as long as nobody has taken the job back."""
+    """Extends the lease. A late heartbeat still counts, as long as the job has not been taken back."""
     now = clock()
     try:
         with writing(engine) as connection:
@@ -109,11 +109,12 @@ def report(
     clock: Clock,
     rng: Random,
     config: LeaseConfig,
+    *,
     job_id: str,
     attempt: int,
     result: Result,
 ) -> Job:
-    """Ends the attempt, and the job with it or not. Raises LeaseLostError when this attempt does not hold the job."""
+    """Ends the attempt; ends the job or queues it again. Raises LeaseLostError when this attempt does not hold it."""
     now = clock()
     outcome = AttemptOutcome(result.outcome.value)
     with writing(engine) as connection:
@@ -133,7 +134,7 @@ def report(
                 )
                 decision_times.wake(connection, job.table_id, now)
                 if job.kind is JobKind.FINISH_EXPANSION and state is JobState.SUCCEEDED and not job.dry_run:
-                    # It leaves nothing on the timeline by which a poll would see that the buckets' numbers are others.
+                    # It leaves nothing on the timeline that would show a poll the changed bucket numbers.
                     snapshot_store.forget(connection, job.table_id)
                     watch_store.start_over(connection, job.table_id, now)
             case Retry(not_before, error):
@@ -144,6 +145,6 @@ def report(
         events = job_changes.of_report(connection, job, ended, outcome, now)
         events += job_incidents.of_report(connection, job, ended, result, now)
         outbox.publish(connection, events, now=now)
-    # The job itself may be due again, or another one of this table that waited for it.
+    # The job itself may be due again, or another job of this table that waited for it.
     notifier.notify()
     return ended

@@ -1,4 +1,4 @@
-"""What a queued job waits for."""
+"""Describes the reason that a queued job has not been leased yet."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from service.queue.worker import Worker
 
 _ALIVE = timedelta(minutes=1)
-"""A worker that has nothing to do calls three times as often (`jobs.worker`), one at work more often still."""
+"""An idle worker calls three times in this period (`jobs.worker`), a busy one more often."""
 
 
 def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now: datetime) -> str:
-    """The first thing that stands between a queued job and a worker, in the order in which `lease_store` asks.
+    """Returns the first reason that keeps a queued job from being leased, in the order of the checks in `lease_store`.
 
-    `of_table` are the held jobs of its table, `workers` all that are known.
+    `of_table` are the held jobs of its table, `workers` all known workers.
     """
     if job.waits_for_writers:
         until = f", until {job.hand_over.deadline:%Y-%m-%d %H:%M} UTC" if job.hand_over else ""
@@ -31,7 +31,7 @@ def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now:
         return f"its next attempt, in {duration(job.not_before - now)}"
     writes = mutates(job.kind, dry_run=job.dry_run)
     if busy := [other for other in of_table if writes and mutates(other.kind, dry_run=other.dry_run)]:
-        return f"job {busy[0].id} ({busy[0].kind.value}), which is at work on this table"
+        return f"job {busy[0].id} ({busy[0].kind.value}), which is running on this table"
     alive = [worker for worker in workers if worker.info.group == job.worker_group and worker.last_seen > now - _ALIVE]
     if not alive:
         return (
@@ -39,5 +39,5 @@ def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now:
             f" `groundskeeper worker --group {job.worker_group}` starts one)"
         )
     if all(len(worker.job_ids) >= (worker.info.slots or 1) for worker in alive):
-        return f"a free slot: {count(len(alive), 'worker')} of the group {job.worker_group}, all at work"
+        return f"a free slot: {count(len(alive), 'worker')} of the group {job.worker_group}, all busy"
     return "its turn"

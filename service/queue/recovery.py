@@ -1,4 +1,4 @@
-"""Takes back the jobs of workers that were not heard of for longer than their lease."""
+"""Takes back the jobs of workers whose lease has expired without a heartbeat."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Recovered:
-    """The ids of the jobs that were queued again, and of those that ended."""
+    """The ids of the jobs that were queued again, and of those that have ended."""
 
     queued: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
@@ -37,10 +37,10 @@ class Recovered:
 
 
 def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
-    """Every replica may do this at any time: a job that one has locked is passed over by the others."""
+    """Takes back up to 100 jobs. Every replica may run this at any time: each skips jobs that another has locked."""
     now = clock()
     with reading(engine) as connection:
-        # A look first, so that the usual case takes no write lock.
+        # Read first, so that the usual case takes no write lock.
         if not lease_store.is_any_run_out(connection, now):
             return Recovered()
     queued: list[str] = []
@@ -79,5 +79,5 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
         outbox.publish(connection, events, now=now)
     notifier.notify()
     recovered = Recovered(tuple(queued), tuple(ended))
-    log.warning("Leases ran out; %s", recovered)
+    log.warning("Leases expired; %s", recovered)
     return recovered

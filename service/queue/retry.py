@@ -1,4 +1,4 @@
-"""What becomes of a job when an attempt at it ended, or its worker was not heard of for too long."""
+"""Rules that decide whether a job ends or is retried after an attempt has ended or its lease has expired."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class End:
-    """The job is over."""
+    """The job ends."""
 
     state: JobState
     error: Problem | None = None
@@ -26,15 +26,17 @@ class End:
 
 @dataclass(frozen=True)
 class Retry:
-    """The job is queued again, and may be leased from `not_before` on. `error` says why the last attempt ended."""
+    """The job is queued again and may be leased from `not_before` on. `error` is why the last attempt ended."""
 
     not_before: datetime
     error: Problem
 
 
 def after_result(job: Job, result: Result, *, now: datetime, backoff: BackOff, rng: Random) -> End | Retry:
-    """`job` is as it was leased: its attempt counts. An unknown outcome is tried again, for only an attempt that looks
-    at the timeline can tell what happened."""
+    """Decides after a reported result. `job` is as leased, so its attempt counts.
+
+    An unknown outcome is retried, because only an attempt that reads the timeline can find out what happened.
+    """
     match result.outcome:
         case Outcome.SUCCEEDED:
             return End(JobState.SUCCEEDED)
@@ -56,12 +58,12 @@ def after_result(job: Job, result: Result, *, now: datetime, backoff: BackOff, r
 
 
 def after_lost_lease(job: Job, *, now: datetime) -> End | Retry:
-    """The lease ran out. There is nothing to wait for: the next attempt finds out what this one left."""
+    """Decides after the lease has expired. There is no back-off: the next attempt finds what this one left behind."""
     lost = Problem(
         type="worker-lost",
-        title="The worker was not heard of for longer than its lease",
+        title="The worker sent no heartbeat before its lease expired",
         detail=f"Worker {job.worker_id} held attempt {job.attempt} of {job.max_attempts}.",
-        hint="Look into the worker's log: it may have been killed, or have lost its way to the service.",
+        hint="Check the worker's log: it may have been killed, or have lost its connection to the service.",
         retriable=True,
     )
     if job.cancel_requested:
@@ -72,15 +74,17 @@ def after_lost_lease(job: Job, *, now: datetime) -> End | Retry:
 
 
 def cancelled_while_queued(job: Job) -> Problem | None:
-    """What to tell of a job that is cancelled while it waits: earlier attempts may have left something behind."""
+    """Returns the error of a job that is cancelled while queued: earlier attempts may have left instants behind."""
     return with_leftovers(job.error, job.instants) if job.error else None
 
 
 def with_leftovers(error: Problem, instants: tuple[str, ...]) -> Problem:
-    """`error`, with a word about instants that nobody finishes or rolls back any more."""
+    """Returns `error` with a note about instants that no later attempt will complete or roll back."""
     if not instants:
         return error
-    note = f"These instants may be pending on the timeline: {', '.join(instants)}; the next job of this kind sees them."
+    note = (
+        f"These instants may be pending on the timeline: {', '.join(instants)}; the next job of this kind finds them."
+    )
     return Problem(
         type=error.type,
         title=error.title,
@@ -92,12 +96,12 @@ def with_leftovers(error: Problem, instants: tuple[str, ...]) -> Problem:
 
 _UNEXPLAINED = Problem(
     type="job-failed",
-    title="The attempt failed, and the worker did not say why",
-    hint="Look into the worker's log.",
+    title="The attempt failed, and the worker gave no reason",
+    hint="Check the worker's log.",
 )
 _UNKNOWN = Problem(
     type="outcome-unknown",
-    title="It is not known whether the attempt's commit landed",
-    hint="The next attempt looks at the table's timeline first.",
+    title="It is not known whether the attempt committed",
+    hint="The next attempt checks the table's timeline first.",
     retriable=True,
 )

@@ -1,4 +1,4 @@
-"""A job is asked for, or asked to stop."""
+"""Submits and cancels jobs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Submission:
-    """`is_new` is false when the idempotency key was seen before: then `job` is the one of the first call."""
+    """Result of `submit`. `is_new` is False when the idempotency key was used before; `job` is then the earlier one."""
 
     job: Job
     is_new: bool
@@ -55,8 +55,10 @@ def submit(
     priority: int = 0,
     requested_by: str | None = None,
 ) -> Submission:
-    """`params` are checked already. Raises TableNotFoundError, JobConflictError, IdempotencyKeyReusedError or
-    FenceLosesFlinkError or IncidentOpenError."""
+    """Queues a job. `params` have been validated by the caller.
+
+    Raises TableNotFoundError, JobConflictError, IdempotencyKeyReusedError, FenceLosesFlinkError or IncidentOpenError.
+    """
     now = clock()
     with writing(engine) as connection:
         table = table_store.get(connection, table_id)
@@ -96,12 +98,12 @@ def _refuse_beside_incidents(connection: Connection, job: Job) -> None:
     if job.dry_run or job.kind not in HELD_BACK:
         return
     if standing := astray(store.standing(connection, job.table_id)):
-        told = "; ".join(each.problem().detail for each in standing[:3])
-        raise IncidentOpenError(told, extensions={"incident_ids": [each.id for each in standing]})
+        details = "; ".join(each.problem().detail for each in standing[:3])
+        raise IncidentOpenError(details, extensions={"incident_ids": [each.id for each in standing]})
 
 
 def cancel(engine: Engine, notifier: Notifier, clock: Clock, job_id: str) -> Job:
-    """A queued job ends at once; the worker of a held one is told with its next heartbeat. Asking twice is no error.
+    """Ends a queued job at once; the worker of a held job gets the request with its next heartbeat. Idempotent.
 
     Raises JobNotFoundError, or JobNotCancellableError when the job has ended.
     """

@@ -1,4 +1,4 @@
-"""Jobs that the service takes back before they begin, and why."""
+"""Withdrawal of jobs that have not begun, and its reasons."""
 
 from __future__ import annotations
 
@@ -17,26 +17,29 @@ if TYPE_CHECKING:
 
 WITHDRAWN = "withdrawn"
 WITHDRAWN_BY_PAUSE = Problem(
-    WITHDRAWN, "The service took the job back before it began", "Upkeep was paused.", "It is decided anew afterwards."
+    WITHDRAWN, "The service withdrew the job before it began", "Upkeep was paused.", "It is decided again afterwards."
 )
 WITHDRAWN_BY_WINDOW = Problem(
     WITHDRAWN,
-    "The service took the job back before it began",
+    "The service withdrew the job before it began",
     "The maintenance window closed before a worker was free.",
-    "It is decided anew when the next one opens. Longer windows or more workers help.",
+    "It is decided again when the next window opens. Longer windows or more workers help.",
 )
 WITHDRAWN_BY_INCIDENT = Problem(
     WITHDRAWN,
-    "The service took the job back before it began",
-    "Rows of the table went astray, and it might have taken away what they can be repaired from.",
-    "Ask for it again when the table's incidents are closed; the job `repair` does that.",
+    "The service withdrew the job before it began",
+    "Rows of the table are astray, and the job might have removed the files that a repair needs.",
+    "Submit it again when the table's incidents are closed; the job `repair` closes them.",
 )
-"""The problems of jobs that never began: they count neither as a failure nor as a turn."""
+"""Problems of jobs that never began. Such jobs count neither as a failure nor as a turn."""
 
 
 def withdraw_beside_incidents(connection: Connection, table_id: str, now: datetime) -> list[Event]:
-    """What rows that are astray hold back must not start any more, whoever asked for it. A rewriting job that has begun
-    goes on: its next attempt has to finish or undo what the last one left. A cleaning leaves nothing to undo."""
+    """Withdraws the queued jobs that must not start while rows are astray, manual ones included. Returns the events.
+
+    A rewriting job that has begun stays: its next attempt has to complete or undo what the last one left. A cleaning
+    leaves nothing to undo.
+    """
     queued = [
         job
         for job in job_store.queued(connection, table_id, HELD_BACK)

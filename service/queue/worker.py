@@ -1,4 +1,4 @@
-"""A worker as the service knows it."""
+"""The service's record of a worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Worker:
-    """`job_ids` are the jobs in its hands. `last_seen` is exact to a few seconds."""
+    """A worker. `job_ids` are the jobs that it holds. `last_seen` is accurate to a few seconds."""
 
     id: str
     info: WorkerInfo

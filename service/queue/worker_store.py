@@ -1,4 +1,4 @@
-"""The workers that have made themselves known."""
+"""Database access to the known workers."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ _w = schema.workers
 _j = schema.jobs
 
 _PRECISION = timedelta(seconds=5)
-"""`last_seen` is no more exact than this: workers call all the time, and each write costs something."""
+"""Accuracy of `last_seen`. It saves writes, because workers call all the time."""
 
 
 def is_fresh(connection: Connection, worker_id: str, now: datetime) -> bool:
-    """Whether it was seen a moment ago, and need not be written down again."""
+    """Returns whether the stored `last_seen` is recent enough to skip a write."""
     query = sa.select(_w.c.id).where(_w.c.id == worker_id, _w.c.last_seen > now - _PRECISION)
     return connection.execute(query).first() is not None
 
 
 def announce(connection: Connection, worker_id: str, info: WorkerInfo, now: datetime) -> None:
-    """What a worker says of itself with each call for a job."""
-    said = {**info.to_json(), "last_seen": now}
-    upsert(connection, _w, {"id": worker_id}, said, only_new={"first_seen": now})
+    """Stores the worker's description of itself, which it sends with each request for a job."""
+    values = {**info.to_json(), "last_seen": now}
+    upsert(connection, _w, {"id": worker_id}, values, only_new={"first_seen": now})
 
 
 def seen(connection: Connection, worker_id: str, now: datetime) -> None:
-    """A sign of life of a worker that is at work."""
+    """Updates `last_seen` of a worker that sent a heartbeat."""
     connection.execute(
         _w.update().where(_w.c.id == worker_id, _w.c.last_seen <= now - _PRECISION).values(last_seen=now)
     )
 
 
 def every(connection: Connection) -> list[Worker]:
-    """The one seen last first."""
+    """Returns all workers with the jobs that they hold, the most recently seen first."""
     held = defaultdict(list)
     is_held = _j.c.state.in_([state.value for state in HELD])
     for row in connection.execute(sa.select(_j.c.worker_id, _j.c.id).where(is_held).order_by(_j.c.leased_at, _j.c.id)):
@@ -65,5 +65,5 @@ def every(connection: Connection) -> list[Worker]:
 
 
 def prune(connection: Connection, before: datetime) -> int:
-    """Forgets those that were not seen since `before`, and answers how many."""
+    """Deletes the workers last seen before `before`, and returns how many."""
     return connection.execute(_w.delete().where(_w.c.last_seen < before)).rowcount

@@ -192,11 +192,11 @@ class Composition:
             self.rng,
             self.notifier,
             self._cipher,
-            Transport(
+            transport=Transport(
                 Sender(self._guard, limits, user_agent=agent, tls=tls),
                 KafkaSender(self._guard, limits, client_id=agent, tls=tls),
             ),
-            DispatcherConfig(delivery, chosen.event_source),
+            config=DispatcherConfig(delivery, chosen.event_source),
             wake=wake,
         )
 

@@ -1,8 +1,8 @@
-"""Which of the jobs that are due may start, beside everything else that goes on: rules for one table, and for all.
+"""Admission of due jobs: the rules for one table, and the limits for all tables.
 
-On one table at most one job that writes is active. If several are due they go in the order of `DECIDED`, but a kind
-that has had its turn since another one began to wait lets that one go first; so each gets its turn, however often the
-others are due. Everything that keeps a job from starting is a `Wait` with its reason.
+On one table at most one writing job is active. Several due jobs go in the order of `DECIDED`, but a kind that has had
+its turn since another one began to wait goes after that one; so each kind gets its turn, however often the others are
+due. Everything that keeps a job from starting is a `Wait` with its reason.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from service.queue.job import Job
     from service.scheduling.decision import Admission, Proposal
 
-_LOOK_PATIENCE = timedelta(minutes=5)
-"""How long a job that succeeded is waited for to show in what is known of the table. One that had nothing to do never
-shows, for a table is only looked at when something has happened."""
+_POLL_PATIENCE = timedelta(minutes=5)
+"""How long to wait until a poll has seen the result of a successful job. A job that had nothing to do never shows,
+because a poll result is recorded only when something has changed."""
 
 _NEVER = JobHistory()
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Jobs active at once: on all tables, for single worker groups, and in each group of single kinds; and jobs started
-    in one round.
+    """Maximum numbers of jobs: active on all tables, active per worker group, active per kind in each worker group, and
+    started in one round.
 
-    Each limit lies within the one before, and so room for whoever has waited longest is room everywhere: limits that
-    cross could each have room at another moment, for ever.
+    Each limit is nested in the one before. Limits that cross could have capacity at different moments only, and a job
+    could wait for ever.
     """
 
     active: int = 100
@@ -47,7 +47,7 @@ class Limits:
     at_once: int = 20
 
     def has_capacity(self, wanted: str, load: Load) -> bool:
-        """Whether there is what a job waits for, as `capacity_wanted` calls it."""
+        """Returns whether the capacity `wanted`, a value of `capacity_wanted`, is available."""
         group, _, kind = wanted.partition("/")
         if load.total >= self.active:
             return False
@@ -56,9 +56,9 @@ class Limits:
         return not self._is_group_full(group, load) and not (kind and self._is_kind_full(group, JobKind(kind), load))
 
     def over(self, kind: JobKind, group: str, load: Load) -> Wait | None:
-        """Why no more job of this kind may be started for this group."""
+        """Returns the reason why no further job of this kind may start in this group, or None."""
         if load.started >= self.at_once:
-            return Wait(LIMITED, f"{count(load.started, 'job')} started a moment ago, no more at once")
+            return Wait(LIMITED, f"{count(load.started, 'job')} started a moment ago, the limit of one round")
         if load.total >= self.active:
             return Wait(LIMITED, f"{count(load.total, 'job')} active on all tables, {self.active} allowed")
         if self._is_group_full(group, load):
@@ -78,7 +78,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Load:
-    """What there is of that: active jobs by kind and worker group, and those started in this round."""
+    """Numbers that count against `Limits`: active jobs by kind and worker group, and jobs started in this round."""
 
     active: Mapping[tuple[JobKind, str], int] = field(default_factory=dict)
     started: int = 0
@@ -97,28 +97,29 @@ class Load:
 LIMITED = "limit-reached"
 GROUP_LIMITED = "group-limit-reached"
 KIND_LIMITED = "kind-limit-reached"
-"""The codes of waits for other tables' jobs: for any, for those of the worker group, for those of the kind in it."""
+"""Codes of waits for other tables' jobs: any jobs, those of the worker group, those of the kind in the group."""
 
 ANY_CAPACITY = "*"
 
 
 def capacity_wanted(code: str, kind: JobKind, group: str) -> str | None:
-    """What a job that waits with this code waits for, to be kept and compared; None if not for other tables' jobs."""
+    """Returns the capacity that a wait with this code needs, as a string to store; None if it does not wait for other
+    tables' jobs."""
     return {LIMITED: ANY_CAPACITY, GROUP_LIMITED: group, KIND_LIMITED: f"{group}/{kind.value}"}.get(code)
 
 
 @dataclass(frozen=True)
 class Situation:
-    """One table, beside its answers. Where a mapping has no entry for a kind, there is nothing to tell of it.
+    """The state of one table, without its proposals. Mappings have no entry for a kind without a value.
 
-    `looked_at` is when the table was last looked at, `ran_at` when each service last ran on it, as far as that look
-    could tell. `active` are its active jobs, dry runs left out. `group` is the worker group that runs them. `paused` is
-    why nothing may start, `astray` what went astray, as sentences without their ends. `closed_until` is when the next
-    maintenance window opens, None while one is open. `rest` are seconds between two jobs of a kind.
+    `polled_at` is the time of the last poll result, `ran_at` when each service last ran according to it. `active` are
+    the table's active jobs without dry runs. `group` is the worker group that runs them. `paused` is why nothing may
+    start and `astray` which rows are astray, as sentences without a full stop. `closed_until` is when the next
+    maintenance window opens, None while one is open. `rest` are minimum seconds between two jobs of a kind.
     """
 
     now: datetime
-    looked_at: datetime
+    polled_at: datetime
     ran_at: Mapping[JobKind, datetime] = field(default_factory=dict)
     active: Sequence[Job] = ()
     group: str = DEFAULT_GROUP
@@ -133,9 +134,9 @@ class Situation:
 def admit(
     proposals: Mapping[JobKind, Proposal], situation: Situation, limits: Limits, load: Load
 ) -> dict[JobKind, Admission]:
-    """Of all that is due on a table at most one is left to run."""
+    """Returns the admissions of a table's proposals: at most one `Run` remains, the others become `Wait`."""
     admissions: dict[JobKind, Admission] = dict(proposals)
-    due = {kind: answer for kind, answer in proposals.items() if isinstance(answer, Run)}
+    due = {kind: proposal for kind, proposal in proposals.items() if isinstance(proposal, Run)}
     free: list[JobKind] = []
     for kind, run in due.items():
         if obstacle := _obstacle(kind, situation):
@@ -154,16 +155,16 @@ def admit(
 
 
 def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
-    """What of the table itself keeps a kind from starting."""
+    """Returns the reason, other than limits, that keeps a kind from starting; None without one."""
     history = situation.history.get(kind, _NEVER)
     rested_at = history.ended_at + timedelta(seconds=situation.rest.get(kind, 0)) if history.ended_at else None
     if situation.paused:
         return Wait("paused", situation.paused)
-    standing = next((job for job in situation.active if mutates(job.kind, dry_run=job.dry_run)), None)
-    if standing:
-        return Wait("table-busy", f"{_name(standing.kind)} {standing.id} is {standing.state.value}")
+    writing = next((job for job in situation.active if mutates(job.kind, dry_run=job.dry_run)), None)
+    if writing:
+        return Wait("table-busy", f"{_name(writing.kind)} {writing.id} is {writing.state.value}")
     if situation.astray and kind in HELD_BACK:
-        return Wait("incident-open", f"{situation.astray}; a repair goes first, and needs what is there")
+        return Wait("incident-open", f"{situation.astray}; a repair goes first and needs the present files")
     if history.next_try_at and history.next_try_at > situation.now:
         description = (
             f"the last {_name(kind)} {history.description(situation.now)}; next try at {_at(history.next_try_at)}"
@@ -177,22 +178,22 @@ def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
         at = situation.closed_until
         return Wait("outside-window", f"the next maintenance window opens at {_at(at)}", at)
     if history.ended_at and not _is_shown(kind, history, situation):
-        until = history.ended_at + _LOOK_PATIENCE
+        until = history.ended_at + _POLL_PATIENCE
         if until > situation.now:
-            because = f"the table has not been looked at since the last {_name(kind)} ended"
+            because = f"no poll has seen the table since the last {_name(kind)} ended"
             return Wait("not-looked-at", because, until)
     return None
 
 
 def _is_shown(kind: JobKind, history: JobHistory, situation: Situation) -> bool:
-    """Whether the figures are of after the last successful job."""
+    """Returns whether the poll result is newer than the last successful job."""
     ran_at = situation.ran_at.get(kind)
     is_seen = ran_at is not None and history.began_at is not None and ran_at >= history.began_at
-    return is_seen or (history.ended_at is not None and situation.looked_at > history.ended_at)
+    return is_seen or (history.ended_at is not None and situation.polled_at > history.ended_at)
 
 
 def _turn(kind: JobKind, due: Sequence[JobKind], situation: Situation) -> tuple[bool, int]:
-    """Sorts the kinds that are due: those that had their turn while another one waited come last."""
+    """Returns the sort key of a due kind: kinds that had their turn while another one waited come last."""
     asked_at = situation.history.get(kind, _NEVER).asked_at
     others = [situation.wanted_since[other] for other in due if other is not kind and other in situation.wanted_since]
     had_its_turn = asked_at is not None and any(asked_at >= since for since in others)

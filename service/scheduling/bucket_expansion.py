@@ -1,4 +1,4 @@
-"""When a bucket-indexed table needs more buckets, where, and how many."""
+"""Policy of bucket expansion: whether a table needs more buckets, in which partitions, and how many."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ if TYPE_CHECKING:
     from service.scheduling.trigger_context import TriggerContext
 
 MAX_FACTOR = 8
-"""The most that one job multiplies by (see `BucketExpansionParams`); what needs more is expanded again later."""
+"""Largest factor of one job (see `BucketExpansionParams`); a table that needs more is expanded again later."""
 
 _UNEVEN = 4
-"""A bucket that is too large although the average one has less than this part of the target: its rows share few keys,
-and no number of buckets would part them."""
+"""A bucket is uneven if it is too large although the average bucket is below the target divided by this: its rows share
+few keys, and no number of buckets would separate them."""
 
 _MOST_PARTITIONS = 10_000
-"""More are not named one by one."""
+"""Beyond this number the job names no partitions and covers the whole table."""
 
 
 SQL_LOSES_ROWS = (
     "Spark SQL reads and writes the table, and Hudi 1.2 would lose rows there: set"
-    " hoodie.bucket.index.query.pruning=false wherever it does, and declare that (`writers.query_pruning_off`)"
+    " hoodie.bucket.index.query.pruning=false in every such session, and declare it (`writers.query_pruning_off`)"
 )
 
 
 def sql_loses_rows(table: Registration, sightings: Sightings, *, has_hashing_config: bool) -> bool:
-    """Whether the table's first hashing config would make statements miss rows, and the owner has not seen to it.
+    """Returns whether the table's first hashing config would make SQL statements miss rows, and the owner has not
+    declared query pruning off.
 
     The job would refuse (`jobs.protocol.writer_engines.of_sql_statements`).
     """
@@ -48,9 +49,10 @@ def sql_loses_rows(table: Registration, sightings: Sightings, *, has_hashing_con
 def decide(
     settings: ExpansionSettings, snapshot: TableSnapshot, context: TriggerContext, obstacle: str | None = None
 ) -> Run | Suggest | Skip:
-    """Runs only in the mode `auto`, and only without an `obstacle`, a sentence about what the owner has to see to.
+    """Returns the proposal. It is `Run` only in the mode `auto` and without an `obstacle`, a sentence about what the
+    owner has to do first.
 
-    Partitions are named when most of them are small enough.
+    The parameters name partitions when most of them are small enough.
     """
     if settings.mode is Mode.OFF:
         return Skip("off", "bucket expansion is switched off")
@@ -64,10 +66,10 @@ def decide(
         most = max((each.largest_bucket_bytes for each in known), default=0)
         allowed = size(settings.max_bucket_bytes)
         return Skip("small-enough", f"the largest bucket has {size(most)}, {allowed} are allowed")
-    answer = _split(settings, snapshot, large, known)
-    if obstacle and isinstance(answer, Run):
-        return Suggest(answer.kind, answer.params, f"{answer.because}. But {obstacle}")
-    return answer
+    proposal = _split(settings, snapshot, large, known)
+    if obstacle and isinstance(proposal, Run):
+        return Suggest(proposal.kind, proposal.params, f"{proposal.because}. But {obstacle}")
+    return proposal
 
 
 def _split(
@@ -80,22 +82,24 @@ def _split(
     splittable = [each for each in large if not _is_uneven(each, target)]
     worst = max(splittable or large, key=lambda each: each.largest_bucket_bytes)
     largest = size(worst.largest_bucket_bytes)
-    told = f"bucket {worst.largest_bucket} of {_place(worst)} has {largest}, {size(target)} are allowed"
+    finding = f"bucket {worst.largest_bucket} of {_place(worst)} has {largest}, {size(target)} are allowed"
     if not splittable:
-        because = f"{told}; but an average one has {size(_average(worst))}: more buckets would not part its few keys"
+        average = size(_average(worst))
+        because = f"{finding}; but an average one has {average}: more buckets would not separate its few keys"
         return Skip("uneven-keys", because)
     if any(item.is_plan for item in snapshot.pending):
-        return Skip("plans-pending", f"{told}; but plans of other table services are pending, which come first")
+        return Skip("plans-pending", f"{finding}; but plans of other table services are pending and go first")
     factor = factor_for(worst.largest_bucket_bytes, target)
     params = _params(settings, factor, _partitions(splittable, known))
     where = f"in {count(len(splittable), 'partition')} of {len(known)}" if "partitions" in params else "everywhere"
-    because = f"{told}; {factor} times as many {where}"
+    because = f"{finding}; {factor} times as many {where}"
     kind = JobKind.BUCKET_EXPANSION
     return Run(kind, params, because) if settings.mode is Mode.AUTO else Suggest(kind, params, because)
 
 
 def factor_for(largest: int, target: int) -> int:
-    """The smallest power of two that brings a bucket of `largest` bytes to `target` or below, at most `MAX_FACTOR`."""
+    """Returns the smallest power of two that brings a bucket of `largest` bytes to `target` bytes or below, at most
+    `MAX_FACTOR`."""
     factor = 2
     while factor < MAX_FACTOR and largest > target * factor:
         factor *= 2
@@ -103,7 +107,7 @@ def factor_for(largest: int, target: int) -> int:
 
 
 def _partitions(large: Sequence[PartitionState], known: Sequence[PartitionState]) -> list[str] | None:
-    """None for the whole table."""
+    """Returns the partitions to expand, None for the whole table."""
     if 2 * len(large) > len(known) or len(large) > _MOST_PARTITIONS:
         return None
     return sorted(each.path for each in large)

@@ -1,4 +1,4 @@
-"""When to delete old file versions."""
+"""Policy of cleaning: whether to delete old file versions now."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ def decide(
     context: TriggerContext,
     incidents: Sequence[Incident] = (),
 ) -> Run | Skip:
-    """The calendar decides, or the thresholds; but not when nothing could be freed.
+    """Returns the proposal, by the calendar or else by the thresholds; `Skip` when nothing could be freed.
 
-    Late files of fenced writers have to go before the timeline is archived past their instants, so they do not wait for
-    either.
+    Late files of fenced writers must be removed before the timeline is archived past their instants, so they wait for
+    neither.
     """
     late = sum(each.is_standing and each.kind is IncidentKind.LATE_FILES for each in incidents)
-    told = f"{count(late, 'fenced write')} may have left late files"
+    finding = f"{count(late, 'fenced write')} may have left late files"
     if not settings.enabled:
-        return Skip("off", "cleaning is switched off", warning=f"Cleaning is off, but {told}." if late else None)
+        return Skip("off", "cleaning is switched off", warning=f"Cleaning is off, but {finding}." if late else None)
     params = {"policy": settings.policy.value, "retain": settings.retain}
     if late:
-        return Run(JobKind.CLEANING, params, f"{told}, which must be gone before the timeline is archived")
+        return Run(JobKind.CLEANING, params, f"{finding}, which must be removed before the timeline is archived")
     files = sum(each.freed_files for each in snapshot.partitions)
     if files == 0:
         return Skip("nothing-to-free", "no file is out of use")
-    # By hours, files come out of use while nobody writes.
+    # With KEEP_LATEST_BY_HOURS files come out of use even without new commits.
     if settings.policy is not CleaningPolicy.KEEP_LATEST_BY_HOURS and not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last cleaning")
     timing = (
@@ -50,10 +50,10 @@ def decide(
             settings.trigger,
             settings.commits,
             settings.seconds,
-            snapshot.since_cleaning,
-            snapshot.first_commit_at,
-            context,
-            "cleaning",
+            since=snapshot.since_cleaning,
+            first_commit_at=snapshot.first_commit_at,
+            context=context,
+            noun="cleaning",
         )
     )
     if not timing.is_due:

@@ -1,4 +1,4 @@
-"""When to order the rows of a table, and with that to merge its small files."""
+"""Policy of clustering: whether to sort the rows of a table, which also merges its small files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
-    """Plans that somebody left go at once, where they can be executed; else the calendar or a threshold decides."""
+    """Returns the proposal. Pending plans that can be executed go at once; else the calendar or a threshold decides."""
     plans = plans_of(snapshot, JobKind.CLUSTERING, settings.stale_plan_seconds, context)
     warning = plans.warning
     if not settings.enabled:
@@ -26,10 +26,10 @@ def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: Trigg
         return Skip("no-sort-columns", "the policy names no columns to sort by", warning=warning)
     if plans.running:
         names = ", ".join(plans.running)
-        return Skip("plan-running", f"somebody else is executing {names}", plans.running_until, warning)
+        return Skip("plan-running", f"another process is executing {names}", plans.running_until, warning)
     if plans.waiting and snapshot.num_buckets:
         names = ", ".join(plans.waiting)
-        because = f"{names} is a clustering plan of Hudi's own, which would break the bucket index: roll it back"
+        because = f"{names} is one of Hudi's own clustering plans and would break the bucket index: roll it back"
         return Skip("plan-unusable", because, warning=warning)
     if plans.waiting:
         because = f"{count(len(plans.waiting), 'clustering plan')} left on the timeline to be executed"
@@ -43,26 +43,26 @@ def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: Trigg
 
 
 def _by_thresholds(settings: ClusteringSettings, snapshot: TableSnapshot) -> Timing:
-    told: list[str] = []
+    figures: list[str] = []
     if settings.unsorted_bytes is not None:
         unsorted = snapshot.since_clustering.bytes_written
-        by_bytes = f"{size(unsorted)} written since the last clustering, {size(settings.unsorted_bytes)} asked for"
+        by_bytes = f"{size(unsorted)} written since the last clustering, threshold {size(settings.unsorted_bytes)}"
         if unsorted >= settings.unsorted_bytes:
             return Timing(True, by_bytes)
-        told.append(by_bytes)
-    # Inside buckets nothing is merged: a bucket is one file group, however small.
+        figures.append(by_bytes)
+    # Clustering inside buckets merges no files: a bucket is one file group, however small.
     if settings.small_file_share is not None and not snapshot.num_buckets:
         files = sum(each.base_files for each in snapshot.partitions)
         # A file that is alone in its partition cannot be merged with another.
         small = sum(each.small_files for each in snapshot.partitions if each.small_files > 1)
         by_share = (
             f"{small} of {count(files, 'file')} are smaller than {size(snapshot.small_file_bytes)} and could be "
-            f"merged, {settings.small_file_share:.0%} asked for"
+            f"merged, threshold {settings.small_file_share:.0%}"
         )
         if small and small >= settings.small_file_share * files:
             return Timing(True, by_share)
-        told.append(by_share)
-    return Timing(False, "; ".join(told) or "the policy has no threshold for this table")
+        figures.append(by_share)
+    return Timing(False, "; ".join(figures) or "the policy has no threshold for this table")
 
 
 def _params(settings: ClusteringSettings) -> dict[str, object]:

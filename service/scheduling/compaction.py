@@ -1,4 +1,4 @@
-"""When to compact a merge-on-read table."""
+"""Policy of compaction: whether to compact a merge-on-read table now."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
-    """Plans that somebody left go at once; else the calendar decides, or the thresholds."""
+    """Returns the proposal. Pending plans go at once; else the calendar decides, or the thresholds."""
     if snapshot.table_type is not TableType.MERGE_ON_READ:
-        return Skip("not-merge-on-read", "only merge-on-read tables have logs to compact")
+        return Skip("not-merge-on-read", "only merge-on-read tables have log files to compact")
     plans = plans_of(snapshot, JobKind.COMPACTION, settings.stale_plan_seconds, context)
     warning = plans.warning
     if not settings.enabled:
         return Skip("off", "compaction is switched off", warning=warning)
     if plans.running:
         names = ", ".join(plans.running)
-        return Skip("plan-running", f"somebody else is executing {names}", plans.running_until, warning)
+        return Skip("plan-running", f"another process is executing {names}", plans.running_until, warning)
     if plans.waiting:
         names = ", ".join(plans.waiting)
         because = f"{count(len(plans.waiting), 'compaction plan')} left on the timeline to be executed ({names})"
@@ -49,10 +49,10 @@ def _timing(settings: CompactionSettings, snapshot: TableSnapshot, context: Trig
         settings.trigger,
         settings.commits,
         settings.seconds,
-        snapshot.since_compaction,
-        snapshot.first_commit_at,
-        context,
-        "compaction",
+        since=snapshot.since_compaction,
+        first_commit_at=snapshot.first_commit_at,
+        context=context,
+        noun="compaction",
     )
     if timing.is_due or settings.log_ratio is None:
         return timing
@@ -61,6 +61,6 @@ def _timing(settings: CompactionSettings, snapshot: TableSnapshot, context: Trig
         by_ratio = f"there are {size(logs)} of logs and no base files"
     else:
         by_ratio = f"{size(logs)} of logs are {logs / base:.2f} of the base files' {size(base)}"
-    by_ratio += f", {settings.log_ratio:g} asked for"
+    by_ratio += f", threshold {settings.log_ratio:g}"
     is_due = logs >= settings.log_ratio * base
     return Timing(is_due, by_ratio if is_due else f"{timing.because}; {by_ratio}", timing.until)

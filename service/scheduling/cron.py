@@ -1,4 +1,4 @@
-"""Cron expressions: five fields, by the clock on the wall of a time zone, as Debian's cron understands them."""
+"""Cron expressions: five fields, in the local time of a time zone, with the semantics of Debian's cron."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def next_after(expression: str, time_zone: str, moment: datetime) -> datetime | None:
-    """The first time after `moment`, in UTC; None when there is none within decades. Raises ValueError."""
+    """Returns the first time after `moment`, in UTC; None when there is none within decades.
+
+    Raises ValueError for an invalid expression.
+    """
     try:
         found = next(CronSim(expression, moment.astimezone(ZoneInfo(time_zone))), None)
     except CronSimError as error:

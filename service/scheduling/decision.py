@@ -1,4 +1,4 @@
-"""What was decided about a table, and why. `because` is always a sentence for people, with the figures in it."""
+"""Proposals, admissions and decisions about a table. `because` is always a sentence for people, with the figures."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ DECIDED = (
     JobKind.CLUSTERING,
     JobKind.CLEANING,
 )
-"""The kinds that are decided by policies, in the order in which they go when several are due."""
+"""Kinds that policies decide about, in the order in which they start when several are due."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """It is time. `warning` is for the owner of the table, here and below."""
+    """The job is due. `warning` is for the owner of the table, here and below."""
 
     kind: JobKind
     params: Mapping[str, Any]
@@ -34,7 +34,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Suggest:
-    """It would be time, but only a person may start it."""
+    """The job would be due, but only a person may start it."""
 
     kind: JobKind
     params: Mapping[str, Any]
@@ -44,7 +44,7 @@ class Suggest:
 
 @dataclass(frozen=True)
 class Skip:
-    """Nothing to do. `code` names the reason in kebab-case; `until` is when that may change by time alone."""
+    """The job is not due. `code` names the reason in kebab-case; `until` is when that may change by time alone."""
 
     code: str
     because: str
@@ -54,7 +54,7 @@ class Skip:
 
 @dataclass(frozen=True)
 class Wait:
-    """It is time, but something stands in the way. `code` and `until` as those of `Skip`."""
+    """The job is due, but may not start yet. `code` and `until` are as in `Skip`."""
 
     code: str
     because: str
@@ -63,10 +63,10 @@ class Wait:
 
 
 Proposal = Run | Suggest | Skip
-"""What a policy says of one kind, looking at nothing but the table."""
+"""A policy's answer for one kind, from the state of the table alone."""
 
 Admission = Run | Suggest | Skip | Wait
-"""What becomes of an answer beside everything else that goes on."""
+"""The scheduler's answer for one kind: the proposal, or a `Wait` because of other jobs, limits, windows or a pause."""
 
 
 class Verdict(StrEnum):
@@ -78,11 +78,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """A ruling as it is kept. One that is repeated, with the same verdict and code, is counted and not kept again; then
-    `because` has the latest figures.
+    """A stored admission. A repetition with the same verdict and code is counted and not stored again; `because` then
+    has the latest figures.
 
-    `wanted_since`: since when the job has been due, over all the reasons that it had to wait for. `job_id` is that of
-    the job that was started.
+    `wanted_since` is since when the job has been due, across all reasons to wait. `job_id` is the job that was started.
     """
 
     kind: JobKind

@@ -1,4 +1,4 @@
-"""All that is known of one table when it is decided about: how it stands, what is wanted, and what was before."""
+"""Decision inputs of one table: its state, the proposals of its policy, and its earlier decisions and jobs."""
 
 from __future__ import annotations
 
@@ -45,13 +45,14 @@ if TYPE_CHECKING:
     from service.scheduling.decision import Decision, Proposal
 
 _REMEMBERED = 60
-"""Jobs of a table that are looked back on."""
+"""Number of a table's last jobs that are read for its job history."""
 
 
 @dataclass(frozen=True)
 class DecisionInputs:
-    """`before` is what was decided last. `closes_at` is when the maintenance window that is open now ends; None without
-    windows. `withdrawal`: jobs that wait to be taken by a worker should not start any more, and why."""
+    """Everything that a decision about one table depends on. `before` are its last decisions. `closes_at` is when the
+    open maintenance window ends; None without windows. `withdrawal` is the reason why queued jobs should not start any
+    more, None if they may."""
 
     policy: Policy
     proposals: Mapping[JobKind, Proposal]
@@ -63,14 +64,14 @@ class DecisionInputs:
 
     @property
     def withdrawable(self) -> list[Job]:
-        """The jobs that the service may take back: it asked for them itself, no worker has had them, and no writer was
-        asked to stop for them."""
+        """The jobs that the service may withdraw: it submitted them itself, no worker has leased them, and no writer
+        had to stop for them."""
         of_policy = [job for job in self.situation.active if job.reason is not None and job.attempt == 0]
         return [job for job in of_policy if job.hand_over is None]
 
 
 def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionInputs | None:
-    """None before the table was looked at for the first time. Raises TableNotFoundError."""
+    """Returns the decision inputs, or None before the first poll of the table. Raises TableNotFoundError."""
     table = table_store.get(connection, table_id)
     snapshot = snapshot_store.get(connection, table_id)
     if snapshot is None:
@@ -87,7 +88,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
     is_closed = bool(policy.windows) and closes_at is None
     situation = Situation(
         now=now,
-        looked_at=snapshot.taken_at,
+        polled_at=snapshot.taken_at,
         ran_at=_ran_at(snapshot),
         active=[job for job in recent if job.state.is_active],
         group=policy.worker_group,
@@ -100,13 +101,13 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
     )
     return DecisionInputs(
         policy=policy,
-        proposals=_answers(
+        proposals=_proposals(
             policy,
             snapshot,
             _trigger_contexts(now, calendars, history, recent),
             standing,
-            _attempted(recent),
-            _obstacle_to_expansion(connection, table),
+            tried=_attempted(recent),
+            obstacle_to_expansion=_obstacle_to_expansion(connection, table),
         ),
         situation=situation,
         before=before,
@@ -125,7 +126,7 @@ def _obstacle_to_expansion(connection: Connection, table: Registration) -> str |
 
 
 def paused(pause: Pause | None, policy: Policy) -> str | None:
-    """Why nothing may start, as a sentence without its end."""
+    """Returns why nothing may start, as a sentence without a full stop; None if jobs may start."""
     if pause:
         why = f" ({pause.reason})" if pause.reason else ""
         return f"{pause.by} paused all upkeep on {pause.since:%Y-%m-%d %H:%M} UTC{why}"
@@ -138,28 +139,29 @@ def _astray(standing: Sequence[Incident]) -> str | None:
 
 
 def _attempted(recent: Sequence[Job]) -> list[str]:
-    """The instants that the last successful repair was given."""
-    done = (job for job in recent if job.kind is JobKind.REPAIR and job.state is JobState.SUCCEEDED)
-    last = next(done, None)
+    """Returns the instants in the parameters of the last successful repair."""
+    repairs = (job for job in recent if job.kind is JobKind.REPAIR and job.state is JobState.SUCCEEDED)
+    last = next(repairs, None)
     return list(last.params.get("instants") or ()) if last else []
 
 
-def _answers(
+def _proposals(
     policy: Policy,
     snapshot: TableSnapshot,
-    occasions: Mapping[JobKind, TriggerContext],
+    contexts: Mapping[JobKind, TriggerContext],
     standing: Sequence[Incident],
+    *,
     tried: Sequence[str],
     obstacle_to_expansion: str | None,
 ) -> dict[JobKind, Proposal]:
     return {
-        JobKind.REPAIR: repair.decide(policy.repair, standing, occasions[JobKind.REPAIR], tried),
-        JobKind.COMPACTION: compaction.decide(policy.compaction, snapshot, occasions[JobKind.COMPACTION]),
+        JobKind.REPAIR: repair.decide(policy.repair, standing, contexts[JobKind.REPAIR], tried),
+        JobKind.COMPACTION: compaction.decide(policy.compaction, snapshot, contexts[JobKind.COMPACTION]),
         JobKind.BUCKET_EXPANSION: bucket_expansion.decide(
-            policy.bucket_expansion, snapshot, occasions[JobKind.BUCKET_EXPANSION], obstacle_to_expansion
+            policy.bucket_expansion, snapshot, contexts[JobKind.BUCKET_EXPANSION], obstacle_to_expansion
         ),
-        JobKind.CLUSTERING: clustering.decide(policy.clustering, snapshot, occasions[JobKind.CLUSTERING]),
-        JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, occasions[JobKind.CLEANING], standing),
+        JobKind.CLUSTERING: clustering.decide(policy.clustering, snapshot, contexts[JobKind.CLUSTERING]),
+        JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, contexts[JobKind.CLEANING], standing),
     }
 
 
@@ -171,7 +173,10 @@ def _trigger_contexts(
 
 
 def _calendars(policy: Policy, before: Mapping[JobKind, Decision], now: datetime) -> dict[JobKind, Calendar]:
-    """A time of a cron expression that passed while nobody looked counts once; and until the job could start."""
+    """Returns the calendars of the kinds with a cron expression.
+
+    A time that passed between two decisions counts once, and stays due until the job can start.
+    """
     found = {}
     for kind in DECIDED:
         # A repair has no calendar.

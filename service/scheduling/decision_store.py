@@ -1,4 +1,4 @@
-"""What was decided about each table. Repetitions are counted, so that a table at rest adds no rows."""
+"""Database access to decisions. Repetitions are counted, so a table without changes adds no rows."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _d = schema.decisions
 
 
 def latest(connection: Connection, table_id: str) -> dict[JobKind, Decision]:
-    """What stands now."""
+    """Returns the latest decision of each kind."""
     found = {}
-    # One by one: each is a single step in the index, whatever the length of the table's history.
+    # One query per kind: each is a single step in the index, whatever the length of the table's history.
     for kind in DECIDED:
         query = (
             sa.select(_d).where(_d.c.table_id == table_id, _d.c.kind == kind.value).order_by(_d.c.id.desc()).limit(1)
@@ -34,7 +34,8 @@ def latest(connection: Connection, table_id: str) -> dict[JobKind, Decision]:
 
 
 def record(connection: Connection, table_id: str, decision: Decision, before: Decision | None) -> None:
-    """`before` is the latest of this kind. The caller holds the table's claim."""
+    """Stores a decision, or counts it as a repetition of `before`, the latest of this kind. The caller has claimed the
+    table."""
     values = {
         "because": decision.because,
         "warning": decision.warning,
@@ -62,7 +63,7 @@ def record(connection: Connection, table_id: str, decision: Decision, before: De
 def page(
     connection: Connection, table_id: str, *, limit: int, cursor: str | None = None, kind: JobKind | None = None
 ) -> Page[Decision]:
-    """The newest first."""
+    """Returns a page of the table's decisions, newest first."""
     query = sa.select(_d).where(_d.c.table_id == table_id).order_by(_d.c.id.desc()).limit(limit + 1)
     if kind is not None:
         query = query.where(_d.c.kind == kind.value)
@@ -73,7 +74,7 @@ def page(
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
-    """Forgets what was last decided before then, and answers how many rows went."""
+    """Deletes at most `limit` decisions last made before `before`, and returns how many."""
     old = sa.select(_d.c.id).where(_d.c.last_at < before).limit(limit)
     return connection.execute(_d.delete().where(_d.c.id.in_(old))).rowcount
 
@@ -94,7 +95,7 @@ def _id_of(cursor: Cursor) -> int:
 
 
 def _decision(row: sa.Row[Any]) -> Decision:
-    # By mapping, not by attribute: a row is a tuple, whose method `count` hides the column.
+    # By mapping, not by attribute: a row is a tuple, and its method `count` hides the column.
     data = row._mapping
     return Decision(
         id=data["id"],

@@ -1,4 +1,4 @@
-"""What became of a table's earlier jobs of one kind, and how long to leave it alone after failures."""
+"""History of a table's jobs of one kind, and the back-off after failures."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _MOST = timedelta(days=1)
 
 @dataclass(frozen=True)
 class JobHistory:
-    """`asked_at` is when the last job was asked for; `began_at` and `ended_at` are of the last that succeeded.
+    """`asked_at` is when the last job was submitted; `began_at` and `ended_at` are those of the last successful one.
 
-    `failures` counts those that failed or were cancelled since then; `failed_at` and `error` are of the last of them,
-    `error` being None if it was cancelled.
+    `failures` counts the jobs that failed or were cancelled since then; `failed_at` and `error` are those of the last
+    one, `error` is None if it was cancelled.
     """
 
     asked_at: datetime | None = None
@@ -38,23 +38,26 @@ class JobHistory:
 
     @property
     def next_try_at(self) -> datetime | None:
-        """After the first failure in ten minutes, then in twice as many each time, at most in a day."""
+        """Ten minutes after the first failure, then twice as long after each further one, at most a day; None without a
+        failure."""
         if self.failed_at is None:
             return None
-        # Bounded, for 2 ** 1000 minutes are more than a timedelta holds.
+        # Bounded, because a timedelta cannot hold 2 ** 1000 minutes.
         doublings = min(self.failures - 1, 16)
         return self.failed_at + min(_MOST, _FIRST * (1 << doublings))
 
     def description(self, now: datetime) -> str:
-        """The last failure, as the second half of a sentence."""
+        """Returns the last failure as the second half of a sentence."""
         ago = duration(now - self.failed_at) if self.failed_at else "never"
         times = f", the {self.failures}th time in a row" if self.failures > 3 else ""
         return f"failed {ago} ago{times}: {self.error}" if self.error else f"was cancelled {ago} ago{times}"
 
 
 def history_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime | None = None) -> JobHistory:
-    """`jobs` are the table's real ones, the newest first. Failures before `forgive_before` do not count: then somebody
-    changed what is asked for."""
+    """Returns the history of one kind. `jobs` are the table's jobs without dry runs, newest first.
+
+    Failures of jobs submitted before `forgive_before`, when the policy was changed, do not count.
+    """
     ours = [job for job in jobs if job.kind is kind and not (job.error and job.error.type == WITHDRAWN)]
     failed: list[Job] = []
     good: Job | None = None

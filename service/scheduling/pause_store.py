@@ -1,4 +1,4 @@
-"""Whether the service may start jobs by itself."""
+"""Database access to the pause of all jobs that the service starts by itself."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _ROW = _a.c.id == 1
 
 
 def pause_of(connection: Connection, *, for_update: bool = False) -> Pause | None:
-    """The pause that is on. `for_update` keeps others from starting jobs by themselves, and from pausing, until the
-    transaction ends."""
+    """Returns the current pause, or None. With `for_update` no other replica starts jobs by policy or pauses them until
+    the transaction ends."""
     query = sa.select(_a).where(_ROW)
     row = connection.execute(query.with_for_update() if for_update else query).one()
     return Pause(row.paused_since, row.paused_by, row.reason or "") if row.paused_since else None

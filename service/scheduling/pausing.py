@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def pause(engine: Engine, notifier: Notifier, clock: Clock, *, by: str, reason: str) -> Pause:
-    """From now on nothing starts by itself; what has begun goes on. Pausing twice keeps the first pause."""
+    """Stops the service from starting jobs by itself; jobs that have begun continue. A second pause keeps the first."""
     now = clock()
     with writing(engine) as connection:
-        if standing := pause_store.pause_of(connection, for_update=True):
-            return standing
+        if current := pause_store.pause_of(connection, for_update=True):
+            return current
         begun = Pause(now, by, reason)
         pause_store.pause(connection, begun)
         withdrawn = job_store.withdraw(connection, error=WITHDRAWN_BY_PAUSE, now=now)
@@ -36,9 +36,9 @@ def pause(engine: Engine, notifier: Notifier, clock: Clock, *, by: str, reason: 
 
 
 def resume(engine: Engine, notifier: Notifier, clock: Clock) -> None:
-    """All tables are decided about anew. Resuming twice is no error."""
+    """Ends the pause and schedules a new decision about every table. Idempotent."""
     with writing(engine) as connection:
-        # Before the pause is touched: whoever decides about a table locks them in this order too.
+        # Before the row of the pause: the scheduler takes its locks in this order too.
         decision_times.wake_all(connection, clock())
         pause_store.resume(connection)
     notifier.notify()

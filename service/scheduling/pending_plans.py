@@ -1,4 +1,4 @@
-"""Plans of table services that lie on the timeline, by whomever: which can be executed now, and which are stuck."""
+"""Pending plans of table services on the timeline, from any process: which can be executed now, and which are stuck."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plans:
-    """`waiting` can be executed. `running` seem to be executed by somebody else, who must not be disturbed: two that
-    execute one plan spoil it. `running_until` is when the first of those counts as stuck. `warning` is about old ones.
+    """`waiting` can be executed. `running` seem to be executed by another process and must be left alone: two
+    executions of one plan corrupt it. `running_until` is when the first of them counts as stuck. `warning` is about
+    stale plans.
     """
 
     waiting: tuple[str, ...] = ()
@@ -30,14 +31,17 @@ class Plans:
 
 _ACTIONS = {
     JobKind.COMPACTION: frozenset({"compaction"}),
-    # Before table version 8 a clustering is a replacecommit from the beginning.
+    # Before table version 8 a clustering is a replacecommit from its plan on.
     JobKind.CLUSTERING: frozenset({"clustering", "replacecommit"}),
 }
 
 
 def plans_of(snapshot: TableSnapshot, kind: JobKind, stale_seconds: int, context: TriggerContext) -> Plans:
-    """A plan that has begun is waiting all the same when a job of ours began it, or when it is older than
-    `stale_seconds`: then whoever began it is taken for dead."""
+    """Returns the pending plans of one kind.
+
+    An inflight plan still counts as waiting if a job of this service began it, or if it is older than `stale_seconds`:
+    then the process that began it is assumed dead.
+    """
     every = [item for item in snapshot.pending if item.is_plan and item.action in _ACTIONS[kind]]
     stale_after = timedelta(seconds=stale_seconds)
 

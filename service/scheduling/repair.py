@@ -1,4 +1,4 @@
-"""When to bring over the rows of commits that went astray."""
+"""Policy of repair: whether to bring over rows that are astray."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAIT_SECONDS = 300
 
 _MOST_INSTANTS = 1000
 _AGAIN_AFTER = timedelta(hours=1)
-"""What a job that succeeded has neither repaired nor cleared will most likely not be by the next one."""
+"""Pause after a successful job: the next one will most likely not repair or clear what this one did not."""
 
 
 def decide(
@@ -33,25 +33,25 @@ def decide(
     context: TriggerContext,
     tried: Collection[str] = (),
 ) -> Run | Suggest | Skip:
-    """As long as an incident stands that a repair puts right. `tried` are the instants that the last successful job was
-    given."""
+    """Returns the proposal: due while an open incident needs a repair. `tried` are the instants in the parameters of
+    the last successful job."""
     found = astray(incidents)
     if not found:
-        return Skip("nothing-astray", "no commit is known to have gone astray")
+        return Skip("nothing-astray", "no rows are known to be astray")
     instants = sorted({each.instant for each in found})[:_MOST_INSTANTS]
-    told = _describe(found)
-    warning = f"{told[0].upper()}{told[1:]}: {', '.join(instants[:3])}{' ...' if len(instants) > 3 else ''}."
+    finding = _describe(found)
+    warning = f"{finding[0].upper()}{finding[1:]}: {', '.join(instants[:3])}{' ...' if len(instants) > 3 else ''}."
     if settings.mode is Mode.OFF:
-        return Skip("off", f"repair is switched off, although {told}", warning=warning)
+        return Skip("off", f"repair is switched off, although {finding}", warning=warning)
     if context.last_run_at and set(instants) <= set(tried):
         until = context.last_run_at + _AGAIN_AFTER
         if until > context.now:
-            because = f"the last repair has looked at them; but {told} still"
+            because = f"the last repair has checked them, but the incidents are still open: {finding}"
             return Skip("just-repaired", because, until, warning)
     params = {"instants": instants, "wait_seconds": WAIT_SECONDS, "hand_over_seconds": DEFAULT_SECONDS}
     if settings.mode is Mode.SUGGEST:
-        return Suggest(JobKind.REPAIR, params, told)
-    return Run(JobKind.REPAIR, params, told)
+        return Suggest(JobKind.REPAIR, params, finding)
+    return Run(JobKind.REPAIR, params, finding)
 
 
 def _describe(found: Sequence[Incident]) -> str:
@@ -59,6 +59,6 @@ def _describe(found: Sequence[Incident]) -> str:
     old = len(found) - stale
     parts = [
         f"{count(stale, 'commit')} wrote to file groups that had been replaced" if stale else "",
-        f"{count(old, 'commit')} may have gone by an old number of buckets" if old else "",
+        f"{count(old, 'commit')} may have used an old number of buckets" if old else "",
     ]
     return " and ".join(filter(None, parts))

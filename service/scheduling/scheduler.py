@@ -1,4 +1,4 @@
-"""Decides about tables: what each needs now, and why; and starts it if nothing stands in the way."""
+"""Decides about tables: which jobs each needs now and why, and starts those that may run."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from service.scheduling.decision_inputs import DecisionInputs
 
 BY_POLICY = "policy"
-"""Who asked for a job that the service started by itself."""
+"""Value of `Job.requested_by` for a job that the service started by itself."""
 
 _AT_LEAST_EVERY = timedelta(hours=1)
-"""A table is decided about once in a while even if nothing tells that it should be."""
+"""Longest time between two decisions about a table, even if nothing wakes it."""
 
 _AFTER_ERROR = timedelta(minutes=10)
 
@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SchedulerConfig:
-    """`tables_at_once` bounds one round, and with it how long it takes."""
+    """`tables_at_once` limits the tables of one round, and so its duration."""
 
     limits: Limits = field(default_factory=Limits)
     max_attempts: int = 3
@@ -55,7 +55,7 @@ class SchedulerConfig:
 
 @dataclass(frozen=True)
 class SchedulerResult:
-    """How many tables were decided about, and the ids of the jobs that were started."""
+    """The number of tables decided about, and the ids of the jobs started."""
 
     tables: int = 0
     jobs: tuple[str, ...] = ()
@@ -66,17 +66,17 @@ class SchedulerResult:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What would be decided, one decision of each kind. Before the first look at the table there are none, and
-    `looked_at` is None."""
+    """The decisions that would be made now, one of each kind. Before the first poll of the table there are none, and
+    `polled_at` is None."""
 
     decisions: tuple[Decision, ...] = ()
-    looked_at: datetime | None = None
+    polled_at: datetime | None = None
 
 
 def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, config: SchedulerConfig) -> SchedulerResult:
-    """Decides about the tables that are due, each in a transaction of its own. Every replica may do this any time."""
+    """Decides about the tables that are due, each in its own transaction. Every replica may run it at any time."""
     now = clock()
-    _let_deferred_try(engine, now, config.limits)
+    _wake_deferred(engine, now, config.limits)
     with reading(engine) as connection:
         due = decision_times.due(connection, now, config.tables_at_once)
     decided = 0
@@ -91,8 +91,8 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, config: Schedu
         except DatabaseUnavailableError:
             raise
         except Exception:
-            # Whatever is wrong with one table, the others must be served.
-            log.exception("Table %s cannot be decided about", table_id)
+            # A failure with one table must not stop the others.
+            log.exception("The decision about table %s failed", table_id)
             with writing(engine) as connection:
                 decision_times.settle(connection, table_id, next_decision_at=now + _AFTER_ERROR)
         decided += 1
@@ -104,27 +104,27 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, config: Schedu
 
 
 def evaluate(engine: Engine, clock: Clock, table_id: str, *, config: SchedulerConfig) -> Evaluation:
-    """What would be decided about a table now; nothing is written. Raises TableNotFoundError."""
+    """Returns the decisions that would be made about a table now. Writes nothing. Raises TableNotFoundError."""
     with reading(engine) as connection:
         inputs = inputs_of(connection, table_id, clock())
         if inputs is None:
             return Evaluation()
         admissions = admit(inputs.proposals, inputs.situation, config.limits, Load(job_store.count_active(connection)))
     found = tuple(_decision(kind, admissions[kind], inputs) for kind in DECIDED)
-    return Evaluation(found, inputs.situation.looked_at)
+    return Evaluation(found, inputs.situation.polled_at)
 
 
-def _let_deferred_try(engine: Engine, now: datetime, limits: Limits) -> None:
-    """Tables that wait for other tables' jobs try again as soon as there is room, as many as there is room for."""
+def _wake_deferred(engine: Engine, now: datetime, limits: Limits) -> None:
+    """Wakes as many tables that wait for other tables' jobs as there is capacity for."""
     with reading(engine) as connection:
         wanted = decision_times.wanted_capacity(connection, now)
         if not wanted:
             return
         load = Load(job_store.count_active(connection))
-    if rooms := [room for room in wanted if limits.has_capacity(room, load)]:
+    if free := [each for each in wanted if limits.has_capacity(each, load)]:
         with writing(engine) as connection:
             decision_times.wake_deferred(
-                connection, now, min(limits.active - load.total, limits.at_once), capacities=rooms
+                connection, now, min(limits.active - load.total, limits.at_once), capacities=free
             )
 
 
@@ -135,7 +135,7 @@ def _decide(
     config: SchedulerConfig,
     started: int,
 ) -> Job | None:
-    """Decides about a claimed table, and answers the job that was started. `started` counts those of this round."""
+    """Decides about a claimed table, and returns the job that was started. `started` counts the jobs of this round."""
     inputs = inputs_of(connection, table_id, now)
     withdrawn: list[str] = []
     if inputs and inputs.withdrawal and inputs.withdrawable:
@@ -144,7 +144,7 @@ def _decide(
     if inputs is None:
         decision_times.settle(connection, table_id, next_decision_at=now + _AT_LEAST_EVERY)
         return None
-    admissions = _rule(connection, inputs, config.limits, started)
+    admissions = _admit(connection, inputs, config.limits, started)
     job = _start(connection, table_id, inputs, admissions, config.max_attempts)
     for kind in DECIDED:
         decision = _decision(kind, admissions[kind], inputs)
@@ -173,17 +173,17 @@ def _settle(
     codes = {kind: admission.code for kind, admission in admissions.items() if isinstance(admission, Wait)}
     waits_for = {wanted for kind, code in codes.items() if (wanted := capacity_wanted(code, kind, group))}
     if waits_for:
-        # Of several things any will do.
+        # If it waits for several capacities, it wakes for any of them.
         wanted = waits_for.pop() if len(waits_for) == 1 else ANY_CAPACITY
         decision_times.defer(connection, table_id, next_decision_at=next_decision_at, wanted=wanted)
     else:
         decision_times.settle(connection, table_id, next_decision_at=next_decision_at)
 
 
-def _rule(connection: Connection, inputs: DecisionInputs, limits: Limits, started: int) -> dict[JobKind, Admission]:
-    if not any(isinstance(answer, Run) for answer in inputs.proposals.values()):
+def _admit(connection: Connection, inputs: DecisionInputs, limits: Limits, started: int) -> dict[JobKind, Admission]:
+    if not any(isinstance(proposal, Run) for proposal in inputs.proposals.values()):
         return admit(inputs.proposals, inputs.situation, limits, Load())
-    # From here to the end of the transaction nobody else starts jobs by policy or pauses it, so what is read now holds.
+    # Until the transaction ends no other replica starts jobs by policy or pauses them, so these values stay valid.
     pause = pause_store.pause_of(connection, for_update=True)
     situation = replace(inputs.situation, paused=paused(pause, inputs.policy))
     return admit(inputs.proposals, situation, limits, Load(job_store.count_active(connection), started))
@@ -196,14 +196,14 @@ def _start(
     admissions: dict[JobKind, Admission],
     max_attempts: int,
 ) -> Job | None:
-    """Queues the job that may run, if any. Somebody may have been faster; then its ruling becomes to wait."""
+    """Queues the admitted job, if any. If a conflicting job was queued meanwhile, the admission becomes `Wait`."""
     run = next((each for each in admissions.values() if isinstance(each, Run)), None)
     if run is None:
         return None
     now = inputs.situation.now
     table = table_store.get(connection, table_id)
     if loses_batches(run.kind, run.params, table, watch_store.engines_of(connection, table_id)):
-        because = f"{run.because}; but the policy says to fence writers, which would lose the batch of a Flink job"
+        because = f"{run.because}; but the policy fences writers, which would lose the batch of a Flink job"
         admissions[run.kind] = Wait(FenceLosesFlinkError.type, because, warning=run.warning)
         return None
     job = Job(
@@ -251,7 +251,7 @@ def _decision(kind: JobKind, admission: Admission, inputs: DecisionInputs) -> De
 
 
 def _next_decision_at(inputs: DecisionInputs, admissions: Mapping[JobKind, Admission], job: Job | None) -> datetime:
-    """The first moment at which time alone may change something. What else happens wakes the table itself."""
+    """Returns the first moment at which time alone may change a decision. All other changes wake the table."""
     now = inputs.situation.now
     moments = [admission.until for admission in admissions.values() if isinstance(admission, Skip | Wait)]
     moments += [calendar.next_at for calendar in inputs.calendars.values()]

@@ -1,4 +1,4 @@
-"""What a policy knows beside the table, and when thresholds and calendars say that it is time."""
+"""Trigger context of a policy, and the evaluation of calendars and thresholds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Calendar:
-    """What a cron expression says. It stays due until somebody has acted on it; `next_at` is the time after that."""
+    """Status of a cron expression. `is_due` holds until the job has started; `next_at` is the next time after now."""
 
     is_due: bool
     next_at: datetime | None = None
@@ -25,10 +25,10 @@ class Calendar:
 
 @dataclass(frozen=True)
 class TriggerContext:
-    """`calendar` is None where no cron expression is set.
+    """Inputs of a policy other than the table. `calendar` is None where no cron expression is set.
 
-    `last_run_at` is the start of the last successful job of the kind: such a job may have found nothing to do, and
-    then the timeline does not know of it. `own_instants` are those that jobs of this service made.
+    `last_run_at` is the start of the last successful job of the kind: a job that found nothing to do leaves no trace on
+    the timeline. `own_instants` are those that jobs of this service created.
     """
 
     now: datetime
@@ -37,13 +37,13 @@ class TriggerContext:
     own_instants: frozenset[str] = frozenset()
 
     def is_anything_new(self, snapshot: TableSnapshot) -> bool:
-        """Whether something was committed since the last run."""
+        """Returns whether something was committed since the last run."""
         return self.last_run_at is None or snapshot.last_commit_at is None or snapshot.last_commit_at > self.last_run_at
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Whether it is time, with the figures; and until when it is not, if time alone can change that."""
+    """Whether a job is due, and the figures behind it. `until` is when that changes, if time alone can change it."""
 
     is_due: bool
     because: str
@@ -52,39 +52,44 @@ class Timing:
 
 def by_calendar(calendar: Calendar) -> Timing:
     if calendar.is_due:
-        return Timing(True, "its time by the calendar has come")
+        return Timing(True, "its scheduled time has come")
     when = f"{calendar.next_at:%Y-%m-%d %H:%M} UTC" if calendar.next_at else "never"
-    return Timing(False, f"its next time by the calendar is {when}", calendar.next_at)
+    return Timing(False, f"its next scheduled time is {when}", calendar.next_at)
 
 
 def by_thresholds(
     trigger: Trigger,
     commits: int,
     seconds: int,
+    *,
     since: Since,
     first_commit_at: datetime | None,
     context: TriggerContext,
-    what: str,
+    noun: str,
 ) -> Timing:
-    """`what` is the kind as people call it. Time counts from the last run, or from the first commit."""
+    """Evaluates the thresholds `commits` and `seconds`. Time counts from the last run, or from the first commit.
+
+    `noun` names the kind in sentences.
+    """
     enough = since.commits >= commits
-    begin = max(filter(None, (since.at, context.last_run_at)), default=None)
-    start = begin or first_commit_at or context.now
-    ripe_at = start + timedelta(seconds=seconds)
-    ripe = context.now >= ripe_at
-    behind = f"since the last {what}" if begin else f"and no {what} yet"
-    by_count = f"{count(since.commits, 'commit')} {behind}, {commits} asked for"
+    last_run = max(filter(None, (since.at, context.last_run_at)), default=None)
+    start = last_run or first_commit_at or context.now
+    due_at = start + timedelta(seconds=seconds)
+    is_old = context.now >= due_at
+    origin = f"since the last {noun}" if last_run else f"and no {noun} yet"
+    by_count = f"{count(since.commits, 'commit')} {origin}, threshold {commits}"
     passed = duration(context.now - start)
-    by_time = f"{passed} since the {f'last {what}' if begin else 'first commit'}, {duration(seconds)} asked for"
-    until = None if ripe else ripe_at
+    begin = f"last {noun}" if last_run else "first commit"
+    by_time = f"{passed} since the {begin}, threshold {duration(seconds)}"
+    until = None if is_old else due_at
     match trigger:
         case Trigger.COMMITS:
             return Timing(enough, by_count)
         case Trigger.SECONDS:
-            return Timing(ripe, by_time, until)
+            return Timing(is_old, by_time, until)
         case Trigger.BOTH:
-            return Timing(enough and ripe, f"{by_count}; {by_time}", until)
+            return Timing(enough and is_old, f"{by_count}; {by_time}", until)
         case Trigger.EITHER:
-            if enough or ripe:
+            if enough or is_old:
                 return Timing(True, by_count if enough else by_time)
             return Timing(False, f"{by_count}; {by_time}", until)

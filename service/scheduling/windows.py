@@ -1,7 +1,7 @@
 """Maintenance windows: whether jobs may start now, and if not, when they may.
 
-Windows are of the clock on the wall. A time that the clock skips in spring counts as the moment of the jump, one that
-it shows twice in autumn as the first of both; so a window that lies wholly in the skipped hour is not held that day.
+Windows are in local time. A time that daylight saving skips in spring counts as the moment of the jump, a time that
+occurs twice in autumn as the first of both; so a window that lies entirely in the skipped hour does not open that day.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 
 def closes_at(windows: Sequence[Window], time_zone: str, now: datetime) -> datetime | None:
-    """When the window that is open now closes, the last one of several; None when all are closed."""
+    """Returns when the open window closes, the latest of several; None when all are closed."""
     return max((end for start, end in _around(windows, time_zone, now) if start <= now < end), default=None)
 
 
 def opens_at(windows: Sequence[Window], time_zone: str, now: datetime) -> datetime | None:
-    """The next moment at which one opens, in UTC; None if `windows` is empty."""
+    """Returns the next moment at which a window opens, in UTC; None if `windows` is empty."""
     return min((start for start, end in _around(windows, time_zone, now) if now < start < end), default=None)
 
 
 def _around(windows: Sequence[Window], time_zone: str, now: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """Start and end of those that may be open now or open next."""
+    """Yields start and end of the windows that may be open now or open next, in UTC."""
     zone = ZoneInfo(time_zone)
     today = now.astimezone(zone).date()
     for window in windows:
-        # From yesterday, whose window may reach into today; two weeks on, for next week's may fall in a skipped hour.
+        # From yesterday, whose window may extend into today; over two weeks, as next week's may be in a skipped hour.
         for days in range(-1, 16):
             day = today + timedelta(days=days)
             if not window.days or DAYS[day.weekday()] in window.days:

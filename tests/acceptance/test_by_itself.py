@@ -68,11 +68,11 @@ def upserts(daemon: Daemon, table_id: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("poll_seconds", "options", "reason"),
     [
-        pytest.param(NO_POLLING, {}, "3 commits and no compaction yet, 3 asked for", id="by callbacks"),
+        pytest.param(NO_POLLING, {}, "3 commits and no compaction yet, threshold 3", id="by callbacks"),
         pytest.param(
             "1",
             {"hoodie.write.commit.callback.on": "false"},
-            "3 commits and no compaction yet, 3 asked for",
+            "3 commits and no compaction yet, threshold 3",
             id="by polling",
             marks=pytest.mark.exhaustive,
         ),

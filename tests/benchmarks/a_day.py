@@ -100,12 +100,12 @@ class Day:
         """Decides and works until nothing is left to do."""
         while True:
             scheduler.run_once(self.engine, self.notifier, self.clock, terms=self.plans)
-            taken = leases.lease(self.engine, self.clock, TERMS, "w1", DEFAULT_GROUP)
+            taken = leases.lease(self.engine, self.clock, TERMS, worker_id="w1", group=DEFAULT_GROUP)
             if taken is None:
                 return
             while taken:
                 self.work(taken)
-                taken = leases.lease(self.engine, self.clock, TERMS, "w1", DEFAULT_GROUP)
+                taken = leases.lease(self.engine, self.clock, TERMS, worker_id="w1", group=DEFAULT_GROUP)
 
     def write(self, table_id: str) -> None:
         table, instant = self.table(table_id), instant_at(self.now)
@@ -119,7 +119,7 @@ class Day:
         instant = instant_at(self.now)
         progress = Progress("working", 1, 8, 10_000, 80_000)
         beat = Heartbeat(taken.attempt, progress, (instant,))
-        leases.heartbeat(self.engine, self.notifier, self.clock, TERMS, taken.job_id, beat)
+        leases.heartbeat(self.engine, self.notifier, self.clock, TERMS, job_id=taken.job_id, beat=beat)
         self.now += timedelta(milliseconds=700)
         table_id = self.id_of[taken.table.base_path]
         table = self.table(table_id)
@@ -132,7 +132,16 @@ class Day:
             table.clean(instant, PARTITIONS)
         details = {"files_read": 40, "files_written": 4, "bytes_read": 80_000, "bytes_written": 16_000, "seconds": 0.7}
         result = Result(Outcome.SUCCEEDED, details=details, instants=(instant,))
-        leases.report(self.engine, self.notifier, self.clock, self.rng, TERMS, taken.job_id, taken.attempt, result)
+        leases.report(
+            self.engine,
+            self.notifier,
+            self.clock,
+            self.rng,
+            TERMS,
+            job_id=taken.job_id,
+            attempt=taken.attempt,
+            result=result,
+        )
         self.look(table_id)
         self.counts["jobs"] += 1
 

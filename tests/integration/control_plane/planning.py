@@ -49,7 +49,7 @@ class Service:
         self.clock = clock
         self.notifier = Notifier()
         self.config = SchedulerConfig(Limits(**limits))
-        self._lease_terms = LeaseConfig(timedelta(seconds=30), 60.0, BackOff())
+        self._lease_config = LeaseConfig(timedelta(seconds=30), 60.0, BackOff())
 
     def register(self, table_id: str = "tbl_1", **changes: Any) -> None:
         table = Registration(table_id, f"/lake/{table_id}", table_id, self.clock(), self.clock())
@@ -75,13 +75,22 @@ class Service:
         return scheduler.run_once(self.engine, self.notifier, self.clock, config=self.config)
 
     def lease(self, group: str = DEFAULT_GROUP) -> Job | None:
-        leased = leases.lease(self.engine, self.notifier, self.clock, self._lease_terms, "w1", group)
+        leased = leases.lease(self.engine, self.notifier, self.clock, self._lease_config, worker_id="w1", group=group)
         return self.job(leased.job_id) if leased else None
 
     def end(self, job: Job, outcome: Outcome = Outcome.SUCCEEDED) -> None:
         error = None if outcome is Outcome.SUCCEEDED else REFUSAL
         result = Result(outcome, error=error)
-        leases.report(self.engine, self.notifier, self.clock, Random(1), self._lease_terms, job.id, job.attempt, result)
+        leases.report(
+            self.engine,
+            self.notifier,
+            self.clock,
+            Random(1),
+            self._lease_config,
+            job_id=job.id,
+            attempt=job.attempt,
+            result=result,
+        )
 
     def run(self, outcome: Outcome = Outcome.SUCCEEDED) -> Job:
         """A worker takes the next job and ends it."""

@@ -91,7 +91,9 @@ class Post:
             limits = changes.get("limits", self.limits)
             transport = Transport(Sender(LOCAL, limits), KafkaSender(LOCAL, limits))
             config = changes.get("terms", self.config)
-            return Dispatcher(self.engine, self.clock, Random(1), self.notifier, self.cipher, transport, config)
+            return Dispatcher(
+                self.engine, self.clock, Random(1), self.notifier, self.cipher, transport=transport, config=config
+            )
 
         made = self.runner.run(make())
         self.made.append(made)

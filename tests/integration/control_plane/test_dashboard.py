@@ -110,7 +110,7 @@ def url(tmp_path: Path) -> Iterator[str]:
         trips = Registration("tbl_2", str(_trips(tmp_path)), "trips", now, now, index=BucketIndex(4, ("id",)))
         table_store.register(connection, trips)
         store.put_table(connection, "tbl_1", TableLevel({"cleaning": {"cron": "0 3 * * 6", "retain": 4}}, now))
-        because = "7 commits since the last compaction, 5 asked for; but the table's policy has paused it"
+        because = "7 commits since the last compaction, threshold 5; but the table's policy has paused it"
         decision = Decision(JobKind.COMPACTION, Verdict.WAIT, "paused", because, now, now, warning="A plan is old.")
         decision_store.record(connection, "tbl_1", decision, None)
     engine.dispose()

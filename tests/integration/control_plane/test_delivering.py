@@ -298,7 +298,7 @@ def test_a_webhook_that_is_changed_gets_the_rest_at_its_new_address(post: Post, 
         webhook = post.webhook(old.url).webhook
         published = post.publish(2)
         post.deliver()
-        flows.change(post.engine, post.clock, post.cipher, LOCAL, webhook.id, {"url": receiver.url})
+        flows.change(post.engine, post.clock, post.cipher, LOCAL, webhook_id=webhook.id, changes={"url": receiver.url})
         post.clock.advance(5)
         post.deliver()
         assert receiver.ids == ids(published)

@@ -263,7 +263,7 @@ def test_a_stop_that_fails_is_told_and_asked_for_again(service: Service, cluster
     [
         ([], "knows no job other"),
         ([("b" * 32, "other", "RESTARTING")], "is RESTARTING"),
-        ([("b" * 32, "other", "RUNNING"), ("c" * 32, "other", "RUNNING")], "Several Flink jobs have the name other"),
+        ([("b" * 32, "other", "RUNNING"), ("c" * 32, "other", "RUNNING")], "Several Flink jobs are named other"),
     ],
 )
 def test_a_job_that_cannot_be_stopped_is_told_and_left_alone(
@@ -299,7 +299,7 @@ def test_a_job_that_ended_before_flink_last_wrote_is_not_the_one(
     job_id = service.submit()
     service.tick()
     assert not service.can_lease()
-    assert "another job does" in service.standing(job_id).detail
+    assert "another Flink job writes it" in service.standing(job_id).detail
 
 
 def test_a_cluster_that_ends_with_its_job_has_told_of_the_savepoint(service: Service, cluster: FlinkCluster) -> None:
@@ -363,12 +363,12 @@ def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_stopped_again(
     with writing(service.engine) as connection:
         watch_store.mark(connection, "tbl_1", [Mark(WriterEngine.FLINK, clock(), "001", "it shows")])
     config = LeaseConfig(timedelta(seconds=30), 60.0, BackOff())
-    assert leases.lease(service.engine, service.notifier, clock, config, "w", "default") is None
+    assert leases.lease(service.engine, service.notifier, clock, config, worker_id="w", group="default") is None
     for _ in range(6):
         service.tick()
     found = service.standing(job_id)
     assert (found.state, found.savepoint) == (HandOverState.STOPPED, f"{FOLDER}/savepoint-{'b' * 32}")
-    assert leases.lease(service.engine, service.notifier, clock, config, "w", "default") is not None
+    assert leases.lease(service.engine, service.notifier, clock, config, worker_id="w", group="default") is not None
 
 
 def test_a_stop_that_was_asked_for_may_come_to_its_end_after_the_deadline(
@@ -426,4 +426,4 @@ def test_a_job_that_is_cancelled_meanwhile_is_not_stepped_any_more(service: Serv
     assert service.job(job_id).state is JobState.CANCELLED
     with reading(service.engine) as connection:
         last = outbox.after(connection, 0, 100)[-1].event
-    assert "See that the Flink job runs" in last.data["job"]["hand_over"]["what_to_do"]
+    assert "Check that the Flink job is running" in last.data["job"]["hand_over"]["what_to_do"]

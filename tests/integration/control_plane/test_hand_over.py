@@ -238,7 +238,7 @@ def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_waited_for_agai
     assert desk.lease() is None
     hand_over = desk.job(job_id)["hand_over"]
     assert (hand_over["state"], hand_over["savepoint"]) == ("draining", None)
-    assert "after it was said to have been stopped" in hand_over["detail"]
+    assert "after it had been reported as stopped" in hand_over["detail"]
     clock.advance(1)
     desk.stopped(job_id, {"savepoint": "s3://sp/2"})
     assert desk.job(job_id)["hand_over"]["savepoint"] == "s3://sp/2"

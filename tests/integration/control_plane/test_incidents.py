@@ -402,11 +402,13 @@ class Upkeep:
         ).job
 
     def run(self, job: Job, **details: Any) -> None:
-        leased = leases.lease(self.engine, Notifier(), self.clock, self.config, "w", "default")
+        leased = leases.lease(self.engine, Notifier(), self.clock, self.config, worker_id="w", group="default")
         assert leased is not None
         assert leased.job_id == job.id
         result = Result(Outcome.SUCCEEDED, details=details)
-        leases.report(self.engine, Notifier(), self.clock, Random(1), self.config, job.id, 1, result)
+        leases.report(
+            self.engine, Notifier(), self.clock, Random(1), self.config, job_id=job.id, attempt=1, result=result
+        )
 
     def job(self, job_id: str) -> Job:
         with reading(self.engine) as connection:
@@ -469,7 +471,7 @@ def test_what_a_repair_finds_in_its_place_is_cleared_without_a_word(story: Story
     assert repair.params["instants"] == [late]
     upkeep.run(repair, repaired=[], cleared=[late])
     assert story.found == [(OLD, CLEARED, late)]
-    assert story.incidents[0].because == f"repair {repair.id} found all its rows where they belong"
+    assert story.incidents[0].because == f"repair {repair.id} found all its rows in the right place"
     assert story.told == []
     story.poll()
     upkeep.plan()

@@ -222,10 +222,10 @@ def test_connections_that_nobody_uses_are_closed_and_opened_again(
         for number in range(3):
             answer = await sender.produce(f"kafka://{broker.address}/{topic}", "tbl_1", b"{}", {}, {})
             assert answer.excerpt.endswith(f"offset {number}")
-            [line] = sender._lines.values()
-            assert line.producer is not None
+            [slot] = sender._slots.values()
+            assert slot.producer is not None
             async with asyncio.timeout(10):
-                while line.producer is not None:
+                while slot.producer is not None:
                     await asyncio.sleep(0.05)
         await sender.close()
 
@@ -239,7 +239,7 @@ def test_a_name_that_leads_inside_is_refused_before_anything_is_sent() -> None:
     with silent_server() as (address, server):
         port = address.rpartition(":")[2]
         answer = produce(f"kafka+ssl://localhost:{port}/lake", guard=Guard(), resolve=inside)
-        assert "localhost leads to 127.0.0.1, where no webhook may go" in (answer.error or "")
+        assert "localhost resolves to 127.0.0.1, which no webhook may reach" in (answer.error or "")
         assert not has_a_caller(server)
 
 
@@ -261,10 +261,10 @@ def test_nor_later_on_when_it_was_trusted_already(topic: str, tmp_path: Path) ->
             broker.kill()
             broker.advertise(elsewhere)
             await asyncio.to_thread(broker.start)
-            [line] = sender._lines.values()
+            [slot] = sender._slots.values()
             async with asyncio.timeout(60):
-                while [node.host for node in line.producer.client.cluster.brokers()] != ["127.0.0.2"]:
-                    await line.producer.client.force_metadata_update()
+                while [node.host for node in slot.producer.client.cluster.brokers()] != ["127.0.0.2"]:
+                    await slot.producer.client.force_metadata_update()
             broker.kill()  # With it ends the connection that could be used again.
             return await sender.produce(url, "tbl_1", b"{}", {}, {})
         finally:

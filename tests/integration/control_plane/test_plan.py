@@ -42,7 +42,7 @@ def test_a_job_starts_when_it_is_due_and_says_why(service: Service, clock: FakeC
     [job_id] = planned.jobs
     job = service.job(job_id)
     assert (job.kind, job.state, dict(job.params), job.priority) == (COMPACTION, JobState.QUEUED, {}, 7)
-    assert (job.requested_by, job.reason) == ("policy", "5 commits and no compaction yet, 5 asked for")
+    assert (job.requested_by, job.reason) == ("policy", "5 commits and no compaction yet, threshold 5")
     decision = service.decision()
     assert (decision.verdict, decision.job_id, decision.because) == (Verdict.RUN, job_id, job.reason)
     assert service.decision(JobKind.CLUSTERING).code == "off"
@@ -67,7 +67,7 @@ def test_the_same_decision_again_and_again_is_one_row_with_the_latest_figures(
         clock.advance(60)
     [decision] = service.history()
     assert (decision.verdict, decision.code, decision.count) == (Verdict.SKIP, "not-yet", 4)
-    assert decision.because == "4 commits and no compaction yet, 5 asked for"
+    assert decision.because == "4 commits and no compaction yet, threshold 5"
     assert (decision.first_at, decision.last_at) == (begin, clock() - timedelta(seconds=60))
 
 
@@ -161,7 +161,7 @@ def test_a_pause_takes_back_what_waits_and_lets_go_on_what_has_begun(service: Se
     assert service.job(begun.id).state is JobState.LEASED
     service.look("tbl_2", commits=6)
     assert service.plan().jobs == ()
-    because = "6 commits and no compaction yet, 5 asked for; but anna paused all upkeep on 2026-01-01 00:00 UTC"
+    because = "6 commits and no compaction yet, threshold 5; but anna paused all upkeep on 2026-01-01 00:00 UTC"
     assert service.decision(table_id="tbl_2").because == f"{because} (the storage is being moved)"
     pausing.resume(service.engine, service.notifier, clock)
     assert len(service.plan().jobs) == 1
@@ -207,7 +207,7 @@ def test_a_calendar_starts_a_job_once_each_time_however_late(service: Service, c
     policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"cron": "0 2 * * *"}})
     service.look(commits=99)
     service.plan()
-    assert service.decision().because == "its next time by the calendar is 2026-01-01 02:00 UTC"
+    assert service.decision().because == "its next scheduled time is 2026-01-01 02:00 UTC"
     # The service was down at two, and the night after.
     clock.advance(30 * 3600)
     service.look(commits=100)
@@ -216,7 +216,7 @@ def test_a_calendar_starts_a_job_once_each_time_however_late(service: Service, c
     clock.advance(3600)
     service.look(commits=101)
     assert service.plan().jobs == ()
-    assert service.decision().because == "its next time by the calendar is 2026-01-03 02:00 UTC"
+    assert service.decision().because == "its next scheduled time is 2026-01-03 02:00 UTC"
     clock.advance(19 * 3600)
     assert len(service.plan().jobs) == 1
 
@@ -264,7 +264,7 @@ def test_a_table_that_cannot_be_decided_about_does_not_keep_the_others(
     planned = service.plan()
     assert planned.tables == 2
     assert service.job(planned.jobs[0]).table_id == "tbl_2"
-    assert "Table tbl_1 cannot be decided about" in caplog.text
+    assert "The decision about table tbl_1 failed" in caplog.text
     # It is not tried again all the time.
     assert service.plan() == SchedulerResult()
     policy_registry.delete_table(service.engine, clock, "tbl_1")

@@ -203,7 +203,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
     path = f"/v1/tables/{table_id}/decisions"
     started, skipped = client.get(path, params={"kind": "compaction"}).json()["items"]
     assert (started["verdict"], started["code"], started["count"]) == ("run", "due", 1)
-    assert (skipped["verdict"], skipped["because"]) == ("skip", "2 commits and no compaction yet, 5 asked for")
+    assert (skipped["verdict"], skipped["because"]) == ("skip", "2 commits and no compaction yet, threshold 5")
     assert (skipped["count"], skipped["first_at"], skipped["last_at"]) == (
         2,
         "2026-01-01T00:00:00Z",

@@ -79,7 +79,7 @@ def test_a_replay_is_bounded_and_goes_on_when_it_is_repeated(
     post: Post, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flows, "MOST_REPLAYED", 10)
-    monkeypatch.setattr(flows, "_LOOKED_AT_ONCE", 5)
+    monkeypatch.setattr(flows, "_REPLAY_BATCH", 5)
     published = post.publish(23)
     webhook = post.webhook(receiver.url).webhook
     post.clock.advance(1)

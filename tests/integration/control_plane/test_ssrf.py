@@ -64,7 +64,7 @@ def send(
 def test_no_spelling_of_loopback_leads_to_a_local_server(receiver: Receiver, host: str) -> None:
     answer = send(f"http://{host}:{receiver.port}/")
     assert answer.status is None
-    assert "where no webhook may go" in (answer.error or "")
+    assert "which no webhook may reach" in (answer.error or "")
     assert receiver.received == []
 
 
@@ -82,7 +82,7 @@ def test_the_same_server_is_reached_where_the_settings_allow_it(receiver: Receiv
 def test_a_public_name_that_leads_inside_is_refused_before_anything_is_sent(addresses: list[str]) -> None:
     with Receiver() as receiver:
         answer = send(f"http://innocent.example:{receiver.port}/", resolve=lambda _: addresses)
-        assert "where no webhook may go" in (answer.error or "")
+        assert "which no webhook may reach" in (answer.error or "")
         assert receiver.received == []
 
 
@@ -99,9 +99,9 @@ def test_a_name_that_changes_between_the_check_and_the_connection_gains_nothing(
     first = send(f"http://rebinding.example:{receiver.port}/", guard, rebind)
     assert asked == ["rebinding.example"]
     assert first.status is None
-    assert "where no webhook may go" not in (first.error or "")
+    assert "which no webhook may reach" not in (first.error or "")
     second = send(f"http://rebinding.example:{receiver.port}/", guard, rebind)
-    assert "where no webhook may go" in (second.error or "")
+    assert "which no webhook may reach" in (second.error or "")
     assert receiver.received == []
 
 

@@ -94,6 +94,6 @@ def test_a_queued_job_says_what_it_waits_for(client: TestClient, table_id: str, 
     assert "`groundskeeper worker --group large`" in str(waits_for(first))
     client.post("/v1/worker/leases", json={"worker_id": "w2", "worker": INFO})
     assert waits_for(first) is None
-    assert waits_for(second) == f"job {first} (compaction), which is at work on this table"
+    assert waits_for(second) == f"job {first} (compaction), which is running on this table"
     client.post(f"/v1/worker/leases/{first}/result", json={"attempt": 1, "result": {"outcome": "succeeded"}})
     assert waits_for(second) == "its turn"

@@ -42,7 +42,7 @@ def proposals(*due: JobKind) -> dict[JobKind, Proposal]:
 
 
 def situation(**changes: Any) -> Situation:
-    return Situation(**{"now": NOW, "looked_at": NOW, **changes})
+    return Situation(**{"now": NOW, "polled_at": NOW, **changes})
 
 
 def job(kind: JobKind, state: JobState = JobState.RUNNING) -> Job:
@@ -120,7 +120,7 @@ def test_while_rows_are_astray_nothing_starts_that_could_take_away_what_they_are
     admissions = ruled(EXPANSION, CLUSTERING, CLEANING, COMPACTION, astray="rows of 1 commit are astray")
     assert started(admissions) == [COMPACTION]
     assert waits(admissions) == dict.fromkeys((EXPANSION, CLUSTERING, CLEANING), "incident-open")
-    because = "cleaning is due; but rows of 1 commit are astray; a repair goes first, and needs what is there"
+    because = "cleaning is due; but rows of 1 commit are astray; a repair goes first and needs the present files"
     assert admissions[CLEANING].because == because
     assert started(ruled(*DECIDED, astray="rows of 1 commit are astray")) == [REPAIR]
 
@@ -155,17 +155,17 @@ def test_between_two_jobs_of_a_kind_there_is_a_rest() -> None:
 
 def test_what_was_seen_before_the_last_job_of_a_kind_counts_no_more_for_it() -> None:
     history = {COMPACTION: JobHistory(asked_at=minutes_ago(4), began_at=minutes_ago(3), ended_at=minutes_ago(1))}
-    before = {"history": history, "looked_at": minutes_ago(2), "ran_at": {COMPACTION: minutes_ago(9)}}
+    before = {"history": history, "polled_at": minutes_ago(2), "ran_at": {COMPACTION: minutes_ago(9)}}
     wait = ruled(COMPACTION, **before)[COMPACTION]
     assert isinstance(wait, Wait)
     assert (wait.code, wait.until) == ("not-looked-at", NOW + timedelta(minutes=4))
     assert started(ruled(CLEANING, **before)) == [CLEANING]
     # The look was after the end; or before it, but after the commit.
-    assert started(ruled(COMPACTION, **{**before, "looked_at": NOW})) == [COMPACTION]
+    assert started(ruled(COMPACTION, **{**before, "polled_at": NOW})) == [COMPACTION]
     assert started(ruled(COMPACTION, **{**before, "ran_at": {COMPACTION: minutes_ago(2)}})) == [COMPACTION]
     # A job that found nothing to do leaves nothing to see.
     history = {COMPACTION: JobHistory(began_at=minutes_ago(6), ended_at=minutes_ago(5))}
-    assert started(ruled(COMPACTION, history=history, looked_at=minutes_ago(9))) == [COMPACTION]
+    assert started(ruled(COMPACTION, history=history, polled_at=minutes_ago(9))) == [COMPACTION]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_what_was_seen_before_the_last_job_of_a_kind_counts_no_more_for_it() -> 
             KIND_LIMITED,
             "1 compaction job active in worker group 'default', 1 allowed",
         ),
-        (Limits(at_once=2), Load(started=2), LIMITED, "2 jobs started a moment ago, no more at once"),
+        (Limits(at_once=2), Load(started=2), LIMITED, "2 jobs started a moment ago, the limit of one round"),
     ],
 )
 def test_limits_hold(limits: Limits, load: Load, code: str, because: str) -> None:
@@ -286,7 +286,7 @@ class Service:
         now = NOW + timedelta(seconds=number)
         view = situation(
             now=now,
-            looked_at=now,
+            polled_at=now,
             active=[table.job] if table.job else [],
             group=table.group,
             history={kind: JobHistory(asked_at=at) for kind, at in table.asked_at.items()},

@@ -23,15 +23,15 @@ BY_HOURS = CleaningSettings(
 
 RUNS = [
     ("enough commits", CleaningSettings(), a_snapshot(OLD, since_cleaning=since(10, hours=1)), PLAIN,
-     {"policy": "KEEP_LATEST_COMMITS", "retain": 10}, "10 commits since the last cleaning, 10 asked for"),
+     {"policy": "KEEP_LATEST_COMMITS", "retain": 10}, "10 commits since the last cleaning, threshold 10"),
     ("time", CleaningSettings(trigger=Trigger.SECONDS, seconds=60), a_snapshot(OLD, since_cleaning=since(1, hours=1)),
-     PLAIN, {"policy": "KEEP_LATEST_COMMITS", "retain": 10}, "1 h since the last cleaning, 1 min asked for"),
+     PLAIN, {"policy": "KEEP_LATEST_COMMITS", "retain": 10}, "1 h since the last cleaning, threshold 1 min"),
     ("calendar", CleaningSettings(policy=CleaningPolicy.KEEP_LATEST_FILE_VERSIONS, retain=2), a_snapshot(OLD),
      TriggerContext(NOW, Calendar(is_due=True)), {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2},
-     "its time by the calendar has come"),
+     "its scheduled time has come"),
     ("hours pass, though nobody writes", BY_HOURS, a_snapshot(OLD, since_cleaning=since(0, hours=5)),
      TriggerContext(NOW, last_run_at=ago(seconds=3600)), {"policy": "KEEP_LATEST_BY_HOURS", "retain": 24},
-     "1 h since the last cleaning, 1 h asked for"),
+     "1 h since the last cleaning, threshold 1 h"),
 ]  # fmt: skip
 
 
@@ -56,13 +56,13 @@ SKIPS = [
     ("nothing to free, whatever the calendar says", CleaningSettings(), a_snapshot(),
      TriggerContext(NOW, Calendar(is_due=True)), Skip("nothing-to-free", "no file is out of use")),
     ("too few commits", CleaningSettings(), a_snapshot(OLD, since_cleaning=since(9)), PLAIN,
-     Skip("not-yet", "9 commits and no cleaning yet, 10 asked for")),
+     Skip("not-yet", "9 commits and no cleaning yet, threshold 10")),
     ("the last job could free nothing, and nothing came since", CleaningSettings(),
      a_snapshot(OLD, since_cleaning=since(99)), TriggerContext(NOW, last_run_at=ago(seconds=30)),
      Skip("nothing-new", "nothing was committed since the last cleaning")),
     ("hours have not passed", BY_HOURS, a_snapshot(OLD, since_cleaning=since(0, hours=5)),
      TriggerContext(NOW, last_run_at=ago(seconds=600)),
-     Skip("not-yet", "10 min since the last cleaning, 1 h asked for", NOW + timedelta(minutes=50))),
+     Skip("not-yet", "10 min since the last cleaning, threshold 1 h", NOW + timedelta(minutes=50))),
 ]  # fmt: skip
 
 

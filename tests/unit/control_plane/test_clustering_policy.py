@@ -33,8 +33,8 @@ def settings(**changes: object) -> ClusteringSettings:
 
 
 WRITTEN = since(3, hours=1, bytes_written=50 * MIB)
-BY_BYTES = "50.0 MiB written since the last clustering, 50.0 MiB asked for"
-BY_SHARE = "5 of 10 files are smaller than 100.0 MiB and could be merged, 50% asked for"
+BY_BYTES = "50.0 MiB written since the last clustering, threshold 50.0 MiB"
+BY_SHARE = "5 of 10 files are smaller than 100.0 MiB and could be merged, threshold 50%"
 
 RUNS = [
     ("small files", settings(), a_snapshot(SMALL), PLAIN, BY_SHARE),
@@ -42,7 +42,7 @@ RUNS = [
     ("unsorted bytes in buckets", settings(), a_snapshot(SMALL, num_buckets=4, since_clustering=WRITTEN), PLAIN,
      BY_BYTES),
     ("calendar", settings(), a_snapshot(),
-     TriggerContext(NOW, Calendar(is_due=True)), "its time by the calendar has come"),
+     TriggerContext(NOW, Calendar(is_due=True)), "its scheduled time has come"),
     ("a plan of a writer", settings(), a_snapshot(pending=(plan("clustering"),)), PLAIN,
      "1 clustering plan left on the timeline to be executed (001)"),
     ("a plan of a writer, before version 8", settings(), a_snapshot(pending=(plan("replacecommit"),)), PLAIN,
@@ -61,21 +61,21 @@ SKIPS = [
     ("nothing to sort by", settings(sort_by=()), a_snapshot(SMALL), PLAIN,
      Skip("no-sort-columns", "the policy names no columns to sort by")),
     ("neither", settings(), a_snapshot(PartitionState("", base_files=11, small_files=5)), PLAIN,
-     Skip("not-yet", "0 B written since the last clustering, 50.0 MiB asked for; 5 of 11 files are smaller than "
-          "100.0 MiB and could be merged, 50% asked for")),
+     Skip("not-yet", "0 B written since the last clustering, threshold 50.0 MiB; 5 of 11 files are smaller than "
+          "100.0 MiB and could be merged, threshold 50%")),
     ("a small file alone", settings(unsorted_bytes=None), a_snapshot(ALONE), PLAIN,
-     Skip("not-yet", "0 of 1 file are smaller than 100.0 MiB and could be merged, 50% asked for")),
+     Skip("not-yet", "0 of 1 file are smaller than 100.0 MiB and could be merged, threshold 50%")),
     ("small files in buckets", settings(unsorted_bytes=None), a_snapshot(SMALL, num_buckets=4), PLAIN,
      Skip("not-yet", "the policy has no threshold for this table")),
     ("calendar says later", settings(), a_snapshot(SMALL),
      TriggerContext(NOW, Calendar(False, NOW + timedelta(hours=1))),
-     Skip("not-yet", "its next time by the calendar is 2026-01-01 13:00 UTC", NOW + timedelta(hours=1))),
+     Skip("not-yet", "its next scheduled time is 2026-01-01 13:00 UTC", NOW + timedelta(hours=1))),
     ("nothing new", settings(), a_snapshot(SMALL), TriggerContext(NOW, last_run_at=ago(seconds=5)),
      Skip("nothing-new", "nothing was committed since the last clustering")),
     ("somebody executes a plan", settings(), a_snapshot(SMALL, pending=(plan("clustering", "inflight", hours=1),)),
-     PLAIN, Skip("plan-running", "somebody else is executing 001", NOW + timedelta(hours=5))),
+     PLAIN, Skip("plan-running", "another process is executing 001", NOW + timedelta(hours=5))),
     ("a plan that would break the buckets", settings(), a_snapshot(num_buckets=4, pending=(plan("clustering"),)), PLAIN,
-     Skip("plan-unusable", "001 is a clustering plan of Hudi's own, which would break the bucket index: roll it back")),
+     Skip("plan-unusable", "001 is one of Hudi's own clustering plans and would break the bucket index: roll it back")),
 ]  # fmt: skip
 
 

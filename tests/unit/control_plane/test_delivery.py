@@ -104,7 +104,7 @@ def test_a_webhook_is_disabled_when_it_is_gone_or_fails_for_days() -> None:
 
 def test_a_success_ends_what_failed_before() -> None:
     later = NOW + timedelta(hours=1)
-    failing = a_webhook().heard(NOW, is_accepted=False).heard(later, is_accepted=False)
+    failing = a_webhook().after_attempt(NOW, is_accepted=False).after_attempt(later, is_accepted=False)
     assert failing.failing_since == NOW
-    well = failing.heard(later, is_accepted=True)
+    well = failing.after_attempt(later, is_accepted=True)
     assert (well.failing_since, well.last_success_at) == (None, later)

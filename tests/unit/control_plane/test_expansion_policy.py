@@ -84,12 +84,12 @@ SKIPS = [
     ("empty", AUTO, table(), PLAIN, Skip("small-enough", "the largest bucket has 0 B, 100.0 MiB are allowed")),
     ("one key has all the rows", AUTO, table(partition("", 90_000, average=24)), PLAIN,
      Skip("uneven-keys", "bucket 2 of the table has 87.9 GiB, 100.0 MiB are allowed; but an average one has 24.0 MiB: "
-          "more buckets would not part its few keys")),
+          "more buckets would not separate its few keys")),
     ("plans come first", AUTO, table(LARGE, pending=(plan(),)), PLAIN,
      Skip("plans-pending", "bucket 2 of the table has 150.0 MiB, 100.0 MiB are allowed; but plans of other table "
-          "services are pending, which come first")),
+          "services are pending and go first")),
     ("calendar says later", AUTO, table(LARGE), TriggerContext(NOW, Calendar(False, NOW + timedelta(hours=1))),
-     Skip("not-yet", "its next time by the calendar is 2026-01-01 13:00 UTC", NOW + timedelta(hours=1))),
+     Skip("not-yet", "its next scheduled time is 2026-01-01 13:00 UTC", NOW + timedelta(hours=1))),
 ]  # fmt: skip
 
 

@@ -109,7 +109,7 @@ def test_a_hand_over_is_stored_whole() -> None:
         (HandOverState.STOPPED, False, "Leave the writers stopped"),
         (HandOverState.STOPPED, True, "again, from the savepoint s3://sp, with the options that GET /v1/tables/t/"),
         (HandOverState.EXPIRED, True, "Nothing: the job was given up"),
-        (HandOverState.STOPPING, True, "See that the Flink job runs"),
+        (HandOverState.STOPPING, True, "Check that the Flink job is running"),
     ],
 )
 def test_it_says_what_to_do_next(state: HandOverState, is_over: bool, expected: str) -> None:

@@ -36,7 +36,7 @@ NOBODY = "a worker of the group default (none has called for 1 min; `groundskeep
             a_job(not_before=NOW + timedelta(seconds=90)), [CLUSTERING], [], "its next attempt, in 90 s", id="back-off"
         ),
         pytest.param(
-            a_job(), [CLUSTERING], [], "job job_2 (clustering), which is at work on this table", id="another job"
+            a_job(), [CLUSTERING], [], "job job_2 (clustering), which is running on this table", id="another job"
         ),
         pytest.param(a_job(), [PLANNING], [worker()], "its turn", id="a dry run is in nobody's way"),
         pytest.param(a_job(dry_run=True), [CLUSTERING], [worker()], "its turn", id="nobody is in a dry run's way"),
@@ -48,8 +48,8 @@ NOBODY = "a worker of the group default (none has called for 1 min; `groundskeep
             a_job(),
             [],
             [worker("job_3"), worker("job_4", "job_5", slots=2)],
-            "a free slot: 2 workers of the group default, all at work",
-            id="all at work",
+            "a free slot: 2 workers of the group default, all busy",
+            id="all busy",
         ),
         pytest.param(a_job(), [], [worker("job_3"), worker("job_4", slots=2)], "its turn", id="a slot is free"),
         pytest.param(a_job(), [], [worker(slots=None)], "its turn", id="a worker that says nothing of itself"),

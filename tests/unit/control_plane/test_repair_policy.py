@@ -20,9 +20,7 @@ BOTH = [an_incident(OLD, SUSPECTED, instant="002"), an_incident(STALE, instant="
 
 
 def test_what_is_open_or_suspected_is_repaired_at_once() -> None:
-    because = (
-        "1 commit wrote to file groups that had been replaced and 1 commit may have gone by an old number of buckets"
-    )
+    because = "1 commit wrote to file groups that had been replaced and 1 commit may have used an old number of buckets"
     params = {"instants": ["001", "002"], "wait_seconds": 300, "hand_over_seconds": 3600}
     assert decide(RepairSettings(), BOTH, NO_OCCASION) == Run(JobKind.REPAIR, params, because)
 
@@ -66,7 +64,7 @@ def test_late_files_want_a_cleaning_before_it_is_time_for_one() -> None:
     assert wanted == Run(
         JobKind.CLEANING,
         {"policy": "KEEP_LATEST_COMMITS", "retain": 10},
-        "1 fenced write may have left late files, which must be gone before the timeline is archived",
+        "1 fenced write may have left late files, which must be removed before the timeline is archived",
     )
     assert isinstance(cleaning.decide(CleaningSettings(), a_snapshot(), idle, [an_incident(LATE, CLEARED)]), Skip)
 

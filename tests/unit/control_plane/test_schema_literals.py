@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
-import sqlalchemy as sa
 
 from service.db import schema
 from service.incidents.incident import STANDING, IncidentKind
 from service.queue.job import ACTIVE, HELD
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+HOLDING = schema.JOB_HOLDING_TABLE
 
 
 def literals(clause: sa.ColumnElement[bool]) -> str:
@@ -16,7 +22,7 @@ def literals(clause: sa.ColumnElement[bool]) -> str:
 
 @pytest.mark.parametrize(
     ("index", "states"),
-    [(schema.JOB_PER_KIND, ACTIVE), (schema.JOB_REWRITING, ACTIVE), (schema.JOB_HOLDING_TABLE, HELD)],
+    [(schema.JOB_PER_KIND, ACTIVE), (schema.JOB_REWRITING, ACTIVE), (HOLDING, HELD)],
 )
 def test_the_constraints_of_jobs_name_the_states_of_the_model(index: str, states: list[str]) -> None:
     [found] = [each for each in schema.jobs.indexes if each.name == index]
