@@ -1,4 +1,4 @@
-"""Hudi's bucket id, over whole Arrow columns, with no JVM.
+"""Hudi's bucket ids of whole Arrow columns, without a JVM.
 
 Mirrors `BucketIdentifier.getBucketId` and `KeyGenUtils.extractRecordKeysByFields` of Hudi 1.2.0, quirks included:
 
@@ -10,9 +10,8 @@ Mirrors `BucketIdentifier.getBucketId` and `KeyGenUtils.extractRecordKeysByField
 - `__null__` stands for null and `__empty__` for the empty string; both have the hash code 0 in Java.
 - Java's loop never ends if the key's last field is not hashed and its value holds a `:`. We raise `RecordKeyError`.
 
-How it is fast: Java's `String.hashCode` is a polynomial in 31 modulo 2^32. As 31 has an inverse there, one running sum
-over all characters of a block gives the hash code of each substring of it in constant time. So nothing depends on how
-long the keys are, or on how much their lengths differ.
+Speed: Java's `String.hashCode` is a polynomial in 31 modulo 2^32, where 31 has an inverse. So one running sum over all
+characters of a block gives the hash code of each of its substrings in constant time, whatever the lengths of the keys.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class RecordKeyError(ValueError):
 
 
 def bucket_ids(keys: pa.Array | pa.ChunkedArray, hash_fields: Sequence[str], num_buckets: int) -> NDArray[np.int32]:
-    """The bucket of each record key: `BucketIdentifier.getBucketId(key, hash_fields, num_buckets)` of Hudi 1.2.0.
+    """Returns each key's bucket: `BucketIdentifier.getBucketId(key, hash_fields, num_buckets)` of Hudi 1.2.0.
 
     `keys` are strings of any Arrow layout, dictionary-encoded or not. The result has one entry per key, in
     [0, num_buckets). Raises `RecordKeyError` for a key that Hudi cannot hash, ValueError if `num_buckets` < 1.
@@ -54,7 +53,7 @@ def bucket_ids(keys: pa.Array | pa.ChunkedArray, hash_fields: Sequence[str], num
 
 
 def hash_codes(keys: pa.Array | pa.ChunkedArray, hash_fields: Sequence[str]) -> NDArray[np.int32]:
-    """`List.hashCode()` of each key's hash field values: what `bucket_ids` is before `& 0x7fffffff` and the modulo.
+    """Returns `List.hashCode()` of each key's hash field values: `bucket_ids` before `& 0x7fffffff` and the modulo.
 
     With no `hash_fields`, or only an empty one, all fields of the key count (as in Hudi 1.2.0).
     """
@@ -84,7 +83,7 @@ def _array_codes(keys: pa.Array, fields: tuple[str, ...]) -> NDArray[np.int32]:
 
 
 def _dictionary_codes(keys: pa.DictionaryArray, fields: tuple[str, ...]) -> NDArray[np.int32]:
-    """Hashes each value once. Values that no row uses are left out, as they may be null or impossible to hash."""
+    """Hashes each value once. Leaves out values that no row uses, since they may be null or impossible to hash."""
     indices = keys.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     used = np.zeros(len(keys.dictionary), np.bool_)
     used[indices] = True
@@ -125,7 +124,7 @@ def _blocks(keys: pa.Array) -> Iterator[tuple[int, _Block]]:
 
 
 def _utf16(data: NDArray[np.uint8], bounds: Ints) -> tuple[Units, Ints]:
-    """UTF-8 bytes as UTF-16 code units, and the keys' bounds among these: Java strings are made of code units."""
+    """Converts UTF-8 bytes to UTF-16 code units, of which Java strings are made, with the keys' bounds among these."""
     if len(data) == 0 or data.max() < 0x80:
         return data, bounds
     try:

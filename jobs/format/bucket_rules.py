@@ -1,4 +1,4 @@
-"""How many buckets each partition has: Hudi's partition-level bucket rules, and how an expansion changes them.
+"""Hudi's partition-level bucket rules: the number of buckets of each partition, and its change by an expansion.
 
 Mirrors `RegexRuleEngine` and `PartitionBucketIndexCalculator` of Hudi 1.2.0: rules `regex,number` are separated by `;`,
 the first whose regex is found in the partition path wins. Hudi caches a calculator by the text of the rules alone,
@@ -86,7 +86,7 @@ class BucketRules:
 
 @dataclass(frozen=True)
 class Selection:
-    """Some partitions of a table: those with exactly these paths, and all, present and future, that begin like this."""
+    """Some partitions of a table: those with exactly these paths, and all, present and future, with these prefixes."""
 
     exact: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class Selection:
         return partition in self.exact or partition.startswith(self.prefixes)
 
     def missing(self, existing: Collection[str]) -> list[str]:
-        """What of it selects none of the existing partitions."""
+        """Returns the paths and prefixes that select none of the existing partitions."""
         without = [prefix for prefix in self.prefixes if not any(path.startswith(prefix) for path in existing)]
         return [path for path in self.exact if path not in existing] + [f"{prefix}..." for prefix in without]
 
@@ -117,7 +117,7 @@ class BucketChange:
         return self.old.buckets_of(partition) != self.new.buckets_of(partition)
 
     def children(self, partition: str, bucket: int) -> tuple[int, ...]:
-        """Bucket i of N and what comes of it: i, i + N, ..., all that `hash % kN` can be where `hash % N` is i."""
+        """Returns the buckets that bucket i of N is split into: i, i + N, ... (`hash % kN` where `hash % N` is i)."""
         old, new = self.old.buckets_of(partition), self.new.buckets_of(partition)
         if new % old:
             raise RefusedError([not_a_multiple(partition, old, new)])
@@ -153,7 +153,7 @@ def _java_split(text: str, separator: str) -> list[str]:
 
 
 def exactly(partition: str) -> str:
-    """A regex that only this partition path matches, in Java and in Python, free of the rules' separators."""
+    """Returns a regex that matches this partition path only, in Java and in Python, without the rules' separators."""
     return f"^{_quoted(partition)}$"
 
 
@@ -162,7 +162,7 @@ def _beginning(prefix: str) -> str:
 
 
 def _beginning_and(prefix: str, regex: str) -> str:
-    """Found in the paths that begin so and in which `regex` is found as well."""
+    """Returns a regex that is found in paths with this prefix in which `regex` is found as well."""
     lookahead = f"^(?={_quoted(prefix)})"
     if regex == EVERYTHING:
         return _beginning(prefix)

@@ -1,4 +1,4 @@
-"""What the names of data files say."""
+"""Names of base files and log files, and the bucket in a file id."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def parse_base_file_name(name: str) -> BaseFileName | None:
 
 
 def parse_log_file_name(name: str) -> LogFileName | None:
-    """None for other files, change-data-capture logs among them: these hold no rows of the table."""
+    """Returns None for other files, change-data-capture logs among them: these hold no rows of the table."""
     match = _LOG.fullmatch(name)
     if match is None or match["cdc"]:
         return None
@@ -50,15 +50,15 @@ def parse_log_file_name(name: str) -> LogFileName | None:
 
 
 def bucket_of(file_id: str) -> int | None:
-    """The bucket in a file id that is shaped as a bucket's (`BucketIdentifier.newBucketFileIdPrefix`, Hudi 1.2).
+    """Returns the bucket in a file id of the bucket index's form (`BucketIdentifier.newBucketFileIdPrefix`, Hudi 1.2).
 
-    About one random file id in forty has that shape too, so a shape alone proves nothing.
+    About one random file id in forty has that form too, so the form alone proves nothing.
     """
     match = _BUCKET.fullmatch(file_id)
     return int(match["bucket"]) if match else None
 
 
 def is_fixed(file_id: str) -> bool:
-    """Whether it is a file id of non-blocking concurrency control: `BucketIdentifier.newBucketFileIdForNBCC`."""
+    """Returns whether the file id is of non-blocking concurrency control: `BucketIdentifier.newBucketFileIdForNBCC`."""
     match = _BUCKET.fullmatch(file_id)
     return match is not None and match["tail"] == _FIXED_TAIL

@@ -1,4 +1,4 @@
-"""Hudi's instants as moments."""
+"""Moments in time from Hudi's instants."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SECONDS = len("yyyyMMddHHmmss")
 
 
 def wall_clock(instant: str) -> datetime:
-    """The naive moment of `yyyyMMddHHmmssSSS`, whose milliseconds may be missing (`HoodieInstantTimeGenerator`, 1.2.0).
+    """Parses `yyyyMMddHHmmssSSS`, whose milliseconds may be missing (`HoodieInstantTimeGenerator`, 1.2.0).
 
     Raises ValueError for what is no date, such as `HoodieTimeline.INIT_INSTANT_TS`.
     """
@@ -22,7 +22,7 @@ def wall_clock(instant: str) -> datetime:
 
 
 def moment(instant: str, properties: Mapping[str, str]) -> datetime | None:
-    """The moment in UTC, by the table's `hoodie.properties`; None for what is no date.
+    """Returns the moment in UTC, by the table's `hoodie.properties`; None for what is no date.
 
     A table whose timeline is not in UTC (`hoodie.table.timeline.timezone`) is in the zone of its writers. No table says
     which one that is; every Hudi client assumes its own, and so does this function.

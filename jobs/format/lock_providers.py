@@ -7,5 +7,5 @@ LOCK_PROVIDERS = {
 
 
 def class_of(provider: str) -> str:
-    """The class name of a provider that is named shortly or by its class."""
+    """Returns the class name of a provider that is given by its short name or by its class."""
     return LOCK_PROVIDERS.get(provider, provider)

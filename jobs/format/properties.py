@@ -15,7 +15,7 @@ _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 def parse_properties(content: bytes) -> dict[str, str]:
-    """Reads them as `java.util.Properties.load(InputStream)` does (Java 17).
+    """Parses them as `java.util.Properties.load(InputStream)` does (Java 17).
 
     Comments, continuation lines and escapes included. The bytes are ISO 8859-1; other characters come as `\\uXXXX`.
     """

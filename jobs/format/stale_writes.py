@@ -1,10 +1,10 @@
-"""Which commits wrote to file groups that had been replaced before, so that no reader sees their rows.
+"""Finds stale writes: commits to file groups that had been replaced before, so that no reader sees their rows.
 
-Hudi (1.2) compares a write with what completed *while* it was in flight. One that starts after a replacement and keeps
-to the file ids that it read before it - a prepared `UPDATE` or `DELETE` of Spark SQL, a Flink task - conflicts with
-nothing, commits, and its rows are in file groups that nobody reads any more. The file ids tell it for sure, however
-late it comes. Of copy-on-write, Hudi takes the rows for inserts, since it finds no base file, and makes a file group
-with one more number at its id (`HoodieWriteHandle`, 1.2): readers see it, beside the one that took the place.
+Hudi (1.2) compares a write with the instants that completed *while* it was in flight. A write that starts after a
+replacement and uses the file ids that it read before it (a prepared `UPDATE` or `DELETE` of Spark SQL, a Flink task)
+conflicts with nothing and commits, and its rows are in file groups that readers ignore. The file ids prove this,
+however late the write comes. On a copy-on-write table Hudi finds no base file, treats the rows as inserts, and creates a file
+group whose id has one more number (`HoodieWriteHandle`, 1.2): readers see it beside the replacing file group.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ if TYPE_CHECKING:
 Group = tuple[str, str]
 """Partition path and file id."""
 
-# `WriteOperationType`s that bring no rows of a writer: what they rewrite is there already.
+# `WriteOperationType`s that add no rows of a writer: they rewrite rows that are in the table already.
 SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "BUCKET_RESCALE", "INDEX"})
 
 REPAIRED_KEY = "groundskeeper.repaired"
-"""In the extra metadata of a commit: the instants, with commas between, whose rows it brought over."""
-
+"""Key in the extra metadata of a commit: the instants, separated by commas, whose rows it repaired."""
 
 KNOWN_KEY = "groundskeeper.known"
-"""In the extra metadata of a replacement of ours: the instants that were completed when it was decided to commit. What
-completed after that, and before it, slipped in while its worker stood still without the lock."""
+"""Key in the extra metadata of a replacement of ours: the instants that were completed when it decided to commit. An
+instant that completed between that decision and the commit did so while the worker had lost the lock."""
 
 
 @dataclass(frozen=True)
 class CompletedWrite:
-    """A completed instant of the timeline, as far as it matters here.
+    """A completed instant of the timeline.
 
-    `written` are the file groups that it wrote files of, `replaced` those that it took out of use. `repaired` are the
-    instants of stale writes whose rows it brought over. `known` are the instants whose rows are in what it wrote in the
-    place of the replaced ones; None if it does not tell, and then all that completed before it are.
+    `written` are the file groups that it wrote to, `replaced` those that it replaced. `repaired` are the instants of
+    stale writes whose rows it repaired. `known` are the instants whose rows it carried over to the new file groups;
+    None if it does not record them, and then these are all instants that completed before it.
     """
 
     instant: str
@@ -53,8 +52,8 @@ class CompletedWrite:
 
 @dataclass(frozen=True)
 class StaleWrite:
-    """`groups` are those of its file groups that had been replaced, or were made in the place of replaced ones; each
-    with the instant that had replaced it."""
+    """`groups` are its file groups that had been replaced, or that Hudi created in place of such a group; each with the
+    instant that had replaced it."""
 
     instant: str
     operation: str | None
@@ -64,9 +63,9 @@ class StaleWrite:
 def stale_writes(
     completed: Iterable[CompletedWrite], replaced_before: Mapping[Group, str] | None = None
 ) -> list[StaleWrite]:
-    """Those that are stale and that no later commit repaired, in the order given, which must be that of completion.
+    """Returns the stale writes that no later commit repaired. `completed` must be in the order of completion.
 
-    `replaced_before` are file groups that were replaced before the first of them, by whom.
+    `replaced_before` maps file groups that were replaced before the first of them to the instants that replaced them.
     """
     gone = dict(replaced_before or {})
     found: dict[str, StaleWrite] = {}
@@ -103,16 +102,16 @@ def _hits(written: Iterable[Group], gone: Mapping[Group, str]) -> dict[Group, st
 
 
 def hits(written: Iterable[Group], replaced: Collection[Group]) -> set[Group]:
-    """Those of the written file groups that were replaced, or were made in the place of such ones."""
+    """Returns the written file groups that were replaced, or that were created in place of such a group."""
     return set(_hits(written, dict.fromkeys(replaced, "replaced")))
 
 
 def known_of(extra_metadata: Mapping[str, str]) -> frozenset[str] | None:
-    """The instants that a replacement of ours knew; None of any other commit."""
-    told = extra_metadata.get(KNOWN_KEY)
-    return None if told is None else frozenset(filter(None, told.split(",")))
+    """Returns the instants that a replacement of ours knew; None for any other commit."""
+    known = extra_metadata.get(KNOWN_KEY)
+    return None if known is None else frozenset(filter(None, known.split(",")))
 
 
 def repaired_of(extra_metadata: Mapping[str, str]) -> tuple[str, ...]:
-    """The instants that a commit says it repaired."""
+    """Returns the instants that a commit has repaired by its own record."""
     return tuple(filter(None, (extra_metadata.get(REPAIRED_KEY) or "").split(",")))

@@ -1,4 +1,4 @@
-"""The options of every Hudi client that we open: safe beside live writers, nothing done behind the owner's back.
+"""Options of every Hudi client that we open: safe beside live writers, and no service that was not asked for.
 
 The reasons are in each group's comment; the keys are those of Hudi 1.2.0.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import BucketIndex, TableLock
 
-# What a default client would do by itself, and what each service does only when it is asked to.
+# A default client does these by itself; here each runs only when asked for.
 _NOTHING_BY_ITSELF = {
     "hoodie.clean.automatic": "false",
     "hoodie.clean.async": "false",
@@ -32,9 +32,9 @@ _NOTHING_BY_ITSELF = {
 # One timeline server for each of many short clients costs more than it saves; its markers need it, direct ones do not.
 _NO_TIMELINE_SERVER = {"hoodie.embed.timeline.server": "false", "hoodie.write.markers.type": "DIRECT"}
 
-# How the metadata table is written: with this on, as Spark has it by default, its deltacommit is opened when an instant
-# *begins*; without it, as Flink does, it is written at the end, and whatever is open then is taken for dead and rolled
-# back. So all who write a table have to do it alike, or they make each other's commits fail.
+# The way in which the metadata table is written. With this option, Spark's default, its deltacommit is opened when an
+# instant *begins*; without it, as in Flink, it is written at the end, and any open one is taken for dead and rolled
+# back. So all writers of a table must use the same setting, or they make each other's commits fail.
 _METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 
 # Each optional partition of the metadata table, and the option that makes a client write it.
@@ -47,7 +47,7 @@ _METADATA_INDEXES = {
 
 
 def lock_options(lock: TableLock) -> dict[str, str]:
-    """The writers' lock. Retries are short and many: a service may wait, a writer must not be kept out by us."""
+    """Returns the options of the writers' lock. Retries are short and many: a service may wait, a writer must not."""
     return {
         "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
         "hoodie.write.lock.client.num_retries": "600",
