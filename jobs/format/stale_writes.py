@@ -3,8 +3,8 @@
 Hudi (1.2) compares a write with the instants that completed *while* it was in flight. A write that starts after a
 replacement and uses the file ids that it read before it (a prepared `UPDATE` or `DELETE` of Spark SQL, a Flink task)
 conflicts with nothing and commits, and its rows are in file groups that readers ignore. The file ids prove this,
-however late the write comes. On a copy-on-write table Hudi finds no base file, treats the rows as inserts, and creates a file
-group whose id has one more number (`HoodieWriteHandle`, 1.2): readers see it beside the replacing file group.
+however late the write comes. On a copy-on-write table Hudi finds no base file, treats the rows as inserts, and creates
+a file group whose id has one more number (`HoodieWriteHandle`, 1.2): readers see it beside the replacing file group.
 """
 
 from __future__ import annotations
