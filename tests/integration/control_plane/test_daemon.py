@@ -39,7 +39,7 @@ def _run(
 ) -> int:
     opened = listen("127.0.0.1", 0)
     notifier = Notifier()
-    app_context: AppContext = client.app.state.app_context  # type: ignore[attr-defined]
+    app_context: AppContext = client.app.state.context  # type: ignore[attr-defined]
     running: Daemon
     running = Daemon(
         client.app,  # type: ignore[arg-type]

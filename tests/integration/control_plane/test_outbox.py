@@ -169,7 +169,7 @@ def test_what_a_dead_service_had_claimed_is_sent_by_another_when_the_claim_is_ov
                 task.cancel()
 
         post.runner.run(die())
-        dead._news = type(dead._news)()  # What it knew is lost with it.
+        dead._unrecorded = type(dead._unrecorded)()  # What it knew is lost with it.
         receiver.answer = Reply()
         post.deliver(alive)
         assert post.states(webhook.id) == ["pending"] * 3

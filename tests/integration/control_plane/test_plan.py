@@ -302,7 +302,7 @@ def test_evaluating_writes_nothing(service: Service, clock: FakeClock) -> None:
     found = scheduler.evaluate(service.engine, clock, "tbl_1", config=service.config)
     assert {each.kind for each in found.decisions if each.verdict is Verdict.RUN} == {COMPACTION}
     assert {each.kind for each in found.decisions if each.verdict is Verdict.SKIP} == {*DECIDED} - {COMPACTION}
-    assert found.looked_at == clock()
+    assert found.polled_at == clock()
     assert service.history() == []
     with reading(service.engine) as connection:
         assert job_store.active(connection, "tbl_1") == []
