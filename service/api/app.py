@@ -1,4 +1,4 @@
-"""Puts the API together."""
+"""Assembles the API."""
 
 from __future__ import annotations
 
@@ -31,38 +31,41 @@ _DESCRIPTION = """
 Runs compaction, cleaning, clustering and bucket expansion on Apache Hudi tables, under the table's own lock.
 
 1. `POST /v1/tables` registers a table.
-2. `POST /v1/tables/{table_id}/jobs` asks for a table service; `"dry_run": true` answers the plan and changes nothing.
-3. `GET /v1/jobs/{job_id}` shows how far it is, what it made, and why it failed if it did.
-4. `PUT /v1/policies/{pattern}` says what should be done without being asked;
-   `GET /v1/tables/{table_id}/decisions` shows what was decided, and why.
+2. `POST /v1/tables/{table_id}/jobs` asks for a table service; `"dry_run": true` returns the plan and changes nothing.
+3. `GET /v1/jobs/{job_id}` shows its progress, its result, and the reason if it failed.
+4. `PUT /v1/policies/{pattern}` sets which jobs the service starts automatically;
+   `GET /v1/tables/{table_id}/decisions` shows what it decided, and why.
 
-Every error is a problem document (RFC 9457) with a `type`, a `detail` that says why and a `hint` what to do.
+Every error is a problem document (RFC 9457) with a `type`, a `detail` with the reason and a `hint` with the remedy.
 """
 
 _TAGS = [
-    {"name": "tables", "description": "Register Hudi tables and say what is known about their writers."},
-    {"name": "commits", "description": "What was committed to the tables, and how they stand."},
-    {"name": "incidents", "description": "What went wrong with the tables, and what has become of it."},
-    {"name": "writers", "description": "For the writers: Hudi's commit callback, and the options that they need."},
-    {"name": "policies", "description": "Say what should be done by itself, and when; pause it."},
-    {"name": "decisions", "description": "See what was done by itself, what was not, and why."},
-    {"name": "jobs", "description": "Ask for table services, look at them, cancel them."},
-    {"name": "webhooks", "description": "Be told of commits, jobs and tables: signed, in order, at least once."},
+    {"name": "tables", "description": "Register Hudi tables and declare their writers."},
+    {"name": "commits", "description": "The commits of the tables, and their current state."},
+    {"name": "incidents", "description": "Faults found on the tables, and how each one was resolved."},
+    {"name": "writers", "description": "Hudi's commit callback, and the options that writers need."},
+    {"name": "policies", "description": "Set which jobs start automatically, and when; pause them."},
+    {"name": "decisions", "description": "See which jobs were started automatically, which were not, and why."},
+    {"name": "jobs", "description": "Submit, inspect and cancel jobs."},
+    {
+        "name": "webhooks",
+        "description": "Receive events about commits, jobs and tables: signed, in order, at least once.",
+    },
     {"name": "worker", "description": "The protocol of the Spark workers: lease, heartbeat, result."},
     {"name": "health", "description": "For probes. These calls need no token."},
 ]
 
 
 def create_app(context: AppContext) -> FastAPI:
-    """The database must be migrated. Nothing runs in the background: the ticks are `service.daemon`'s."""
-    # FastAPI's own page loads its scripts from a public server, which a browser inside a company may not reach.
+    """Returns the application. The database must be migrated. The background ticks run in `service.runtime.process`."""
+    # FastAPI's own page loads its scripts from a public server, which a browser in a company network may not reach.
     app = FastAPIOffline(
         title="Groundskeeper",
         version=version("groundskeeper"),
         description=_DESCRIPTION,
         openapi_tags=_TAGS,
         redoc_url=None,
-        # A path is spelt in one way; a redirect would drop the body of a POST.
+        # Each path has one spelling; a redirect would drop the body of a POST.
         redirect_slashes=False,
     )
     app.state.context = context
@@ -84,7 +87,7 @@ def create_app(context: AppContext) -> FastAPI:
         app.include_router(part.router)
     dashboard.install(app)
     problems.install(app)
-    # The last one added is the first one passed.
+    # Starlette runs the middleware that was added last first.
     app.add_middleware(middleware.SizeLimit, max_bytes=context.max_request_bytes)
     app.add_middleware(middleware.AuditLog)
     _document_problems(app)
@@ -92,8 +95,8 @@ def create_app(context: AppContext) -> FastAPI:
 
 
 def _document_problems(app: FastAPI) -> None:
-    """Adds the problem document to the schemas that `statuses.documented` points to, and has it replace FastAPI's own
-    form of a validation error, which this API never answers."""
+    """Adds the schema of the problem document, which `statuses.documented` refers to. It replaces FastAPI's own schema
+    of a validation error, which this API never returns."""
     generate = app.openapi
 
     def openapi() -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What was committed, and how tables stand: /v1/commits, and below /v1/tables/{id}"""
+"""Commits and the state of tables: /v1/commits, and below /v1/tables/{id}"""
 
 from __future__ import annotations
 
@@ -20,24 +20,26 @@ from service.observation import active_timeline as timelines
 
 router = APIRouter(prefix="/v1", tags=["commits"], dependencies=[Depends(needs(Role.READER))])
 
-Partitions = Annotated[int, Query(ge=0, le=10_000, description="Most partitions that are shown, the largest first")]
+Partitions = Annotated[int, Query(ge=0, le=10_000, description="Maximum number of partitions, largest first")]
 
 
 @router.get(
     "/commits",
     operation_id="listCommits",
-    summary="List what was committed, the last one first",
+    summary="List commits, latest first",
     responses=documented(errors.ParamsInvalidError),
 )
 def list_commits(
     context: AppContextDep,
+    *,
     table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
     action: Annotated[str | None, Query(max_length=32, pattern=r"^[a-z]+$", examples=["deltacommit"])] = None,
-    since: Annotated[AwareDatetime | None, Query(description="Completed at this moment or later")] = None,
+    since: Annotated[AwareDatetime | None, Query(description="Completed at this time or later")] = None,
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> CommitPage:
-    """Every completed instant of every table, whoever made it, the commits of one table in the order of completion."""
+    """Lists every completed instant of every table, of writers and table services. The commits of one table are in the
+    order of completion."""
     with reading(context.engine) as connection:
         page = commit_store.page(connection, limit=limit, cursor=cursor, table_id=table_id, action=action, since=since)
     return CommitPage(items=[CommitOut.of(commit) for commit in page.items], next_cursor=page.next_cursor)
@@ -50,7 +52,7 @@ def list_commits(
     responses=documented(errors.TableNotFoundError, errors.PathNotFoundError, errors.StorageError),
 )
 def timeline(table_id: TableId, context: AppContextDep) -> TimelineOut:
-    """Read from the table's storage at this moment, with the age and the heartbeat of what is pending."""
+    """Reads the table's storage now. Pending instants have their age and heartbeat."""
     with reading(context.engine) as connection:
         watch = watch_store.get(connection, table_id)
     return TimelineOut.of(timelines.read(watch.base_path, context.storage_options), watch, context.clock())
@@ -59,11 +61,11 @@ def timeline(table_id: TableId, context: AppContextDep) -> TimelineOut:
 @router.get(
     "/tables/{table_id}/snapshot",
     operation_id="getSnapshot",
-    summary="Show how a table stands",
+    summary="Show the state of a table",
     responses=documented(errors.TableNotFoundError, errors.SnapshotNotTakenError),
 )
 def snapshot(table_id: TableId, context: AppContextDep, partitions: Partitions = 100) -> SnapshotOut:
-    """As of the last change of its timeline that was seen."""
+    """Returns the state as of the last observed change of the timeline."""
     with reading(context.engine) as connection:
         watch = watch_store.get(connection, table_id)
         found = snapshot_store.get(connection, table_id)
@@ -79,7 +81,7 @@ def snapshot(table_id: TableId, context: AppContextDep, partitions: Partitions =
     responses=documented(errors.TableNotFoundError, errors.SnapshotNotTakenError),
 )
 def buckets(table_id: TableId, context: AppContextDep, partitions: Partitions = 100) -> BucketsOut:
-    """Bytes, rows and skew of the buckets of each partition."""
+    """Returns bytes, rows and skew of the buckets of each partition."""
     with reading(context.engine) as connection:
         watch = watch_store.get(connection, table_id)
         stored = snapshot_store.find(connection, table_id)

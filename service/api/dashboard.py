@@ -1,4 +1,4 @@
-"""The dashboard at /: one page and its files from `service/dashboard`. It knows only what the REST API tells."""
+"""The dashboard at /: one page and its files from `service/dashboard`. It gets all data from the REST API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    # The modules name each other without a version: they are kept, but asked for again (ETag), lest two versions mix.
+    # The modules import each other without a version: browsers must revalidate them (ETag), so that versions never mix.
     "Cache-Control": "no-cache",
 }
 
@@ -27,7 +27,7 @@ class _Files(StaticFiles):
 
 
 def install(app: FastAPI) -> None:
-    """The page and its files need no token: there is nothing of the tables in them."""
+    """Adds the routes. The page and its files need no token, because they contain no data of tables."""
     files = _Files(directory=FOLDER)
 
     async def page(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""What was decided about a table and why: /v1/tables/{id}/decisions, /v1/tables/{id}/evaluate"""
+"""Decisions about a table and their reasons: /v1/tables/{id}/decisions, /v1/tables/{id}/evaluate"""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ router = APIRouter(prefix="/v1/tables", tags=["decisions"], dependencies=[Depend
 @router.get(
     "/{table_id}/decisions",
     operation_id="listDecisions",
-    summary="List what was decided about a table, the newest first",
+    summary="List the decisions about a table, newest first",
     responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError),
 )
 def list_decisions(
     table_id: TableId,
     context: AppContextDep,
+    *,
     kind: JobKind | None = None,
-    current: Annotated[bool, Query(description="Only what stands now: the last of each kind")] = False,
+    current: Annotated[bool, Query(description="Only the current decisions: the last of each kind")] = False,
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> DecisionPage:
-    """The same decision several times in a row is one item, with `count` and the latest figures."""
+    """Lists equal decisions in a row as one item, with `count` and the latest figures."""
     with reading(context.engine) as connection:
         table_store.get(connection, table_id)
         if current:
             latest = decision_store.latest(connection, table_id)
-            standing = [latest[each] for each in DECIDED if each in latest and kind in (None, each)]
-            return DecisionPage(items=[DecisionOut.of(each) for each in standing], next_cursor=None)
+            in_force = [latest[each] for each in DECIDED if each in latest and kind in (None, each)]
+            return DecisionPage(items=[DecisionOut.of(each) for each in in_force], next_cursor=None)
         page = decision_store.page(connection, table_id, limit=limit, cursor=cursor, kind=kind)
     return DecisionPage(items=[DecisionOut.of(each) for each in page.items], next_cursor=page.next_cursor)
 
@@ -49,10 +50,10 @@ def list_decisions(
 @router.post(
     "/{table_id}/evaluate",
     operation_id="evaluateTable",
-    summary="Show what would be decided about a table now",
+    summary="Show the decisions that a table would get now",
     responses=documented(errors.TableNotFoundError),
 )
 def evaluate(table_id: TableId, context: AppContextDep) -> EvaluationOut:
-    """Nothing is started or written down."""
+    """Starts nothing and stores nothing."""
     found = scheduler.evaluate(context.engine, context.clock, table_id, config=context.planning)
     return EvaluationOut(looked_at=found.polled_at, decisions=[DecisionOut.of(each) for each in found.decisions])

@@ -1,4 +1,4 @@
-"""What every call needs: the parts that the composition root put together, and who is calling."""
+"""Dependencies of every call: the application context from the composition root, and the caller."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from service.scheduling import scheduler
 
 @dataclass(frozen=True)
 class AppContext:
-    """Everything the API is made of. `allowed_roots` of None: not set. `local_worker` is the token of the worker that
-    this very process starts; it is in no database, so it ends with the process. `flink_hosts` are those whose
-    REST API may be called. `event_source` is that of the CloudEvents."""
+    """The collaborators and settings of the API. `allowed_roots` is None if not set. `local_worker` is the token of the
+    workers that this process starts; it is not in the database, so it ends with the process. `flink_hosts` are the
+    hosts whose REST API may be called. `event_source` is the `source` of the CloudEvents."""
 
     engine: Engine
     examine: Examine
     clock: Clock = utc_now
     notifier: Notifier = field(default_factory=Notifier)
     poll_requests: PollRequests = field(default_factory=PollRequests)
-    # Jitter only; nothing secret comes from it.
+    # For jitter only, not for secrets.
     rng: random.Random = field(default_factory=random.Random)
     config: LeaseConfig = field(default_factory=lambda: LeaseConfig(timedelta(seconds=30), 3600.0, BackOff()))
     max_attempts: int = 3
@@ -60,7 +60,7 @@ class AppContext:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls. `is_open` when no token was ever made: then whoever reaches the loopback address may do all."""
+    """The caller of a request. `is_open` if no token exists: any caller on the loopback address then has all rights."""
 
     name: str
     role: Role
@@ -70,7 +70,7 @@ class Caller:
         return self.is_open or self.role.covers(needed)
 
 
-# What only looks at memory is async: else it would wait for a thread, and most calls have several of them.
+# Dependencies that only read memory are async. Otherwise each would need a thread of the pool, several per call.
 async def app_context_of(request: Request) -> AppContext:
     context = request.app.state.context
     assert isinstance(context, AppContext)
@@ -87,7 +87,7 @@ def caller_of(
     context: AppContextDep,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
 ) -> Caller:
-    """Raises UnauthenticatedError, with the same words whatever was wrong with the token."""
+    """Returns the caller. Raises UnauthenticatedError, with the same message for every fault of the token."""
     caller = _identify(request, context, credentials.credentials if credentials else None)
     request.state.caller = caller
     return caller
@@ -106,17 +106,18 @@ def _identify(request: Request, context: AppContext, text: str | None) -> Caller
         _refuse_foreign_host(request)
         return Caller("anybody", Role.ADMIN, is_open=True)
     if claimed is None or token is None or not token.matches(claimed.secret):
-        raise UnauthenticatedError("The token is not valid." if text else "There is no token.")
+        raise UnauthenticatedError("The token is not valid." if text else "The request carries no token.")
     return Caller(f"{token.name} ({token.id})", token.role)
 
 
 def _refuse_foreign_host(request: Request) -> None:
-    """A web page can point its own host name to 127.0.0.1, or send a form there, from the owner's browser."""
+    """Raises ForbiddenError: a web page can point its own host name to 127.0.0.1, or post a form there, from the
+    owner's browser."""
     origin = request.headers.get("origin")
     for host in (request.url.hostname, urlsplit(origin).hostname if origin else "localhost"):
         if not is_loopback(host or ""):
             raise ForbiddenError(
-                f"Without tokens only a loopback host may be called, and from no other page, not {host}.",
+                f"Without tokens, a request must name a loopback host and come from a page there, not from {host}.",
                 hint="Call 127.0.0.1 or localhost, or make a token with `groundskeeper token create`.",
             )
 
@@ -134,22 +135,23 @@ CallerDep = Annotated[Caller, Depends(caller_of)]
 
 
 def needs(role: Role) -> Callable[[Caller], Awaitable[None]]:
-    """A dependency that lets only callers pass that may act as `role`. Raises ForbiddenError."""
+    """Returns a dependency that raises ForbiddenError unless the caller may act as `role`."""
 
     async def check(caller: CallerDep) -> None:
         if not caller.may(role):
-            raise ForbiddenError(f"It needs the role {role.value}, and the token has the role {caller.role.value}.")
+            raise ForbiddenError(f"This call needs the role {role.value}; the token has the role {caller.role.value}.")
 
     return check
 
 
 def url_of_service(request: Request, context: AppContext) -> str:
-    """How others reach this service: by the setting, or else as this caller did. Without a slash at the end."""
+    """Returns the public URL of this service, without a trailing slash: the setting, or else that of this request."""
     return (context.public_url or str(request.base_url)).rstrip("/")
 
 
 def roots_for(context: AppContext, caller: Caller) -> tuple[str, ...] | None:
-    """Where tables may lie: None is anywhere. Without a setting that is only so for a service nobody else reaches."""
+    """Returns the allowed locations of tables; None means any. Without the setting, only a loopback service without
+    tokens allows any."""
     if context.allowed_roots is not None:
         return context.allowed_roots
     return None if context.is_loopback and caller.is_open else ()

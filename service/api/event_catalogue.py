@@ -1,4 +1,4 @@
-"""Every type of event: when it happens, the JSON Schema (2020-12) of its `data`, and an example."""
+"""Catalogue of event types: a description, the JSON Schema (2020-12) of `data`, and an example of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Schema = dict[str, Any]
 
 @dataclass(frozen=True)
 class Entry:
-    """`example` is the `data` of such an event."""
+    """An event type. `example` is the `data` of such an event."""
 
     description: str
     schema: Mapping[str, Any]
@@ -26,7 +26,7 @@ class Entry:
 
 
 def _object(**properties: Schema) -> Schema:
-    """All members are always there. More may come in later versions."""
+    """Returns the schema of an object whose members are all required. Later versions may add members."""
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
@@ -49,9 +49,9 @@ _WEBHOOK = _object(id=_TEXT, description=_TEXT)
 _HAND_OVER = _object(
     state={"enum": [state.value for state in HandOverState]},
     since=_TEXT,
-    deadline={"type": "string", "description": "Until then the writers must be stopped, or the job is given up"},
-    by={"type": ["string", "null"], "description": "Who stopped them"},
-    savepoint={"type": ["string", "null"], "description": "Where the Flink job's savepoint is"},
+    deadline={"type": "string", "description": "The job fails if the writers are not stopped by then"},
+    by={"type": ["string", "null"], "description": "The caller that stopped them"},
+    savepoint={"type": ["string", "null"], "description": "Path of the Flink job's savepoint"},
     detail=_TEXT,
     what_to_do=_TEXT,
 )
@@ -59,9 +59,9 @@ _JOB = _object(
     id=_TEXT,
     kind={"enum": [kind.value for kind in JobKind]},
     dry_run=_FLAG,
-    attempt={**_COUNT, "description": "How often it was leased"},
+    attempt={**_COUNT, "description": "Number of leases so far"},
     max_attempts=_COUNT,
-    instants={**_INSTANTS, "description": "Made by its attempts on the table's timeline"},
+    instants={**_INSTANTS, "description": "Created by its attempts on the table's timeline"},
     error=_or_null(_PROBLEM),
     hand_over=_or_null(_HAND_OVER),
 )
@@ -80,7 +80,7 @@ _COMMIT = _object(
     rows_written=_or_null(_COUNT),
     rows_deleted=_or_null(_COUNT),
     bytes_written=_or_null(_COUNT),
-    partitions={"type": "array", "items": _TEXT, "description": "The first 100 that it touched"},
+    partitions={"type": "array", "items": _TEXT, "description": "The first 100 partitions that it touched"},
     partition_count=_COUNT,
     file_groups=_COUNT,
     schema_changed=_FLAG,
@@ -88,13 +88,13 @@ _COMMIT = _object(
 _INCIDENT = _object(
     id=_TEXT,
     kind={"enum": [kind.value for kind in IncidentKind]},
-    instant={**_INSTANT, "description": "The commit that did it, or the write that was fenced"},
+    instant={**_INSTANT, "description": "The commit that caused it, or the write that was fenced"},
     operation={"type": ["string", "null"], "description": "Hudi's WriteOperationType of that commit"},
     state={"enum": [state.value for state in IncidentState]},
     opened_at={"type": "string", "format": "date-time"},
     closed_at={"type": ["string", "null"], "format": "date-time"},
-    because={"type": ["string", "null"], "description": "Why it was closed"},
-    details={"type": "object", "description": "Figures of its kind, such as `rows`"},
+    because={"type": ["string", "null"], "description": "The reason for closing it"},
+    details={"type": "object", "description": "Figures that depend on the kind, such as `rows`"},
 )
 
 _A_TABLE = {"id": "tbl_0f3c2a9d5e7b1c44", "name": "orders", "base_path": "s3a://lake/orders"}
@@ -122,7 +122,7 @@ _A_HAND_OVER = {
     "deadline": "2026-01-01T13:00:00+00:00",
     "by": None,
     "savepoint": None,
-    "detail": "Flink writes this table, and somebody has to stop it.",
+    "detail": "Flink writes this table and has to be stopped.",
     "what_to_do": "Stop every Flink job that writes this table, with a savepoint; wait until it has ended; then POST"
     ' /v1/jobs/job_4be1c0d2f6a89b37/writers-stopped {"savepoint": "..."}, before 2026-01-01T13:00:00+00:00.',
 }
@@ -133,7 +133,7 @@ _RESUBMIT = {
     "savepoint": "s3://lake/sp/savepoint-1f2e3d",
     "detail": "The Flink job orders-ingest was stopped.",
     "what_to_do": "Submit the Flink job again, from the savepoint s3://lake/sp/savepoint-1f2e3d, with the options that"
-    " GET /v1/tables/tbl_0f3c2a9d5e7b1c44/writer-options?engine=flink answers now.",
+    " GET /v1/tables/tbl_0f3c2a9d5e7b1c44/writer-options?engine=flink returns now.",
 }
 _AN_EXPANSION: dict[str, Any] = {
     "job_id": "job_4be1c0d2f6a89b37",
@@ -190,39 +190,39 @@ def _of_expansion(description: str, **example: Any) -> Entry:
 
 CATALOGUE: Mapping[EventType, Entry] = {
     EventType.COMMIT_PUBLISHED: Entry(
-        "An instant of a registered table has completed, whoever made it.",
+        "An instant of a registered table has completed, by a writer or by a table service.",
         _top(table=_TABLE, commit=_COMMIT),
         {"table": _A_TABLE, "commit": _A_COMMIT},
     ),
     EventType.JOB_QUEUED: _of_job(
-        "A job was asked for; or an attempt at it ended and it will be tried again, with `error` saying why; or it"
-        " waits from now on until the writers have been stopped, with `hand_over` saying what to do.",
+        "A job was submitted; or an attempt ended and the job will be retried, with the reason in `error`; or the job"
+        " waits from now on until the writers have been stopped, with the instructions in `hand_over`.",
         attempt=0,
         instants=[],
     ),
     EventType.JOB_STARTED: _of_job("A worker has begun an attempt.", instants=[]),
-    EventType.JOB_SUCCEEDED: _of_job("A job has done what it was asked for. GET /v1/jobs/{id} has its result."),
+    EventType.JOB_SUCCEEDED: _of_job("A job has succeeded. GET /v1/jobs/{id} has its result."),
     EventType.JOB_FAILED: _of_job("A job has failed for good.", error=_A_PROBLEM),
-    EventType.JOB_CANCELLED: _of_job("A job has ended because somebody cancelled it."),
+    EventType.JOB_CANCELLED: _of_job("A job has ended because it was cancelled."),
     EventType.EXPANSION_DRAINING: _of_expansion(
-        "A bucket expansion waits until the writers have been stopped: `hand_over` says what to do and until when, and"
-        " there is no `instant` yet. Or it has rewritten the files and waits for a moment without writes in flight,"
-        " once an attempt.",
+        "A bucket expansion waits until the writers have been stopped: `hand_over` has the instructions and the"
+        " deadline, and there is no `instant` yet. Or it has rewritten the files and waits for a moment without writes"
+        " in flight; this is sent once per attempt.",
         attempt=0,
         instant=None,
         hand_over=_A_HAND_OVER,
     ),
     EventType.EXPANSION_COMMITTED: _of_expansion(
-        "A bucket expansion has switched data and number of buckets. Restart writers that stay open for long: Flink"
-        " jobs that were stopped for it from `hand_over.savepoint`, with the table's new options.",
+        "A bucket expansion has switched data and number of buckets. Restart long-running writers. Restart Flink jobs"
+        " that were stopped for it from `hand_over.savepoint`, with the table's new options.",
         hand_over=_RESUBMIT,
     ),
     EventType.EXPANSION_ABORTED: _of_expansion(
-        "A bucket expansion gave up before its commit, and left nothing behind. The job's own event says why."
+        "A bucket expansion gave up before its commit, and left nothing behind. The job's own event has the reason."
     ),
     EventType.TABLE_REGISTERED: Entry("A table was registered.", _top(table=_TABLE), {"table": _A_TABLE}),
     EventType.TABLE_UNHEALTHY: Entry(
-        "A table cannot be looked at any more, or it has an open incident, its first one.",
+        "A table can no longer be polled, or its first incident was opened.",
         _top(table=_TABLE, problem=_PROBLEM),
         {
             "table": _A_TABLE,
@@ -236,19 +236,19 @@ CATALOGUE: Mapping[EventType, Entry] = {
         },
     ),
     EventType.TABLE_RECOVERED: Entry(
-        "A table that was unhealthy can be looked at, and no incident of it is open.",
+        "A table that was unhealthy can be polled again, and it has no open incident.",
         _top(table=_TABLE),
         {"table": _A_TABLE},
     ),
     EventType.TABLE_INCIDENT_OPENED: Entry(
-        "Something went wrong with a table and has to be put right: a commit wrote to file groups that had been "
-        "replaced (`stale-write`), or by an old number of buckets (`old-number`), and its rows are not found any more; "
-        "or a write was fenced whose files may come back (`late-files`).",
+        "A fault was found on a table that needs a repair: a commit wrote to file groups that had been replaced "
+        "(`stale-write`), or with an old number of buckets (`old-number`), and readers do not see its rows; "
+        "or a write was fenced whose files may reappear (`late-files`).",
         _top(table=_TABLE, incident=_INCIDENT),
         {"table": _A_TABLE, "incident": _AN_INCIDENT},
     ),
     EventType.TABLE_INCIDENT_CLOSED: Entry(
-        "That has been put right (`repaired`), or there is nothing to put right any more (`cleared`).",
+        "An incident was repaired (`repaired`), or no longer needs a repair (`cleared`).",
         _top(table=_TABLE, incident=_INCIDENT),
         {
             "table": _A_TABLE,
@@ -261,12 +261,12 @@ CATALOGUE: Mapping[EventType, Entry] = {
         },
     ),
     EventType.WEBHOOK_DISABLED: Entry(
-        "Nothing is sent to a webhook any more. The other ones are told.",
+        "A webhook was disabled and gets no more events. The other webhooks get this event.",
         _top(webhook=_WEBHOOK, because=_TEXT),
         {"webhook": _A_WEBHOOK, "because": "The receiver answered 410 Gone."},
     ),
     EventType.WEBHOOK_TEST: Entry(
-        "Somebody asked for a test of this webhook. It is sent once, whatever types the webhook wants.",
+        "A test of this webhook was requested. It is sent once, whatever types the webhook subscribes to.",
         _top(webhook=_WEBHOOK),
         {"webhook": _A_WEBHOOK},
     ),

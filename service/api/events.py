@@ -1,4 +1,4 @@
-"""/v1/events, as a stream or page by page, and /v1/event-types"""
+"""/v1/events, as a stream or as pages, and /v1/event-types"""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ router = APIRouter(prefix="/v1", tags=["webhooks"])
 
 _STREAM = "text/event-stream"
 _AT_ONCE = 100
-# Events of other replicas ring no bell here.
-_LOOK_EVERY_SECONDS = 1.0
-# Proxies cut connections that are silent for long.
-_SIGN_OF_LIFE_SECONDS = 15.0
+# The notifier of this process does not announce events of other replicas.
+_POLL_SECONDS = 1.0
+# Proxies close idle connections.
+_KEEP_ALIVE_SECONDS = 15.0
 _MOST_STREAMS = 200
-# Streams look into the database by turns, in threads that no other call waits for.
-_LOOKING_AT_ONCE = 4
+# Streams share few threads of their own for reading the database, so that other calls do not wait for them.
+_MOST_READERS = 4
 
 
 class Streams:
-    """The streams that are open in one process."""
+    """The open streams of one process."""
 
     def __init__(self) -> None:
         self.open = 0
         self._limiter: CapacityLimiter | None = None
 
     async def read(self, context: AppContext, seq: int | None) -> tuple[list[Published], int]:
-        """The next events after `seq`, and up to where; None begins with what happens from now on."""
-        if self._limiter is None:  # It belongs to the event loop that it is made in.
-            self._limiter = CapacityLimiter(_LOOKING_AT_ONCE)
+        """Returns the next events after `seq`, and the new position; None starts with events from now on."""
+        if self._limiter is None:  # It belongs to the event loop that creates it.
+            self._limiter = CapacityLimiter(_MOST_READERS)
         return await anyio.to_thread.run_sync(_read, context, seq, limiter=self._limiter)
 
 
 @router.get(
     "/events",
     operation_id="streamEvents",
-    summary="Follow the events",
+    summary="Stream the events",
     response_class=Response,
     dependencies=[Depends(needs(Role.READER))],
     responses={
@@ -69,21 +69,22 @@ class Streams:
 async def events(
     request: Request,
     context: AppContextDep,
+    *,
     types: Annotated[
         str, Query(max_length=1000, description="Patterns, separated by commas", examples=["job.*"])
     ] = "*",
     table_id: Annotated[str | None, Query(max_length=64)] = None,
     after: Annotated[
-        int | None, Query(ge=0, le=2**62, description="Begin after this id. Default: with what is new")
+        int | None, Query(ge=0, le=2**62, description="Start after this id. Default: only new events")
     ] = None,
-    last_event_id: Annotated[int | None, Header(ge=0, le=2**62, description="Goes before `after`")] = None,
+    last_event_id: Annotated[int | None, Header(ge=0, le=2**62, description="Takes precedence over `after`")] = None,
 ) -> Response:
-    """A stream that was broken off goes on with `Last-Event-ID`, which every browser sends by itself, as far back as
-    events are kept. A page begins at the oldest event."""
+    """A broken stream resumes with `Last-Event-ID`, which every browser sends by itself, as far back as events are
+    kept. A page starts at the oldest event."""
     start = after if last_event_id is None else last_event_id
     patterns = tuple(part.strip() for part in types.split(","))
 
-    def fits(event: Event) -> bool:
+    def matches(event: Event) -> bool:
         of_type = any(fnmatchcase(event.type, pattern) for pattern in patterns)
         return of_type and (table_id is None or event.table_id == table_id)
 
@@ -91,15 +92,15 @@ async def events(
     accepted = request.headers.get("accept", "*/*")
     if "application/json" in accepted and _STREAM not in accepted:
         found, seq = await streams.read(context, start or 0)
-        items = [cloud_event(each, context.event_source) for each in found if fits(each.event)]
+        items = [cloud_event(each, context.event_source) for each in found if matches(each.event)]
         return JSONResponse({"items": items, "next_after": seq})
     if streams.open >= _MOST_STREAMS:
-        raise errors.TooManyStreamsError(f"{streams.open} are open.")
+        raise errors.TooManyStreamsError(f"{streams.open} streams are open.")
 
     async def stream() -> AsyncIterator[str]:
         streams.open += 1
         try:
-            async for text in _stream(context, streams, start, fits):
+            async for text in _stream(context, streams, start, matches):
                 yield text
         finally:
             streams.open -= 1
@@ -108,26 +109,26 @@ async def events(
     return StreamingResponse(stream(), media_type=_STREAM, headers=headers)
 
 
-async def _stream(context: AppContext, streams: Streams, start: int | None, fits: Any) -> AsyncIterator[str]:
-    """Holds one page at most: who reads slowly gets the rest later, from the database."""
+async def _stream(context: AppContext, streams: Streams, start: int | None, matches: Any) -> AsyncIterator[str]:
+    """Yields messages, and holds one page at most: a slow reader gets the rest later, from the database."""
     loop = asyncio.get_running_loop()
     seq = start
-    spoke = loop.time()
+    sent_at = loop.time()
     yield ": the events of Groundskeeper\n\n"
     with context.notifier.listener() as listener:
         while not context.notifier.is_closed:
             listener.forget()
             found, seq = await streams.read(context, seq)
             for each in found:
-                if fits(each.event):
+                if matches(each.event):
                     yield _message(each, context.event_source)
-                    spoke = loop.time()
-            if loop.time() - spoke >= _SIGN_OF_LIFE_SECONDS:
-                # Also tells how far it is, so that who only wants rare events does not begin far back.
+                    sent_at = loop.time()
+            if loop.time() - sent_at >= _KEEP_ALIVE_SECONDS:
+                # The id moves the client's position, so that a client with a narrow filter does not resume far back.
                 yield f"id: {seq}\n: still here\n\n"
-                spoke = loop.time()
+                sent_at = loop.time()
             if len(found) < _AT_ONCE:
-                await listener.wait(_LOOK_EVERY_SECONDS)
+                await listener.wait(_POLL_SECONDS)
 
 
 @router.get(
@@ -138,7 +139,7 @@ async def _stream(context: AppContext, streams: Streams, start: int | None, fits
     responses=documented(),
 )
 def event_types(context: AppContextDep) -> EventTypeList:
-    """Each with the JSON Schema of its `data` and an example of the whole event."""
+    """Returns each type with the JSON Schema of its `data` and an example of the whole event."""
     return EventTypeList(items=[_described(type_, entry, context.event_source) for type_, entry in CATALOGUE.items()])
 
 

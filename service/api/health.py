@@ -1,4 +1,4 @@
-"""Is the service alive, can it work, and what does a type of problem mean. These calls need no token."""
+"""Liveness, readiness, and explanations of problem types. These calls need no token."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class ProblemType(BaseModel):
     type: str
     title: str
     hint: str
-    status: int = Field(description="The HTTP status that it is answered with")
+    status: int = Field(description="HTTP status of such an answer")
 
 
-@router.get("/healthz", operation_id="isAlive", summary="Is the process alive?")
+@router.get("/healthz", operation_id="isAlive", summary="Check that the process is alive")
 def healthz() -> HealthOut:
     return HealthOut()
 
@@ -31,21 +31,21 @@ def healthz() -> HealthOut:
 @router.get(
     "/readyz",
     operation_id="isReady",
-    summary="Is the database there and up to date?",
+    summary="Check that the database is reachable and up to date",
     responses=documented(NotReadyError),
 )
 def readyz(context: AppContextDep) -> HealthOut:
     if not migrate.is_at_head(context.engine):
-        raise NotReadyError("The database has not the schema of this version.")
+        raise NotReadyError("The database does not have the schema of this version.")
     return HealthOut()
 
 
-@router.get("/problems/{name}", operation_id="explainProblem", summary="What a type of problem means")
+@router.get("/problems/{name}", operation_id="explainProblem", summary="Explain a problem type")
 def problem_type(name: Annotated[str, Path(examples=["job-conflict"])]) -> ProblemType:
     for kind in _every(GroundskeeperError):
         if kind.type == name:
             return ProblemType(type=kind.type, title=kind.title, hint=kind.hint, status=int(status_of(kind)))
-    raise RouteNotFoundError(f"No problem is called {name}.")
+    raise RouteNotFoundError(f"There is no problem type {name}.")
 
 
 def _every(kind: type[GroundskeeperError]) -> list[type[GroundskeeperError]]:

@@ -1,4 +1,4 @@
-"""What went wrong with tables: /v1/incidents and /v1/tables/{id}/incidents"""
+"""Incidents of tables: /v1/incidents and /v1/tables/{id}/incidents"""
 
 from __future__ import annotations
 
@@ -22,35 +22,33 @@ from service.model import errors
 router = APIRouter(prefix="/v1", tags=["incidents"])
 
 IncidentId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["inc_8c1d0e5f2a7b4963"])]
-KindQuery = Annotated[IncidentKind | None, Query(description="`late-files`: of a write that was fenced")]
-StateQuery = Annotated[
-    list[IncidentState], Query(description="May be given several times; without it, of any state", max_length=4)
-]
+KindQuery = Annotated[IncidentKind | None, Query(description="`late-files`: files of a fenced write")]
+StateQuery = Annotated[list[IncidentState], Query(description="May be repeated. Default: any state", max_length=4)]
 
 
 class IncidentOut(BaseModel):
-    """`title`, `detail` and `hint` say what it means for the table's readers, and what to do."""
+    """An incident. `title`, `detail` and `hint` describe its effect on the table's readers, and the remedy."""
 
     id: str = Field(examples=["inc_8c1d0e5f2a7b4963"])
     table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
     kind: IncidentKind = Field(examples=["stale-write"])
     instant: str = Field(
-        description="The commit that did it, or the write that was fenced", examples=["20260101120000000"]
+        description="The commit that caused it, or the write that was fenced", examples=["20260101120000000"]
     )
     operation: str | None = Field(description="Hudi's WriteOperationType of that commit", examples=["UPSERT_PREPPED"])
     state: IncidentState = Field(
-        description="`suspected`: only the rows can tell; a repair looks at them", examples=["open"]
+        description="`suspected`: only the rows can prove it; a repair checks them", examples=["open"]
     )
     title: str = Field(examples=["A commit wrote to file groups that had been replaced"])
     detail: str = Field(examples=["No reader sees the 173 rows that 20260101120000000 (UPSERT_PREPPED) wrote there."])
     hint: str = Field(examples=["Start a repair: it brings the rows to where they belong."])
     details: dict[str, Any] = Field(
-        description="Figures of its kind", examples=[{"rows": 173, "file_groups": 1, "partitions": 1}]
+        description="Figures that depend on the kind", examples=[{"rows": 173, "file_groups": 1, "partitions": 1}]
     )
     opened_at: datetime
     closed_at: datetime | None
     because: str | None = Field(
-        description="Why it was closed, and by whom if somebody did",
+        description="Why it was closed, and by whom if by hand",
         examples=["20260101120030000 brought its rows over"],
     )
 
@@ -81,7 +79,7 @@ class IncidentPage(BaseModel):
 
 class IncidentCloseIn(Request):
     reason: Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00]*$")] = Field(
-        description="Kept with the incident, beside who closed it",
+        description="Kept with the incident, with the caller that closed it",
         examples=["the batch was written again by hand"],
     )
 
@@ -95,15 +93,16 @@ _CLOSE_EXAMPLES: dict[str, Any] = {
 @router.get(
     "/incidents",
     operation_id="listIncidents",
-    summary="List what went wrong, the newest first",
+    summary="List incidents, newest first",
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.ParamsInvalidError),
 )
 def list_incidents(
     context: AppContextDep,
+    *,
     table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
     kind: KindQuery = None,
-    state: StateQuery = [],  # noqa: B006 - FastAPI's way; nobody changes it
+    state: StateQuery = [],  # noqa: B006 - FastAPI's way; never changed
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> IncidentPage:
@@ -115,15 +114,16 @@ def list_incidents(
 @router.get(
     "/tables/{table_id}/incidents",
     operation_id="listIncidentsOfTable",
-    summary="List what went wrong with a table, the newest first",
+    summary="List the incidents of a table, newest first",
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError),
 )
 def list_incidents_of_table(
     table_id: TableId,
     context: AppContextDep,
+    *,
     kind: KindQuery = None,
-    state: StateQuery = [],  # noqa: B006 - FastAPI's way; nobody changes it
+    state: StateQuery = [],  # noqa: B006 - FastAPI's way; never changed
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> IncidentPage:
@@ -146,8 +146,8 @@ def close(
     context: AppContextDep,
     caller: CallerDep,
 ) -> IncidentOut:
-    """It becomes `cleared`: nothing is repaired any more, and cleaning goes on, which may delete what a repair would
-    need. `because` keeps who did it and why."""
+    """Sets the state to `cleared`. The incident is no longer repaired, and cleaning resumes, which may delete the files
+    that a repair needs. `because` keeps the caller and the reason."""
     closed = tracker.close(
         context.engine, context.notifier, context.clock, incident_id, by=caller.name, reason=wanted.reason
     )

@@ -30,7 +30,7 @@ JobId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["job
 @router.post(
     "/tables/{table_id}/jobs",
     operation_id="submitJob",
-    summary="Ask for a table service",
+    summary="Submit a job",
     status_code=ACCEPTED,
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses={
@@ -48,14 +48,16 @@ JobId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["job
 def submit(
     table_id: TableId,
     wanted: Annotated[JobIn, Body(openapi_examples=EXAMPLES)],
+    *,
     context: AppContextDep,
     caller: CallerDep,
     response: Response,
     idempotency_key: Annotated[
-        str | None, Header(min_length=1, max_length=255, description="The same key on the same table: the same job")
+        str | None,
+        Header(min_length=1, max_length=255, description="The same key on the same table returns the same job"),
     ] = None,
 ) -> JobOut:
-    """Queues the job; a worker starts it within moments. `Location` is where to look at it."""
+    """Queues the job; a worker starts it within moments. `Location` is the job's URL."""
     submission = submitting.submit(
         context.engine,
         context.notifier,
@@ -78,12 +80,13 @@ def submit(
 @router.get(
     "/jobs",
     operation_id="listJobs",
-    summary="List jobs, the newest first",
+    summary="List jobs, newest first",
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.ParamsInvalidError),
 )
 def list_jobs(
     context: AppContextDep,
+    *,
     table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
     kind: JobKind | None = None,
     state: JobState | None = None,
@@ -121,23 +124,23 @@ def get_job(job_id: JobId, context: AppContextDep) -> JobDetail:
     responses=documented(errors.JobNotFoundError, errors.JobNotCancellableError),
 )
 def cancel(job_id: JobId, context: AppContextDep) -> JobOut:
-    """A queued job is cancelled at once. The worker of a running one is told within seconds, and cleans up first."""
+    """Cancels a queued job at once. The worker of a running job learns of it within seconds, and cleans up first."""
     return JobOut.of(submitting.cancel(context.engine, context.notifier, context.clock, job_id))
 
 
 @router.post(
     "/jobs/{job_id}/writers-stopped",
     operation_id="confirmWritersStopped",
-    summary="Say that the writers were stopped, for a job that waits for that",
+    summary="Confirm that the writers were stopped, for a job that waits for it",
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.JobNotFoundError, errors.JobNotWaitingError, errors.ParamsInvalidError),
 )
 def confirm_writers_stopped(
-    job_id: JobId, context: AppContextDep, caller: CallerDep, said: WritersStopped | None = None
+    job_id: JobId, context: AppContextDep, caller: CallerDep, confirmation: WritersStopped | None = None
 ) -> JobOut:
-    """Lets the job go on. Say it only when every Flink job that writes the table has ended; saying it again changes
+    """Lets the job go on. Confirm only when every Flink job that writes the table has ended. A repeated call changes
     nothing."""
-    savepoint = said.savepoint if said else None
+    savepoint = confirmation.savepoint if confirmation else None
     job = coordinator.confirm(
         context.engine, context.notifier, context.clock, job_id, by=caller.name, savepoint=savepoint
     )

@@ -1,4 +1,4 @@
-"""What every request passes on its way in and out: the limit on its size, and the audit log of what changes things."""
+"""ASGI middleware: the limit on the size of a request, and the audit log of changing calls."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 audit = logging.getLogger("groundskeeper.audit")
 
 _READS = {"GET", "HEAD", "OPTIONS"}
-_SENT_ALL_THE_TIME = ("/v1/worker/", "/v1/callbacks/")
+_FREQUENT_PATHS = ("/v1/worker/", "/v1/callbacks/")
 
 
 class SizeLimit:
-    """Reads the body before anything else does, and refuses it when it grows over the limit."""
+    """Reads the whole body first, and refuses it when it exceeds the limit."""
 
     def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self._app = app
@@ -38,12 +38,12 @@ class SizeLimit:
         while has_more:
             message = await receive()
             if message["type"] != "http.request":
-                return  # The caller is gone.
+                return  # The caller has disconnected.
             body += message.get("body", b"")
             is_too_large = len(body) > self._max_bytes
             has_more = bool(message.get("more_body")) and not is_too_large
         if is_too_large:
-            error = RequestTooLargeError(f"At most {self._max_bytes} bytes are taken.")
+            error = RequestTooLargeError(f"The limit is {self._max_bytes} bytes.")
             # The rest of the body stays unread, so the connection cannot serve another request.
             refusal = answer(error, instance=scope["path"], headers={"Connection": "close"})
             await refusal(scope, receive, send)
@@ -57,9 +57,9 @@ class SizeLimit:
 
 
 class AuditLog:
-    """One line of JSON for each call that may change something: who, what, and how it ended. Bodies are not logged.
+    """Logs one line of JSON for each call that may change something: caller, path and status. Bodies are not logged.
 
-    What workers and writers send all the time is logged at the level DEBUG.
+    The frequent calls of workers and writers are logged at the level DEBUG.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -71,7 +71,7 @@ class AuditLog:
             return
         state = scope.setdefault("state", {})
         started = time.monotonic()
-        # Stays so when something unexpected is raised: the server answers that outside of here.
+        # Remains if an unexpected exception is raised: the server answers it outside this middleware.
         status = int(status_of(GroundskeeperError))
 
         async def watch(message: Message) -> None:
@@ -93,5 +93,5 @@ class AuditLog:
                 "status": status,
                 "milliseconds": round((time.monotonic() - started) * 1000),
             }
-            level = logging.DEBUG if scope["path"].startswith(_SENT_ALL_THE_TIME) else logging.INFO
+            level = logging.DEBUG if scope["path"].startswith(_FREQUENT_PATHS) else logging.INFO
             audit.log(level, json.dumps(line))

@@ -1,4 +1,4 @@
-"""What callers get of what was observed: commits, timelines, snapshots."""
+"""Response models of observed tables: commits, timelines, snapshots."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class CommitOut(BaseModel):
     id: int
     table_id: str
     requested_time: str = Field(examples=["20260101120000000"])
-    action: str = Field(description="The one it completed as: a compaction is a `commit`", examples=["deltacommit"])
-    completion_time: str | None = Field(description="Null before table version 8, where timelines do not tell it")
+    action: str = Field(description="The completed action: a compaction is a `commit`", examples=["deltacommit"])
+    completion_time: str | None = Field(description="Null before table version 8, whose timelines do not contain it")
     completed_at: datetime
     seen_at: datetime
     operation: str | None = Field(examples=["UPSERT"])
@@ -32,7 +32,7 @@ class CommitOut(BaseModel):
     partitions: list[str]
     file_groups: int
     schema_changed: bool
-    is_news: bool = Field(description="False for what was there when the table was registered")
+    is_news: bool = Field(description="False for instants from before the registration")
 
     @classmethod
     def of(cls, commit: Commit) -> CommitOut:
@@ -51,7 +51,7 @@ class PendingOut(BaseModel):
     is_plan: bool = Field(description="A compaction or clustering that is scheduled and can be executed")
     requested_at: datetime | None
     age_seconds: float | None
-    heartbeat_at: datetime | None = Field(description="Of its writer, if it sends heartbeats")
+    heartbeat_at: datetime | None = Field(description="Last heartbeat of its writer, if it sends any")
     heartbeat_age_seconds: float | None
 
     @classmethod
@@ -70,13 +70,15 @@ class CompletedOut(BaseModel):
 
 
 class WatchOut(BaseModel):
-    """How the service watches the table."""
+    """State of the polling of the table."""
 
-    looked_at: datetime | None = Field(description="When the timeline was last found changed")
+    looked_at: datetime | None = Field(description="Time of the last poll that found the timeline changed")
     next_poll_at: datetime
-    failures: int = Field(description="Looks that failed since the last good one")
+    failures: int = Field(description="Failed polls since the last successful one")
     error: str | None
-    gap_at: datetime | None = Field(description="When instants were last archived before they were seen")
+    gap_at: datetime | None = Field(
+        description="Time at which instants were last found to be archived before a poll saw them"
+    )
 
     @classmethod
     def of(cls, watch: Watch) -> WatchOut:
@@ -91,7 +93,7 @@ class WatchOut(BaseModel):
 
 
 class TimelineOut(BaseModel):
-    """The active timeline, read just now."""
+    """The active timeline, read for this request."""
 
     pending: list[PendingOut]
     completed: list[CompletedOut] = Field(description="In the order of completion")
@@ -107,7 +109,7 @@ class TimelineOut(BaseModel):
 
 
 class SinceOut(BaseModel):
-    """What writers have committed since the last run of a table service, or at all if there was none."""
+    """Commits of writers since the last run of a table service, or since the beginning if there was none."""
 
     commits: int
     bytes_written: int
@@ -119,7 +121,7 @@ class SinceOut(BaseModel):
 
 
 class FilesOut(BaseModel):
-    """Of the latest file slices. `freed` files are in none of them: the most that cleaning would free."""
+    """Totals of the latest file slices. `freed` files are in none of them: the most that cleaning could free."""
 
     file_groups: int
     base_files: int
@@ -130,13 +132,13 @@ class FilesOut(BaseModel):
     small_bytes: int
     freed_files: int
     freed_bytes: int
-    rows: int | None = Field(description="In base files; null where they are not known of each")
+    rows: int | None = Field(description="In base files; null if it is not known for every file")
 
 
 class PartitionOut(FilesOut):
     path: str
     num_buckets: int
-    buckets: int = Field(description="That have rows")
+    buckets: int = Field(description="Buckets that have rows")
     largest_bucket: int | None
     largest_bucket_bytes: int
 
@@ -146,7 +148,7 @@ class PartitionOut(FilesOut):
 
 
 class SnapshotOut(BaseModel):
-    """How a table stands. `partitions` are the largest ones."""
+    """The state of a table. `partitions` are the largest ones."""
 
     table_id: str
     taken_at: datetime
@@ -160,7 +162,7 @@ class SnapshotOut(BaseModel):
     pending: list[PendingOut]
     num_buckets: int
     small_file_bytes: int
-    log_ratio: float | None = Field(description="Bytes of logs by bytes of base files")
+    log_ratio: float | None = Field(description="Log bytes divided by base file bytes")
     total: FilesOut
     num_partitions: int
     partitions: list[PartitionOut]
@@ -201,7 +203,9 @@ class BucketsOfPartition(BaseModel):
     num_buckets: int
     bytes: int
     rows: int | None
-    skew: float | None = Field(description="The largest bucket by the mean of all, empty ones included; 1 is even")
+    skew: float | None = Field(
+        description="Size of the largest bucket divided by the mean of all, including empty ones; 1 is even"
+    )
     buckets: list[BucketOut]
 
     @classmethod
@@ -228,15 +232,15 @@ class BucketsOut(BaseModel):
     partitions: list[BucketsOfPartition] = Field(description="The largest ones")
 
 
-class HeardOut(BaseModel):
+class CallbackOut(BaseModel):
     table_id: str
-    is_new: bool = Field(description="False if the commit was known, or the table is about to be looked at anyway")
+    is_new: bool = Field(description="False if the commit is known, or a poll of the table is already requested")
 
 
 class WriterOptionsOut(BaseModel):
     engine: WriterEngine
     options: dict[str, str]
-    session_conf: dict[str, str] = Field(description="Of the Spark session, when it starts: `SET` comes too late")
+    session_conf: dict[str, str] = Field(description="For the start of the Spark session: `SET` comes too late")
     sql: dict[str, str] = Field(
         description="The same in SQL: `with` of Flink's CREATE TABLE, `set` (and, of a new table, `tblproperties`) of"
         " Spark SQL"

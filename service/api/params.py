@@ -12,12 +12,12 @@ from service.queue.hand_over_policy import DEFAULT_SECONDS
 
 
 class CompactionParams(Request):
-    """Nothing to choose."""
+    """No parameters."""
 
 
 class CleaningParams(Request):
     policy: CleaningPolicy = CleaningPolicy.KEEP_LATEST_COMMITS
-    retain: int = Field(10, ge=1, le=1_000_000, description="Commits, hours or file versions that are kept")
+    retain: int = Field(10, ge=1, le=1_000_000, description="Commits, hours or file versions to keep")
 
 
 _HandOverSeconds = Annotated[
@@ -25,23 +25,23 @@ _HandOverSeconds = Annotated[
     Field(
         ge=1,
         le=7 * 86_400,
-        description="Where Flink writes: how long to wait until it has been stopped (`writers-stopped`). Then the job"
-        " fails, and nothing has changed",
+        description="On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`)."
+        " After that the job fails, and nothing has changed",
     ),
 ]
 
 
 class _BesideWriters(Request):
-    """How a job that replaces file groups gets along with writers."""
+    """Parameters of a job that replaces file groups beside live writers."""
 
     on_active_writers: OnActiveWriters = Field(
         OnActiveWriters.WAIT,
         description="What to do while a write is in flight at the moment of the commit: `wait` until none is, `fence` "
-        "it (it is rolled back, and its batch has to be written again), or `abort` the job",
+        "it (the write is rolled back, and its batch has to be written again), or `abort` the job",
     )
     wait_seconds: int = Field(300, ge=0, le=86_400, description="How long to wait for a moment to commit")
     lock_seconds: int = Field(
-        20, ge=0, le=600, description="How long writers may be kept waiting while what they changed is done again"
+        20, ge=0, le=600, description="How long writers may be kept waiting while the job rewrites what they changed"
     )
     hand_over_seconds: _HandOverSeconds = DEFAULT_SECONDS
 
@@ -55,7 +55,7 @@ class PartitionPrefix(Request):
     prefix: Word = Field(examples=["region=eu/"])
 
 
-# The form that was given decides which one it is checked as, so that a mistake is told once and in the caller's words.
+# The form that was sent selects the model that validates it, so that a mistake is reported once, in the caller's names.
 _PartitionChoice = Annotated[
     Annotated[PartitionPath, Tag("<path>")] | Annotated[PartitionPrefix, Tag("<prefix>")],
     Discriminator(lambda given: "<prefix>" if isinstance(given, dict | PartitionPrefix) else "<path>"),
@@ -66,16 +66,16 @@ class BucketExpansionParams(_BesideWriters):
     """Exactly one of `num_buckets` and `factor`."""
 
     num_buckets: int | None = Field(
-        None, ge=2, le=1_000_000, description="The new number, a multiple of the present one"
+        None, ge=2, le=1_000_000, description="The new number, a multiple of the current one"
     )
-    factor: int | None = Field(None, ge=2, le=8, description="The new number as a multiple of the present one")
+    factor: int | None = Field(None, ge=2, le=8, description="The new number as a multiple of the current one")
     partitions: Annotated[list[_PartitionChoice], Field(min_length=1, max_length=10_000)] | None = Field(
         None,
-        description='Partition paths as they stand in storage; or `{"prefix": ...}` for all that begin so, also '
-        "for those still to come. Default: the whole table",
+        description='Partition paths as in storage; or `{"prefix": ...}` for all with that prefix, including later '
+        "ones. Default: the whole table",
     )
     settle_seconds: int = Field(
-        15, ge=1, le=600, description="How long writers are watched afterwards that may still go by the old number"
+        15, ge=1, le=600, description="How long the job watches afterwards for writers that still use the old number"
     )
     codec: Literal["gzip", "snappy", "zstd"] | None = Field(
         None, description="Compression of the new files. Default: the table's"
@@ -89,30 +89,30 @@ class BucketExpansionParams(_BesideWriters):
 
 
 class FinishExpansionParams(Request):
-    undo: bool = Field(False, description="Put the hashing config that was retired last in force again")
+    undo: bool = Field(False, description="Restore the hashing config that was retired last")
     hand_over_seconds: _HandOverSeconds = DEFAULT_SECONDS
 
 
 class RepairParams(Request):
     instants: Annotated[list[Word], Field(min_length=1, max_length=1000)] | None = Field(
-        None, description="Completed instants to look at beside those that are found to be stale"
+        None, description="Completed instants to check in addition to those that were found to be stale"
     )
     accepted: list[Word] | None = Field(
         None,
         max_length=1000,
-        description="Instants whose deletes are lost and that somebody has run again: they count as repaired",
+        description="Instants whose deletes were lost and have been run again: they count as repaired",
     )
     wait_seconds: int = Field(300, ge=0, le=86_400, description="How long to wait for a moment without writes")
     hand_over_seconds: _HandOverSeconds = DEFAULT_SECONDS
 
 
 class AuditParams(Request):
-    """Nothing to choose."""
+    """No parameters."""
 
 
 class _JobIn(Request):
-    dry_run: bool = Field(False, description="Answer the plan, and change nothing")
-    priority: int = Field(0, ge=-100, le=100, description="Jobs of a higher one are handed out first")
+    dry_run: bool = Field(False, description="Return the plan, and change nothing")
+    priority: int = Field(0, ge=-100, le=100, description="Jobs with a higher value are handed out first")
 
 
 class CompactionIn(_JobIn):
@@ -144,14 +144,14 @@ class BucketExpansionIn(_JobIn):
 
 
 class FinishExpansionIn(_JobIn):
-    """Retires the hashing config of an expansion, when every writer has the new number of buckets as its own option."""
+    """Retires the hashing config of an expansion once every writer has the new number of buckets as its own option."""
 
     kind: Literal[JobKind.FINISH_EXPANSION]
     params: FinishExpansionParams = Field(default_factory=lambda: FinishExpansionParams.model_validate({}))
 
 
 class RepairIn(_JobIn):
-    """Brings over the rows of commits that went to replaced file groups, or by an old number of buckets."""
+    """Recovers the rows of commits that wrote to replaced file groups, or with an old number of buckets."""
 
     kind: Literal[JobKind.REPAIR]
     params: RepairParams = Field(default_factory=lambda: RepairParams.model_validate({}))
@@ -181,5 +181,5 @@ EXAMPLES: dict[str, Any] = {
 
 
 def as_json(params: Request) -> dict[str, Any]:
-    """As a worker gets them: defaults filled in, what was not given left out."""
+    """Returns the parameters for a worker: with defaults, without members that are None."""
     return params.model_dump(mode="json", exclude_none=True)

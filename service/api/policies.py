@@ -1,4 +1,4 @@
-"""Policies of patterns and of tables, and the pause of all: /v1/policies, /v1/tables/{id}/policy, /v1/pause"""
+"""Policies of patterns and tables, and the global pause: /v1/policies, /v1/tables/{id}/policy, /v1/pause"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from service.scheduling import pause_store, pausing
 
 router = APIRouter(prefix="/v1", tags=["policies"])
 
-# A name of a table may have slashes, and so may a pattern.
+# The name of a table may contain slashes, and so may a pattern.
 Pattern = Annotated[
     str,
     Path(
@@ -35,7 +35,7 @@ Pattern = Annotated[
         max_length=255,
         pattern=r"^[^\x00]+$",
         examples=["orders_*"],
-        description="A glob for names of tables: `*`, `?`, `[abc]`; `*` alone is all of them",
+        description="A glob for names of tables: `*`, `?`, `[abc]`; `*` alone matches all",
     ),
 ]
 
@@ -64,10 +64,10 @@ def get_policy(pattern: Pattern, context: AppContextDep) -> PatternPolicyOut:
 @router.put(
     "/policies/{pattern:path}",
     operation_id="putPolicy",
-    summary="Set what differs for all tables whose name matches",
+    summary="Set the policy of all tables whose name matches",
     dependencies=[_operator],
     responses={
-        int(CREATED): {"model": PatternPolicyOut, "description": "There was none for this pattern"},
+        int(CREATED): {"model": PatternPolicyOut, "description": "The pattern had no policy before"},
         **documented(errors.ParamsInvalidError),
     },
 )
@@ -77,7 +77,7 @@ def put_policy(
     context: AppContextDep,
     response: Response,
 ) -> PatternPolicyOut:
-    """Replaces the one that was there. Members that are left out come from weaker patterns, or are the defaults."""
+    """Replaces the previous policy. Members that are left out come from weaker patterns, or from the defaults."""
     settings = {name: value for name, value in wanted.items() if name != "precedence"}
     policy, is_new = policy_registry.put_pattern(
         context.engine, context.clock, pattern, precedence=wanted.get("precedence", 0), settings=settings
@@ -102,33 +102,33 @@ def delete_policy(pattern: Pattern, context: AppContextDep) -> None:
 @router.get(
     "/tables/{table_id}/policy",
     operation_id="getTablePolicy",
-    summary="Show the policy that counts for a table",
+    summary="Show the effective policy of a table",
     dependencies=[_reader],
     responses=documented(errors.TableNotFoundError),
 )
 def get_table_policy(table_id: TableId, context: AppContextDep) -> EffectivePolicyOut:
-    """All levels laid over each other, and where each value comes from."""
+    """Returns all levels merged, and the source of each value."""
     return EffectivePolicyOut.of(policy_registry.of_table(context.engine, table_id))
 
 
 @router.put(
     "/tables/{table_id}/policy",
     operation_id="putTablePolicy",
-    summary="Set what differs for one table",
+    summary="Set the policy of one table",
     dependencies=[_operator],
     responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError),
 )
 def put_table_policy(
     table_id: TableId, wanted: Annotated[PolicyIn, Body(openapi_examples=EXAMPLES)], context: AppContextDep
 ) -> EffectivePolicyOut:
-    """Replaces what was set for this table before, and answers the policy that counts from now on."""
+    """Replaces the previous policy of this table, and returns the new effective one."""
     return EffectivePolicyOut.of(policy_registry.put_table(context.engine, context.clock, table_id, wanted))
 
 
 @router.delete(
     "/tables/{table_id}/policy",
     operation_id="deleteTablePolicy",
-    summary="Let a table be as its patterns and the defaults say",
+    summary="Delete the policy of one table",
     status_code=NOTHING,
     dependencies=[_operator],
     responses=documented(errors.TableNotFoundError, errors.PolicyNotFoundError),
@@ -137,7 +137,7 @@ def delete_table_policy(table_id: TableId, context: AppContextDep) -> None:
     policy_registry.delete_table(context.engine, context.clock, table_id)
 
 
-@router.get("/pause", operation_id="getPause", summary="Show whether all upkeep is paused", dependencies=[_reader])
+@router.get("/pause", operation_id="getPause", summary="Show whether automatic jobs are paused", dependencies=[_reader])
 def get_pause(context: AppContextDep) -> PauseOut:
     with reading(context.engine) as connection:
         return PauseOut.of(pause_store.pause_of(connection))
@@ -146,14 +146,14 @@ def get_pause(context: AppContextDep) -> PauseOut:
 @router.put(
     "/pause",
     operation_id="pause",
-    summary="Start nothing by itself on any table",
+    summary="Pause automatic jobs on all tables",
     dependencies=[_operator],
     responses=documented(errors.ParamsInvalidError),
 )
 def pause(
     context: AppContextDep, caller: CallerDep, wanted: Annotated[PauseIn, Body(default_factory=PauseIn)]
 ) -> PauseOut:
-    """Jobs that wait for their first worker are taken back, those that have begun go on. Jobs can still be posted."""
+    """Withdraws automatic jobs that wait for their first worker; those that have begun go on. Posting still works."""
     return PauseOut.of(
         pausing.pause(context.engine, context.notifier, context.clock, by=caller.name, reason=wanted.reason)
     )
@@ -161,5 +161,5 @@ def pause(
 
 @router.delete("/pause", operation_id="resume", summary="End the pause", status_code=NOTHING, dependencies=[_operator])
 def resume(context: AppContextDep) -> None:
-    """Everything is decided about anew, a few jobs at a time."""
+    """Decides about every table anew, and starts a few jobs at a time."""
     pausing.resume(context.engine, context.notifier, context.clock)

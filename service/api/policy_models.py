@@ -1,7 +1,7 @@
-"""Policies as callers send them, and what they are told of policies, decisions and pauses.
+"""Request and response models of policies, decisions and pauses.
 
-A level of a policy has only the members that differ, so what is sent are typed dictionaries: nothing has a default, and
-what is left out comes from the level before.
+A level of a policy has only the members that differ. So requests are typed dictionaries without defaults: a member that
+is left out comes from the previous level.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from service.scheduling.decision import Decision, Verdict
 
 
 def _check_cron(expression: str) -> str:
-    # Any moment and zone will do: what is asked is whether it can be read, and ever comes.
+    # Any moment and zone will do: this checks that the expression parses and matches at least one time.
     if next_after(expression, "UTC", datetime(2026, 1, 1, tzinfo=UTC)) is None:
-        raise ValueError("this time never comes")
+        raise ValueError("no time ever matches this")
     return expression
 
 
@@ -32,7 +32,7 @@ def _check_zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        raise ValueError("is not a time zone of the IANA database, such as Europe/Berlin") from error
+        raise ValueError("must be a time zone of the IANA database, such as Europe/Berlin") from error
     return name
 
 
@@ -41,22 +41,26 @@ TimeZone = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterV
 TimeOfDay = Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")]
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
-_Enabled = Annotated[bool, Field(description="Whether it is started by itself at all")]
-_WhichThresholds = Annotated[Trigger, Field(description="Which thresholds count")]
+_Enabled = Annotated[bool, Field(description="Whether jobs of this kind start automatically")]
+_WhichThresholds = Annotated[Trigger, Field(description="Which thresholds apply")]
 _Commits = Annotated[int, Field(ge=1, le=1_000_000, description="Since the last run")]
 _Seconds = Annotated[int, Field(ge=1, le=31_536_000, description="Since the last run")]
 _Interval = Annotated[
-    int, Field(ge=0, le=31_536_000, description="From the end of one job to the start of the next, at least")
+    int, Field(ge=0, le=31_536_000, description="Minimum from the end of one job to the start of the next")
 ]
 _Stale = Annotated[
     int,
-    Field(ge=60, le=31_536_000, description="From then on a pending plan is warned of, and taken over if it has begun"),
+    Field(
+        ge=60,
+        le=31_536_000,
+        description="Age from which a pending plan causes a warning, and is taken over if it has begun",
+    ),
 ]
 _Cron = Annotated[
     Cron | None,
     Field(
-        description="Five fields, by the policy's time zone. It runs at these times if there is anything to do, and "
-        "thresholds do not count; null: they do"
+        description="Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the "
+        "thresholds; null: the thresholds apply"
     ),
 ]
 _OfTheJob = Field(description="Parameter of the job")
@@ -70,7 +74,7 @@ class _Section(TypedDict, total=False):
 
 
 class WindowIn(TypedDict):
-    """`days` are those on which it opens, every day if there are none. An `end` that is not after `start` is on the
+    """A time window. It opens on `days`, or every day if there are none. An `end` that is not after `start` is on the
     next day."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # pydantic's documented way
@@ -87,7 +91,7 @@ class CompactionPolicyIn(_Section, total=False):
     seconds: _Seconds
     log_ratio: Annotated[
         float | None,
-        Field(gt=0, le=1000, description="Bytes of logs to bytes of base files, beside the trigger; or null"),
+        Field(gt=0, le=1000, description="Ratio of log bytes to base file bytes, in addition to the trigger; or null"),
     ]
     cron: _Cron
     min_interval_seconds: _Interval
@@ -107,15 +111,13 @@ class CleaningPolicyIn(_Section, total=False):
 
 class ClusteringPolicyIn(_Section, total=False):
     enabled: _Enabled
-    sort_by: Annotated[Names, Field(description="Parameter of the job; without it nothing is clustered")]
+    sort_by: Annotated[Names, Field(description="Parameter of the job; without it the table is not clustered")]
     layout: Annotated[ClusteringLayout, _OfTheJob]
     small_file_share: Annotated[
         float | None,
-        Field(
-            gt=0, le=1, description="Of all base files those that are small and not alone in their partition; or null"
-        ),
+        Field(gt=0, le=1, description="Share of base files that are small and not alone in their partition; or null"),
     ]
-    unsorted_bytes: Annotated[int | None, Field(ge=1, description="Written since the last clustering; or null")]
+    unsorted_bytes: Annotated[int | None, Field(ge=1, description="Bytes written since the last clustering; or null")]
     cron: _Cron
     min_interval_seconds: _Interval
     stale_plan_seconds: _Stale
@@ -126,8 +128,8 @@ class ClusteringPolicyIn(_Section, total=False):
 
 
 class ExpansionPolicyIn(_Section, total=False):
-    mode: Annotated[Mode, Field(description="`suggest` only says what it would do")]
-    max_bucket_bytes: Annotated[int, Field(ge=1024 * 1024, description="What the largest bucket should have at most")]
+    mode: Annotated[Mode, Field(description="`suggest` only records what it would do")]
+    max_bucket_bytes: Annotated[int, Field(ge=1024 * 1024, description="Size limit of the largest bucket")]
     cron: _Cron
     min_interval_seconds: _Interval
     on_active_writers: Annotated[OnActiveWriters, _OfTheJob]
@@ -139,21 +141,21 @@ class ExpansionPolicyIn(_Section, total=False):
 
 
 class RepairPolicyIn(_Section, total=False):
-    mode: Annotated[Mode, Field(description="`suggest` only says what it would do")]
+    mode: Annotated[Mode, Field(description="`suggest` only records what it would do")]
     min_interval_seconds: _Interval
 
 
 class PolicyIn(_Section, total=False):
-    """Only what should differ from the level before: the defaults, then patterns of names, then the table."""
+    """Members that differ from the previous level: the defaults, then patterns of names, then the table."""
 
-    paused: Annotated[bool, Field(description="Nothing is started by itself; what has begun goes on")]
-    priority: Annotated[int, Field(ge=-100, le=100, description="Jobs of a higher one are handed out first")]
+    paused: Annotated[bool, Field(description="No job starts automatically; running jobs go on")]
+    priority: Annotated[int, Field(ge=-100, le=100, description="Jobs with a higher value are handed out first")]
     worker_group: Annotated[
         str,
         StringConstraints(pattern=GROUP_PATTERN),
-        Field(description="Only workers of this group get the table's jobs, those that are asked for as well"),
+        Field(description="Only workers of this group get the table's jobs, including submitted ones"),
     ]
-    time_zone: Annotated[TimeZone, Field(description="Of the windows and of the cron expressions")]
+    time_zone: Annotated[TimeZone, Field(description="Time zone of the windows and of the cron expressions")]
     windows: Annotated[list[WindowIn], Field(max_length=50, description="When jobs may start; empty: at any time")]
     compaction: CompactionPolicyIn
     cleaning: CleaningPolicyIn
@@ -163,14 +165,14 @@ class PolicyIn(_Section, total=False):
 
 
 class PatternPolicyIn(PolicyIn, total=False):
-    """As for one table, and how strong it is."""
+    """A policy as for one table, with a precedence."""
 
     precedence: Annotated[
         int,
         Field(
             ge=-1000,
             le=1000,
-            description="Where several match, the higher one wins (default 0), then the more exact one",
+            description="If several patterns match, the higher value wins (default 0), then the more exact pattern",
         ),
     ]
 
@@ -183,20 +185,20 @@ EXAMPLES: dict[str, Any] = {
             "compaction": {"trigger": "either", "commits": 10, "seconds": 7200},
         }
     },
-    "sort on Saturdays, grow by itself": {
+    "sort on Saturdays, expand automatically": {
         "value": {
             "clustering": {"enabled": True, "sort_by": ["city"], "cron": "0 3 * * 6"},
             "bucket_expansion": {"mode": "auto", "max_bucket_bytes": 2 * GIB},
         }
     },
-    "leave it alone": {"value": {"paused": True}},
+    "start nothing": {"value": {"paused": True}},
 }
 
 
 class PatternPolicyOut(BaseModel):
     pattern: str = Field(examples=["orders_*"])
     precedence: int
-    settings: dict[str, Any] = Field(description="As they were given")
+    settings: dict[str, Any] = Field(description="As they were sent")
     created_at: datetime
     updated_at: datetime
 
@@ -216,9 +218,9 @@ class PatternPolicyList(BaseModel):
 
 
 class EffectivePolicyOut(BaseModel):
-    policy: dict[str, Any] = Field(description="As it counts for the table, every member")
+    policy: dict[str, Any] = Field(description="The effective policy of the table, with every member")
     sources: dict[str, str] = Field(
-        description="Where each comes from: `default`, `pattern <glob>` or `table`",
+        description="The source of each member: `default`, `pattern <glob>` or `table`",
         examples=[{"compaction.commits": "pattern orders_*"}],
     )
 
@@ -229,16 +231,16 @@ class EffectivePolicyOut(BaseModel):
 
 class DecisionOut(BaseModel):
     kind: JobKind
-    verdict: Verdict = Field(description="`wait`: it is due, but something stands in the way")
-    code: str = Field(description="The reason in short", examples=["not-yet"])
+    verdict: Verdict = Field(description="`wait`: the job is due, but something blocks it")
+    code: str = Field(description="The reason as a code", examples=["not-yet"])
     because: str = Field(examples=["3 commits since the last compaction, threshold 5"])
     warning: str | None
-    params: dict[str, Any] = Field(description="Of the job that was started, or that is suggested")
+    params: dict[str, Any] = Field(description="Parameters of the job that was started or suggested")
     job_id: str | None
     first_at: datetime
-    last_at: datetime = Field(description="When it was last decided so; the figures are of then")
-    count: int = Field(description="How often it was decided so in a row")
-    wanted_since: datetime | None = Field(description="Since when a job that waits has been due")
+    last_at: datetime = Field(description="Time of the latest such decision, and of the figures")
+    count: int = Field(description="Number of such decisions in a row")
+    wanted_since: datetime | None = Field(description="Time since which a waiting job has been due")
 
     @classmethod
     def of(cls, decision: Decision) -> DecisionOut:
@@ -263,15 +265,13 @@ class DecisionPage(BaseModel):
 
 
 class EvaluationOut(BaseModel):
-    looked_at: datetime | None = Field(
-        description="When the table was last looked at; null: never, so nothing is decided"
-    )
+    looked_at: datetime | None = Field(description="Time of the last poll; null: never polled, so there is no decision")
     decisions: list[DecisionOut]
 
 
 class PauseIn(Request):
     reason: Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")] = Field(
-        "", description="For those who wonder", examples=["the storage is being moved"]
+        "", description="Shown to other users", examples=["the storage is being moved"]
     )
 
 

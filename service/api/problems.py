@@ -1,4 +1,4 @@
-"""Errors as people get them: problem documents (RFC 9457)."""
+"""Error responses: problem documents (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _ABOUT_ADDRESS = (RouteNotFoundError, MethodNotAllowedError)
 
 
 def problem_uri(kind: str) -> str:
-    """A URI reference that leads to the explanation of a type of problem."""
+    """Returns the URI reference of the explanation of a problem type."""
     return f"/problems/{kind}"
 
 
 def document(problem: Problem) -> dict[str, Any]:
-    """A problem inside another document, such as the error of a job."""
+    """Returns a problem for use inside another document, such as the error of a job."""
     return {**problem.to_json(), "type": problem_uri(problem.type)}
 
 
@@ -57,7 +57,7 @@ def answer(
         body["hint"] = error.hint
     if instance is not None:
         body["instance"] = instance
-    # The members that the standard names are ours; an extension cannot replace them.
+    # An extension cannot replace the standard's members.
     body = {**error.extensions, **body}
     all_headers = dict(headers or {})
     if isinstance(error, UnauthenticatedError):
@@ -66,7 +66,7 @@ def answer(
 
 
 def install(app: FastAPI) -> None:
-    """Makes every error of the application a problem document."""
+    """Registers handlers that answer every error with a problem document."""
 
     async def typed(request: Request, error: GroundskeeperError) -> JSONResponse:
         return answer(error, instance=request.url.path)
@@ -95,9 +95,9 @@ _TAGS = frozenset(kind.value for kind in JobKind)
 
 
 def invalid_request(errors: Sequence[Mapping[str, Any]], tags: Collection[str] = _TAGS) -> ParamsInvalidError:
-    """What pydantic found, as `errors` with the field in the caller's own words. `tags` are those of a union."""
+    """Converts the errors of pydantic; each `field` is a path as the caller sent it. `tags` are those of a union."""
     found = [
-        # No model was chosen yet, so pydantic points to the whole body.
+        # No model has been chosen yet, so pydantic refers to the whole body.
         {
             "field": "kind" if error["type"].startswith("union_tag") else _field(error["loc"], tags),
             "message": _message(error),
@@ -108,7 +108,7 @@ def invalid_request(errors: Sequence[Mapping[str, Any]], tags: Collection[str] =
     return ParamsInvalidError(detail, extensions={"errors": found})
 
 
-# Where FastAPI found it; the caller did not write that.
+# FastAPI prefixes the part of the request, which the caller did not write.
 _PLACES = {"body", "query", "path", "header"}
 
 
@@ -116,10 +116,10 @@ def _field(location: Sequence[str | int], tags: Collection[str]) -> str:
     context = list(location)
     if context and context[0] in _PLACES:
         context = context[1:]
-    # In front of the rest it is no member that the caller sent.
+    # A leading tag is not a member that the caller sent.
     if context and context[0] in tags:
         context = context[1:]
-    # And so are those in angle brackets, wherever they stand.
+    # Nor are tags in angle brackets, at any position.
     context = [part for part in context if not str(part).startswith("<")]
     name = ""
     for part in context:

@@ -1,4 +1,4 @@
-"""What callers send. Every member that is not known is refused, so that a misspelt one is not silently ignored."""
+"""Request models. Unknown members are refused, so that a misspelt one is not silently ignored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobs.contract import DEFAULT_GROUP, BucketIndex, TableLock, WriterEngine
 from service.catalog.registration import FlinkWriter, Writers
 from service.policies.policy import GROUP_PATTERN
 
-# No database and no file system takes the NUL character.
+# Neither the databases nor the file systems accept the NUL character.
 _NO_NUL = r"^[^\x00]*$"
 Word = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=_NO_NUL)]
 PartitionPath = Annotated[str, StringConstraints(max_length=4096, pattern=_NO_NUL)]
@@ -28,7 +28,7 @@ class Request(BaseModel):
 
 
 class BucketIndexIn(Request):
-    """What the writers set as `hoodie.bucket.index.num.buckets` and `hoodie.bucket.index.hash.field`."""
+    """The writers' values of `hoodie.bucket.index.num.buckets` and `hoodie.bucket.index.hash.field`."""
 
     type: Literal["bucket"] = "bucket"
     num_buckets: int = Field(ge=1, le=1_000_000, examples=[4])
@@ -51,7 +51,7 @@ class LockIn(Request):
 
 
 class FlinkIn(Request):
-    """The Flink job that writes the table, for the service to stop it with a savepoint when a job has to wait for that.
+    """The Flink job that writes the table. The service stops it with a savepoint when a job has to wait for that.
 
     Its host must be one of GROUNDSKEEPER_FLINK_HOSTS.
     """
@@ -69,48 +69,48 @@ class FlinkIn(Request):
 
 
 class WritersIn(Request):
-    """Either the Hudi version of the table's writers, or that none is running; and what they run on."""
+    """The Hudi version of the table's writers, or that none is running; and their engines."""
 
     hudi_version: Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+([.-]\w+)*$")] | None = None
     stopped: bool = False
     retry_conflicts: bool = Field(
-        False, description="Each of them has `hoodie.write.num.retries.on.conflict.failures` of at least 1"
+        False, description="Every writer has `hoodie.write.num.retries.on.conflict.failures` of at least 1"
     )
     query_pruning_off: bool | None = Field(
         None,
         description="Hudi's `hoodie.bucket.index.query.pruning` is false wherever SQL reads the table. With Spark SQL"
-        " among the writers the first bucket expansion asks for it. Left out of a PATCH, what was said stays",
+        " among the writers the first bucket expansion requires it. Left out of a PATCH, the stored value stays",
     )
     engines: Annotated[list[WriterEngine], Field(min_length=1)] | None = Field(
         None,
-        description="All that writes the table: `spark` (DataFrames), `spark-sql` (statements), `flink`. What is seen"
-        " on it counts too. In a PATCH it says that what was seen before is over; left out or null there, what was"
-        " said stays.",
+        description="All engines that write the table: `spark` (DataFrames), `spark-sql` (statements), `flink`."
+        " Detected engines count too. In a PATCH it discards earlier detections; left out or null there, the stored"
+        " value stays.",
     )
-    flink: FlinkIn | None = Field(None, description="Left out of a PATCH it stays as it is, null removes it")
+    flink: FlinkIn | None = Field(None, description="Left out of a PATCH, the stored value stays; null removes it")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         is_about_engines = bool(self.model_fields_set & {"engines", "flink", "query_pruning_off"})
         if (self.hudi_version is not None) == self.stopped and (self.stopped or not is_about_engines):
-            raise ValueError('say either {"hudi_version": "1.2.0"} or {"stopped": true}')
+            raise ValueError('give either {"hudi_version": "1.2.0"} or {"stopped": true}')
         if self.flink and self.engines is not None and WriterEngine.FLINK not in self.engines:
-            raise ValueError("engines leaves flink out, and flink names a job")
+            raise ValueError("flink names a job, but engines does not include flink")
         return self
 
     def to_model(self, stored: Writers, now: datetime) -> Writers:
-        """`stored` is what was declared before."""
-        says_more = self.hudi_version is not None or self.stopped
+        """Returns the declaration merged with `stored`, the previous one."""
+        declares_version = self.hudi_version is not None or self.stopped
         engines = stored.engines if self.engines is None else tuple(dict.fromkeys(self.engines))
         flink = self.flink.to_model() if self.flink else None
         return Writers(
-            hudi_version=self.hudi_version if says_more else stored.hudi_version,
-            stopped=self.stopped if says_more else stored.stopped,
-            retry_conflicts=self.retry_conflicts if says_more else stored.retry_conflicts,
+            hudi_version=self.hudi_version if declares_version else stored.hudi_version,
+            stopped=self.stopped if declares_version else stored.stopped,
+            retry_conflicts=self.retry_conflicts if declares_version else stored.retry_conflicts,
             query_pruning_off=stored.query_pruning_off if self.query_pruning_off is None else self.query_pruning_off,
             engines=engines,
             flink=flink if "flink" in self.model_fields_set else stored.flink,
-            declared_at=now if says_more else stored.declared_at,
+            declared_at=now if declares_version else stored.declared_at,
             engines_at=stored.engines_at,
         )
 
@@ -142,14 +142,14 @@ class TableIn(Request):
         description="An absolute path or a URI (s3a://...)"
     )
     name: Word | None = Field(None, description="Default: the name in hoodie.properties")
-    index: BucketIndexIn | None = Field(None, description="Checked against sampled record keys. Default: detected")
+    index: BucketIndexIn | None = Field(None, description="Verified on sampled record keys. Default: detected")
     lock: LockIn = Field(default_factory=lambda: LockIn.model_validate({}))
     writers: WritersIn | None = None
-    hudi_options: Options = Field(default_factory=dict, description="Added to those of the Hudi client of every job")
+    hudi_options: Options = Field(default_factory=dict, description="Added to the Hudi client's options in every job")
 
 
 class TableChange(Request):
-    """Members that are left out stay as they are. `null` sets `index` and `writers` to unknown, others to default."""
+    """Members that are left out do not change. `null` sets `index` and `writers` to unknown, others to default."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -172,18 +172,18 @@ class TableChange(Request):
     @model_validator(mode="after")
     def _has_a_name(self) -> Self:
         if "name" in self.model_fields_set and self.name is None:
-            raise ValueError("a table has a name")
+            raise ValueError("must not be null")
         return self
 
 
 class WritersStopped(Request):
-    """`savepoint` is told to whoever starts the Flink job again, when the job has committed."""
+    """Confirmation that the writers are stopped. Events carry `savepoint`, for the restart of the Flink job."""
 
     savepoint: Word | None = Field(None, examples=["s3://lake/savepoints/savepoint-1f2e3d"])
 
 
 class WorkerInfoIn(BaseModel):
-    """For people to see, in GET /v1/workers; `group` also says which jobs it gets."""
+    """Shown in GET /v1/workers; `group` also selects the jobs that the worker gets."""
 
     version: Word | None = None
     master: Word | None = None
@@ -193,19 +193,19 @@ class WorkerInfoIn(BaseModel):
 
 
 class LeaseRequest(BaseModel):
-    """Of a worker, which may be newer than the service: members that are not known are ignored, here and below."""
+    """A worker may be newer than the service, so unknown members are ignored, here and below."""
 
     worker_id: Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=_NO_NUL)] = Field(
         examples=["host-4711-1"]
     )
     wait_seconds: float = Field(0, ge=0, le=20, description="How long the call may wait for a job")
-    worker: WorkerInfoIn | None = Field(None, description="What the worker says of itself")
+    worker: WorkerInfoIn | None = Field(None, description="The worker's description of itself")
 
 
 def storable(value: Any) -> Any:
-    """`value` without what no database takes in JSON: NUL, half characters, numbers that are none.
+    """Removes from `value` what the databases refuse in JSON: NUL, lone surrogates, numbers that are not finite.
 
-    A worker cannot choose what a JVM writes into an error, and must be able to get rid of its result.
+    A worker does not control the text of a JVM's errors, and must be able to report its result.
     """
     match value:
         case str():
@@ -263,7 +263,7 @@ class ReportIn(_FromWorker):
 
 def _distinct(names: list[str]) -> list[str]:
     if len(set(names)) != len(names):
-        raise ValueError("the same name is given twice")
+        raise ValueError("contains the same name twice")
     return names
 
 

@@ -1,4 +1,4 @@
-"""What callers get."""
+"""Response models."""
 
 from __future__ import annotations
 
@@ -55,11 +55,13 @@ class FlinkOut(BaseModel):
 
 
 class SightingOut(BaseModel):
-    """What was seen of an engine."""
+    """The detection of an engine."""
 
     first_seen: datetime
     last_seen: datetime
-    instant: str | None = Field(description="The last one that showed it; null if the table itself does")
+    instant: str | None = Field(
+        description="The latest instant with evidence; null if the evidence is in the table itself"
+    )
     evidence: str
 
 
@@ -68,9 +70,11 @@ class WritersOut(BaseModel):
     stopped: bool
     retry_conflicts: bool
     query_pruning_off: bool
-    engines: list[WriterEngine] | None = Field(description="As declared; null if nothing was said")
+    engines: list[WriterEngine] | None = Field(description="As declared; null if not declared")
     flink: FlinkOut | None
-    detected: dict[WriterEngine, SightingOut] = Field(description="Seen on the table since `engines` was said last")
+    detected: dict[WriterEngine, SightingOut] = Field(
+        description="Detected on the table since `engines` was last declared"
+    )
 
     @classmethod
     def of(cls, writers: Writers, sightings: Sightings) -> WritersOut:
@@ -89,7 +93,7 @@ class WritersOut(BaseModel):
 
 
 class IncidentCounts(BaseModel):
-    """Of those that stand: `GET /v1/tables/{id}/incidents` lists them."""
+    """Counts of unresolved incidents; `GET /v1/tables/{id}/incidents` lists them."""
 
     open: int = 0
     suspected: int = 0
@@ -109,8 +113,8 @@ class TableOut(BaseModel):
     lock: LockOut
     writers: WritersOut
     hudi_options: dict[str, str]
-    profile: dict[str, Any] = Field(description="What was detected when the table was last examined")
-    incidents: IncidentCounts = Field(description="What went wrong with it and has not been put right yet")
+    profile: dict[str, Any] = Field(description="Detected when the table was last examined")
+    incidents: IncidentCounts = Field(description="Unresolved incidents")
     created_at: datetime
     updated_at: datetime
 
@@ -118,7 +122,7 @@ class TableOut(BaseModel):
     def of(
         cls, table: Registration, sightings: Sightings, counts: Mapping[IncidentState, int] | None = None
     ) -> TableOut:
-        """`sightings` are those of the table's engines, `counts` those of its incidents that stand."""
+        """`sightings` are those of the table's engines, `counts` those of its unresolved incidents."""
         index = table.index
         return cls(
             id=table.id,
@@ -182,11 +186,11 @@ class AttemptOut(BaseModel):
 
 class HandOverOut(BaseModel):
     state: HandOverState = Field(
-        description="`draining`: somebody has to stop the writers; `stopping`: the service is doing it"
+        description="`draining`: a user has to stop the writers; `stopping`: the service is stopping them"
     )
     since: datetime
-    deadline: datetime = Field(description="Then the job fails, if the writers are not stopped; nothing has changed")
-    by: str | None = Field(description="Who stopped them: a caller, or `groundskeeper`")
+    deadline: datetime = Field(description="If the writers are not stopped by then, the job fails without any change")
+    by: str | None = Field(description="The caller that stopped them, or `groundskeeper`")
     savepoint: str | None
     detail: str
 
@@ -198,25 +202,27 @@ class JobOut(BaseModel):
     params: dict[str, Any]
     dry_run: bool
     state: JobState
-    attempt: int = Field(description="How often it was leased")
+    attempt: int = Field(description="Number of leases so far")
     max_attempts: int
     cancel_requested: bool
     priority: int
-    worker_group: str = Field(description="Only workers of this group get it")
-    requested_by: str | None = Field(description="Who asked for it: a caller, or `policy`")
-    reason: str | None = Field(description="Why the service asked for it by itself")
+    worker_group: str = Field(description="Only workers of this group get the job")
+    requested_by: str | None = Field(description="The caller that submitted it, or `policy`")
+    reason: str | None = Field(description="The reason, if a policy submitted it")
     worker_id: str | None
     progress: ProgressOut | None
-    instants: list[str] = Field(description="Instants that its attempts made on the table's timeline")
-    result: dict[str, Any] | None = Field(description="Measured values; of a dry run the plan")
-    error: JobProblem | None = Field(description="Of the last attempt")
+    instants: list[str] = Field(description="Instants that its attempts created on the table's timeline")
+    result: dict[str, Any] | None = Field(description="Measured values; for a dry run, the plan")
+    error: JobProblem | None = Field(description="Error of the last attempt")
     created_at: datetime
     not_before: datetime
     leased_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
     lease_deadline: datetime | None
-    hand_over: HandOverOut | None = Field(description="If it waits, or has waited, for the writers to be stopped")
+    hand_over: HandOverOut | None = Field(
+        description="Set if the job waits, or has waited, until the writers are stopped"
+    )
 
     @classmethod
     def of(cls, job: Job) -> JobOut:
@@ -225,7 +231,7 @@ class JobOut(BaseModel):
 
 class JobDetail(JobOut):
     attempts: list[AttemptOut]
-    waits_for: str | None = Field(description="What stands between it and a worker, while it is queued")
+    waits_for: str | None = Field(description="While it is queued: the condition that keeps it from a worker")
 
     @classmethod
     def with_attempts(cls, job: Job, attempts: list[Attempt], waits_for: str | None) -> JobDetail:
@@ -241,7 +247,7 @@ class LeaseOut(BaseModel):
     """`plan` is `jobs.contract.WorkOrder` as JSON."""
 
     plan: dict[str, Any]
-    lease_seconds: float = Field(description="Without a heartbeat for so long the job goes to another worker")
+    lease_seconds: float = Field(description="After this time without a heartbeat the job goes to another worker")
 
 
 class HeartbeatOut(BaseModel):
@@ -249,7 +255,7 @@ class HeartbeatOut(BaseModel):
 
 
 class ReportOut(BaseModel):
-    state: JobState = Field(description="What the job has become; `queued` when it will be tried again")
+    state: JobState = Field(description="New state of the job; `queued` if it will be retried")
 
 
 class HealthOut(BaseModel):

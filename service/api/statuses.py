@@ -1,4 +1,4 @@
-"""The one place that knows HTTP status codes: which error answers with which, and what success is called."""
+"""The only mapping from errors and successes to HTTP status codes."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _OF_FRAMEWORK: Final[dict[int, type[GroundskeeperError]]] = {
 
 
 def status_of(error: type[GroundskeeperError]) -> HTTPStatus:
-    """Of the class itself, or else of its nearest base that has one."""
+    """Returns the status of the class, or else of its nearest base class with one."""
     return next(_STATUS[base] for base in error.__mro__ if base in _STATUS)
 
 
 def raised_by_framework(status: int) -> type[GroundskeeperError]:
-    """The type that stands for an error that the web framework raises as a bare status."""
+    """Returns the error type for a bare status that the web framework raises."""
     known = _OF_FRAMEWORK.get(status)
     if known is not None:
         return known
@@ -51,7 +51,7 @@ def raised_by_framework(status: int) -> type[GroundskeeperError]:
 
 
 def documented(*kinds: type[GroundskeeperError]) -> dict[int | str, dict[str, Any]]:
-    """The `responses` of a route in OpenAPI: the problems that it may answer with, by status."""
+    """Returns the `responses` of a route in OpenAPI: its possible problems, grouped by status."""
     grouped: dict[int | str, list[type[GroundskeeperError]]] = {}
     for kind in (*kinds, errors.UnauthenticatedError, errors.ForbiddenError):
         grouped.setdefault(int(status_of(kind)), []).append(kind)

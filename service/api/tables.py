@@ -25,8 +25,8 @@ from service.registration import registry
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
 TableId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["tbl_0f3c2a9d5e7b1c44"])]
-Limit = Annotated[int, Query(ge=1, le=500, description="Most items of a page")]
-CursorText = Annotated[str | None, Query(description="`next_cursor` of the page before")]
+Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items on a page")]
+CursorText = Annotated[str | None, Query(description="`next_cursor` of the previous page")]
 
 
 @router.post(
@@ -49,7 +49,7 @@ CursorText = Annotated[str | None, Query(description="`next_cursor` of the page 
     ),
 )
 def register(wanted: TableIn, context: AppContextDep, caller: CallerDep, response: Response) -> TableOut:
-    """Detects what the table is, and verifies its bucket index on sampled record keys. The table is only read."""
+    """Detects the table's properties, and verifies its bucket index on sampled record keys. Only reads the table."""
     table = registry.register(
         context.engine,
         context.notifier,
@@ -80,8 +80,8 @@ def list_tables(context: AppContextDep, limit: Limit = 100, cursor: CursorText =
     with reading(context.engine) as connection:
         page = table_store.page(connection, limit=limit, cursor=cursor)
         ids = [table.id for table in page.items]
-        seen, counts = watch_store.engines(connection, ids), store.counts(connection, ids)
-    items = [TableOut.of(table, seen.get(table.id, {}), counts.get(table.id)) for table in page.items]
+        sightings, counts = watch_store.engines(connection, ids), store.counts(connection, ids)
+    items = [TableOut.of(table, sightings.get(table.id, {}), counts.get(table.id)) for table in page.items]
     return TablePage(items=items, next_cursor=page.next_cursor)
 
 
@@ -94,14 +94,14 @@ def list_tables(context: AppContextDep, limit: Limit = 100, cursor: CursorText =
 )
 def get_table(table_id: TableId, context: AppContextDep) -> TableOut:
     with reading(context.engine) as connection:
-        seen, counts = watch_store.engines_of(connection, table_id), store.counts(connection, [table_id])
-        return TableOut.of(table_store.get(connection, table_id), seen, counts.get(table_id))
+        sightings, counts = watch_store.engines_of(connection, table_id), store.counts(connection, [table_id])
+        return TableOut.of(table_store.get(connection, table_id), sightings, counts.get(table_id))
 
 
 @router.patch(
     "/{table_id}",
     operation_id="changeTable",
-    summary="Change what is declared about a table",
+    summary="Change the declarations of a table",
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(
         errors.TableNotFoundError,
@@ -113,7 +113,7 @@ def get_table(table_id: TableId, context: AppContextDep) -> TableOut:
     ),
 )
 def change_table(table_id: TableId, wanted: TableChange, context: AppContextDep, caller: CallerDep) -> TableOut:
-    """A new index is verified on sampled record keys before it is taken over."""
+    """Verifies a new index on sampled record keys before it takes effect."""
     with reading(context.engine) as connection:
         stored = table_store.get(connection, table_id)
     table = registry.change(
@@ -138,7 +138,7 @@ def change_table(table_id: TableId, wanted: TableChange, context: AppContextDep,
     responses=documented(errors.TableNotFoundError, errors.TableBusyError),
 )
 def unregister(table_id: TableId, context: AppContextDep) -> None:
-    """Forgets the table and its ended jobs. The table's data is not touched."""
+    """Deletes the registration and the ended jobs. Does not touch the table's data."""
     registry.unregister(context.engine, table_id)
 
 
@@ -149,7 +149,7 @@ def _shown(context: AppContext, table: Registration) -> TableOut:
 
 
 def _declared(wanted: WritersIn | None, stored: Writers, context: AppContext) -> Writers:
-    """Raises FlinkHostNotAllowedError."""
+    """Returns the declared writers. Raises FlinkHostNotAllowedError."""
     if wanted is None:
         return Writers(engines_at=stored.engines_at)
     if wanted.flink:
@@ -158,7 +158,7 @@ def _declared(wanted: WritersIn | None, stored: Writers, context: AppContext) ->
 
 
 def _changes(wanted: TableChange, stored: Registration, context: AppContext) -> dict[str, Any]:
-    """Only the members that were sent."""
+    """Returns the members that were sent."""
     changes: dict[str, Any] = {}
     sent = wanted.model_fields_set
     if "name" in sent:
@@ -170,9 +170,9 @@ def _changes(wanted: TableChange, stored: Registration, context: AppContext) -> 
         changes["lock"] = TableLock(lock.provider, unmasked(lock.options, stored.lock.options))
     if "writers" in sent:
         writers = _declared(wanted.writers, stored.writers, context)
-        # What was seen before is over when the engines are said anew.
-        says_engines = wanted.writers is not None and wanted.writers.engines is not None
-        changes["writers"] = replace(writers, engines_at=context.clock()) if says_engines else writers
+        # A new declaration of the engines discards earlier detections.
+        declares_engines = wanted.writers is not None and wanted.writers.engines is not None
+        changes["writers"] = replace(writers, engines_at=context.clock()) if declares_engines else writers
     if "hudi_options" in sent:
         changes["hudi_options"] = unmasked(wanted.hudi_options or {}, stored.hudi_options)
     return changes

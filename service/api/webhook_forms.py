@@ -1,4 +1,4 @@
-"""What callers of /v1/webhooks send and get."""
+"""Request and response models of /v1/webhooks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from service.model.secret import MASK
 
 def _of_catalogue(pattern: str) -> str:
     if not any(fnmatchcase(known.value, pattern) for known in EventType):
-        raise ValueError("no type of event is called so; GET /v1/event-types lists them")
+        raise ValueError("matches no type of event; GET /v1/event-types lists them")
     return pattern
 
 
@@ -51,12 +51,10 @@ class WebhookIn(Request):
     )
 
     url: _Url = Field(description="https, or a Kafka topic: `kafka+ssl://broker-1:9093,broker-2:9093/topic`")
-    types: _Types = Field(
-        default_factory=lambda: ["*"], description="Types of events; `*` stands for anything: `job.*`"
-    )
+    types: _Types = Field(default_factory=lambda: ["*"], description="Types of events; `*` matches anything: `job.*`")
     tables: _Tables = Field(
         default_factory=list,
-        description="Ids of tables, or patterns of their names. Default: all, and what belongs to no table",
+        description="Ids of tables, or patterns of their names. Default: all tables, and events without a table",
     )
     headers: _Headers = Field(
         default_factory=dict,
@@ -66,7 +64,7 @@ class WebhookIn(Request):
 
 
 class WebhookChange(Request):
-    """Members that are left out stay as they are."""
+    """Members that are left out do not change."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"types": ["job.*"]}]})
 
@@ -79,7 +77,7 @@ class WebhookChange(Request):
     @model_validator(mode="after")
     def _says_something(self) -> WebhookChange:
         if any(getattr(self, name) is None for name in self.model_fields_set):
-            raise ValueError("null is no value here; leave a member out to keep it")
+            raise ValueError("null is not a value; leave a member out to keep it")
         return self
 
 
@@ -88,12 +86,12 @@ class ReplayIn(Request):
 
     since: AwareDatetime
     until: AwareDatetime | None = Field(None, description="Default: now")
-    with_delivered: bool = Field(False, description="Also what the webhook has got already")
+    with_delivered: bool = Field(False, description="Also events that were delivered already")
 
 
 class WebhookOut(BaseModel):
     id: str = Field(examples=["wh_5d0c9b8a7f6e4d3c"])
-    url: str = Field(description="Whole for admins only: with many services whoever knows it may write there")
+    url: str = Field(description="Complete for admins only, because many services accept any caller that knows it")
     types: list[str]
     tables: list[str]
     headers: dict[str, str] = Field(description="The values are masked")
@@ -103,9 +101,11 @@ class WebhookOut(BaseModel):
     disabled_at: datetime | None
     failing_since: datetime | None = Field(description="The first failure after the last success")
     last_success_at: datetime | None
-    pending: int = Field(description="Deliveries that wait, or are being tried again")
-    dead: int = Field(description="Deliveries that were given up, until they are replayed")
-    old_secret_until: datetime | None = Field(description="Until then messages are signed by the secret before, too")
+    pending: int = Field(description="Deliveries that wait for an attempt or a retry")
+    dead: int = Field(description="Deliveries that were given up and not replayed")
+    old_secret_until: datetime | None = Field(
+        description="Until then messages are also signed with the previous secret"
+    )
     created_at: datetime
     updated_at: datetime
 
@@ -113,15 +113,13 @@ class WebhookOut(BaseModel):
     def of(
         cls, webhook: Webhook, cipher: SecretCipher, counts: dict[DeliveryState, int], *, is_whole: bool
     ) -> WebhookOut:
-        """`is_whole`: the URL is shown with its path."""
+        """`is_whole` shows the URL with its path."""
         fields = _fields(webhook, cipher, counts)
         return cls(**fields if is_whole else {**fields, "url": _without_path(webhook.url)})
 
 
 class WebhookCreated(WebhookOut):
-    secret: str = Field(
-        description="What signatures are checked with. Not shown again", examples=["whsec_C2FVsBQIh..."]
-    )
+    secret: str = Field(description="Secret for checking signatures. Not shown again", examples=["whsec_C2FVsBQIh..."])
 
     @classmethod
     def with_secret(
@@ -137,10 +135,10 @@ class WebhookPage(BaseModel):
 
 class DeliveryAttemptOut(BaseModel):
     at: datetime
-    milliseconds: int = Field(description="Until the status came, or the attempt was given up")
-    status: int | None = Field(description="HTTP status; null without an answer, and from Kafka")
+    milliseconds: int = Field(description="Until the status arrived, or the attempt was given up")
+    status: int | None = Field(description="HTTP status; null without an answer, and for Kafka")
     error: str | None
-    response: str = Field(description="The beginning of the answer's body; from Kafka partition and offset")
+    response: str = Field(description="The beginning of the answer's body; for Kafka, partition and offset")
     retry_at: datetime | None
 
     @classmethod
@@ -188,8 +186,8 @@ class DeliveryPage(BaseModel):
 
 
 class ReplayOut(BaseModel):
-    replayed: int = Field(description="Deliveries that begin anew")
-    is_complete: bool = Field(description="False when there is more: the same call again goes on")
+    replayed: int = Field(description="Deliveries that were started again")
+    is_complete: bool = Field(description="False if there is more: repeat the same call")
 
 
 class EventTypeOut(BaseModel):
@@ -204,7 +202,7 @@ class EventTypeList(BaseModel):
 
 
 def _without_path(url: str) -> str:
-    """Who is written to, without what a chat's URL lets in by. A Kafka topic lets nobody in."""
+    """Returns the URL without its path, which is the credential of a chat's URL. A Kafka topic has none."""
     split = urlsplit(url)
     if split.scheme not in ("http", "https") or (split.path in ("", "/") and not split.query):
         return url

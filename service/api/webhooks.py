@@ -46,14 +46,14 @@ _FORM_ERRORS = (
 @router.post(
     "/webhooks",
     operation_id="createWebhook",
-    summary="Have events sent to a URL, or written to a Kafka topic",
+    summary="Create a webhook: send events to a URL, or write them to a Kafka topic",
     status_code=CREATED,
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(*_FORM_ERRORS),
 )
 def create(wanted: WebhookIn, context: AppContextDep, response: Response) -> WebhookCreated:
-    """CloudEvents 1.0, signed by Standard Webhooks with `secret`, which is shown this once. At least once, with the
-    same `webhook-id` however often it is tried; for each table in the order of its events."""
+    """Sends CloudEvents 1.0, signed as in Standard Webhooks with `secret`, which only this answer shows. Delivery is at
+    least once, with the same `webhook-id` in every attempt, and in the order of events for each table."""
     created = flows.create(
         context.engine,
         context.clock,
@@ -106,7 +106,7 @@ def get_webhook(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep
     responses=documented(errors.WebhookNotFoundError, *_FORM_ERRORS),
 )
 def change(webhook_id: WebhookId, wanted: WebhookChange, context: AppContextDep, caller: CallerDep) -> WebhookOut:
-    """What waits already is sent to the new URL, with the new headers."""
+    """Pending deliveries go to the new URL, with the new headers."""
     sent = wanted.model_dump(include=wanted.model_fields_set)
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in sent.items()}
     webhook = flows.change(
@@ -131,12 +131,12 @@ def delete(webhook_id: WebhookId, context: AppContextDep) -> None:
 @router.post(
     "/webhooks/{webhook_id}/enable",
     operation_id="enableWebhook",
-    summary="Enable a webhook, and try at once what waits",
+    summary="Enable a webhook, and retry pending deliveries at once",
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.WebhookNotFoundError),
 )
 def enable(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep) -> WebhookOut:
-    """Events that happened while it was disabled were not kept for it; a replay brings them."""
+    """Does not send the events from the time while it was disabled; a replay sends them."""
     webhook = flows.enable(context.engine, context.notifier, context.clock, webhook_id)
     with reading(context.engine) as connection:
         return _shown(connection, context, caller, webhook)
@@ -150,7 +150,7 @@ def enable(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep) -> 
     responses=documented(errors.WebhookNotFoundError),
 )
 def disable(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep) -> WebhookOut:
-    because = f"{caller.name} has disabled it."
+    because = f"{caller.name} disabled it."
     webhook = flows.disable(context.engine, context.notifier, webhook_id, because=because, now=context.clock())
     with reading(context.engine) as connection:
         return _shown(connection, context, caller, webhook)
@@ -159,13 +159,13 @@ def disable(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep) ->
 @router.post(
     "/webhooks/{webhook_id}/test",
     operation_id="testWebhook",
-    summary="Send a webhook a test",
+    summary="Send a test event to a webhook",
     status_code=ACCEPTED,
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.WebhookNotFoundError, errors.WebhookDisabledError),
 )
 def test(webhook_id: WebhookId, context: AppContextDep) -> DeliveryOut:
-    """An event of the type `webhook.test` is sent once; GET /v1/deliveries/{id} tells what came of it."""
+    """Sends one event of the type `webhook.test` once; GET /v1/deliveries/{id} shows the outcome."""
     return _delivery(context, flows.test(context.engine, context.notifier, context.clock, webhook_id))
 
 
@@ -177,7 +177,7 @@ def test(webhook_id: WebhookId, context: AppContextDep) -> DeliveryOut:
     responses=documented(errors.WebhookNotFoundError, errors.SecretKeyMissingError),
 )
 def rotate_secret(webhook_id: WebhookId, context: AppContextDep) -> WebhookCreated:
-    """For a day messages carry the signatures of both."""
+    """For a day messages carry the signatures of both secrets."""
     created = flows.rotate_secret(context.engine, context.clock, context.cipher, webhook_id)
     with reading(context.engine) as connection:
         counts = delivery_store.open_counts(connection, [webhook_id])
@@ -187,14 +187,14 @@ def rotate_secret(webhook_id: WebhookId, context: AppContextDep) -> WebhookCreat
 @router.post(
     "/webhooks/{webhook_id}/replay",
     operation_id="replayWebhook",
-    summary="Send a webhook what it has missed",
+    summary="Send missed events to a webhook",
     status_code=ACCEPTED,
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.WebhookNotFoundError, errors.WebhookDisabledError, errors.ParamsInvalidError),
 )
 def replay(webhook_id: WebhookId, wanted: ReplayIn, context: AppContextDep) -> ReplayOut:
-    """What was given up, and what happened while it was disabled or before it was made. What waits already is left as
-    it is, so a repeated call sends nothing twice."""
+    """Sends events that were given up, and those from before the webhook was created or while it was disabled. Does not
+    touch pending deliveries, so a repeated call sends nothing twice."""
     replayed = flows.replay(
         context.engine,
         context.notifier,
@@ -210,7 +210,7 @@ def replay(webhook_id: WebhookId, wanted: ReplayIn, context: AppContextDep) -> R
 @router.get(
     "/webhooks/{webhook_id}/deliveries",
     operation_id="listDeliveries",
-    summary="List what was sent to a webhook, the newest first",
+    summary="List the deliveries to a webhook, newest first",
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.WebhookNotFoundError, errors.ParamsInvalidError),
 )
@@ -251,7 +251,7 @@ def get_delivery(delivery_id: DeliveryId, context: AppContextDep) -> DeliveryOut
     responses=documented(errors.DeliveryNotFoundError, errors.WebhookDisabledError),
 )
 def replay_delivery(delivery_id: DeliveryId, context: AppContextDep) -> DeliveryOut:
-    """Under the same `webhook-id`, and with a schedule of its own."""
+    """Keeps the `webhook-id`, and starts a new schedule of attempts."""
     return _delivery(context, flows.replay_one(context.engine, context.notifier, context.clock, delivery_id))
 
 

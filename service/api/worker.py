@@ -1,4 +1,4 @@
-"""What workers call: /v1/worker/leases"""
+"""The protocol of the workers: /v1/worker/leases"""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from service.registration import registry
 
 router = APIRouter(prefix="/v1/worker/leases", tags=["worker"], dependencies=[Depends(needs(Role.WORKER))])
 
-# Jobs that another replica queued, and jobs whose back-off is over, ring no bell here.
-_LOOK_EVERY_SECONDS = 1.0
+# The notifier of this process does not announce jobs that another replica queued, or whose back-off has ended.
+_POLL_SECONDS = 1.0
 
 
 @router.post(
@@ -32,7 +32,7 @@ _LOOK_EVERY_SECONDS = 1.0
     responses={int(NOTHING): {"description": "No job is due"}, **documented(errors.ParamsInvalidError)},
 )
 async def lease(wanted: LeaseRequest, context: AppContextDep, request: Request) -> LeaseOut | Response:
-    """Waits up to `wait_seconds` for one, and answers the moment it is submitted."""
+    """Waits up to `wait_seconds` for a job, and returns as soon as one is submitted."""
     info = WorkerInfo.from_json(wanted.worker.model_dump() if wanted.worker else {})
     await run_in_threadpool(leasing.announce, context.engine, context.clock, wanted.worker_id, info)
     order = await _next_order(wanted, info.group, context, request)
@@ -47,7 +47,7 @@ async def _next_order(wanted: LeaseRequest, group: str, context: AppContext, req
     with context.notifier.listener() as listener:
         while not context.notifier.is_closed:
             listener.forget()
-            # A worker that died while it waited must not get a job.
+            # A worker that died while waiting must not get a job.
             if await request.is_disconnected():
                 return None
             order = await run_in_threadpool(
@@ -62,8 +62,8 @@ async def _next_order(wanted: LeaseRequest, group: str, context: AppContext, req
             left = end - loop.time()
             if order is not None or left <= 0:
                 return order
-            await listener.wait(min(left, _LOOK_EVERY_SECONDS))
-    # The service is about to stop. Answered too fast, a patient worker would ask again and again until it has.
+            await listener.wait(min(left, _POLL_SECONDS))
+    # The service is stopping. Without this pause a long-polling worker would repeat its request in a tight loop.
     await asyncio.sleep(min(0.2, wanted.wait_seconds))
     return None
 
@@ -71,11 +71,11 @@ async def _next_order(wanted: LeaseRequest, group: str, context: AppContext, req
 @router.post(
     "/{job_id}/heartbeat",
     operation_id="beatLease",
-    summary="Keep a job, and tell how far it is",
+    summary="Extend a lease, and report progress",
     responses=documented(errors.ParamsInvalidError),
 )
 def heartbeat(job_id: JobId, beat: HeartbeatIn, context: AppContextDep) -> HeartbeatOut:
-    """`cancel`: stop, clean up and report. `lost`: stop and write nothing, the job is not yours any more."""
+    """`cancel`: stop, clean up and report. `lost`: stop and write nothing, the lease has been lost."""
     heartbeat = Heartbeat.from_json(beat.model_dump())
     answer = leasing.heartbeat(
         context.engine, context.notifier, context.clock, context.config, job_id=job_id, beat=heartbeat
@@ -90,7 +90,7 @@ def heartbeat(job_id: JobId, beat: HeartbeatIn, context: AppContextDep) -> Heart
     responses=documented(errors.ParamsInvalidError, errors.LeaseLostError),
 )
 def report(job_id: JobId, wanted: ReportIn, context: AppContextDep, afterwards: BackgroundTasks) -> ReportOut:
-    """Afterwards the service looks at the table again, whose files and buckets may be others now."""
+    """Afterwards the service polls the table again, because its files and buckets may have changed."""
     job = leasing.report(
         context.engine,
         context.notifier,

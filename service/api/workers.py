@@ -1,4 +1,4 @@
-"""Who is there to work: /v1/workers"""
+"""The known workers: /v1/workers"""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ router = APIRouter(prefix="/v1/workers", tags=["jobs"])
 
 
 class WorkerOut(BaseModel):
-    """What a worker said of itself; null where it said nothing."""
+    """A worker as it describes itself; null where it gave no value."""
 
     id: str = Field(examples=["host-4711-1f0c2a"])
     version: str | None
     master: str | None
     slots: int | None = Field(description="Jobs that it runs at once")
     driver_memory: str | None
-    group: str = Field(description="It gets the jobs of tables whose policy names this group")
+    group: str = Field(description="The worker gets the jobs of tables whose policy names this group")
     first_seen: datetime
     last_seen: datetime = Field(description="Exact to a few seconds")
-    job_ids: list[str] = Field(description="Of the jobs in its hands")
+    job_ids: list[str] = Field(description="Jobs that it has leased")
 
     @classmethod
     def of(cls, worker: Worker) -> WorkerOut:
@@ -47,10 +47,10 @@ class WorkerList(BaseModel):
 @router.get(
     "",
     operation_id="listWorkers",
-    summary="List the workers, the one seen last first",
+    summary="List the workers, most recently seen first",
     dependencies=[Depends(needs(Role.READER))],
 )
 def list_workers(context: AppContextDep) -> WorkerList:
-    """Those that were not seen for a day are left out."""
+    """Leaves out workers that were not seen for a day."""
     with reading(context.engine) as connection:
         return WorkerList(items=[WorkerOut.of(worker) for worker in worker_store.every(connection)])

@@ -1,4 +1,4 @@
-"""For the writers of tables: where they tell of commits, and which options they need."""
+"""Endpoints for the writers of tables: the commit callback, and the options that they need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jobs.contract import BucketIndex, WriterEngine
 from service.access import token_store
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, bearer, caller_of, needs, url_of_service
-from service.api.observed import HeardOut, WriterOptionsOut
+from service.api.observed import CallbackOut, WriterOptionsOut
 from service.api.requests import LOCK_PROVIDER, Word
 from service.api.statuses import ACCEPTED, documented
 from service.api.tables import TableId
@@ -28,14 +28,14 @@ from service.observation import callback as callbacks
 router = APIRouter(prefix="/v1", tags=["writers"])
 
 CALLBACK_PATH = "/v1/callbacks/hudi"
-WriterEngineQuery = Annotated[WriterEngine, Query(description="What the writer runs on")]
+WriterEngineQuery = Annotated[WriterEngine, Query(description="The writer's engine")]
 _NO_NUL = r"^[^\x00]*$"
-_ASK_THE_OPERATOR = "<the value of GROUNDSKEEPER_CALLBACK_KEY>"
+_KEY_PLACEHOLDER = "<the value of GROUNDSKEEPER_CALLBACK_KEY>"
 
 
 class CallbackIn(BaseModel):
-    """Hudi's `HoodieWriteCommitCallbackMessage`, 0.6 to 1.2. Of its members only these two are needed, and the others
-    differ between versions, so whatever else is sent is ignored."""
+    """Hudi's `HoodieWriteCommitCallbackMessage`, 0.6 to 1.2. Only these two members are needed. The others differ
+    between versions, so unknown members are ignored."""
 
     model_config = ConfigDict(
         extra="ignore",
@@ -54,30 +54,32 @@ def _may_call(
     request: Request,
     context: AppContextDep,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
-    hudi_callback_key: Annotated[str | None, Header(description="If the service has a callback key")] = None,
+    hudi_callback_key: Annotated[str | None, Header(description="Required if the service has a callback key")] = None,
 ) -> None:
-    """With a key in the settings that key counts, without one what counts for all other calls."""
+    """Authenticates by the callback key of the settings, or without one as every other call does."""
     if context.callback_key is None:
         caller_of(request, context, credentials)
     elif not hmac.compare_digest((hudi_callback_key or "").encode(), context.callback_key.encode()):
         raise errors.UnauthenticatedError(
             "The header HUDI-CALLBACK-KEY is missing or wrong.",
-            hint="The writer sends what it has as hoodie.write.commit.callback.http.api.key.",
+            hint="Set hoodie.write.commit.callback.http.api.key in the writer.",
         )
 
 
 @router.post(
     "/callbacks/hudi",
     operation_id="hudiCallback",
-    summary="Tell that a writer has committed",
+    summary="Report a writer's commit",
     status_code=ACCEPTED,
     dependencies=[Depends(_may_call)],
     responses=documented(errors.CallbackUnknownTableError, errors.ParamsInvalidError),
 )
-def hudi_callback(wanted: CallbackIn, context: AppContextDep) -> HeardOut:
-    """Takes Hudi's own HTTP commit callback. The table is looked at at once; the answer does not wait for that."""
-    heard = callbacks.receive(context.engine, context.poll_requests, base_path=wanted.base_path, instant=wanted.instant)
-    return HeardOut(table_id=heard.table_id, is_new=heard.is_new)
+def hudi_callback(wanted: CallbackIn, context: AppContextDep) -> CallbackOut:
+    """Accepts Hudi's own HTTP commit callback and requests a poll of the table. The answer does not wait for it."""
+    received = callbacks.receive(
+        context.engine, context.poll_requests, base_path=wanted.base_path, instant=wanted.instant
+    )
+    return CallbackOut(table_id=received.table_id, is_new=received.is_new)
 
 
 @router.get(
@@ -93,8 +95,8 @@ def get_writer_options(
     request: Request,
     engine: WriterEngineQuery = WriterEngine.SPARK,
 ) -> WriterOptionsOut:
-    """How to write beside this service: concurrency control with the table's own lock, the callback, no inline
-    services, the bucket index. In the words of the engine; for Flink and Spark SQL also as SQL."""
+    """Options for writing beside this service: concurrency control with the table's own lock, the callback, no inline
+    services, the bucket index. They have the engine's own names; for Flink and Spark SQL there is SQL too."""
     with reading(context.engine) as connection:
         table = table_store.get(connection, table_id)
         stored = snapshot_store.find(connection, table_id)
@@ -119,6 +121,7 @@ def get_writer_options(
 def get_writer_options_of_new_table(
     context: AppContextDep,
     request: Request,
+    *,
     engine: WriterEngineQuery,
     base_path: Annotated[str, Query(min_length=1, max_length=4096, pattern=_NO_NUL, examples=["s3a://lake/orders"])],
     table_name: Annotated[str | None, Query(max_length=1024, pattern=_NO_NUL)] = None,
@@ -126,11 +129,11 @@ def get_writer_options_of_new_table(
     record_key: Annotated[str | None, Query(description="Columns, separated by commas", pattern=_NO_NUL)] = None,
     partition_by: Annotated[str | None, Query(description="Columns, separated by commas", pattern=_NO_NUL)] = None,
     ordering_fields: Annotated[str | None, Query(description="Columns, separated by commas", pattern=_NO_NUL)] = None,
-    num_buckets: Annotated[int | None, Query(ge=1, le=1_000_000, description="Of a bucket index, if any")] = None,
+    num_buckets: Annotated[int | None, Query(ge=1, le=1_000_000, description="For a bucket index")] = None,
     hash_fields: Annotated[str | None, Query(description="Default: the record key", pattern=_NO_NUL)] = None,
     lock_provider: Annotated[str, Query(max_length=1024, pattern=LOCK_PROVIDER)] = "filesystem",
 ) -> WriterOptionsOut:
-    """The same as for a registered table, and what the first writer settles for ever. Nothing is looked at."""
+    """The same as for a registered table, and the options that the first writer fixes for good. Reads no storage."""
     keys = _columns(record_key)
     hashed = _columns(hash_fields) or keys
     if num_buckets and not hashed:
@@ -162,7 +165,7 @@ def _shown(target: Target, engine: WriterEngine, context: AppContext, request: R
         needs_token = context.callback_key is None and token_store.exist(connection)
     callback = Callback(
         url=url_of_service(request, context) + CALLBACK_PATH,
-        key=_ASK_THE_OPERATOR if context.callback_key else None,
+        key=_KEY_PLACEHOLDER if context.callback_key else None,
         headers="Authorization:Bearer <a token of this service>" if needs_token else None,
     )
     found = writer_options(target, engine, callback=callback)

@@ -1,4 +1,4 @@
-"""`python -m service.cli` does what the command `groundskeeper` does."""
+"""`python -m service.cli` is the command `groundskeeper`."""
 
 from service.cli.main import main
 

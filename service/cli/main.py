@@ -25,13 +25,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-token_app = typer.Typer(help="Make, list and revoke bearer tokens.", no_args_is_help=True)
+token_app = typer.Typer(help="Create, list and revoke bearer tokens.", no_args_is_help=True)
 app.add_typer(token_app, name="token")
 
 Database = Annotated[str | None, typer.Option(help="SQLAlchemy URL. Default: sqlite:///groundskeeper.db")]
 Master = Annotated[str | None, typer.Option(help="Spark master. Default: local[2,4]")]
 Slots = Annotated[int | None, typer.Option(help="Jobs that a worker runs at once. Default: 1")]
-Group = Annotated[str | None, typer.Option(help="Runs the jobs of tables whose policy names it. Default: default")]
+Group = Annotated[
+    str | None, typer.Option(help="Run the jobs of tables whose policy names this group. Default: default")
+]
 Memory = Annotated[str | None, typer.Option(help="Memory of the Spark driver. Default: 2g")]
 
 
@@ -53,7 +55,7 @@ def _options(
 @app.command()
 def serve(
     host: Annotated[str | None, typer.Option(help="Default: 127.0.0.1")] = None,
-    port: Annotated[int | None, typer.Option(help="Default: 8080; 0 takes any free one")] = None,
+    port: Annotated[int | None, typer.Option(help="Default: 8080; 0 takes any free port")] = None,
     database: Database = None,
     workers: Annotated[int | None, typer.Option(help="Local Spark workers. Default: 1")] = None,
 ) -> None:
@@ -66,23 +68,23 @@ def serve(
         has_tokens = token_store.exist(connection)
     if not has_tokens and not is_loopback(chosen.host):
         raise SettingsError(
-            f"Without any token the service only listens on a loopback address, not on {chosen.host}.",
-            hint="Make a token first: groundskeeper token create --role admin.",
+            f"Without any token the service listens only on a loopback address, not on {chosen.host}.",
+            hint="Create a token first: groundskeeper token create --role admin.",
         )
     listening = process.listen(chosen.host, chosen.port)
     url, shown = process.url_of(listening), engine.url.render_as_string(hide_password=True)
     composition = Composition(chosen, engine)
-    running = composition.daemon(listening, on_ready=lambda: _say_hello(url, shown, chosen.workers, has_tokens))
+    running = composition.daemon(listening, on_ready=lambda: _print_address(url, shown, chosen.workers, has_tokens))
     raise typer.Exit(running.run())
 
 
 @app.command()
 def demo(
     rows: Annotated[int, typer.Option(min=100, help="Rows that the writer starts with.")] = 20_000,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the service running at the end, to look around.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON, as the last line.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the service running at the end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON summary as the last line.")] = False,
 ) -> None:
-    """Show everything once on a real Hudi table, beside a writer that never stops. Takes a few minutes."""
+    """Run all services on a real Hudi table, beside a writer that never stops. Takes a few minutes."""
     from service.demo import story
 
     raise typer.Exit(story.run(rows=rows, keep=keep, as_json=as_json))
@@ -90,7 +92,7 @@ def demo(
 
 @app.command()
 def migrate(database: Database = None) -> None:
-    """Bring the database to this version's schema."""
+    """Upgrade the database to this version's schema."""
     chosen = settings.load(database=database)
     revision = migrations.upgrade(open_engine(chosen.database))
     typer.echo(f"The database is at revision {revision}.")
@@ -104,8 +106,8 @@ def worker(
     group: Group = None,
     driver_memory: Memory = None,
 ) -> None:
-    """Run a Spark worker that pulls jobs from a service. Its token comes from GROUNDSKEEPER_WORKER_TOKEN."""
-    # Only here: whoever runs the service needs no Spark.
+    """Run a Spark worker that pulls jobs from a service. GROUNDSKEEPER_WORKER_TOKEN holds its token."""
+    # Imported here, because the service itself does not need Spark.
     from jobs.worker import lease_loop as spark_worker
 
     chosen = settings.load(master=master, slots=slots, worker_group=group, driver_memory=driver_memory)
@@ -125,11 +127,11 @@ def worker(
 
 @token_app.command("create")
 def create_token(
-    role: Annotated[Role, typer.Option(help="What its holder may do")],
-    name: Annotated[str, typer.Option(help="Whose it is")] = "unnamed",
+    role: Annotated[Role, typer.Option(help="Rights of the token")],
+    name: Annotated[str, typer.Option(help="Name of the holder")] = "unnamed",
     database: Database = None,
 ) -> None:
-    """Make a token and print it, this once. From the first token on, every call needs one."""
+    """Create a token and print it once. From the first token on, every call needs one."""
     engine = open_engine(settings.load(database=database).database)
     migrations.upgrade(engine)
     bearer, token = issued(name, role, utc_now())
@@ -150,14 +152,14 @@ def list_tokens(database: Database = None) -> None:
         state = f"revoked {token.revoked_at:%Y-%m-%d %H:%M}" if token.revoked_at else "valid"
         typer.echo(f"{token.id}  {token.role.value:<8}  {token.created_at:%Y-%m-%d %H:%M}  {state}  {token.name}")
     if not every:
-        typer.echo("There is no token.", err=True)
+        typer.echo("No tokens exist.", err=True)
 
 
 @token_app.command("revoke")
 def revoke_token(
-    token_id: Annotated[str, typer.Argument(help="As `token list` shows it")], database: Database = None
+    token_id: Annotated[str, typer.Argument(help="Id from `token list`")], database: Database = None
 ) -> None:
-    """Make a token invalid, at once and for good."""
+    """Invalidate a token at once and permanently."""
     engine = open_engine(settings.load(database=database).database)
     migrations.upgrade(engine)
     with writing(engine) as connection:
@@ -165,9 +167,9 @@ def revoke_token(
     typer.echo(f"Token {token_id} is revoked.")
 
 
-def _say_hello(url: str, database: str, workers: int, has_tokens: bool) -> None:
+def _print_address(url: str, database: str, workers: int, has_tokens: bool) -> None:
     local = {0: "no local worker", 1: "one local worker"}.get(workers, f"{workers} local workers")
-    access = "calls need a token" if has_tokens else "open to everybody on this machine (no token was made)"
+    access = "calls need a token" if has_tokens else "open to every user of this machine (no tokens exist)"
     print(f"Groundskeeper {version('groundskeeper')} is ready at {url}", flush=True)
     print(f"  API docs  {url}/docs", flush=True)
     print(f"  database  {database}", flush=True)
@@ -178,15 +180,15 @@ def _log_to_stderr(level: str) -> None:
     logging.basicConfig(
         level=level, stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", force=True
     )
-    # They say once per start or tick what nobody needs to know.
-    for talkative in ("alembic", "httpcore", "uvicorn.error"):
-        logging.getLogger(talkative).setLevel(max(logging.getLevelName(level), logging.WARNING))
-    # A tick that takes longer than the pause between two is no reason to warn: the next one does its work.
+    # These log messages without value once per start or tick.
+    for verbose in ("alembic", "httpcore", "uvicorn.error"):
+        logging.getLogger(verbose).setLevel(max(logging.getLevelName(level), logging.WARNING))
+    # A tick that takes longer than its interval is no reason to warn: the next one does the rest of the work.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 
 def main() -> NoReturn:
-    """Errors that people can do something about are one line, never a stack trace."""
+    """Runs the command. Prints a GroundskeeperError as one line without a stack trace."""
     try:
         app()
     except GroundskeeperError as error:

@@ -1,4 +1,4 @@
-// The jobs that are queued or run, with their progress and a way to cancel them.
+// The queued and running jobs, with their progress and a button to cancel them.
 
 import { all, get, jobPath, post, Refused } from "./api.js";
 import { confirmed } from "./dialogs.js";
@@ -9,16 +9,16 @@ import { badge, card, jobTitle, tableLink } from "./parts.js";
 const STATES = ["running", "leased", "queued"];
 
 export class Active {
-  /** Of one table, or of all. */
+  /** Jobs of one table, or of all. */
   constructor(query = {}) {
     this.query = query;
     this.jobs = [];
   }
 
-  /** Answers what changed: the active jobs, and those that were active before and have ended since. */
+  /** Returns the active jobs, and those that have ended since the last call. */
   async load() {
     const lists = await Promise.all(STATES.map((state) => all("v1/jobs", { ...this.query, state })));
-    // A job may change its state between two of the calls.
+    // A job may change its state between two calls.
     const jobs = [...new Map(lists.flat().map((job) => [job.id, job])).values()].sort(byTurn);
     const ids = new Set(jobs.map((job) => job.id));
     const gone = this.jobs.filter((job) => !ids.has(job.id));
@@ -33,17 +33,17 @@ export class Active {
       "Active jobs",
       this.jobs.length
         ? h("ul", { class: "active" }, ...this.jobs.map((job) => item(job, names, changed)))
-        : h("p", { class: "quiet" }, "Nothing is queued, nothing runs."),
+        : h("p", { class: "quiet" }, "No job is queued or running."),
     );
   }
 }
 
-/** Those that run first, then by age. */
+/** Running jobs first, then by age. */
 function byTurn(one, other) {
   return STATES.indexOf(one.state) - STATES.indexOf(other.state) || one.created_at.localeCompare(other.created_at);
 }
 
-/** None when the job went with its table. */
+/** Null if the job was deleted with its table. */
 async function found(id) {
   try {
     return await get(jobPath(id));
@@ -70,7 +70,7 @@ function item(job, names, changed) {
   );
 }
 
-/** The bar, the step, and since when. */
+/** The bar, the step and the duration. */
 export function progress(job) {
   const { step, tasks_done = 0, tasks_total = 0, bytes_done = 0, bytes_total = 0 } = job.progress ?? {};
   const isRunning = job.state === "running" || job.state === "leased";
@@ -119,7 +119,7 @@ export function cancelButton(job, tableName, changed) {
 }
 
 async function cancel(job, label, changed) {
-  const text = "A queued job ends at once. The worker of a running one is told within seconds, and cleans up first.";
+  const text = "A queued job ends at once. The worker of a running job learns of it within seconds, and cleans up first.";
   if (!(await confirmed(`${label}?`, text, "Cancel the job"))) return;
   try {
     await post(`${jobPath(job.id)}/cancel`);

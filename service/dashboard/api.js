@@ -1,9 +1,9 @@
-// Calls of the REST API, and the token they carry.
+// REST calls and their token.
 
 // The service may be mounted below a path of a proxy.
 const ROOT = new URL("..", import.meta.url);
 const TOKEN = "groundskeeper.token";
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 /** The service answered with a problem document (RFC 9457). */
 export class Refused extends Error {
@@ -14,10 +14,10 @@ export class Refused extends Error {
   }
 }
 
-/** The service did not answer, or says that it cannot work now. `problem` is what it said, if anything. */
+/** The service did not answer, or is unavailable. `problem` is its answer, if any. */
 export class Away extends Error {
   constructor(problem) {
-    super("away");
+    super("unavailable");
     this.problem = problem;
   }
 }
@@ -42,7 +42,7 @@ export function post(path, body) {
   });
 }
 
-/** All items of a listing, page after page. */
+/** All items of a listing, page by page. */
 export async function all(path, query = {}) {
   const items = [];
   let cursor = null;
@@ -59,11 +59,11 @@ export const webhookPath = (id) => `v1/webhooks/${encodeURIComponent(id)}`;
 export const deliveryPath = (id) => `v1/deliveries/${encodeURIComponent(id)}`;
 export const jobPath = (id) => `v1/jobs/${encodeURIComponent(id)}`;
 
-/** What people should see of any error: title, detail, hint. */
+/** The title, detail and hint to show for any error. */
 export function problemOf(error) {
   if (error.problem) return error.problem;
   if (error instanceof Away) return { title: "The service does not answer" };
-  return { title: "The page met an error of its own", detail: String(error), hint: "Reload the page." };
+  return { title: "The page failed", detail: String(error), hint: "Reload the page." };
 }
 
 async function call(url, options) {
@@ -72,14 +72,14 @@ async function call(url, options) {
   let answer;
   let body;
   try {
-    answer = await fetch(url, { ...options, headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
+    answer = await fetch(url, { ...options, headers, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
     body = await answer.text();
   } catch {
     throw new Away();
   }
   const document = parsed(body);
   if (answer.ok && document !== undefined) return document;
-  const problem = document?.title ? document : { title: "The answer is not one of the service", detail: `HTTP ${answer.status}` };
+  const problem = document?.title ? document : { title: "The answer does not come from the service", detail: `HTTP ${answer.status}` };
   if (answer.status >= 500 || answer.ok) throw new Away(problem);
   throw new Refused(answer.status, problem);
 }

@@ -1,4 +1,4 @@
-// The last commits of a table, whoever made them.
+// The last commits of a table, by writers and table services.
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
@@ -25,7 +25,7 @@ export class Commits {
       "Last commits",
       this.items.length
         ? grid("Last commits", HEADINGS, this.items.map((each) => ({ key: String(each.id), cells: cells(each) })))
-        : h("p", { class: "quiet" }, "Nothing was seen yet."),
+        : h("p", { class: "quiet" }, "No commits yet."),
     );
   }
 }

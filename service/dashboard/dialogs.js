@@ -1,10 +1,10 @@
-// The two questions that the page asks: are you sure, and who are you.
+// The dialogs: a confirmation, and the request for a token.
 
 import { token } from "./api.js";
 
 const byId = (id) => document.getElementById(id);
 
-/** Resolves to true when a person says yes. Escape is a no. */
+/** Resolves to true if the user confirms. Escape means no. */
 export function confirmed(title, text, yes) {
   const dialog = byId("confirm");
   byId("confirm-title").textContent = title;
@@ -17,8 +17,8 @@ export function confirmed(title, text, yes) {
   });
 }
 
-/** Asks for a token and keeps it for this tab; then calls `given`. Does nothing while it asks already. */
-export function askForToken(why, given) {
+/** Asks for a token, keeps it for this tab, then calls `done`. Only updates the message if the dialog is open. */
+export function askForToken(why, done) {
   const dialog = byId("token");
   const problem = byId("token-problem");
   problem.hidden = !why;
@@ -30,7 +30,7 @@ export function askForToken(why, given) {
     byId("token-text").value = "";
     if (dialog.returnValue !== "yes" || !text) return;
     token.set(text);
-    given();
+    done();
   };
   dialog.showModal();
 }

@@ -1,9 +1,9 @@
-// Elements from data, and a page that is redrawn without losing focus, typed text or what was unfolded.
+// Builds elements from data, and redraws the page without losing focus, typed text or open details.
 // Data becomes text nodes and attributes only, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element. `on...` functions are its handlers; false, null and undefined leave an attribute or a child out. */
+/** An element. Functions `on...` are its handlers; false, null and undefined omit an attribute or a child. */
 export function h(name, properties, ...children) {
   return build(document.createElement(name), properties, children);
 }
@@ -23,7 +23,7 @@ function build(element, properties, children) {
   return element;
 }
 
-/** Makes the children of `shown` equal to `wanted`, and keeps every element that is still needed. */
+/** Makes the children of `shown` equal to `wanted`, and reuses every matching element. */
 export function redraw(shown, ...wanted) {
   let at = shown.firstChild;
   for (const child of wanted.flat(Infinity).filter((each) => each !== false && each != null)) {
@@ -52,7 +52,7 @@ function keyOf(node) {
   return node.dataset?.key;
 }
 
-/** An element further down that has the key of `node`. */
+/** A later element with the key of `node`. */
 function later(at, node) {
   if (!keyOf(node)) return null;
   let each = at;
@@ -66,9 +66,9 @@ function update(shown, wanted) {
     return;
   }
   for (const { name } of [...shown.attributes]) {
-    // A person has unfolded it.
-    const isTheirs = name === "open" && shown.nodeName === "DETAILS";
-    if (!wanted.hasAttribute(name) && !isTheirs) shown.removeAttribute(name);
+    // The user has opened it.
+    const isUserState = name === "open" && shown.nodeName === "DETAILS";
+    if (!wanted.hasAttribute(name) && !isUserState) shown.removeAttribute(name);
   }
   for (const { name, value } of wanted.attributes) {
     if (shown.getAttribute(name) !== value) shown.setAttribute(name, value);

@@ -1,4 +1,4 @@
-// Numbers, times and names as people read them.
+// Readable numbers, times and names.
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 const NUMBER = new Intl.NumberFormat("en");
@@ -50,7 +50,7 @@ function both(large, its, small, unit) {
   return small ? `${large} ${its} ${small} ${unit}` : `${large} ${its}`;
 }
 
-/** Seconds from one moment to another; without the other, to now. */
+/** Seconds between two moments; without the second one, until now. */
 export function between(from, to) {
   return Math.max(0, ((to ? Date.parse(to) : Date.now()) - Date.parse(from)) / 1000);
 }

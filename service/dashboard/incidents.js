@@ -1,4 +1,4 @@
-// What went wrong with tables and has not been put right: which instant, since when, what it means and what to do.
+// The unresolved incidents of tables: instant, time, effect and remedy.
 
 import { all, post, tablePath } from "./api.js";
 import { confirmed } from "./dialogs.js";
@@ -10,7 +10,7 @@ const MOST_LISTED = 5;
 const REPAIRED = ["stale-write", "old-number"];
 
 export class Incidents {
-  /** Of one table, or of all. */
+  /** Incidents of one table, or of all. */
   constructor(query = {}) {
     this.query = query;
     this.every = [];
@@ -20,7 +20,7 @@ export class Incidents {
     this.every = await all("v1/incidents?state=open&state=suspected", this.query);
   }
 
-  /** One notice for each table and kind. `names` of tables by id, null on a table's own page; `jobs` are active ones. */
+  /** One notice for each table and kind. `names` maps ids of tables, null on a table's own page; `jobs` are active. */
   draw(names, jobs, changed) {
     return [...grouped(this.every)].map(([key, group]) => notice(key, group, names, jobs, (table) => this.#of(table), changed));
   }
@@ -65,7 +65,7 @@ function action(tableId, name, jobs, instants, changed) {
 }
 
 async function start(tableId, label, instants, changed) {
-  const text = "It waits for a moment without a write in flight, takes the table's lock, and brings the rows to where they belong.";
+  const text = "The repair waits for a moment without a write in flight, takes the table's lock, and moves the rows to the right buckets.";
   if (!(await confirmed(`${label}?`, text, "Start the repair"))) return;
   try {
     await post(`${tablePath(tableId)}/jobs`, { kind: "repair", params: { instants: instants.slice(0, 1000) } });

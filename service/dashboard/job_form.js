@@ -1,4 +1,4 @@
-// Starts a job. Each kind says which fields it has; a field reads itself out of the form.
+// The form that starts a job. Each kind defines its fields.
 
 import { post, problemOf, tablePath } from "./api.js";
 import { h } from "./dom.js";
@@ -6,9 +6,9 @@ import { KINDS } from "./format.js";
 import { bucketNumber, card, field, problem, select } from "./parts.js";
 
 const RETAINED = {
-  KEEP_LATEST_COMMITS: "Commits that are kept",
-  KEEP_LATEST_BY_HOURS: "Hours that are kept",
-  KEEP_LATEST_FILE_VERSIONS: "File versions that are kept",
+  KEEP_LATEST_COMMITS: "Commits to keep",
+  KEEP_LATEST_BY_HOURS: "Hours to keep",
+  KEEP_LATEST_FILE_VERSIONS: "File versions to keep",
 };
 const POLICIES = [
   ["KEEP_LATEST_COMMITS", "keep the latest commits"],
@@ -26,11 +26,11 @@ const TARGETS = [
 ];
 const BESIDE_WRITERS = [
   ["wait", "wait for a moment without one"],
-  ["fence", "roll it back: its batch is written again"],
+  ["fence", "roll it back: its batch has to be written again"],
   ["abort", "give up"],
 ];
 const CODECS = [
-  ["", "as the table has it"],
+  ["", "as in the table"],
   ["gzip", "gzip"],
   ["snappy", "snappy"],
   ["zstd", "zstd"],
@@ -40,15 +40,15 @@ const ABOUT = {
   cleaning: "Deletes file slices that no retained instant needs.",
   clustering: "Sorts the rows; inside each bucket when the table has a bucket index.",
   bucket_expansion: "Gives a bucket-indexed table more buckets, without a shuffle.",
-  finish_expansion: "Retires the hashing config of an expansion, when every writer has the new number of buckets as its own option.",
-  repair: "Brings over the rows of commits that went to replaced file groups, or by an old number of buckets.",
+  finish_expansion: "Retires the hashing config of an expansion once every writer has the new number of buckets as its own option.",
+  repair: "Recovers the rows of commits that wrote to replaced file groups, or with an old number of buckets.",
   audit: "Proves the table: every row in its bucket, no duplicate key. It only reads.",
 };
-// Of these an order is defined on no value.
+// Types without an order.
 const UNSORTABLE = /^(list|large_list|map|struct|fixed_size_list)</;
 
 export function jobForm(changed) {
-  // What decides which fields are there; everything else stays in the form's own controls.
+  // The choices that select the fields; all other values stay in the form's controls.
   const chosen = { kind: "compaction", policy: "KEEP_LATEST_COMMITS", target: "factor", sortBy: [], dryRun: true };
   let isSending = false;
   let failure = null;
@@ -66,9 +66,9 @@ export function jobForm(changed) {
     repair: () => [
       field("Wait for a moment without writes, seconds", numeric("wait_seconds", 300, 0, 86_400)),
       field(
-        "Look at these commits too",
+        "Check these commits too",
         h("textarea", { name: "instants", rows: 2, spellcheck: "false" }),
-        "Instants, one in a line. Those that went to replaced file groups are found without.",
+        "Instants, one per line. Commits to replaced file groups are found without it.",
       ),
     ],
     cleaning: () => [
@@ -84,12 +84,12 @@ export function jobForm(changed) {
       field("Expand", select({ onchange: set("target") }, TARGETS, chosen.target)),
       chosen.target === "factor"
         ? field("Factor", numeric("factor", 2, 2, 8))
-        : field("New number of buckets", numeric("num_buckets", doubled(table), 2, 1_000_000), "A multiple of the present one."),
+        : field("New number of buckets", numeric("num_buckets", doubled(table), 2, 1_000_000), "A multiple of the current number."),
       (table.profile.partition_fields ?? []).length > 0 &&
         field(
           "Only these partitions",
           h("textarea", { name: "partitions", rows: 2, spellcheck: "false" }),
-          "Paths as in storage, one in a line; region=eu/* stands for all that begin with region=eu/, also later ones. Empty: the whole table.",
+          "Paths as in storage, one per line; region=eu/* matches all that begin with region=eu/, including later ones. Empty: the whole table.",
         ),
       field("Compression", select({ name: "codec" }, CODECS, "")),
       ...besideWriters(),
@@ -114,7 +114,7 @@ export function jobForm(changed) {
       const free = names.filter((each) => each === name || !chosen.sortBy.includes(each));
       const choices = [["", index ? "(no more)" : "(choose a column)"], ...free.map((each) => [each, each])];
       const label = index ? `Then by (${index + 1})` : "Sort by";
-      // The key holds the choice: taking one out moves the others up.
+      // The key contains the choice, because removing one moves the others up.
       const properties = { name: "sort_by", required: index === 0, "data-key": `${index} ${name}`, onchange: pick(index) };
       return field(label, select(properties, choices, name));
     });
@@ -152,7 +152,7 @@ export function jobForm(changed) {
         "form",
         { onsubmit: (event) => send(event, table) },
         field("Kind", select({ onchange: set("kind") }, Object.entries(KINDS), chosen.kind)),
-        h("p", { class: "quiet" }, ABOUT[chosen.kind], doubt(chosen.kind, table)),
+        h("p", { class: "quiet" }, ABOUT[chosen.kind], caveat(chosen.kind, table)),
         h("div", { class: "fields", "data-key": `fields of ${chosen.kind}` }, ...FIELDS[chosen.kind](table)),
         !isAudit &&
           h(
@@ -178,13 +178,13 @@ function doubled(table) {
   return Math.max(2, 2 * (bucketNumber(table) ?? 1));
 }
 
-function doubt(kind, table) {
+function caveat(kind, table) {
   if (kind === "compaction" && table.profile.table_type === "COPY_ON_WRITE") return " This table is copy-on-write: it has no logs.";
-  if (kind === "bucket_expansion" && !table.index) return " No bucket index is known of this table.";
+  if (kind === "bucket_expansion" && !table.index) return " This table has no known bucket index.";
   return "";
 }
 
-/** The API's parameters out of the form's controls. */
+/** The API's parameters from the form's controls. */
 function params(kind, data) {
   const words = (name, separator) => data.getAll(name).flatMap((text) => text.split(separator)).map((each) => each.trim()).filter(Boolean);
   const integers = (...names) => Object.fromEntries(names.filter((name) => data.has(name)).map((name) => [name, Number(data.get(name))]));

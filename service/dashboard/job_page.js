@@ -1,4 +1,4 @@
-// One job: how far it is, what it did, and why it did not.
+// One job: its progress, its result, and its error.
 
 import { get, jobPath, post, problemOf, tablePath } from "./api.js";
 import { cancelButton, progress } from "./active.js";
@@ -33,12 +33,12 @@ export function jobPage(id, changed) {
     ];
   }
 
-  /** Then the result has all reasons; the error is the first of them. */
+  /** A refused job has all reasons in its result; its error is the first of them. */
   function isRefused() {
     return Boolean(job.result?.refusals?.some((each) => each.title === job.error.title && each.detail === job.error.detail));
   }
 
-  /** A plan that nothing stands in the way of may be run as it is. */
+  /** A button that runs a plan without refusals. */
   function go() {
     if (job.state !== "succeeded" || job.result.refusals?.length) return null;
     return [
@@ -57,7 +57,7 @@ export function jobPage(id, changed) {
     }
   }
 
-  /** How it stands with the writers that have to be stopped, and the way to say that they were. */
+  /** State of the hand-over, and a button to confirm that the writers were stopped. */
   function handOver() {
     const { state, since, deadline, by, savepoint, detail } = job.hand_over;
     const isOpen = job.state === "queued" && ["draining", "stopping"].includes(state);
@@ -78,7 +78,7 @@ export function jobPage(id, changed) {
   }
 
   async function confirmStopped() {
-    const text = "Say so only when every Flink job that writes this table has ended. The job goes on at once.";
+    const text = "Confirm only when every Flink job that writes this table has ended. The job goes on at once.";
     if (!(await confirmed("The writers were stopped?", text, "They were stopped"))) return;
     try {
       await post(`${jobPath(id)}/writers-stopped`);
@@ -92,11 +92,11 @@ export function jobPage(id, changed) {
   function order() {
     return card(
       "order",
-      "What was asked for",
+      "Request",
       pairs(
         ["Job", h("code", {}, job.id)],
-        ["Asked for by", job.requested_by],
-        ["Because", job.reason && `${sentence(job.reason)}.`],
+        ["Submitted by", job.requested_by],
+        ["Reason", job.reason && `${sentence(job.reason)}.`],
         ["Priority", job.priority !== 0 && String(job.priority)],
         ["Worker group", job.worker_group !== "default" && job.worker_group],
         ["Dry run", job.dry_run ? "yes" : "no"],
@@ -116,7 +116,7 @@ export function jobPage(id, changed) {
       "timings",
       "Timings",
       pairs(
-        ["Asked for", at(job.created_at)],
+        ["Submitted", at(job.created_at)],
         ["Not before", isLater && at(job.not_before)],
         ["Taken by a worker", at(job.leased_at)],
         ["Started", at(job.started_at)],

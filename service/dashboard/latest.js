@@ -24,7 +24,7 @@ export class Latest {
     return this.jobs.get(key(tableId, kind));
   }
 
-  /** Looks once into the past of every table, a few tables at a time; from then on `learn` is enough. */
+  /** Loads the past jobs of every table once, a few tables at a time; later calls of `learn` keep them current. */
   async fill(tables) {
     const unknown = tables.filter((table) => !this.asked.has(table.id));
     for (let start = 0; start < unknown.length; start += AT_ONCE) {

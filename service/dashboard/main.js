@@ -1,4 +1,4 @@
-// Which view is shown, and the loop that keeps it fresh.
+// Selects the view, and polls to keep it current.
 
 import { Away, problemOf, token } from "./api.js";
 import { askForToken } from "./dialogs.js";
@@ -24,14 +24,14 @@ let needsToken = false;
 let wake = () => {};
 let isWoken = false;
 
-/** Given to the views: something was done, so look again at once. `redraw` shows only what is known already. */
+/** For the views: polls at once after an action. `redraw` only redraws the known data. */
 function changed(error) {
   if (error) {
     const dismiss = h("button", { type: "button", class: "small", onclick: () => show(notice) }, "Dismiss");
     show(notice, problem(problemOf(error)), dismiss);
   }
   draw();
-  lookNow();
+  pollNow();
 }
 changed.redraw = draw;
 
@@ -44,7 +44,7 @@ function viewOf(hash) {
 }
 
 function navigate() {
-  // The skip link and the like are no views.
+  // The skip link and similar anchors are not views.
   if (view && location.hash && !location.hash.startsWith("#/")) return;
   const isFirst = view === null;
   show(notice);
@@ -54,7 +54,7 @@ function navigate() {
     main.focus();
     scrollTo(0, 0);
   }
-  lookNow();
+  pollNow();
 }
 
 function draw() {
@@ -63,19 +63,19 @@ function draw() {
   document.title = `${view.title()} · Groundskeeper`;
 }
 
-async function look() {
-  const asked = view;
+async function poll() {
+  const polled = view;
   try {
-    await asked.load();
+    await polled.load();
     failures = 0;
     needsToken = false;
-    if (asked !== view) return;
+    if (polled !== view) return;
     draw();
-    tell("live");
+    showState("live");
     show(banner);
     main.classList.remove("stale");
   } catch (error) {
-    if (asked === view) failed(error);
+    if (polled === view) failed(error);
   }
 }
 
@@ -83,30 +83,30 @@ function failed(error) {
   failures += 1;
   if (error.status === 401) {
     needsToken = true;
-    askForToken(token.get() && "That token is not valid.", lookNow);
-    tell("no token");
-    const again = h("button", { type: "button", onclick: () => askForToken(null, lookNow) }, "Enter a token");
-    show(banner, h("div", {}, h("strong", {}, "This service asks for a token. "), again));
+    askForToken(token.get() && "That token is not valid.", pollNow);
+    showState("no token");
+    const again = h("button", { type: "button", onclick: () => askForToken(null, pollNow) }, "Enter a token");
+    show(banner, h("div", {}, h("strong", {}, "This service requires a token. "), again));
   } else if (error instanceof Away) {
-    tell("away");
-    const again = h("button", { type: "button", onclick: lookNow }, "Try now");
-    const words = h("p", {}, `What you see may be out of date. Trying again in ${Math.round(delay() / 1000)} s. `, again);
+    showState("away");
+    const again = h("button", { type: "button", onclick: pollNow }, "Try now");
+    const words = h("p", {}, `This page may be out of date. Trying again in ${Math.round(delay() / 1000)} s. `, again);
     show(banner, problem(problemOf(error)), words);
   } else {
-    tell("problem");
+    showState("problem");
     show(banner, problem(problemOf(error)));
     redraw(main, h("p", { class: "card" }, h("a", { href: "#/" }, "Back to the overview")));
   }
   main.classList.add("stale");
 }
 
-/** Fills a place above the view; without nodes it is hidden. */
+/** Fills an area above the view, or hides it without nodes. */
 function show(place, ...nodes) {
   place.hidden = !nodes.length;
   redraw(place, ...nodes);
 }
 
-function tell(state) {
+function showState(state) {
   pulse.textContent = state;
   pulse.className = `pulse ${state.replace(" ", "-")}`;
   document.getElementById("forget").hidden = !token.get();
@@ -117,7 +117,7 @@ function delay() {
   return view.isBusy() ? BUSY_MS : IDLE_MS;
 }
 
-function lookNow() {
+function pollNow() {
   isWoken = true;
   wake();
 }
@@ -126,7 +126,7 @@ function pause() {
   if (isWoken) return Promise.resolve();
   return new Promise((resolve) => {
     wake = resolve;
-    // Nobody looks at a hidden page, and nothing helps without a token: both wake the loop when they end.
+    // A hidden page and a missing token stop the polling; the end of either wakes the loop.
     if (!document.hidden && !needsToken) setTimeout(resolve, delay());
   });
 }
@@ -134,7 +134,7 @@ function pause() {
 async function run() {
   for (;;) {
     isWoken = false;
-    await look();
+    await poll();
     await pause();
   }
 }
@@ -143,7 +143,7 @@ document.getElementById("forget").onclick = () => {
   token.forget();
   location.reload();
 };
-document.addEventListener("visibilitychange", () => document.hidden || lookNow());
+document.addEventListener("visibilitychange", () => document.hidden || pollNow());
 addEventListener("hashchange", navigate);
 navigate();
 run();

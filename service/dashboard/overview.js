@@ -1,4 +1,4 @@
-// The first page: all tables, what runs, and what ran.
+// The first page: tables, active jobs and recent jobs.
 
 import { all, get } from "./api.js";
 import { Active } from "./active.js";
@@ -22,18 +22,18 @@ export function overview(changed) {
   let wanted = "";
 
   async function load() {
-    const [every, heard, , standing] = await Promise.all([
+    const [every, activeJobs, , pauseState] = await Promise.all([
       all("v1/tables"),
       active.load(),
       recent.load(),
       get("v1/pause"),
       incidents.load(),
     ]);
-    pause = standing;
+    pause = pauseState;
     tables = every.sort((a, b) => a.name.localeCompare(b.name));
-    recent.learn(heard);
+    recent.learn(activeJobs);
     await latest.fill(tables);
-    latest.learn([...recent.seen.values(), ...heard]);
+    latest.learn([...recent.seen.values(), ...activeJobs]);
   }
 
   function draw() {
@@ -59,7 +59,7 @@ export function overview(changed) {
       "tables",
       tables.length ? `Tables (${tables.length})` : "Tables",
       tables.length > MANY && h("div", { class: "filters" }, field("Name or path", h("input", { type: "search", oninput: search }))),
-      tables.length ? grid("Tables", HEADINGS, shown.map(row)) : nothing(),
+      tables.length ? grid("Tables", HEADINGS, shown.map(row)) : noTables(),
     );
   }
 
@@ -105,7 +105,7 @@ function warnings({ profile }) {
   return h("details", {}, h("summary", {}, h("span", { class: "tag warn" }, count(every.length, "warning"))), items);
 }
 
-function nothing() {
+function noTables() {
   return h(
     "p",
     { class: "quiet" },

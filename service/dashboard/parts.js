@@ -1,4 +1,4 @@
-// Small pieces that every view uses.
+// Components that all views share.
 
 import { h } from "./dom.js";
 import { ago, kindName, moment, sentence } from "./format.js";
@@ -13,7 +13,7 @@ export function card(key, title, ...children) {
 
 export const time = (text) => h("time", { datetime: text, title: moment(text) }, ago(text));
 
-/** The state in words; the colour only repeats it. */
+/** The state as text; the colour repeats it. */
 export function badge(job) {
   const isCancelling = job.cancel_requested && ["queued", "leased", "running"].includes(job.state);
   const state = isCancelling ? "cancelling" : job.state;
@@ -24,7 +24,7 @@ export const dryRun = (job) => job.dry_run && h("span", { class: "tag" }, "dry r
 
 export const jobTitle = (job) => [jobLink(job, kindName(job.kind)), job.dry_run && " ", dryRun(job)];
 
-/** The writers' own number; a hashing config of the table overrides it, and then the files tell how many there are. */
+/** The number of buckets: the writers' own, unless a hashing config overrides it; then it follows from the files. */
 export function bucketNumber({ index, profile }) {
   const { hashing_config: config, highest_bucket: highest } = profile.bucket_layout ?? {};
   return index && (config && highest != null ? Math.max(index.num_buckets, highest + 1) : index.num_buckets);
@@ -39,7 +39,7 @@ export function problem(document, kind = "bad") {
     document.detail && document.detail !== document.title && !document.errors && h("p", {}, document.detail),
     document.errors && h("ul", {}, ...document.errors.map((each) => h("li", {}, `${sentence(each.field)}: ${each.message}`))),
     document.hint && h("p", { class: "hint" }, document.hint),
-    document.retriable && h("p", { class: "hint" }, "The same job may succeed later."),
+    document.retriable && h("p", { class: "hint" }, "The job may succeed later."),
   );
 }
 

@@ -1,4 +1,4 @@
-// Jobs, the newest first: filtered, and page after page.
+// Jobs, newest first, with filters and pages.
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
@@ -9,7 +9,7 @@ import { summary } from "./result.js";
 const PAGE = 20;
 
 export class Recent {
-  /** `fixed` is the part of the filter that people cannot change, such as the table. */
+  /** `fixed` is the part of the filter that users cannot change, such as the table. */
   constructor(fixed = {}) {
     this.fixed = fixed;
     this.choose({});
@@ -40,7 +40,7 @@ export class Recent {
     this.cursor = page.next_cursor;
   }
 
-  /** Takes what was heard of jobs elsewhere; they come and go with the filter. */
+  /** Adds jobs that match the filter, and removes the others. */
   learn(jobs) {
     for (const job of jobs) {
       if (this.#fits(job)) this.seen.set(job.id, job);
@@ -52,7 +52,7 @@ export class Recent {
     return Object.entries({ ...this.filter, ...this.fixed }).every(([name, value]) => !value || job[name] === value);
   }
 
-  /** `names` of tables by id; without it there is no column and no choice of the table. */
+  /** `names` maps ids of tables; without it there is no column and no filter of the table. */
   draw(names, changed) {
     const jobs = [...this.seen.values()].sort((a, b) => b.created_at.localeCompare(a.created_at) || b.id.localeCompare(a.id));
     const headings = ["Job", ...(names ? ["Table"] : []), "State", "When", "Took", "Outcome"];
@@ -63,7 +63,7 @@ export class Recent {
       this.#choices(names, changed),
       jobs.length
         ? grid("Recent jobs", headings, jobs.map((job) => ({ key: job.id, cells: cells(job, names) })))
-        : h("p", { class: "quiet" }, this.isLoaded ? "No such job." : "Loading …"),
+        : h("p", { class: "quiet" }, this.isLoaded ? "No matching jobs." : "Loading …"),
       this.cursor && h("button", { type: "button", class: "more", onclick: more }, "Load more"),
     );
   }

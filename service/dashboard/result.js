@@ -1,4 +1,4 @@
-// What a job measured or planned, as names and values. Kinds may add values that this page has never heard of.
+// The result or plan of a job, as names and values. Kinds may add values that this page does not know.
 
 import { h } from "./dom.js";
 import { bytes, count, number, seconds, sentence } from "./format.js";
@@ -21,7 +21,7 @@ export function result(job) {
   ];
 }
 
-/** Each with its own unit. */
+/** Values with their units. */
 export function values(object) {
   return pairs(...Object.entries(object).map(([name, value]) => [label(name), shown(name, value)]));
 }
@@ -32,15 +32,15 @@ function label(name) {
 }
 
 function verdict(refusals, isDryRun) {
-  if (!refusals.length) return h("p", { class: "problem good" }, h("strong", {}, "Nothing stands in the way."));
+  if (!refusals.length) return h("p", { class: "problem good" }, h("strong", {}, "There is no reason to refuse it."));
   const words = `${isDryRun ? "It would be refused" : "It was refused"}, for ${count(refusals.length, "reason")}:`;
   return [h("p", {}, words), refusals.map((each) => problem(each, isDryRun ? "warn" : "bad"))];
 }
 
 function audited(isClean) {
   return isClean
-    ? h("p", { class: "problem good" }, h("strong", {}, "The table is clean: nothing misplaced, nothing twice."))
-    : h("p", { class: "problem bad" }, h("strong", {}, "The audit found something wrong. See the counts below."));
+    ? h("p", { class: "problem good" }, h("strong", {}, "The table is clean: no misplaced rows, no duplicates."))
+    : h("p", { class: "problem bad" }, h("strong", {}, "The audit found errors. See the counts below."));
 }
 
 function shown(name, value) {
@@ -71,12 +71,12 @@ function list(name, values) {
   return values.length <= LONG ? items : h("details", {}, h("summary", {}, `${number(values.length)} entries`), items);
 }
 
-/** A few words for a line of a list. */
+/** A short summary for a line of a list. */
 export function summary(job) {
   if (job.error && job.state !== "succeeded") return job.error.title;
   const { refusals, buckets, clean, ...rest } = job.result ?? {};
   if (refusals?.length) return `would be refused: ${refusals[0].title}`;
-  if (clean !== undefined) return clean ? `clean, ${count(rest.rows ?? 0, "row")}` : "found something wrong";
+  if (clean !== undefined) return clean ? `clean, ${count(rest.rows ?? 0, "row")}` : "found errors";
   if (isPair(buckets)) return `${number(buckets[0])} → ${number(buckets[1])} buckets`;
   if ("files_deleted" in rest) return `${count(rest.files_deleted, "file")} deleted`;
   if ("files" in rest) return `${count(rest.files, "file")}${rest.bytes ? `, ${bytes(rest.bytes)}` : ""}`;

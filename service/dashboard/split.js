@@ -1,4 +1,4 @@
-// A picture of a bucket expansion: bucket i of N becomes i, i+N, i+2N, ... and no other bucket is touched.
+// A diagram of a bucket expansion: bucket i of N becomes i, i+N, i+2N, ...; rows move to no other bucket.
 
 import { h, svg } from "./dom.js";
 
@@ -6,7 +6,7 @@ const MOST = 32;
 const WIDTH = 640;
 const HEIGHT = 96;
 
-/** Drawn from the two numbers of a job's result; with many buckets the picture would tell nothing. */
+/** The diagram for the two numbers of a job's result, or null if there are too many buckets to draw. */
 export function split(before, after) {
   if (after > MOST || after % before) return null;
   const words = `Each of ${before} buckets is split in ${after / before}: bucket i becomes i, i + ${before} …`;

@@ -1,4 +1,4 @@
-// How a table stands: its files, its logs, its buckets, and what is pending. As of the last change that was seen.
+// The state of a table: files, logs, buckets and pending instants, as of the last observed change.
 
 import { get, Refused, tablePath } from "./api.js";
 import { h, svg } from "./dom.js";
@@ -22,7 +22,7 @@ export class Standing {
       this.snapshot = await get(`${tablePath(this.id)}/snapshot`, { partitions: 1 });
       this.buckets = this.snapshot.num_buckets ? await get(`${tablePath(this.id)}/buckets`, { partitions: 1 }) : null;
     } catch (error) {
-      // Right after its registration a table has not been looked at yet.
+      // Right after its registration a table has not been polled yet.
       if (!(error instanceof Refused) || error.status !== 404) throw error;
       this.snapshot = null;
       this.reason = error.problem;
@@ -30,12 +30,12 @@ export class Standing {
   }
 
   draw() {
-    if (!this.snapshot) return this.reason && card("standing", "How it stands", problem(this.reason, "quietly"));
+    if (!this.snapshot) return this.reason && card("standing", "Current state", problem(this.reason, "quietly"));
     const { total, watch, taken_at: taken } = this.snapshot;
     return card(
       "standing",
-      "How it stands",
-      watch.error && problem({ title: "The table cannot be looked at", detail: watch.error }, "warn"),
+      "Current state",
+      watch.error && problem({ title: "The table cannot be polled", detail: watch.error }, "warn"),
       pairs(
         ["Base files", `${number(total.base_files)}, ${bytes(total.base_bytes)}`],
         ["Logs", total.log_files > 0 && `${number(total.log_files)}, ${bytes(total.log_bytes)}${share(this.snapshot.log_ratio)}`],

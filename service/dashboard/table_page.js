@@ -1,4 +1,4 @@
-// One table: what is known of it, its jobs, and a form to start one.
+// One table: its properties, its jobs, and a form to start one.
 
 import { get, tablePath } from "./api.js";
 import { Active } from "./active.js";
@@ -26,7 +26,7 @@ export function tablePage(id, changed) {
   let table = null;
 
   async function load() {
-    const [found, heard] = await Promise.all([
+    const [found, activeJobs] = await Promise.all([
       get(tablePath(id)),
       active.load(),
       recent.load(),
@@ -36,9 +36,9 @@ export function tablePage(id, changed) {
       incidents.load(),
     ]);
     table = found;
-    recent.learn(heard);
+    recent.learn(activeJobs);
     await latest.fill([table]);
-    latest.learn([...recent.seen.values(), ...heard]);
+    latest.learn([...recent.seen.values(), ...activeJobs]);
   }
 
   function draw() {
@@ -75,22 +75,22 @@ export function tablePage(id, changed) {
         ["File groups", layout.file_groups == null ? null : String(layout.file_groups)],
         ["Pending instants", pending(table)],
         ["Lock", lock.provider],
-        ["Writers", writers.stopped ? "stopped" : writers.hudi_version ? `Hudi ${writers.hudi_version}` : "nothing declared"],
-        ["Engines", listed(writers.engines) ?? "nothing declared"],
+        ["Writers", writers.stopped ? "stopped" : writers.hudi_version ? `Hudi ${writers.hudi_version}` : "not declared"],
+        ["Engines", listed(writers.engines) ?? "not declared"],
         ["Flink job", writers.flink && `${writers.flink.job} at ${writers.flink.rest_url}`],
-        ["Seen writing", seen(writers.detected)],
+        ["Detected", detected(writers.detected)],
         ["Last jobs", latest.draw(id)],
       ),
-      h("p", { class: "quiet" }, `Detected when the table was registered or last changed, ${moment(table.updated_at)}.`),
+      h("p", { class: "quiet" }, `As of the registration or last change, ${moment(table.updated_at)}.`),
     );
   }
 
   return { title: () => table?.name ?? "Table", load, draw, isBusy: () => active.jobs.length > 0 };
 }
 
-/** What was seen of each engine, the latest sign of it. */
-function seen(detected) {
-  const every = Object.entries(detected ?? {});
+/** The latest evidence of each engine. */
+function detected(sightings) {
+  const every = Object.entries(sightings ?? {});
   if (!every.length) return null;
   const one = ([engine, { last_seen: at, instant, evidence }]) =>
     h("li", { "data-key": engine }, engine, ", last ", time(at), instant && [" at ", h("code", {}, instant)], `: ${evidence}`);

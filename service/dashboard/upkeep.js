@@ -1,4 +1,4 @@
-// What the service does on a table by itself: what was decided last and why, and the policy behind it.
+// Automatic jobs of a table: the last decisions with their reasons, and the policy.
 
 import { get, tablePath } from "./api.js";
 import { h } from "./dom.js";
@@ -34,11 +34,11 @@ export class Upkeep {
     const warnings = this.decisions.filter((each) => each.warning);
     return card(
       "upkeep",
-      "Upkeep",
+      "Automatic jobs",
       ...warnings.map((each) => problem({ title: each.warning }, "warn")),
       this.decisions.length
         ? h("ul", { class: "decisions" }, ...this.decisions.map(decision))
-        : h("p", { class: "quiet" }, "Nothing was decided yet: the table has not been looked at."),
+        : h("p", { class: "quiet" }, "No decision yet: the table has not been polled."),
       ...policy(this.effective),
     );
   }
@@ -47,7 +47,7 @@ export class Upkeep {
 /** Null while nothing is paused. */
 export function pauseNotice({ paused, since, by, reason }) {
   if (!paused) return null;
-  return problem({ title: `${sentence(by)} paused all upkeep on ${moment(since)}`, detail: reason }, "warn");
+  return problem({ title: `${sentence(by)} paused automatic jobs on ${moment(since)}`, detail: reason }, "warn");
 }
 
 function decision(each) {
@@ -65,7 +65,7 @@ function verdict({ verdict: name, job_id: id }) {
 }
 
 function policy({ policy, sources }) {
-  const differing = Object.entries(sources).filter(([, source]) => source !== "default");
+  const changedSettings = Object.entries(sources).filter(([, source]) => source !== "default");
   return [
     h("h3", {}, "Policy"),
     pairs(
@@ -79,12 +79,12 @@ function policy({ policy, sources }) {
       ["Bucket expansion", expansion(policy)],
       ["Repair", REPAIR[policy.repair.mode]],
     ),
-    differing.length > 0 &&
+    changedSettings.length > 0 &&
       h(
         "details",
         { "data-key": "differing" },
-        h("summary", {}, `${count(differing.length, "setting")} other than the default`),
-        pairs(...differing.map(([name, source]) => [name, [h("code", {}, shown(policy, name)), ` from ${source}`]])),
+        h("summary", {}, `${count(changedSettings.length, "setting")} other than the default`),
+        pairs(...changedSettings.map(([name, source]) => [name, [h("code", {}, shown(policy, name)), ` from ${source}`]])),
       ),
   ];
 }

@@ -1,4 +1,4 @@
-// All webhooks: are they well, what waits, and what was sent last.
+// All webhooks: their health, pending deliveries, and the last ones.
 
 import { all, deliveryPath, get, post, webhookPath } from "./api.js";
 import { confirmed } from "./dialogs.js";
@@ -37,7 +37,7 @@ export function webhooksPage(changed) {
         `Webhooks (${hooks.length})`,
         hooks.length
           ? grid("Webhooks", LIST_HEADINGS, hooks.map((hook) => ({ key: hook.id, cells: cells(hook) })))
-          : h("p", { class: "quiet" }, "Nobody is told of anything yet. ", h("code", {}, "POST /v1/webhooks"), " makes a webhook."),
+          : h("p", { class: "quiet" }, "There are no webhooks yet. ", h("code", {}, "POST /v1/webhooks"), " creates one."),
       ),
       chosen && drawDeliveries(),
     ];
@@ -78,7 +78,7 @@ export function webhooksPage(changed) {
   }
 
   async function disable(path, name) {
-    const text = "Nothing more is sent to it. What happens meanwhile has to be replayed.";
+    const text = "It gets no more events. A later replay can send the missed ones.";
     if (await confirmed(`Disable ${name}?`, text, "Disable it")) await act(`${path}/disable`);
   }
 
@@ -95,7 +95,7 @@ export function webhooksPage(changed) {
       h("div", { class: "filters" }, field("State", select({ onchange: pick }, choices, state))),
       deliveries.length
         ? grid("Deliveries", DELIVERY_HEADINGS, deliveries.map((each) => ({ key: each.id, cells: line(each, hook) })))
-        : h("p", { class: "quiet" }, "No such delivery."),
+        : h("p", { class: "quiet" }, "No matching deliveries."),
     );
   }
 
@@ -104,7 +104,7 @@ export function webhooksPage(changed) {
     const again = () => act(`${deliveryPath(delivery.id)}/replay`);
     return [
       [delivery.event_type, h("div", { class: "path" }, delivery.event_id)],
-      h("span", { class: `badge ${LOOK[delivery.state]}` }, delivery.state),
+      h("span", { class: `badge ${BADGES[delivery.state]}` }, delivery.state),
       time(delivery.ended_at ?? delivery.created_at),
       number(delivery.attempts.length),
       last ? answer(last) : "–",
@@ -116,8 +116,8 @@ export function webhooksPage(changed) {
   return { title: () => "Webhooks", load, draw, isBusy: () => deliveries.some((each) => each.state === "pending") };
 }
 
-/** The badges of jobs have the colours already. */
-const LOOK = { pending: "running", delivered: "succeeded", dead: "failed" };
+/** Delivery states share the colours of job states. */
+const BADGES = { pending: "running", delivered: "succeeded", dead: "failed" };
 
 function health(hook) {
   if (!hook.enabled) return [h("span", { class: "badge failed" }, "disabled"), h("div", { class: "quiet" }, hook.disabled_because)];

@@ -1,1 +1,1 @@
-"""`groundskeeper demo`: the main job on real Hudi, in one command, beside a writer that never stops."""
+"""`groundskeeper demo`: all services on a real Hudi table, in one command, beside a writer that never stops."""

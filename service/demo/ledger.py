@@ -1,4 +1,4 @@
-"""What the demo's writer wrote and Hudi acknowledged: the model that the table must equal in the end."""
+"""Ledger of the batches that the demo's writer wrote and Hudi acknowledged. The table must equal it in the end."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ GROWTH_PERCENT = 2
 
 @dataclass(frozen=True)
 class Batch:
-    """One upsert: batch 0 writes all rows with `id < below`, each later one those of one partition, in turn.
+    """One upsert. Batch 0 writes all rows with `id < below`; each later batch writes those of one partition, in turn.
 
-    A row's partition is `id % PARTITIONS`. Since `below` grows, a later batch has new rows as well as changed ones.
+    A row's partition is `id % PARTITIONS`. `below` grows, so a later batch has new rows as well as changed ones.
     """
 
     number: int
@@ -38,7 +38,7 @@ class Batch:
 
 
 def append(path: Path, batch: Batch) -> None:
-    """Called after Hudi has acknowledged the batch, or has failed it (`error`)."""
+    """Records a batch after Hudi has acknowledged it, or has failed it (`error`)."""
     with path.open("a") as file:
         file.write(json.dumps(asdict(batch)) + "\n")
 
@@ -51,7 +51,7 @@ def read(path: Path) -> list[Batch]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`lost`: acknowledged rows that the table lacks or shows in an older version. `unknown`: rows nobody wrote."""
+    """Differences. `lost`: acknowledged rows that are missing or in an older version. `unknown`: rows never written."""
 
     rows: int
     lost: int
@@ -60,7 +60,7 @@ class Comparison:
 
 
 def compare(batches: list[Batch], base_path: Path) -> Comparison:
-    """Compares with the table as hudi-rs reads it, an implementation of Hudi that is independent of Spark's."""
+    """Compares the ledger with the table as read by hudi-rs, an implementation that is independent of Spark's."""
     expected = np.full(max(batch.below for batch in batches), -1, dtype=np.int64)
     for batch in batches:
         if batch.error is None:
@@ -80,5 +80,5 @@ def compare(batches: list[Batch], base_path: Path) -> Comparison:
 
 
 def fare(ids: np.ndarray, versions: np.ndarray) -> np.ndarray:
-    """A value that depends on both, so that a row made of two versions would be noticed."""
+    """Returns a value that depends on both arguments, so that a row mixed from two versions is detected."""
     return np.asarray(ids * 2.5 + versions)

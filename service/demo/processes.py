@@ -21,7 +21,7 @@ START_SECONDS = 300.0
 
 
 class DemoFailedError(Exception):
-    """Something that the demo needs did not happen; the text says what, and where to look."""
+    """A step of the demo failed. The message names the step and the log."""
 
 
 @contextmanager
@@ -31,9 +31,9 @@ def service(folder: Path, port: int) -> Iterator[httpx.Client]:
     environment = {
         **os.environ,
         "GROUNDSKEEPER_DATABASE": f"sqlite:///{folder / 'groundskeeper.db'}",
-        # The story asks for each job itself, when its time has come.
+        # The story submits each job itself.
         "GROUNDSKEEPER_AUTOMATIC": "false",
-        # The receiver of its webhooks is on this machine.
+        # The receiver of the webhooks is on this machine.
         "GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS": "127.0.0.1",
     }
     with (
@@ -46,9 +46,9 @@ def service(folder: Path, port: int) -> Iterator[httpx.Client]:
 
 @contextmanager
 def writer(folder: Path, base_path: Path, rows: int, callback: str) -> Iterator[Path]:
-    """Runs the writer and waits for its first commit; gives its ledger. In the end it finishes its batch.
+    """Runs the writer, waits for its first commit and yields its ledger. On exit the writer finishes its batch.
 
-    `callback` is the URL that Hudi tells of each commit.
+    Hudi posts each commit to the URL `callback`.
     """
     ledger_path, stop, log = folder / "ledger.jsonl", folder / "stop", folder / "writer.log"
     arguments = ["--base", base_path, "--ledger", ledger_path, "--stop", stop, "--rows", rows, "--callback", callback]
@@ -76,12 +76,12 @@ def _running(command: list[str], log: Path, environment: dict[str, str]) -> Iter
                 process.kill()
 
 
-def _wait_for(what: str, process: subprocess.Popen[bytes], log: Path, is_there: Callable[[], bool]) -> None:
+def _wait_for(what: str, process: subprocess.Popen[bytes], log: Path, is_ready: Callable[[], bool]) -> None:
     deadline = time.monotonic() + START_SECONDS
-    while not is_there():
+    while not is_ready():
         if process.poll() is not None or time.monotonic() > deadline:
-            last = "\n".join(log.read_text(errors="replace").splitlines()[-5:])
-            raise DemoFailedError(f"{what} did not start; its log {log} ends with:\n{last}")
+            tail = "\n".join(log.read_text(errors="replace").splitlines()[-5:])
+            raise DemoFailedError(f"{what} did not start; its log {log} ends with:\n{tail}")
         time.sleep(0.2)
 
 

@@ -1,4 +1,4 @@
-"""The demo's receiver of webhooks: what a team would run on its side. It believes only what is signed."""
+"""The demo's receiver of webhooks, as a team would run one. It accepts only messages with a valid signature."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Inbox:
-    """The messages, each once: a sender that got no answer sends again under the same id. For any thread."""
+    """The messages, each once: a sender without an answer sends again under the same id. Thread-safe."""
 
     def __init__(self) -> None:
         self.secret = ""
@@ -25,15 +25,15 @@ class Inbox:
         self._refused: set[str] = set()
 
     def take(self, headers: Mapping[str, str], body: bytes) -> bool:
-        """Keeps the message if its signature is right."""
+        """Stores the message if its signature is valid, and returns whether it is."""
         message_id = headers.get("webhook-id", "")
-        is_right = is_signed(self.secret, headers, body)
+        is_valid = is_signed(self.secret, headers, body)
         with self._guard:
-            if is_right:
+            if is_valid:
                 self._verified[message_id] = json.loads(body)
             else:
                 self._refused.add(message_id)
-        return is_right
+        return is_valid
 
     @property
     def received(self) -> int:
@@ -46,23 +46,23 @@ class Inbox:
             return len(self._verified)
 
     def instants(self) -> set[str]:
-        """The instants of all commits that were told of."""
+        """Returns the instants of all commits in the messages."""
         with self._guard:
             events = list(self._verified.values())
         return {event["data"]["commit"]["instant"] for event in events if event["type"].endswith("commit.published")}
 
 
 def is_signed(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
-    """Whether one of the signatures is of this secret (Standard Webhooks, version 1)."""
+    """Returns whether one of the signatures was made with this secret (Standard Webhooks, version 1)."""
     content = f"{headers.get('webhook-id', '')}.{headers.get('webhook-timestamp', '')}.".encode() + body
     key = base64.b64decode(secret.removeprefix("whsec_"))
-    right = "v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
-    return any(hmac.compare_digest(right, given) for given in headers.get("webhook-signature", "").split())
+    expected = "v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
+    return any(hmac.compare_digest(expected, given) for given in headers.get("webhook-signature", "").split())
 
 
 @contextmanager
 def running(inbox: Inbox) -> Iterator[str]:
-    """Listens on a free port of this machine; gives its URL."""
+    """Listens on a free port of this machine, and yields the URL."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

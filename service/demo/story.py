@@ -1,4 +1,4 @@
-"""What the demo does, step by step, and what it measures."""
+"""The steps of the demo, and its measurements."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENDED = {"succeeded", "failed", "cancelled"}
 
 @dataclass
 class Findings:
-    """The summary, as `--json` prints it. `jobs` are seconds from start to end of each."""
+    """The summary that `--json` prints. `jobs` has the seconds from start to end of each job."""
 
     rows: int = 0
     lost: int = 0
@@ -52,8 +52,8 @@ class Findings:
     @property
     def ok(self) -> bool:
         wrong = self.lost + self.duplicates + self.misplaced
-        is_told = self.received == self.verified > 0 and not self.missing
-        return self.is_clean and not wrong and is_told and self.buckets == [NUM_BUCKETS, EXPANDED]
+        is_announced = self.received == self.verified > 0 and not self.missing
+        return self.is_clean and not wrong and is_announced and self.buckets == [NUM_BUCKETS, EXPANDED]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -73,8 +73,8 @@ class Findings:
 
 
 def run(*, rows: int, keep: bool, as_json: bool) -> int:
-    """Plays the demo, and returns 0 only if the audit is clean and every row that the writer wrote is there."""
-    # Machines read stdout, people read the rest.
+    """Runs the demo. Returns 0 only if the audit is clean and the table has every row that the writer wrote."""
+    # With --json, only the JSON goes to stdout.
     console = Console(stderr=as_json)
     folder = Path(tempfile.mkdtemp(prefix="groundskeeper-demo-"))
     try:
@@ -116,7 +116,7 @@ class _Demo:
                 self._job(api, table_id, "clustering", {"sort_by": ["city"], "lock_seconds": 60})
                 expansion = self._job(api, table_id, "bucket_expansion", {"num_buckets": EXPANDED, "lock_seconds": 60})
                 self._findings.buckets = expansion["buckets"]
-                self._say(f"The writer goes on, and still says {NUM_BUCKETS} buckets")
+                self._say(f"The writer goes on, and still has {NUM_BUCKETS} buckets in its options")
                 self._wait_for_commits(ledger_path, COMMITS_AFTERWARDS)
             self._job(api, table_id, "cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1})
             audit = self._job(api, table_id, "audit", {})
@@ -133,15 +133,15 @@ class _Demo:
         if not answer.is_success:
             raise DemoFailedError(f"the webhook was not accepted: {answer.text}")
         self._inbox.secret = answer.json()["secret"]
-        self._say(f"A receiver of webhooks listens at {url}; it counts only what is signed")
+        self._say(f"A receiver of webhooks listens at {url}; it accepts only signed messages")
 
     def _completed(self) -> set[str]:
-        """The instants that the table's own timeline says are completed; Hudi names such a file by both its times."""
+        """Returns the completed instants of the table's timeline; Hudi names such a file with both of its times."""
         timeline = self._base_path / ".hoodie" / "timeline"
         return {path.name.partition("_")[0] for path in timeline.glob("[0-9]*_*")}
 
     def _count_messages(self, expected: set[str]) -> None:
-        """Whether each instant that was completed since the registration has arrived, whoever made it."""
+        """Waits for the messages of all instants completed since the registration, and counts those missing."""
         deadline = time.monotonic() + MESSAGE_SECONDS
         while (missing := expected - self._inbox.instants()) and time.monotonic() < deadline:
             time.sleep(0.2)
@@ -168,7 +168,7 @@ class _Demo:
             deadline = time.monotonic() + processes.START_SECONDS
             while len(ledger.read(path)) < seen + count:
                 if time.monotonic() > deadline:
-                    raise DemoFailedError(f"the writer does not commit any more, see {self._folder / 'writer.log'}")
+                    raise DemoFailedError(f"the writer no longer commits, see {self._folder / 'writer.log'}")
                 time.sleep(0.2)
 
     def _job(self, api: httpx.Client, table_id: str, kind: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -216,7 +216,7 @@ def _describe(kind: str, result: dict[str, Any]) -> str:
         case "cleaning":
             return f"{result['files_deleted']} old files deleted"
         case "clustering":
-            return f"rows ordered inside {groups['after']} buckets' files, {result['left_out']} left to the writer"
+            return f"rows sorted inside {groups['after']} buckets' files, {result['left_out']} skipped"
         case "bucket_expansion":
             before, after = result["buckets"]
             again, locked = result["rewritten_again"], result["locked_seconds"]
@@ -229,7 +229,7 @@ def _describe(kind: str, result: dict[str, Any]) -> str:
 
 
 def _summarise(console: Console, findings: Findings) -> None:
-    verdict = "[green]All is well[/green]" if findings.ok else "[red]Something is wrong[/red]"
+    verdict = "[green]The table is correct[/green]" if findings.ok else "[red]The demo found an error[/red]"
     console.print(
         f"\n{verdict}: {findings.rows:,} rows, {findings.lost} lost, {findings.duplicates} duplicates, "
         f"{findings.misplaced} misplaced; {findings.batches} batches of the writer, {findings.written_again} had to be "

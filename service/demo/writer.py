@@ -1,7 +1,7 @@
-"""The demo's writer: a Spark job as users have them, which upserts without pause and knows nothing of Groundskeeper.
+"""The demo's writer: a typical Spark job, which upserts without pause and has no code for Groundskeeper.
 
-It goes on with its old number of buckets for ever. What a writer needs beside table services is in `OPTIONS`:
-optimistic concurrency control, the table's lock, and no services of its own.
+It keeps its old number of buckets to the end. `OPTIONS` has the requirements of a writer beside table services:
+optimistic concurrency control, the table's lock, and no inline services.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in PySpark
 
 from jobs.hudi.session import start_session
 from service.demo import ledger
@@ -34,13 +34,13 @@ OPTIONS = {
     "hoodie.index.type": "BUCKET",
     "hoodie.bucket.index.num.buckets": str(NUM_BUCKETS),
     "hoodie.bucket.index.hash.field": "id",
-    # Beside table services: conflicts are detected, failed writes are left to the cleaner, and the lock is shared.
+    # Beside table services: detect conflicts, leave failed writes to the cleaner, and share the lock.
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.clean.failed.writes.policy": "LAZY",
     "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
     "hoodie.write.lock.client.num_retries": "600",
     "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
-    # The services are Groundskeeper's.
+    # Groundskeeper runs the services.
     "hoodie.compact.inline": "false",
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
@@ -53,7 +53,7 @@ OPTIONS = {
 
 
 def rows(spark: SparkSession, batch: Batch) -> DataFrame:
-    """The rows of a batch; `ts`, by which Hudi orders the versions of a row, is the batch's number."""
+    """Returns the rows of a batch. `ts`, the ordering field of Hudi, is the batch's number."""
     return spark.range(batch.ids.start, batch.ids.stop, batch.ids.step, 1).select(
         F.concat(F.lit("k"), F.col("id")).alias("id"),
         F.lit(batch.number).cast("long").alias("ts"),
@@ -71,8 +71,8 @@ def write_until(stop: Path, base_path: Path, ledger_path: Path, count: int, call
         driver_memory="1g",
         conf={"spark.sql.shuffle.partitions": "2"},
     )
-    told = {"hoodie.write.commit.callback.on": "true", "hoodie.write.commit.callback.http.url": callback}
-    options = OPTIONS | told
+    callback_options = {"hoodie.write.commit.callback.on": "true", "hoodie.write.commit.callback.http.url": callback}
+    options = OPTIONS | callback_options
     batch = Batch(number=0, below=count)
     while not stop.exists():
         try:
@@ -80,7 +80,7 @@ def write_until(stop: Path, base_path: Path, ledger_path: Path, count: int, call
             ledger.append(ledger_path, batch)
             batch = batch.next()
         except Exception as error:
-            # Here a user's job would fail, and be run again. The demo counts it, and writes the same batch again.
+            # A real job would fail here and be run again. The demo counts the failure and writes the same batch again.
             first_line = (str(error).splitlines() or [""])[0]
             ledger.append(ledger_path, replace(batch, error=f"{type(error).__name__}: {first_line}"[:300]))
         time.sleep(PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""The composition root: here the parts of the running service are chosen by the settings and put together."""
+"""The composition root: builds the parts of the running service from the settings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _PRUNE_SECONDS = 600.0
 
 @dataclass
 class Composition:
-    """What several parts of one running service have in common."""
+    """The parts of one running service, and the objects that they share."""
 
     chosen: Settings
     engine: Engine
@@ -63,7 +63,7 @@ class Composition:
         self._guard = Guard.of(self.chosen.webhook_allowed_hosts)
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
-        """The service with its local workers. The database must be migrated."""
+        """Returns the service with its local workers. The database must be migrated."""
         chosen = self.chosen
         secret, token = issued("local worker", Role.WORKER, utc_now())
         context = AppContext(
@@ -113,7 +113,7 @@ class Composition:
                     driver_memory=chosen.driver_memory,
                 ),
                 count=chosen.workers,
-                # Always, not only when tokens exist: the first one may be made while we run.
+                # Always, not only if tokens exist: the first one may be created while the service runs.
                 environment={"GROUNDSKEEPER_WORKER_TOKEN": str(secret)},
                 rng=self.rng,
                 drain_seconds=chosen.drain_seconds,
@@ -134,7 +134,7 @@ class Composition:
                 "recover",
                 chosen.recover_seconds,
                 lambda: recovery.run_once(engine, notifier, utc_now),
-                # While the service was down no worker could keep its lease; each gets the time for a heartbeat.
+                # While the service was down no worker could renew its lease; this gives each the time for a heartbeat.
                 first_after=chosen.lease_seconds / 2,
             ),
             Tick("observe", _OBSERVE_SECONDS, self._observer().run_once, notified=self.poll_requests.notified),
@@ -170,7 +170,7 @@ class Composition:
                 small_file_bytes=chosen.small_file_bytes,
             ),
             storage_options=chosen.storage_options,
-            on_change=lambda _looked: self.notifier.notify(),
+            on_change=lambda _result: self.notifier.notify(),
         )
 
     def _dispatcher(self, wake: Callable[[], None]) -> Dispatcher:
@@ -201,8 +201,8 @@ class Composition:
         )
 
     def _secret_cipher(self) -> SecretCipher:
-        """Without keys from the settings: a key file beside an SQLite database. Other databases have no place beside
-        them that all replicas share; there webhooks need keys from the settings."""
+        """Returns the cipher with the keys of the settings, or else with a key file beside an SQLite database. Other
+        databases have no directory that all replicas share, so there webhooks need keys from the settings."""
         keys, url = self.chosen.secret_keys, self.engine.url
         if keys or url.database is None or self.engine.dialect.name != "sqlite":
             return SecretCipher([key.get_secret_value() for key in keys])

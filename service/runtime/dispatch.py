@@ -1,4 +1,4 @@
-"""The thread that sends webhooks, with an event loop of its own: a slow receiver holds up nobody else."""
+"""The thread that sends webhooks. It has its own event loop, so that a slow receiver delays nothing else."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# What is under way when the service stops gets so long to end.
-_PATIENCE_SECONDS = 5.0
-_AWAY_SECONDS = 1.0
-_GATHER_SECONDS = 0.02
+# Time limit for attempts in flight when the service stops.
+_STOP_SECONDS = 5.0
+_DATABASE_RETRY_SECONDS = 1.0
+_BATCH_SECONDS = 0.02
 
 
 class DispatchThread:
-    """Woken by the bell; looks by itself every `poll_seconds`, for what other replicas published and for what is due
-    again. Ends when the bell is closed. `make` builds the dispatcher inside the loop; it gets what wakes the loop."""
+    """Runs the dispatcher when notified, and every `poll_seconds` for events of other replicas and for due retries.
+    Ends when the notifier is closed. `make` builds the dispatcher inside the loop; its argument wakes the loop."""
 
     def __init__(
         self, notifier: Notifier, make: Callable[[Callable[[], None]], Dispatcher], *, poll_seconds: float
@@ -39,9 +39,9 @@ class DispatchThread:
         self._thread.start()
 
     def join(self) -> None:
-        """Returns when what was under way has ended or was let go of."""
+        """Waits until the attempts in flight have ended or were abandoned."""
         if self._thread.ident is not None:
-            self._thread.join(2 * _PATIENCE_SECONDS)
+            self._thread.join(2 * _STOP_SECONDS)
 
     async def _run(self) -> None:
         with self._notifier.listener() as listener:
@@ -52,15 +52,15 @@ class DispatchThread:
                     did_something = await dispatcher.run_once()
                 except DatabaseUnavailableError as error:
                     log.warning("webhooks: %s", error)
-                    await asyncio.sleep(_AWAY_SECONDS)
+                    await asyncio.sleep(_DATABASE_RETRY_SECONDS)
                     continue
                 if did_something:
-                    # What comes back meanwhile is recorded at one go.
-                    await asyncio.sleep(_GATHER_SECONDS)
+                    # Results that arrive meanwhile are recorded in one batch.
+                    await asyncio.sleep(_BATCH_SECONDS)
                 else:
                     await listener.wait(self._poll_seconds)
             try:
-                await dispatcher.stop(_PATIENCE_SECONDS)
+                await dispatcher.stop(_STOP_SECONDS)
             except DatabaseUnavailableError as error:
-                # The claims run out, and what was not recorded is sent again.
+                # The claims expire, and deliveries whose result was not recorded are sent again.
                 log.warning("webhooks: %s", error)

@@ -1,4 +1,4 @@
-"""HTTP as uvicorn speaks it by way of httptools, with a bound on what one request may make the parser keep."""
+"""uvicorn's httptools protocol with a limit on the bytes that the parser buffers for one request."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-_MOST_BYTES = 64 * 1024
-"""As h11's `max_incomplete_event_size`, which uvicorn sets; httptools has no such limit."""
+_MAX_HEAD_BYTES = 64 * 1024
+"""The same value as h11's `max_incomplete_event_size` in uvicorn; httptools has no such limit."""
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """Refuses a head, or trailers, that go on without end. Bodies are bounded by `service.api.middleware.SizeLimit`."""
+    """Refuses endless heads and trailers. `service.api.middleware.SizeLimit` limits bodies."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -20,7 +20,7 @@ class BoundedHttp(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self._unfinished_bytes += len(data)
         super().data_received(data)
-        if self._unfinished_bytes > _MOST_BYTES and not self.transport.is_closing():
+        if self._unfinished_bytes > _MAX_HEAD_BYTES and not self.transport.is_closing():
             self.send_400_response("The head of the request is too large.")
 
     def on_headers_complete(self) -> None:

@@ -1,4 +1,4 @@
-"""The Spark workers that `serve` starts on its own machine: kept alive while it lives, and never longer."""
+"""The Spark workers that `serve` starts on its own machine. They are restarted while it runs, and end with it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# What a worker takes to end when nothing runs any more.
+# Time that an idle worker takes to end.
 _END_SECONDS = 5.0
-# A worker that lived so long was healthy: its end is not counted with the ones before.
+# A worker that lived this long was healthy: its death starts a new count for the back-off.
 _HEALTHY_SECONDS = 60.0
 
 
 class LocalWorkers:
-    """`count` subprocesses of `command`, each watched by a thread that starts it again, with back-off, when it dies."""
+    """`count` subprocesses of `command`. A thread for each restarts it with back-off when it dies."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class LocalWorkers:
         self._watchers: list[threading.Thread] = []
 
     def start(self, *, on_death: Callable[[str], None]) -> None:
-        """`on_death` is told when a watcher itself cannot go on, say because no process can be started."""
+        """Starts the watchers. `on_death` is called if a watcher cannot go on, say if no process can be started."""
         for number in range(1, self._count + 1):
             watcher = threading.Thread(
                 target=self._watch, args=(number, on_death), name=f"worker-{number}", daemon=True
@@ -58,7 +58,7 @@ class LocalWorkers:
             watcher.start()
 
     def stop(self) -> None:
-        """Asks all of them to end, waits, and kills those that do not. May be called twice."""
+        """Terminates all workers, waits, and kills those that do not end. May be called twice."""
         with self._guard:
             self._stopping.set()
             running = list(self._running.values())
@@ -82,7 +82,7 @@ class LocalWorkers:
                 if self._stopping.is_set():
                     return
                 try:
-                    # A session of its own: Ctrl-C reaches the service only, which ends the worker in order.
+                    # A new session: Ctrl-C reaches only the service, which then stops the worker in order.
                     process = subprocess.Popen(
                         self._command,
                         env={**os.environ, **self._environment, "GROUNDSKEEPER_PARENT_PID": str(os.getpid())},
@@ -99,18 +99,18 @@ class LocalWorkers:
                 if self._stopping.is_set():
                     return
             if code == 0:
-                log.info("Local worker %d ended by itself, to be started afresh", number)
+                log.info("Local worker %d ended by itself; starting a new one", number)
                 deaths = 0
                 continue
             deaths = 1 if time.monotonic() - started > _HEALTHY_SECONDS else deaths + 1
             pause = self._backoff.delay(deaths, self._rng).total_seconds()
-            log.warning("Local worker %d ended with code %d; starting it again in %.1f s", number, code, pause)
+            log.warning("Local worker %d ended with code %d; restarting it in %.1f s", number, code, pause)
             if self._stopping.wait(pause):
                 return
 
 
 def command(service_url: str, *, master: str, slots: int, group: str, driver_memory: str) -> list[str]:
-    """This very installation's `groundskeeper worker`."""
+    """Returns the command line of this installation's `groundskeeper worker`."""
     return [
         *(sys.executable, "-m", "service.cli", "worker"),
         *("--service", service_url, "--master", master),

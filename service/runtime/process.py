@@ -1,4 +1,4 @@
-"""`groundskeeper serve`: the HTTP server, the ticks and the local workers of one process, from start to end."""
+"""`groundskeeper serve`: the HTTP server, the ticks and the local workers of one process."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 10
-# How long a thread may keep the interpreter while others want it. A call passes from thread to thread several times,
-# and with Python's 5 ms it would wait as often for each thread that looks at tables.
+# How long a thread may keep the interpreter while others wait for it. A call passes between threads several times, and
+# with Python's 5 ms it would wait as often for each thread that polls tables.
 _SWITCH_SECONDS = 0.0005
 
 
 @dataclass(frozen=True)
 class Tick:
-    """Something that is done every so many seconds, and first after `first_after` seconds if that is longer.
+    """A task that runs every `seconds`, first after `first_after` seconds if that is longer.
 
-    With `notified` it is done as soon as that is set, too; `run_once` clears it.
+    It also runs as soon as `notified` is set; `run_once` clears it.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Tick:
 
 
 class Daemon:
-    """Runs until a signal comes or something that must not die dies."""
+    """Runs until a signal arrives, or a thread or tick that must not fail fails."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Daemon:
         self._on_ready = on_ready
         self._died: str | None = None
         self._stopping = threading.Lock()
-        # Without a log_config and log_level of its own the server logs as everything else does.
+        # Without log_config and log_level the server uses the logging of the process.
         config = uvicorn.Config(
             app,
             http=BoundedHttp,
@@ -87,7 +87,7 @@ class Daemon:
         self._scheduler.add_listener(self._tick_failed, EVENT_JOB_ERROR)
         self._notified = [(tick, tick.notified) for tick in ticks if tick.notified is not None]
         for tick in (tick for tick in ticks if tick.notified is None):
-            # A tick that is late runs once, not as often as it was missed.
+            # A late tick runs once, not once for each missed time.
             self._scheduler.add_job(
                 tick.run_once,
                 "interval",
@@ -101,9 +101,9 @@ class Daemon:
             )
 
     def run(self) -> int:
-        """Blocks; answers the exit code: 0 after a signal, 1 when something died."""
+        """Blocks until the end. Returns the exit code: 0 after a signal, 1 after a failure."""
         sys.setswitchinterval(_SWITCH_SECONDS)
-        # What has been imported stays until the end. Else each full collection looks through all of it, several times a
+        # Imported modules stay until the end. Unfrozen, each full collection would traverse them, several times a
         # minute, for 0.1 s in which no thread runs.
         gc.collect()
         gc.freeze()
@@ -122,7 +122,7 @@ class Daemon:
         return 0
 
     def stop(self) -> None:
-        """First the local workers, which still have to report, then the server. Returns at once."""
+        """Stops the local workers first, because they still have to report, then the server. Returns at once."""
         if not self._stopping.acquire(blocking=False):
             return
         threading.Thread(target=self._wind_down, name="wind-down", daemon=True).start()
@@ -143,7 +143,7 @@ class Daemon:
             self._server.should_exit = True
 
     def _keep_ticking(self, tick: Tick, notified: threading.Event) -> None:
-        """What it raises ends the thread, and that the process."""
+        """Runs the tick until the server stops. An exception ends the thread, and thereby the process."""
         while not self._server.should_exit:
             try:
                 tick.run_once()
@@ -154,7 +154,7 @@ class Daemon:
 
     def _tick_failed(self, event: JobExecutionEvent) -> None:
         if isinstance(event.exception, DatabaseUnavailableError):
-            # It may be back at the next tick; /readyz tells meanwhile.
+            # It may be back at the next tick; /readyz reports it meanwhile.
             log.warning("%s: %s", event.job_id, event.exception)
             return
         log.error("%s failed\n%s", event.job_id, event.traceback)
@@ -171,7 +171,7 @@ class Daemon:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which tells when it listens, and leaves the order of stopping to the daemon."""
+    """uvicorn's server with a callback once it listens. The daemon controls the order of stopping."""
 
     def __init__(
         self, config: uvicorn.Config, *, on_started: Callable[[], None], on_signal: Callable[[], None]
@@ -187,7 +187,7 @@ class _Server(uvicorn.Server):
             self._on_started()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
-        # The base class would note the signal and raise it again at the end; a stop that was asked for is a success.
+        # The base class would keep the signal and raise it again at the end; a requested stop is a success.
         self._signals += 1
         if self._signals == 1:
             self._on_signal()
@@ -197,11 +197,11 @@ class _Server(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises SettingsError when the address is taken or is not of this machine."""
+    """Returns a listening socket. Raises SettingsError if the address is in use or does not belong to this machine."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # Named, because asyncio switches Nagle's algorithm off only where it sees TCP: else each answer waits 40 ms for
-        # the caller's kernel to acknowledge its head before its body is sent.
+        # The protocol is explicit because asyncio disables Nagle's algorithm only for TCP. Otherwise each answer waits
+        # 40 ms until the caller's kernel acknowledges its head, before its body is sent.
         opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -218,7 +218,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
-    """How a process on this machine reaches it."""
+    """Returns the URL of the socket for processes on this machine."""
     address: tuple[Any, ...] = listening.getsockname()
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0])  # noqa: S104 - compared, not bound to
     return f"http://[{host}]:{address[1]}" if ":" in host else f"http://{host}:{address[1]}"

@@ -1,4 +1,4 @@
-"""Forgets what is old, so that nothing grows without bound."""
+"""Deletes old rows, so that no table of the database grows without bound."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Rows of one transaction: few enough that others need not wait long.
-_AT_ONCE = 500
-# Each worker process has an id of its own, so most of those that were ever seen are gone for good.
+# Rows of one transaction: few enough that other transactions do not wait long.
+_BATCH_ROWS = 500
+# Each worker process has an id of its own, so most ids never return.
 _WORKERS = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Keep:
-    """How long things are remembered: `history` is of ended jobs, decisions and closed incidents."""
+    """Retention times. `history` applies to ended jobs, decisions and closed incidents."""
 
     history: timedelta
     commits: timedelta
@@ -41,7 +41,7 @@ class Keep:
 
 @dataclass(frozen=True)
 class Pruned:
-    """How many rows went of each."""
+    """Number of deleted rows of each kind."""
 
     jobs: int = 0
     decisions: int = 0
@@ -55,27 +55,29 @@ class Pruned:
 
 
 def run_once(engine: Engine, clock: Clock, keep: Keep) -> Pruned:
-    """Every replica may do this any time. Active jobs stay, the newest commit of a table, and what a webhook has yet to
-    get. An idempotency key is forgotten with its job."""
+    """Deletes old rows. Every replica may do this at any time. Active jobs, the newest commit of a table and
+    undelivered events stay. An idempotency key is deleted with its job."""
     now = clock()
 
-    def all_of(some: Callable[[Connection], int]) -> int:
+    def in_batches(delete: Callable[[Connection], int]) -> int:
         total = 0
         while True:
             with writing(engine) as connection:
-                count = some(connection)
+                count = delete(connection)
             total += count
-            if count < _AT_ONCE:
+            if count < _BATCH_ROWS:
                 return total
 
     pruned = Pruned(
-        jobs=all_of(lambda connection: job_store.prune(connection, now - keep.history, _AT_ONCE)),
-        decisions=all_of(lambda connection: decision_store.prune(connection, now - keep.history, _AT_ONCE)),
-        incidents=all_of(lambda connection: store.prune(connection, now - keep.history, _AT_ONCE)),
-        workers=all_of(lambda connection: worker_store.prune(connection, now - _WORKERS)),
-        commits=all_of(lambda connection: commit_store.prune(connection, before=now - keep.commits, limit=_AT_ONCE)),
-        events=all_of(lambda connection: outbox.prune(connection, now - keep.events, _AT_ONCE)),
+        jobs=in_batches(lambda connection: job_store.prune(connection, now - keep.history, _BATCH_ROWS)),
+        decisions=in_batches(lambda connection: decision_store.prune(connection, now - keep.history, _BATCH_ROWS)),
+        incidents=in_batches(lambda connection: store.prune(connection, now - keep.history, _BATCH_ROWS)),
+        workers=in_batches(lambda connection: worker_store.prune(connection, now - _WORKERS)),
+        commits=in_batches(
+            lambda connection: commit_store.prune(connection, before=now - keep.commits, limit=_BATCH_ROWS)
+        ),
+        events=in_batches(lambda connection: outbox.prune(connection, now - keep.events, _BATCH_ROWS)),
     )
     if pruned != Pruned():
-        log.info("Forgotten: %s", pruned)
+        log.info("Deleted old rows: %s", pruned)
     return pruned

@@ -1,4 +1,4 @@
-"""All settings, and the only reader of the environment. Each is a variable GROUNDSKEEPER_<NAME>."""
+"""All settings. Only this module reads the environment: variables GROUNDSKEEPER_<NAME>."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from service.policies.policy import GROUP_PATTERN
 
 
 class Settings(BaseSettings):
-    """Where a field says nothing about the unit, its name does."""
+    """Fields without a unit in the description have it in their name."""
 
     model_config = SettingsConfigDict(env_prefix="GROUNDSKEEPER_", extra="ignore")
 
     database: str = Field("sqlite:///groundskeeper.db", description="SQLAlchemy URL: sqlite or postgresql")
     host: str = "127.0.0.1"
-    port: int = Field(8080, ge=0, le=65_535, description="0 takes any free one")
+    port: int = Field(8080, ge=0, le=65_535, description="0 takes any free port")
     workers: int = Field(1, ge=0, le=64, description="Local workers that `serve` starts")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     max_request_bytes: int = Field(8 * 1024 * 1024, ge=1024)
@@ -29,56 +29,66 @@ class Settings(BaseSettings):
         None, description="Where tables may lie: paths or URI prefixes, separated by commas, or a JSON list"
     )
     storage_options: dict[str, str] = Field(
-        default_factory=dict, description="JSON object for the file system, such as an S3 endpoint"
+        default_factory=dict, description="JSON object of file system options, such as an S3 endpoint"
     )
 
     lease_seconds: float = Field(30.0, ge=1, le=3600)
-    recover_seconds: float = Field(3.0, gt=0, le=600, description="How often run-out leases are looked for")
-    job_timeout_seconds: float = Field(3600.0, gt=0, description="Of one attempt")
+    recover_seconds: float = Field(3.0, gt=0, le=600, description="How often expired leases are collected")
+    job_timeout_seconds: float = Field(3600.0, gt=0, description="Time limit of one attempt")
     max_attempts: int = Field(3, ge=1, le=100)
     retry_first_seconds: float = Field(2.0, gt=0)
     retry_most_seconds: float = Field(300.0, gt=0)
 
-    poll_seconds: float = Field(60.0, ge=1, le=86_400, description="How often the timeline of each table is looked at")
-    look_seconds: float = Field(30.0, gt=0, le=3600, description="How long a look at a table may take")
-    look_threads: int = Field(8, ge=1, le=256, description="Tables that are looked at at once")
+    poll_seconds: float = Field(60.0, ge=1, le=86_400, description="How often the timeline of each table is polled")
+    look_seconds: float = Field(30.0, gt=0, le=3600, description="Time limit of a poll of one table")
+    look_threads: int = Field(8, ge=1, le=256, description="Tables that are polled at once")
     small_file_bytes: int = Field(100 * 1024 * 1024, ge=1, description="Base files below this size count as small")
-    commit_days: float = Field(90.0, gt=0, description="How long commits are remembered")
+    commit_days: float = Field(90.0, gt=0, description="How long commits are kept")
     public_url: str | None = Field(
-        None, pattern=r"^https?://[^\s?#]+$", description="How writers reach this service. Default: as the caller does"
+        None,
+        pattern=r"^https?://[^\s?#]+$",
+        description="URL by which writers reach this service. Default: that of the request",
     )
-    callback_key: SecretStr | None = Field(None, min_length=1, description="What writers send as HUDI-CALLBACK-KEY")
+    callback_key: SecretStr | None = Field(
+        None, min_length=1, description="Value that writers send as HUDI-CALLBACK-KEY"
+    )
     flink_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Hosts of Flink's REST API that may be called to stop jobs: `host` or `host:port`, by commas"
+        (), description="Hosts of Flink's REST API that may be called to stop jobs: `host` or `host:port`, with commas"
     )
     automatic: bool = Field(True, description="Whether this process starts jobs by policies")
-    plan_seconds: float = Field(2.0, gt=0, le=3600, description="How often tables that are due are decided about")
-    max_active_jobs: int = Field(100, ge=1, description="With so many active, none is started by policies")
+    plan_seconds: float = Field(2.0, gt=0, le=3600, description="How often the scheduler decides about due tables")
+    max_active_jobs: int = Field(100, ge=1, description="With this many active jobs, policies start none")
     max_active_by_group: dict[str, Annotated[int, Field(ge=0)]] = Field(
-        default_factory=dict, description="JSON object: the same for the tables of single worker groups"
+        default_factory=dict, description="JSON object: the same limit for single worker groups"
     )
     max_active_by_kind: dict[JobKind, Annotated[int, Field(ge=0)]] = Field(
         default_factory=lambda: {JobKind.BUCKET_EXPANSION: 1},
-        description="JSON object: the same for single kinds, in each worker group",
+        description="JSON object: the same limit for single kinds, in each worker group",
     )
-    max_new_jobs: int = Field(20, ge=1, description="Jobs that policies start in one round, such as after a pause")
+    max_new_jobs: int = Field(
+        20, ge=1, description="Jobs that policies start in one round at most, for example after a pause"
+    )
     history_days: float = Field(30.0, gt=0, description="How long ended jobs and decisions are kept")
 
-    # [N,F]: N tasks at once, and F - 1 failures of a task are forgiven; plain local[N] forgives none.
+    # [N,F]: N tasks at once, and up to F - 1 retries of a task; plain local[N] has no retry.
     master: str = Field("local[2,4]", description="Spark master of a worker")
     slots: int = Field(1, ge=1, le=64, description="Jobs that a worker runs at once")
     worker_group: str = Field(
-        DEFAULT_GROUP, pattern=GROUP_PATTERN, description="A worker gets the jobs of tables whose policy names it"
+        DEFAULT_GROUP,
+        pattern=GROUP_PATTERN,
+        description="A worker gets the jobs of tables whose policy names this group",
     )
-    recycle_jobs: int = Field(200, ge=1, description="A worker is started afresh after so many jobs")
+    recycle_jobs: int = Field(200, ge=1, description="A worker is replaced after so many jobs")
     recycle_hours: float = Field(24.0, gt=0, description="... or so many hours")
-    drain_seconds: float = Field(10.0, ge=0, description="How long running jobs may go on when a worker is told to end")
+    drain_seconds: float = Field(
+        10.0, ge=0, description="How long running jobs may go on when a worker is asked to end"
+    )
     driver_memory: str = Field("2g", pattern=r"^\d+[kmgtKMGT]?$")
     packages: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="More Maven packages of a worker, separated by commas; `s3a` is what S3 needs"
+        (), description="More Maven packages of a worker, separated by commas; `s3a` for S3"
     )
     secret_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
-        (), description="Keys that stored secrets are encrypted with, separated by commas; the first one encrypts"
+        (), description="Keys for stored secrets, separated by commas; the first one encrypts"
     )
     event_source: str = Field("/groundskeeper", min_length=1, description="`source` of the CloudEvents")
     events_days: float = Field(30.0, gt=0, description="How long events and deliveries are kept")
@@ -90,12 +100,12 @@ class Settings(BaseSettings):
         (5, 300, 1800, 7200, 18_000, 36_000, 36_000), description="Pauses between the attempts, separated by commas"
     )
     webhook_hold_seconds: float = Field(
-        129_600, gt=0, description="No delivery holds up the later ones of its table for longer"
+        129_600, gt=0, description="Longest time that a delivery may delay later ones of its table"
     )
-    webhook_disable_days: float = Field(5.0, gt=0, description="Without a success for so long it is disabled")
+    webhook_disable_days: float = Field(5.0, gt=0, description="A webhook without a success for this long is disabled")
     webhook_connect_seconds: float = Field(5.0, gt=0, le=60)
-    webhook_timeout_seconds: float = Field(15.0, gt=0, le=120, description="Until the receiver's status is there")
-    webhook_poll_seconds: float = Field(1.0, gt=0, le=60, description="How often is looked for what is due again")
+    webhook_timeout_seconds: float = Field(15.0, gt=0, le=120, description="Time limit until the receiver's status")
+    webhook_poll_seconds: float = Field(1.0, gt=0, le=60, description="How often due retries are collected")
 
     worker_token: SecretStr | None = Field(None, description="Bearer token of a worker")
 
@@ -118,13 +128,13 @@ class Settings(BaseSettings):
 
 
 def load(**overrides: Any) -> Settings:
-    """From the environment; `overrides` that are not None win. Raises SettingsError that names what is wrong."""
+    """Reads the environment; `overrides` that are not None win. Raises SettingsError that names each wrong setting."""
     try:
         return Settings(**{name: value for name, value in overrides.items() if value is not None})
     except ValidationError as error:
         found = [f"GROUNDSKEEPER_{_name(each['loc'])}: {each['msg']}" for each in error.errors()]
         raise SettingsError("; ".join(found) + ".") from error
-    except ValueError as error:  # pydantic-settings raises its own when a value is not JSON.
+    except ValueError as error:  # pydantic-settings raises this if a value is not JSON.
         raise SettingsError(f"{error}.") from error
 
 

@@ -26,5 +26,5 @@ def test_a_worker_ends_after_its_jobs_and_the_next_one_goes_on(spark: SparkSessi
         assert first == second != third
         log = daemon.log.read_text()
         assert "has reached the end of its lifetime" in log
-        assert "ended by itself, to be started afresh" in log
+        assert "ended by itself; starting a new one" in log
         assert "ended with code" not in log

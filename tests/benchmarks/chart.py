@@ -1,4 +1,4 @@
-"""The README's picture of a measurement, as an SVG that is readable on light and on dark pages."""
+"""A picture of a measurement for .docs/benchmarks.md, as an SVG that is readable on light and on dark pages."""
 
 from __future__ import annotations
 

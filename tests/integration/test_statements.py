@@ -118,7 +118,7 @@ def delete(table: Sales) -> None:
 
 
 def merge(table: Sales) -> None:
-    """All columns named: on merge-on-read Hudi 1.2 goes wrong with some, whatever the index (see the README)."""
+    """All columns named: on merge-on-read Hudi 1.2 goes wrong with some, whatever the index (see .docs/writers.md)."""
     rows = [(number, 5, 9, region(number)) for number in [*range(0, 50, 10), *range(5000, 5020)]]
     table.spark.createDataFrame(rows, "id long, qty int, ver long, region string").createOrReplaceTempView("src")
     table.run(

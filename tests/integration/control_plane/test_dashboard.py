@@ -227,19 +227,21 @@ def test_a_browser_shows_how_a_table_stands_and_what_was_committed(dom: Callable
 
 def test_a_browser_shows_what_was_decided_and_the_policy_behind_it(dom: Callable[[str], str], url: str) -> None:
     words = _words(dom(f"{url}/#/tables/tbl_1"))
-    assert re.search(r"Upkeep A plan is old\. Compaction waits .{3,20} 7 commits since the last compaction, 5", words)
+    assert re.search(
+        r"Automatic jobs A plan is old\. Compaction waits .{3,20} 7 commits since the last compaction, 5", words
+    )
     assert "Policy Compaction after 5 commits Cleaning at 0 3 * * 6 (UTC); keeps 4 commits Clustering off" in words
     assert "Bucket expansion suggested above 3.0 GiB in a bucket" in words
     assert (
         '2 settings other than the default cleaning.cron "0 3 * * 6" from table cleaning.retain 4 from table' in words
     )
     job = httpx.get(f"{url}/v1/jobs", params={"kind": "audit"}).json()["items"][0]["id"]
-    assert "Asked for by anybody" in _words(dom(f"{url}/#/jobs/{job}"))
+    assert "Submitted by anybody" in _words(dom(f"{url}/#/jobs/{job}"))
 
 
 def test_a_browser_shows_that_all_upkeep_is_paused(dom: Callable[[str], str], url: str) -> None:
     httpx.put(f"{url}/v1/pause", json={"reason": "The storage is being moved."})
-    assert re.search(r"Anybody paused all upkeep on .{5,40} The storage is being moved\.", _words(dom(f"{url}/")))
+    assert re.search(r"Anybody paused automatic jobs on .{5,40} The storage is being moved\.", _words(dom(f"{url}/")))
 
 
 def test_a_browser_shows_which_commit_went_astray_and_offers_to_repair_it(
@@ -280,7 +282,7 @@ def test_a_browser_shows_the_webhooks_and_what_was_sent(dom: Callable[[str], str
     assert "Webhooks (1)" in words
     assert "chat alerts https://hooks.example/ table.* new 0 0 never Test Disable" in words
     assert "Deliveries to chat alerts" in words
-    assert "No such delivery." in words
+    assert "No matching deliveries." in words
 
 
 def test_a_browser_shows_that_a_job_waits_for_the_writers_and_how_to_say_that_they_were_stopped(

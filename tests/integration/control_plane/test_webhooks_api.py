@@ -168,7 +168,7 @@ def test_a_webhook_is_disabled_and_enabled(client: TestClient, sqlite: sa.Engine
     other = create(client)
     path = f"/v1/webhooks/{made['id']}"
     disabled = client.post(f"{path}/disable").json()
-    assert (disabled["enabled"], disabled["disabled_because"]) == (False, "anybody has disabled it.")
+    assert (disabled["enabled"], disabled["disabled_because"]) == (False, "anybody disabled it.")
     assert client.post(f"{path}/disable").status_code == 200
     assert types(sqlite) == ["webhook.disabled"]
     assert client.get(f"/v1/webhooks/{other['id']}").json()["pending"] == 1

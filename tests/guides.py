@@ -1,0 +1,27 @@
+"""The README and the guides in `.docs`, and the shell commands in them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+GUIDES = sorted((ROOT / ".docs").glob("*.md"))
+PAGES = {str(path.relative_to(ROOT)): path for path in (README, *GUIDES)}
+
+_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def shell_blocks(path: Path) -> list[str]:
+    return _BLOCK.findall(path.read_text())
+
+
+def is_installation(block: str) -> bool:
+    """One of the two lines that do all the set-up; `tests/unit/test_code_checks.py` holds them against CI."""
+    return block.startswith("python3 -m venv ")
+
+
+def is_program(block: str) -> bool:
+    """A single call of our own program; `tests/unit/test_guides.py` holds it against the command line."""
+    return bool(re.fullmatch(r"\.venv/bin/groundskeeper [^|;&]*\n", block))
