@@ -44,7 +44,7 @@ from tests.small_table import SmallTable, base_file, bucket_id, instant_at, log_
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder
 
-TERMS = LeaseConfig(timedelta(seconds=30), 3600.0, BackOff())
+CONFIG = LeaseConfig(timedelta(seconds=30), 3600.0, BackOff())
 PRUNE_EVERY_MINUTES = 10
 
 
@@ -99,13 +99,13 @@ class Day:
     def serve(self) -> None:
         """Decides and works until nothing is left to do."""
         while True:
-            scheduler.run_once(self.engine, self.notifier, self.clock, terms=self.plans)
-            taken = leases.lease(self.engine, self.clock, TERMS, worker_id="w1", group=DEFAULT_GROUP)
+            scheduler.run_once(self.engine, self.notifier, self.clock, config=self.plans)
+            taken = leases.lease(self.engine, self.notifier, self.clock, CONFIG, worker_id="w1", group=DEFAULT_GROUP)
             if taken is None:
                 return
             while taken:
                 self.work(taken)
-                taken = leases.lease(self.engine, self.clock, TERMS, worker_id="w1", group=DEFAULT_GROUP)
+                taken = leases.lease(self.engine, self.notifier, self.clock, CONFIG, worker_id="w1", group=DEFAULT_GROUP)
 
     def write(self, table_id: str) -> None:
         table, instant = self.table(table_id), instant_at(self.now)
@@ -119,7 +119,7 @@ class Day:
         instant = instant_at(self.now)
         progress = Progress("working", 1, 8, 10_000, 80_000)
         beat = Heartbeat(taken.attempt, progress, (instant,))
-        leases.heartbeat(self.engine, self.notifier, self.clock, TERMS, job_id=taken.job_id, beat=beat)
+        leases.heartbeat(self.engine, self.notifier, self.clock, CONFIG, job_id=taken.job_id, beat=beat)
         self.now += timedelta(milliseconds=700)
         table_id = self.id_of[taken.table.base_path]
         table = self.table(table_id)
@@ -137,7 +137,7 @@ class Day:
             self.notifier,
             self.clock,
             self.rng,
-            TERMS,
+            CONFIG,
             job_id=taken.job_id,
             attempt=taken.attempt,
             result=result,

@@ -115,13 +115,13 @@ def fingerprint(spark: SparkSession, base: Path) -> Fingerprint:
 
 
 def _sum_of_hashes(columns: list[str]) -> Column:
-    app_context = [part for name in columns for part in (F.col(name), F.col(name).isNull())]
-    return F.sum(F.xxhash64(*app_context).cast("decimal(38,0)"))
+    parts = [part for name in columns for part in (F.col(name), F.col(name).isNull())]
+    return F.sum(F.xxhash64(*parts).cast("decimal(38,0)"))
 
 
 def size_of_files(base: Path, *, of_instant: str = "") -> int:
     """Bytes of the base files, of all or of one instant. Named by Hudi `<file id>_<token>_<instant>.parquet`."""
-    files = (path for path in base.glob("*/*.parquet") if not path.app_context[-2].startswith("."))
+    files = (path for path in base.glob("*/*.parquet") if not path.parts[-2].startswith("."))
     return sum(path.stat().st_size for path in files if path.stem.endswith(of_instant))
 
 

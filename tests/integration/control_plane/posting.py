@@ -90,7 +90,7 @@ class Post:
         async def make() -> Dispatcher:
             limits = changes.get("limits", self.limits)
             transport = Transport(Sender(LOCAL, limits), KafkaSender(LOCAL, limits))
-            config = changes.get("terms", self.config)
+            config = changes.get("config", self.config)
             return Dispatcher(
                 self.engine, self.clock, Random(1), self.notifier, self.cipher, transport=transport, config=config
             )
