@@ -14,7 +14,7 @@ export const KINDS = {
   audit: "Audit",
 };
 
-export const STATES = ["queued", "leased", "running", "succeeded", "failed", "cancelled"];
+export const STATES = ["queued", "leased", "running", "succeeded", "failed", "cancelled", "unknown"];
 
 const TYPES = { MERGE_ON_READ: "MOR", COPY_ON_WRITE: "COW" };
 

@@ -34,6 +34,7 @@ from service.observation.timeline_diff import (
     missed_instants,
     read_instant,
 )
+from service.queue.settlement import settle
 from service.queue.withdrawal import withdraw_beside_incidents
 
 if TYPE_CHECKING:
@@ -171,6 +172,7 @@ def _record(engine: Engine, polled: _Polled, small_file_bytes: int) -> PollResul
         change = tracker.of_poll(connection, watch.table_id, polled.judged, polled.over, watch.looked_at)
         decision_times.wake(connection, watch.table_id, watch.looked_at)
         events = poll_events.of_poll(connection, watch, added, change.still_open, watch.looked_at)
+        events += settle(connection, watch.table_id, watch.looked_at, watch.looked_at)
         if astray(change.opened):
             events += withdraw_beside_incidents(connection, watch.table_id, watch.looked_at)
         outbox.publish(connection, [*events, *change.events], now=watch.looked_at)

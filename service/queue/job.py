@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 
 class JobState(StrEnum):
-    """States: queued -> leased (a worker took it) -> running (it has confirmed) -> succeeded | failed | cancelled."""
+    """States: queued -> leased (a worker took it) -> running (it has confirmed) -> succeeded | failed | cancelled.
+
+    After the last attempt a job may be `unknown` instead: its worker disappeared, or could not find out whether it
+    committed. The next poll of the table's timeline settles it (`service.queue.settlement`).
+    """
 
     QUEUED = "queued"
     LEASED = "leased"
@@ -27,6 +31,7 @@ class JobState(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
 
     @property
     def is_active(self) -> bool:

@@ -55,11 +55,21 @@ def of_report(connection: Connection, before: Job, after: Job, outcome: AttemptO
     events = [job_events.job_started(before, table, now)] if before.state is JobState.LEASED else []
     if after.state is JobState.QUEUED:
         return [*events, job_events.job_queued(after, table, now)]
+    if after.state is JobState.UNKNOWN:
+        return events
     return [
         *events,
         *_expansion_ended(connection, after, table, outcome, now),
         job_events.job_ended(after, table, now),
     ]
+
+
+def of_settlement(connection: Connection, job: Job, now: datetime) -> list[Event]:
+    """Returns the events of a job whose unknown outcome the timeline has settled."""
+    table = table_store.get(connection, job.table_id)
+    committed = job.state is JobState.SUCCEEDED and _is_under_way(job)
+    events = [job_events.expansion_committed(job, table, now)] if committed else []
+    return [*events, job_events.job_ended(job, table, now)]
 
 
 def _expansion_ended(

@@ -161,6 +161,18 @@ def queued(connection: Connection, table_id: str, kinds: Collection[JobKind]) ->
     return [job_of(row) for row in connection.execute(query.with_for_update(skip_locked=True))]
 
 
+def unknown(connection: Connection, table_id: str) -> list[Job]:
+    """Returns the table's jobs of unknown outcome, the oldest first, and locks them."""
+    query = sa.select(_j).where(_j.c.table_id == table_id, schema.JOB_IS_UNKNOWN).order_by(_j.c.created_at)
+    return [job_of(row) for row in connection.execute(query.with_for_update())]
+
+
+def settle(connection: Connection, job_id: str, *, state: JobState, error: Problem | None) -> None:
+    """Ends a job of unknown outcome."""
+    values = {"state": state.value, "error": error.to_json() if error else None}
+    connection.execute(_j.update().where(_j.c.id == job_id, schema.JOB_IS_UNKNOWN).values(values))
+
+
 def prune(connection: Connection, before: datetime, limit: int) -> int:
     """Deletes at most `limit` jobs that ended before `before`, with their attempts, and returns how many."""
     old = sa.select(_j.c.id).where(_j.c.finished_at < before, sa.not_(is_active())).limit(limit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from jobs.contract import HeartbeatAnswer, JobKind, OnActiveWriters, Result, WorkOrder
 from service.catalog import decision_times, snapshot_store, table_store, watch_store
@@ -137,10 +137,14 @@ def report(
                     # It leaves nothing on the timeline that would show a poll the changed bucket numbers.
                     snapshot_store.forget(connection, job.table_id)
                     watch_store.start_over(connection, job.table_id, now)
+                if state is JobState.UNKNOWN:
+                    watch_store.start_over(connection, job.table_id, now)
             case Retry(not_before, error):
                 lease_store.put_back(
                     connection, job, not_before=not_before, outcome=outcome, error=error, instants=instants, now=now
                 )
+            case never:
+                assert_never(never)
         ended = job_store.get(connection, job_id)
         events = job_changes.of_report(connection, job, ended, outcome, now)
         events += job_incidents.of_report(connection, job, ended, result, now)

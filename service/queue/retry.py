@@ -54,6 +54,8 @@ def after_result(job: Job, result: Result, *, now: datetime, backoff: BackOff, r
         return End(JobState.CANCELLED, with_leftovers(error, result.instants or job.instants))
     if again and not job.is_last_attempt:
         return Retry(now + backoff.delay(job.attempt, rng), error)
+    if result.outcome is Outcome.UNKNOWN:
+        return _undecided(job, error)
     return End(JobState.FAILED, error)
 
 
@@ -69,8 +71,14 @@ def after_lost_lease(job: Job, *, now: datetime) -> End | Retry:
     if job.cancel_requested:
         return End(JobState.CANCELLED, with_leftovers(lost, job.instants))
     if job.is_last_attempt:
-        return End(JobState.FAILED, with_leftovers(lost, job.instants))
+        return _undecided(job, lost)
     return Retry(now, lost)
+
+
+def _undecided(job: Job, error: Problem) -> End:
+    """Ends a job after its last attempt. Only an instant that was reported can be looked up on the timeline."""
+    state = JobState.UNKNOWN if job.instants and not job.dry_run else JobState.FAILED
+    return End(state, with_leftovers(error, job.instants))
 
 
 def cancelled_while_queued(job: Job) -> Problem | None:

@@ -58,7 +58,11 @@ def history_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime |
 
     Failures of jobs submitted before `forgive_before`, when the policy was changed, do not count.
     """
-    ours = [job for job in jobs if job.kind is kind and not (job.error and job.error.type == WITHDRAWN)]
+    ours = [
+        job
+        for job in jobs
+        if job.kind is kind and job.state is not JobState.UNKNOWN and not (job.error and job.error.type == WITHDRAWN)
+    ]
     failed: list[Job] = []
     good: Job | None = None
     for job in ours:

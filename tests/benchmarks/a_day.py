@@ -105,7 +105,9 @@ class Day:
                 return
             while taken:
                 self.work(taken)
-                taken = leases.lease(self.engine, self.notifier, self.clock, CONFIG, worker_id="w1", group=DEFAULT_GROUP)
+                taken = leases.lease(
+                    self.engine, self.notifier, self.clock, CONFIG, worker_id="w1", group=DEFAULT_GROUP
+                )
 
     def write(self, table_id: str) -> None:
         table, instant = self.table(table_id), instant_at(self.now)

@@ -41,6 +41,7 @@ from service.db.schema.incidents import (
 from service.db.schema.queue import (
     JOB_HOLDING_TABLE,
     JOB_IDEMPOTENCY,
+    JOB_IS_UNKNOWN,
     JOB_PER_KIND,
     JOB_REWRITING,
     job_attempts,
@@ -66,6 +67,7 @@ __all__ = [
     "INCIDENT_IS_STANDING",
     "JOB_HOLDING_TABLE",
     "JOB_IDEMPOTENCY",
+    "JOB_IS_UNKNOWN",
     "JOB_PER_KIND",
     "JOB_REWRITING",
     "QUEUE_OF_WEBHOOK",

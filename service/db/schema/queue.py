@@ -97,6 +97,9 @@ sa.Index(
 sa.Index("ix_jobs_queued", jobs.c.created_at, jobs.c.id, sqlite_where=_is_queued, postgresql_where=_is_queued)
 
 sa.Index("ix_jobs_held", jobs.c.lease_deadline, sqlite_where=_is_held, postgresql_where=_is_held)
+# Written out, not bound: SQLite uses a partial index only where it sees that the condition holds.
+JOB_IS_UNKNOWN = jobs.c.state == sa.literal_column("'unknown'")
+sa.Index("ix_jobs_unknown", jobs.c.table_id, sqlite_where=JOB_IS_UNKNOWN, postgresql_where=JOB_IS_UNKNOWN)
 
 job_attempts = sa.Table(
     "job_attempts",

@@ -66,6 +66,13 @@ def test_the_last_attempt_is_the_last(outcome: Outcome) -> None:
     assert ended(a_job(attempt=3), outcome, PASSING) == End(JobState.FAILED, PASSING)
 
 
+def test_an_unknown_outcome_of_the_last_attempt_is_left_to_the_timeline() -> None:
+    result = ended(a_job(attempt=3, instants=("001",)), Outcome.UNKNOWN, PASSING)
+    assert isinstance(result, End)
+    assert result.state is JobState.UNKNOWN
+    assert ended(a_job(attempt=3, instants=("001",)), Outcome.FAILED, PASSING) == End(JobState.FAILED, PASSING)
+
+
 def test_a_job_that_somebody_wants_cancelled_is_not_tried_again() -> None:
     result = ended(a_job(cancel_requested=True, instants=("001",)), Outcome.FAILED, PASSING)
     assert isinstance(result, End)
@@ -81,10 +88,10 @@ def test_a_lost_lease_is_queued_again_at_once() -> None:
     assert result.error.type == "worker-lost"
 
 
-def test_a_worker_lost_on_the_last_attempt_fails_the_job_and_names_what_it_left() -> None:
+def test_of_a_worker_lost_on_the_last_attempt_the_timeline_tells_what_became() -> None:
     result = after_lost_lease(a_job(attempt=3, instants=("001", "002")), now=NOW)
     assert isinstance(result, End)
-    assert result.state is JobState.FAILED
+    assert result.state is JobState.UNKNOWN
     assert result.error is not None
     assert result.error.type == "worker-lost"
     assert "001, 002" in result.error.detail

@@ -1,0 +1,35 @@
+"""Settles jobs of unknown outcome by the table's timeline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from service.catalog import commit_store, decision_times, watch_store
+from service.queue import job_changes, job_store
+from service.queue.job import JobState
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from service.events.event import Event
+
+
+def settle(connection: Connection, table_id: str, polled_at: datetime, now: datetime) -> list[Event]:
+    """Ends the table's unknown jobs and returns their events. Call it when a poll has recorded the completed instants.
+
+    A job has succeeded if the last instant it reported has completed, and else it has failed. `polled_at` is when the
+    poll began: one that began before the job's last attempt ended proves nothing, so the table is polled once more.
+    """
+    events: list[Event] = []
+    for job in job_store.unknown(connection, table_id):
+        if job.finished_at is not None and job.finished_at >= polled_at:
+            watch_store.start_over(connection, table_id, now)
+            continue
+        has_committed = commit_store.is_known(connection, table_id, job.instants[-1])
+        state = JobState.SUCCEEDED if has_committed else JobState.FAILED
+        job_store.settle(connection, job.id, state=state, error=None if has_committed else job.error)
+        decision_times.wake(connection, table_id, now)
+        events += job_changes.of_settlement(connection, job_store.get(connection, job.id), now)
+    return events

@@ -1,0 +1,132 @@
+"""A job whose last worker disappeared is settled by what the table's timeline says."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.contract import Heartbeat, JobKind, Progress
+from service.db.engine import reading, writing
+from service.events.notifier import Notifier
+from service.model.backoff import BackOff
+from service.observation.poll import poll_table
+from service.queue import job_store, leases, recovery, submission
+from service.queue.job import JobState
+from service.queue.leases import LeaseConfig
+from tests.integration.control_plane.watching import A, Watched
+from tests.small_table import SmallTable, base_file, instant_at, log_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from service.queue.job import Job
+
+CONFIG = LeaseConfig(timedelta(seconds=30), 60.0, BackOff())
+
+
+class Lost:
+    """A compaction whose only worker reported an instant and was never heard of again."""
+
+    def __init__(self, watched: Watched, folder: Path) -> None:
+        self.watched = watched
+        self.table = SmallTable(folder / "t")
+        written = instant_at(watched.clock() - timedelta(seconds=60))
+        self.table.commit(written, {"p": {log_file(A, written): 10}}, completed=written)
+        self.table_id = watched.register(self.table)
+        watched.poll()
+        self.job_id = submission.submit(
+            watched.engine,
+            Notifier(),
+            watched.clock,
+            table_id=self.table_id,
+            kind=JobKind.COMPACTION,
+            params={},
+            dry_run=False,
+            max_attempts=1,
+            idempotency_key=None,
+        ).job.id
+        order = leases.lease(watched.engine, Notifier(), watched.clock, CONFIG, worker_id="w", group="default")
+        assert order
+        self.instant = instant_at(watched.clock())
+        beat = Heartbeat(1, Progress("executing", 0, 1, 0, 0), (self.instant,))
+        leases.heartbeat(watched.engine, Notifier(), watched.clock, CONFIG, job_id=self.job_id, beat=beat)
+
+    def lose(self) -> None:
+        self.watched.clock.advance(31)
+        recovered = recovery.run_once(self.watched.engine, Notifier(), self.watched.clock)
+        assert recovered.undecided == (self.job_id,)
+        assert self.job.state is JobState.UNKNOWN
+
+    def complete(self) -> None:
+        self.table.begin(self.instant, "compaction")
+        files = {"p": {base_file(A, self.instant): 10}}
+        completed = instant_at(self.watched.clock())
+        self.table.commit(self.instant, files, action="commit", operation="COMPACT", completed=completed)
+
+    @property
+    def job(self) -> Job:
+        with reading(self.watched.engine) as connection:
+            return job_store.get(connection, self.job_id)
+
+    @property
+    def events(self) -> list[str]:
+        return [event.type for event in self.watched.told() if event.type.startswith("job.")]
+
+
+@pytest.fixture
+def lost(watched: Watched, tmp_path: Path) -> Lost:
+    return Lost(watched, tmp_path)
+
+
+def test_it_has_succeeded_if_its_instant_has_completed(lost: Lost) -> None:
+    lost.complete()
+    lost.lose()
+    assert lost.events == ["job.queued", "job.started"]
+    lost.watched.poll(1)
+    assert (lost.job.state, lost.job.error) == (JobState.SUCCEEDED, None)
+    assert lost.events[2:] == ["job.succeeded"]
+
+
+def test_it_has_failed_if_nothing_of_it_was_committed(lost: Lost) -> None:
+    lost.lose()
+    lost.watched.poll(1)
+    assert lost.job.state is JobState.FAILED
+    assert lost.job.error
+    assert lost.job.error.type == "worker-lost"
+    assert lost.instant in lost.job.error.detail
+    assert lost.events[2:] == ["job.failed"]
+    lost.watched.poll(1)
+    assert lost.events[2:] == ["job.failed"]
+
+
+def test_it_stays_unknown_as_long_as_the_table_cannot_be_read(lost: Lost) -> None:
+    lost.complete()
+    lost.lose()
+    properties = lost.table.base / ".hoodie" / "hoodie.properties"
+    hidden = properties.rename(properties.with_suffix(".away"))
+    lost.watched.poll(1)
+    assert lost.job.state is JobState.UNKNOWN
+    hidden.rename(properties)
+    lost.watched.poll(3600)
+    assert lost.job.state is JobState.SUCCEEDED
+
+
+def test_a_poll_that_began_before_the_end_of_the_job_proves_nothing(lost: Lost) -> None:
+    watched = lost.watched
+    lost.lose()
+    before = watched.clock() - timedelta(seconds=5)
+    watch = watched.watch(lost.table_id)
+    poll_table(watched.engine, lambda: before, watch, storage_options={}, small_file_bytes=1)
+    assert lost.job.state is JobState.UNKNOWN
+    lost.complete()
+    watched.poll(1)
+    assert lost.job.state is JobState.SUCCEEDED
+
+
+def test_jobs_of_other_tables_are_left_alone(lost: Lost, tmp_path: Path) -> None:
+    other = lost.watched.register(SmallTable(tmp_path / "other"))
+    lost.lose()
+    with writing(lost.watched.engine) as connection:
+        assert job_store.unknown(connection, other) == []
