@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -38,3 +39,23 @@ def test_nothing_but_the_agreed_layout_stands_on_the_top_level() -> None:
     agreed = {"pyproject.toml", "service", "jobs", "migrations", "tests", "Dockerfile", "README.md"}
     found = {line.split("/")[0] for line in tracked.splitlines()}
     assert {name for name in found if not name.startswith(".")} <= agreed
+
+
+MODULES = [path for folder in ("service", "jobs") for path in sorted((ROOT / folder).rglob("*.py"))]
+QUESTIONS = ("What", "Who", "How", "Whether", "Which", "When", "Where")
+
+
+def test_files_are_short_and_their_docstrings_name_something() -> None:
+    for path in MODULES:
+        text = path.read_text()
+        assert len(text.splitlines()) <= 350, path
+        described = ast.get_docstring(ast.parse(text)) or ""
+        assert not described.startswith(QUESTIONS), path
+
+
+def test_nothing_takes_more_than_five_positional_arguments() -> None:
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                names = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
+                assert len([name for name in names if name not in ("self", "cls")]) <= 5, f"{path}: {node.name}"
