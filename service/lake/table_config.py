@@ -94,7 +94,10 @@ def read_table_config(storage: Storage) -> TableConfig:
         if not storage.exists():
             raise PathNotFoundError(f"{storage.base_path} does not exist") from None
         raise NotAHudiTableError(f"{storage.base_path} has no readable {_FILE}") from None
-    config = TableConfig(parse_properties(content))
+    try:
+        config = TableConfig(parse_properties(content))
+    except ValueError as error:
+        raise NotAHudiTableError(f"{storage.base_path}/{_FILE} is damaged: {error}") from error
     _check_supported(config)
     return config
 

@@ -35,3 +35,8 @@ def test_lines_are_read_as_java_reads_them(line: str, expected: dict[str, str]) 
 
 def test_bytes_are_latin_1() -> None:
     assert parse_properties(b"a=\xe9") == {"a": "é"}
+
+
+def test_an_escape_that_is_cut_short_is_an_error() -> None:
+    with pytest.raises(ValueError, match="u00"):
+        parse_properties(b"a=\\u00")
