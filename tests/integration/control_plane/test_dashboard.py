@@ -228,7 +228,8 @@ def test_a_browser_shows_how_a_table_stands_and_what_was_committed(dom: Callable
 def test_a_browser_shows_what_was_decided_and_the_policy_behind_it(dom: Callable[[str], str], url: str) -> None:
     words = _words(dom(f"{url}/#/tables/tbl_1"))
     assert re.search(
-        r"Automatic jobs A plan is old\. Compaction waits .{3,20} 7 commits since the last compaction, 5", words
+        r"Automatic jobs A plan is old\. Compaction waits .{3,20} 7 commits since the last compaction, threshold 5",
+        words,
     )
     assert "Policy Compaction after 5 commits Cleaning at 0 3 * * 6 (UTC); keeps 4 commits Clustering off" in words
     assert "Bucket expansion suggested above 3.0 GiB in a bucket" in words
