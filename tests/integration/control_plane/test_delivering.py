@@ -274,7 +274,7 @@ def test_a_secret_of_another_key_is_a_failure_that_says_so(post: Post, receiver:
     post.cipher = SecretCipher.fresh()
     post.deliver()
     [attempt] = post.attempts(post.deliveries(webhook.id)[0].id)
-    assert "kept with another key" in (attempt.answer.error or "")
+    assert "encrypted with another key" in (attempt.answer.error or "")
     assert receiver.received == []
 
 
