@@ -77,7 +77,9 @@ def upserts(daemon: Daemon, table_id: str) -> list[dict[str, Any]]:
             marks=pytest.mark.exhaustive,
         ),
         # Its last plan may come after its last callback, and then only a look finds it.
-        pytest.param("1", PLANS_BY_THE_WRITER, "plan", id="of plans that the writer leaves"),
+        pytest.param(
+            "1", PLANS_BY_THE_WRITER, "plan", id="of plans that the writer leaves", marks=pytest.mark.exhaustive
+        ),
     ],
 )
 def test_what_a_table_needs_is_done_without_being_asked_for_and_no_batch_fails(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ROWS, ROW_BYTES = 30, 8_000_000
 
 
+@pytest.mark.exhaustive
 def test_a_worker_out_of_memory_is_replaced_and_the_others_tables_are_served(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -61,7 +61,7 @@ def _kill(daemon: Daemon, victims: Sequence[str], bases: Iterable[Path]) -> None
     [
         pytest.param(("jvm", "worker"), "rewriting", 0.0, id="while files are written"),
         pytest.param(("jvm", "worker"), "waiting", 0.2, id="about when they commit", marks=pytest.mark.exhaustive),
-        pytest.param(("jvm",), "rewriting", 0.7, id="only its JVM, a little later"),
+        pytest.param(("jvm",), "rewriting", 0.7, id="only its JVM, a little later", marks=pytest.mark.exhaustive),
     ],
 )
 def test_jobs_of_a_killed_worker_are_finished_by_the_next_one(

@@ -195,6 +195,7 @@ def test_a_table_on_s3_is_expanded_and_clustered_like_one_on_a_disk(
     assert set(PARTITIONS) <= in_partitions
 
 
+@pytest.mark.exhaustive
 def test_jobs_on_a_table_with_a_metadata_table_do_not_use_up_the_connections(
     on_s3: SparkSession, lake: Lake, lock: TableLock
 ) -> None:

@@ -155,7 +155,7 @@ def test_what_was_written_or_deleted_after_a_stale_write_stays(spark: SparkSessi
     proved(spark, base, 4)
 
 
-@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 6)])
+@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), pytest.param(COW, 6, marks=pytest.mark.exhaustive)])
 def test_rows_that_went_by_the_old_number_of_buckets_are_moved(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int
 ) -> None:
