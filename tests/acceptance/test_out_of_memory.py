@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from tests.acceptance.conftest import SETTINGS

@@ -178,7 +178,13 @@ STATEMENTS = (
 )
 
 
-@pytest.fixture(scope="module", params=[(MOR, 9), (COW, 6)], ids=["merge-on-read 9", "copy-on-write 6"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param((MOR, 9), id="merge-on-read 9"),
+        pytest.param((COW, 6), id="copy-on-write 6", marks=pytest.mark.exhaustive),
+    ],
+)
 def sales(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Sales]:
