@@ -267,4 +267,5 @@ def _distinct(names: list[str]) -> list[str]:
     return names
 
 
-Names = Annotated[list[Word], Field(min_length=1), AfterValidator(_distinct)]
+# A space-filling curve has 62 bits for all columns together; hash fields and sort columns are a handful.
+Names = Annotated[list[Word], Field(min_length=1, max_length=32), AfterValidator(_distinct)]

@@ -55,6 +55,7 @@ def test_everything_that_can_be_said_of_an_expansion_is_kept() -> None:
         ("clustering", {"sort_by": []}, "params.sort_by"),
         ("clustering", {"sort_by": [""]}, "params.sort_by[0]"),
         ("clustering", {"sort_by": ["a", "a"]}, "params.sort_by"),
+        ("clustering", {"sort_by": [f"c{number}" for number in range(33)]}, "params.sort_by"),
         ("clustering", {"sort_by": ["a"], "layout": "spiral"}, "params.layout"),
         ("bucket_expansion", {}, "params"),
         ("bucket_expansion", {"num_buckets": 8, "factor": 2}, "params"),
