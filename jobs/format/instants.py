@@ -16,9 +16,8 @@ def wall_clock(instant: str) -> datetime:
 
     Raises ValueError for what is no date, such as `HoodieTimeline.INIT_INSTANT_TS`.
     """
-    milliseconds = int(instant[_SECONDS : _SECONDS + 3] or 0)
-    # An instant names no zone.
-    return datetime.strptime(instant[:_SECONDS], "%Y%m%d%H%M%S") + timedelta(milliseconds=milliseconds)  # noqa: DTZ007
+    seconds = datetime.strptime(instant[:_SECONDS], "%Y%m%d%H%M%S")  # noqa: DTZ007 - an instant names no zone
+    return seconds + timedelta(milliseconds=int(instant[_SECONDS : _SECONDS + 3] or 0))
 
 
 def moment(instant: str, properties: Mapping[str, str]) -> datetime | None:

@@ -170,7 +170,7 @@ class TableLock:
                 finally:
                     stream.close()
             note = json.loads(content or b"{}")
-        except (FileMissingError, ValueError):
+        except (FileMissingError, ValueError, RecursionError):
             return {}
         return note if isinstance(note, dict) else {}
 

@@ -127,7 +127,7 @@ export function jobPage(id, changed) {
     );
   }
 
-  return { title: () => (job ? `${kindName(job.kind)} of ${table.name}` : "Job"), load, draw, isBusy: () => Boolean(job && isActive(job)) };
+  return { title: () => (job ? `${kindName(job.kind)} of ${table.name}` : "Job"), load, draw, isBusy: () => Boolean(job && (isActive(job) || job.state === "unknown")) };
 }
 
 const instant = (text) => h("li", {}, h("code", {}, text));

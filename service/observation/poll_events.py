@@ -31,13 +31,13 @@ def of_poll(
 
     `watch` still counts the polls that failed before this one.
     """
-    new_instants = [commit for commit in commits if commit.is_news]
+    published = [commit for commit in commits if commit.is_news]
     is_back = watch.failures >= UNHEALTHY_AFTER and not open_incidents
-    if not new_instants and not is_back:
+    if not published and not is_back:
         return []
     table = table_store.get(connection, watch.table_id)
     events = [table_recovered(table, now)] if is_back else []
-    return [*events, *(commit_published(commit, table) for commit in new_instants)]
+    return [*events, *(commit_published(commit, table) for commit in published)]
 
 
 def of_failed_poll(

@@ -128,6 +128,17 @@ def test_a_lock_that_its_holder_gives_back_while_it_is_read_stops_no_job(spark: 
         assert holder.result() > 500
 
 
+@pytest.mark.parametrize("content", [b"", b"[" * 100_000, b'{"owner": ', b"\xff\xfe", b'["groundskeeper job_reader"]'])
+def test_a_lock_file_that_is_not_ours_is_left_alone_whatever_it_holds(
+    spark: SparkSession, tmp_path: Path, content: bytes
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base)
+    (base / ".hoodie" / "lock").write_bytes(content)
+    assert not TableLock(hudi_table(spark, base, INDEX), "job_reader").break_stale()
+    assert (base / ".hoodie" / "lock").read_bytes() == content
+
+
 def test_a_lock_whose_process_is_no_more_is_broken_by_any_job(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     tables.write_table(spark, base)
