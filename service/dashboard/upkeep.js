@@ -38,7 +38,7 @@ export class Upkeep {
       ...warnings.map((each) => problem({ title: each.warning }, "warn")),
       this.decisions.length
         ? h("ul", { class: "decisions" }, ...this.decisions.map(decision))
-        : h("p", { class: "quiet" }, "No decision yet: the table has not been polled."),
+        : h("p", { class: "quiet" }, "No decision has been made yet."),
       ...policy(this.effective),
     );
   }

@@ -96,9 +96,10 @@ def test_what_is_not_of_the_dashboard_is_a_problem_document(client: TestClient, 
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
+def url(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """A service of its own that knows two jobs, of which one was refused and one is queued, and two tables: one is not
-    there, the other has been looked at."""
+    there, the other has been looked at. It decides nothing by itself, unless its parameter is "true"."""
+    automatic = getattr(request, "param", "false")
     engine = open_engine(f"sqlite:///{tmp_path}/groundskeeper.db")
     migrate.upgrade(engine)
     now = utc_now()
@@ -118,7 +119,7 @@ def url(tmp_path: Path) -> Iterator[str]:
     process = subprocess.Popen(
         [sys.executable, "-m", "service.cli", "serve", "--workers", "0", "--port", "0"],
         cwd=tmp_path,
-        env=clean,
+        env={**clean, "GROUNDSKEEPER_AUTOMATIC": automatic},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -245,6 +246,7 @@ def test_a_browser_shows_that_all_upkeep_is_paused(dom: Callable[[str], str], ur
     assert re.search(r"Anybody paused automatic jobs on .{5,40} The storage is being moved\.", _words(dom(f"{url}/")))
 
 
+@pytest.mark.parametrize("url", ["true"], indirect=True)
 def test_a_browser_shows_which_commit_went_astray_and_offers_to_repair_it(
     dom: Callable[[str], str], url: str, tmp_path: Path
 ) -> None:
