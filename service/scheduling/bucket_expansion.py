@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import JobKind, WriterEngine
@@ -30,30 +31,51 @@ _MOST_PARTITIONS = 10_000
 """Beyond this number the job names no partitions and covers the whole table."""
 
 
-SQL_LOSES_ROWS = (
-    "Spark SQL reads and writes the table, and Hudi 1.2 would lose rows there: set"
-    " hoodie.bucket.index.query.pruning=false in every such session, and declare it (`writers.query_pruning_off`)"
+_SQL_LOSES_ROWS = (
+    "set hoodie.bucket.index.query.pruning=false in every such session, and declare it (`writers.query_pruning_off`)"
 )
 
 
-def sql_loses_rows(table: Registration, sightings: Sightings, *, has_hashing_config: bool) -> bool:
-    """Returns whether the table's first hashing config would make SQL statements miss rows, and the owner has not
-    declared query pruning off.
+@dataclass(frozen=True)
+class SqlHazard:
+    """Sentences for the owner of a table that SQL statements write. The `obstacle` is why the table may not get its
+    first hashing config; the `warning` is about one that it has already."""
 
-    The job would refuse (`jobs.protocol.writer_engines.of_sql_statements`).
+    obstacle: str | None = None
+    warning: str | None = None
+
+
+NO_HAZARD = SqlHazard()
+
+
+def sql_hazard(table: Registration, sightings: Sightings, *, has_hashing_config: bool) -> SqlHazard:
+    """Returns the hazard of a table that is written by Spark SQL, unless its owner has declared query pruning off.
+
+    With a hashing config Hudi 1.2 misses rows in `UPDATE`, `DELETE` and `SELECT`, so a job would refuse to make the
+    first one (`jobs.protocol.writer_engines.of_sql_statements`).
     """
-    is_written_by_sql = WriterEngine.SPARK_SQL in table.writers.known_engines(sightings)
-    return is_written_by_sql and not table.writers.query_pruning_off and not has_hashing_config
+    if WriterEngine.SPARK_SQL not in table.writers.known_engines(sightings) or table.writers.query_pruning_off:
+        return NO_HAZARD
+    if has_hashing_config:
+        return SqlHazard(warning=f"Spark SQL writes the table, which has a hashing config: {_SQL_LOSES_ROWS}.")
+    return SqlHazard(
+        obstacle=f"Spark SQL reads and writes the table, and Hudi 1.2 would lose rows there: {_SQL_LOSES_ROWS}"
+    )
 
 
 def decide(
-    settings: ExpansionSettings, snapshot: TableSnapshot, context: TriggerContext, obstacle: str | None = None
+    settings: ExpansionSettings, snapshot: TableSnapshot, context: TriggerContext, sql: SqlHazard = NO_HAZARD
 ) -> Run | Suggest | Skip:
-    """Returns the proposal. It is `Run` only in the mode `auto` and without an `obstacle`, a sentence about what the
-    owner has to do first.
+    """Returns the proposal, with the hazard's warning. It is `Run` only in the mode `auto` and without an obstacle.
 
     The parameters name partitions when most of them are small enough.
     """
+    return replace(_decide(settings, snapshot, context, sql.obstacle), warning=sql.warning)
+
+
+def _decide(
+    settings: ExpansionSettings, snapshot: TableSnapshot, context: TriggerContext, obstacle: str | None
+) -> Run | Suggest | Skip:
     if settings.mode is Mode.OFF:
         return Skip("off", "bucket expansion is switched off")
     if not snapshot.num_buckets:

@@ -107,7 +107,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
             _trigger_contexts(now, calendars, history, recent),
             standing,
             tried=_attempted(recent),
-            obstacle_to_expansion=_obstacle_to_expansion(connection, table),
+            sql=_sql_hazard(connection, table),
         ),
         situation=situation,
         before=before,
@@ -117,12 +117,12 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
     )
 
 
-def _obstacle_to_expansion(connection: Connection, table: Registration) -> str | None:
+def _sql_hazard(connection: Connection, table: Registration) -> bucket_expansion.SqlHazard:
     stored = snapshot_store.find(connection, table.id)
     has_config = bool(stored and stored.hashing_config)
-    sightings = watch_store.engines_of(connection, table.id)
-    is_in_the_way = bucket_expansion.sql_loses_rows(table, sightings, has_hashing_config=has_config)
-    return bucket_expansion.SQL_LOSES_ROWS if is_in_the_way else None
+    return bucket_expansion.sql_hazard(
+        table, watch_store.engines_of(connection, table.id), has_hashing_config=has_config
+    )
 
 
 def paused(pause: Pause | None, policy: Policy) -> str | None:
@@ -152,13 +152,13 @@ def _proposals(
     standing: Sequence[Incident],
     *,
     tried: Sequence[str],
-    obstacle_to_expansion: str | None,
+    sql: bucket_expansion.SqlHazard,
 ) -> dict[JobKind, Proposal]:
     return {
         JobKind.REPAIR: repair.decide(policy.repair, standing, contexts[JobKind.REPAIR], tried),
         JobKind.COMPACTION: compaction.decide(policy.compaction, snapshot, contexts[JobKind.COMPACTION]),
         JobKind.BUCKET_EXPANSION: bucket_expansion.decide(
-            policy.bucket_expansion, snapshot, contexts[JobKind.BUCKET_EXPANSION], obstacle_to_expansion
+            policy.bucket_expansion, snapshot, contexts[JobKind.BUCKET_EXPANSION], sql
         ),
         JobKind.CLUSTERING: clustering.decide(policy.clustering, snapshot, contexts[JobKind.CLUSTERING]),
         JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, contexts[JobKind.CLEANING], standing),

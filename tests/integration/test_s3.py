@@ -27,6 +27,7 @@ from jobs.storage.paths import of_hadoop
 from service.registration.detection import examine
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.long_session import LongSession
 from tests.integration.run import run_job
 from tests.integration.writers import At
 
@@ -193,6 +194,52 @@ def test_a_table_on_s3_is_expanded_and_clustered_like_one_on_a_disk(
     assert lake.left_behind(base) == []
     in_partitions = {name.partition("/")[0] for name in lake.names(base) if clustered.instants[0] in name}
     assert set(PARTITIONS) <= in_partitions
+
+
+def test_rows_that_were_written_to_replaced_file_groups_are_brought_over(
+    on_s3: SparkSession, lake: Lake, lock: TableLock, tmp_path: Path
+) -> None:
+    base = "s3a://lake/repaired"
+    options = write(on_s3, base, lock, "MERGE_ON_READ")
+    session = LongSession(on_s3, base, options)
+    run_job(on_s3, base, "clustering", {"sort_by": ["city"]}, index=INDEX, lock=lock)
+    session.run("UPDATE {table} SET fare = -1.0, ts = 5 WHERE city < 500")
+    expected = rows(on_s3, 0, 200).withColumn("ts", F.when(F.col("city") < 500, 5).otherwise(0).cast("long"))
+    expected = expected.withColumn("fare", F.when(F.col("ts") == 5, -1.0).otherwise(F.col("fare")))
+    assert not _holds(on_s3, base, expected)
+    assert len(run_job(on_s3, base, "audit", index=INDEX, lock=lock).details["stale_writes"]) == 1
+
+    repaired = run_job(on_s3, base, "repair", index=INDEX, lock=lock)
+
+    assert repaired.details["rows"] == expected.where("ts = 5").count()
+    assert _holds(on_s3, base, expected)
+
+    # The other kind: a writer that has read the number of buckets just before the switch.
+    expansion = {"num_buckets": 4}
+    run_job(on_s3, base, "bucket_expansion", expansion, index=INDEX, lock=lock, writers_query_pruning_off=True)
+    config = base.removeprefix("s3a://") + "/.hoodie/.bucket_index"
+    fs.copy_files(config, str(tmp_path / "config"), source_filesystem=lake.files)
+    lake.files.delete_dir(config)
+    tables.upsert(rows(on_s3, 100, 300, ts=7), base, options)
+    fs.copy_files(str(tmp_path / "config"), config, destination_filesystem=lake.files)
+    assert tables.misplaced(on_s3, base, 4) > 0
+    instant = max(name.rsplit("/", 1)[-1].split("_")[0] for name in lake.names(base) if name.endswith(".deltacommit"))
+
+    moved = run_job(on_s3, base, "repair", {"instants": [instant]}, index=INDEX, lock=lock)
+
+    assert moved.details["moved"] > 0
+    expected = expected.where("substring(id, 2) < 100").union(rows(on_s3, 100, 300, ts=7))
+    assert _holds(on_s3, base, expected)
+    assert tables.misplaced(on_s3, base, 4) == 0
+    assert tables.duplicates(on_s3, base) == 0
+    assert rows_by_hudi_rs(base, lake.for_hudi_rs) == rows_by_spark(on_s3, base)
+    assert run_job(on_s3, base, "audit", index=INDEX, lock=lock).details["clean"] is True
+    assert lake.left_behind(base) == []
+
+
+def _holds(spark: SparkSession, base: str, expected: DataFrame) -> bool:
+    found = spark.read.format("hudi").option("hoodie.bucket.index.query.pruning", "false").load(base)
+    return sorted(map(str, found.select(*expected.columns).collect())) == sorted(map(str, expected.collect()))
 
 
 @pytest.mark.exhaustive

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from datetime import UTC, datetime
-from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +16,7 @@ from service.catalog.registration import Registration
 from service.catalog.writer_options import Callback, Target, writer_options
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.long_session import LongSession
 from tests.integration.run import proved, run_job
 from tests.integration.tables import INDEX
 
@@ -28,26 +28,9 @@ if TYPE_CHECKING:
 MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
 UPDATE = "UPDATE {table} SET fare = -1.0, ts = 5 WHERE city < 500"
 DELETE = "DELETE FROM {table} WHERE city >= 800"
-_NUMBERS = count(1)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 # Of 300 rows.
 UPDATED, DELETED = 149, 61
-
-
-class LongSession:
-    """A Spark SQL session that has read the table once, and keeps what it found: so its statements carry file ids of
-    before whatever another process has replaced since."""
-
-    def __init__(self, spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-        self._session = spark.newSession()
-        self._table = f"stale_{next(_NUMBERS)}"
-        self.run(f"CREATE TABLE {self._table} USING hudi LOCATION '{base}'")
-        for key, value in options.items():
-            self.run(f"SET {key}={value}")
-        self.run(f"SELECT count(*) FROM {self._table}")
-
-    def run(self, statement: str) -> None:
-        self._session.sql(statement.format(table=self._table)).collect()
 
 
 def written_stale(

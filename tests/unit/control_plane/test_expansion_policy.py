@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from jobs.contract import JobKind
+from jobs.contract import JobKind, WriterEngine
+from service.catalog.registration import Registration, Writers
+from service.lake.engine_sighting import Sighting
 from service.lake.snapshot import PartitionState, TableSnapshot
 from service.policies.policy import ExpansionSettings, Mode
-from service.scheduling.bucket_expansion import decide, factor_for
+from service.scheduling.bucket_expansion import NO_HAZARD, decide, factor_for, sql_hazard
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import Calendar, TriggerContext
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, plan
@@ -104,3 +107,35 @@ def test_the_calendar_only_says_when_to_look() -> None:
     due = TriggerContext(NOW, Calendar(is_due=True))
     assert isinstance(decide(AUTO, table(LARGE), due), Run)
     assert isinstance(decide(AUTO, table(partition("", 5)), due), Skip)
+
+
+@pytest.mark.parametrize("is_declared", [True, False])
+def test_statements_that_would_miss_rows_hold_back_a_first_expansion_and_are_warned_about_after_it(
+    is_declared: bool,
+) -> None:
+    writers = Writers(engines=(WriterEngine.SPARK_SQL,) if is_declared else (WriterEngine.SPARK,))
+    seen = {} if is_declared else {WriterEngine.SPARK_SQL: Sighting(NOW, NOW, "7", "UPDATE_PREPPED")}
+    sales = Registration("t", "/lake/sales", "sales", NOW, NOW, writers=writers)
+
+    held = decide(AUTO, table(LARGE), PLAIN, sql_hazard(sales, seen, has_hashing_config=False))
+    assert isinstance(held, Suggest)
+    assert "query_pruning_off" in held.because
+    assert held.warning is None
+
+    for settings in (AUTO, ExpansionSettings(mode=Mode.OFF)):
+        warned = decide(settings, table(LARGE), PLAIN, sql_hazard(sales, seen, has_hashing_config=True))
+        warning = (
+            "Spark SQL writes the table, which has a hashing config: set hoodie.bucket.index.query.pruning=false in"
+            " every such session, and declare it (`writers.query_pruning_off`)."
+        )
+        assert warned == replace(decide(settings, table(LARGE), PLAIN), warning=warning)
+
+    remedied = sales.evolve(writers=replace(writers, query_pruning_off=True))
+    for has_hashing_config in (True, False):
+        assert sql_hazard(remedied, seen, has_hashing_config=has_hashing_config) == NO_HAZARD
+
+
+def test_dataframes_alone_are_no_hazard() -> None:
+    trips = Registration("t", "/lake/trips", "trips", NOW, NOW, writers=Writers(engines=(WriterEngine.SPARK,)))
+    assert sql_hazard(trips, {}, has_hashing_config=True) == NO_HAZARD
+    assert sql_hazard(trips, {}, has_hashing_config=False) == NO_HAZARD
