@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Annotated
 from urllib.parse import urlsplit
 
+from anyio import CapacityLimiter
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import Engine
@@ -28,12 +29,15 @@ from service.queue.leases import LeaseConfig
 from service.registration.registry import Examine
 from service.scheduling import scheduler
 
+_VERIFICATIONS = 8
+
 
 @dataclass(frozen=True)
 class AppContext:
     """The collaborators and settings of the API. `allowed_roots` is None if not set. `local_worker` is the token of the
     workers that this process starts; it is not in the database, so it ends with the process. `flink_hosts` are the
-    hosts whose REST API may be called. `event_source` is the `source` of the CloudEvents."""
+    hosts whose REST API may be called. `event_source` is the `source` of the CloudEvents. `verifications` limits the
+    timelines that are read at once for reports of workers."""
 
     engine: Engine
     examine: Examine
@@ -56,6 +60,7 @@ class AppContext:
     cipher: SecretCipher = field(default_factory=SecretCipher.fresh)
     guard: Guard = field(default_factory=Guard)
     event_source: str = "/groundskeeper"
+    verifications: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_VERIFICATIONS))
 
 
 @dataclass(frozen=True)

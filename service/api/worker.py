@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from functools import partial
 
+import anyio
+import anyio.to_thread
 from fastapi import APIRouter, BackgroundTasks, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from jobs.contract import Heartbeat, Result, WorkerInfo, WorkOrder
+from jobs.contract import Heartbeat, Problem, Result, WorkerInfo, WorkOrder
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, needs
 from service.api.jobs import JobId
@@ -16,12 +20,18 @@ from service.api.responses import HeartbeatOut, LeaseOut, ReportOut
 from service.api.statuses import NOTHING, documented
 from service.model import errors
 from service.queue import leases as leasing
+from service.queue import verification
 from service.registration import registry
+
+log = logging.getLogger(__name__)
 
 router = APIRouter(prefix="/v1/worker/leases", tags=["worker"], dependencies=[Depends(needs(Role.WORKER))])
 
 # The notifier of this process does not announce jobs that another replica queued, or whose back-off has ended.
 _POLL_SECONDS = 1.0
+
+# The worker waits for the answer, and its lease expires if it waits for too long.
+_VERIFICATION_SECONDS = 5.0
 
 
 @router.post(
@@ -89,9 +99,15 @@ def heartbeat(job_id: JobId, beat: HeartbeatIn, context: AppContextDep) -> Heart
     summary="End an attempt",
     responses=documented(errors.ParamsInvalidError, errors.LeaseLostError),
 )
-def report(job_id: JobId, wanted: ReportIn, context: AppContextDep, afterwards: BackgroundTasks) -> ReportOut:
-    """Afterwards the service polls the table again, because its files and buckets may have changed."""
-    job = leasing.report(
+async def report(job_id: JobId, wanted: ReportIn, context: AppContextDep, afterwards: BackgroundTasks) -> ReportOut:
+    """Compares a success with the table's timeline: the job is `unknown` if the reported instants have not completed.
+
+    Afterwards the service polls the table again, because its files and buckets may have changed.
+    """
+    result = Result.from_json(wanted.result.model_dump())
+    contradiction = await _contradiction(context, job_id, result)
+    job = await run_in_threadpool(
+        leasing.report,
         context.engine,
         context.notifier,
         context.clock,
@@ -99,7 +115,8 @@ def report(job_id: JobId, wanted: ReportIn, context: AppContextDep, afterwards: 
         context.config,
         job_id=job_id,
         attempt=wanted.attempt,
-        result=Result.from_json(wanted.result.model_dump()),
+        result=result,
+        contradiction=contradiction,
     )
     if not job.dry_run:
         context.poll_requests.ask(job.table_id)
@@ -112,3 +129,13 @@ def report(job_id: JobId, wanted: ReportIn, context: AppContextDep, afterwards: 
             storage_options=context.storage_options,
         )
     return ReportOut(state=job.state)
+
+
+async def _contradiction(context: AppContext, job_id: str, result: Result) -> Problem | None:
+    """Returns what the timeline says against the result; None also if the storage does not answer in time."""
+    read = partial(verification.contradiction, context.engine, job_id, result, storage_options=context.storage_options)
+    with anyio.move_on_after(_VERIFICATION_SECONDS):
+        # A thread that storage never answers is left behind, and keeps its place in the limit.
+        return await anyio.to_thread.run_sync(read, abandon_on_cancel=True, limiter=context.verifications)
+    log.warning("Job %s: the table's timeline could not be read within %g s", job_id, _VERIFICATION_SECONDS)
+    return None

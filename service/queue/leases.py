@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-    from jobs.contract import Heartbeat, WorkerInfo
+    from jobs.contract import Heartbeat, Problem, WorkerInfo
     from service.events.event import Event
     from service.events.notifier import Notifier
     from service.model.backoff import BackOff
@@ -113,14 +113,24 @@ def report(
     job_id: str,
     attempt: int,
     result: Result,
+    contradiction: Problem | None = None,
 ) -> Job:
-    """Ends the attempt; ends the job or queues it again. Raises LeaseLostError when this attempt does not hold it."""
+    """Ends the attempt; ends the job or queues it again. `contradiction` is the result of
+    `service.queue.verification`. Raises LeaseLostError when this attempt does not hold the job."""
     now = clock()
     outcome = AttemptOutcome(result.outcome.value)
     with writing(engine) as connection:
         job = lease_store.held(connection, job_id, attempt)
         instants = job.with_instants(result.instants)
-        match after_result(job.evolve(instants=instants), result, now=now, backoff=config.backoff, rng=rng):
+        then = after_result(
+            job.evolve(instants=instants),
+            result,
+            now=now,
+            backoff=config.backoff,
+            rng=rng,
+            contradiction=contradiction,
+        )
+        match then:
             case End(state, error):
                 lease_store.end(
                     connection,

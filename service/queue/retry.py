@@ -32,14 +32,17 @@ class Retry:
     error: Problem
 
 
-def after_result(job: Job, result: Result, *, now: datetime, backoff: BackOff, rng: Random) -> End | Retry:
-    """Decides after a reported result. `job` is as leased, so its attempt counts.
+def after_result(
+    job: Job, result: Result, *, now: datetime, backoff: BackOff, rng: Random, contradiction: Problem | None = None
+) -> End | Retry:
+    """Decides after a reported result. `job` is as leased, so its attempt counts. `contradiction`: why the timeline
+    does not agree with a reported success.
 
     An unknown outcome is retried, because only an attempt that reads the timeline can find out what happened.
     """
     match result.outcome:
         case Outcome.SUCCEEDED:
-            return End(JobState.SUCCEEDED)
+            return End(JobState.UNKNOWN, contradiction) if contradiction else End(JobState.SUCCEEDED)
         case Outcome.CANCELLED:
             return End(JobState.CANCELLED, result.error)
         case Outcome.FAILED:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import Heartbeat, Outcome, Problem, Progress, Result, WorkOrder
+from jobs.contract import Outcome, Problem, Progress, Result
 from service.queue import recovery
+from tests.integration.control_plane.protocol_worker import Worker
 
 if TYPE_CHECKING:
     from fastapi.testclient import TestClient
@@ -16,41 +17,6 @@ if TYPE_CHECKING:
 
 FINAL = Problem("column-unknown", "There is no such column", "city", "Choose another one")
 PASSING = Problem("lock-timeout", "The lock was taken", retriable=True)
-
-
-class Worker:
-    """Speaks the protocol as `jobs.worker` does."""
-
-    def __init__(self, client: TestClient, name: str = "w1") -> None:
-        self._client = client
-        self._name = name
-
-    def lease(self) -> WorkOrder | None:
-        answer = self._client.post("/v1/worker/leases", json={"worker_id": self._name, "wait_seconds": 0})
-        assert answer.status_code in (200, 204), answer.text
-        if answer.status_code == 204:
-            assert answer.content == b""
-            return None
-        assert answer.json()["lease_seconds"] == 30
-        return WorkOrder.from_json(answer.json()["plan"])
-
-    def must_lease(self) -> WorkOrder:
-        plan = self.lease()
-        assert plan is not None
-        return plan
-
-    def beat(self, plan: WorkOrder, *instants: str, progress: Progress | None = None) -> str:
-        answer = self._client.post(
-            f"/v1/worker/leases/{plan.job_id}/heartbeat",
-            json=Heartbeat(plan.attempt, progress, instants).to_json(),
-        )
-        assert answer.status_code == 200, answer.text
-        return str(answer.json()["answer"])
-
-    def report(self, plan: WorkOrder, result: Result) -> Any:
-        return self._client.post(
-            f"/v1/worker/leases/{plan.job_id}/result", json={"attempt": plan.attempt, "result": result.to_json()}
-        )
 
 
 @pytest.fixture
