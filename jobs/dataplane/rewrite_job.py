@@ -16,12 +16,14 @@ from pyspark.sql.functions import col
 from jobs.contract import Problem
 from jobs.dataplane import parquet_layout
 from jobs.dataplane.python_worker import reduce_task_overhead
-from jobs.dataplane.rewrite import Routes, child_layout, rewrite_base_file, rewrite_merged_rows
+from jobs.dataplane.rewrite import Routes, child_layout, require_all_rows, rewrite_base_file, rewrite_merged_rows
 from jobs.dataplane.split_writer import Rewrite, Source, SplitWriter, misplaced
 from jobs.errors import RefusedError
 from jobs.format.meta_columns import PARTITION_PATH
 from jobs.format.written_file import WrittenFile
+from jobs.hudi import rows
 from jobs.hudi.jvm import translated
+from jobs.hudi.records import deletes_in_logs
 from jobs.storage import batches
 
 if TYPE_CHECKING:
@@ -64,7 +66,8 @@ def rewrite_slices(
 
     `everything` holds all slices of the table.
     """
-    sources = [_source(item, buckets) for item in chosen]
+    commits = table.commits() if any(item.log_files for item in chosen) else []
+    sources = [_source(item, buckets, deletes_in_logs(item, commits)) for item in chosen]
     plain = [source for source in sources if source.base_file]
     merged = {(source.partition, source.bucket): source for source in _with_models(sources)}
     written = _rewrite_base_files(table, work, plain, context) if plain else []
@@ -75,7 +78,7 @@ def rewrite_slices(
     return written
 
 
-def _source(item: FileSlice, buckets: BucketChange) -> Source:
+def _source(item: FileSlice, buckets: BucketChange, deletes: int | None) -> Source:
     return Source(
         item.partition,
         item.file_id,
@@ -84,6 +87,8 @@ def _source(item: FileSlice, buckets: BucketChange) -> Source:
         buckets.children(item.partition, item.bucket),
         base_file=None if item.log_files else item.base_file,
         model=item.base_file,
+        has_own_model=item.base_file is not None,
+        deletes=deletes,
     )
 
 
@@ -134,6 +139,7 @@ def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[Wri
     seen = {(item.partition, item.source) for item in written}
     for source in routes.sources.values():
         if (source.partition, source.file_id) not in seen:
+            require_all_rows(work, source, [])
             written += SplitWriter(work, source, child_layout(work, layout, source), "0-0-1").close()
     return written
 
@@ -145,9 +151,7 @@ def _merged_rows(table: HudiTable, storage: Storage, routes: Routes) -> DataFram
         spark.conf.set(key, value)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_rows_of_batch(storage, routes)))
-    by_metadata = str("files" in table.metadata_partitions).lower()
-    frame = spark.read.format("hudi").option("hoodie.metadata.enable", by_metadata).load(table.base_path)
-    return frame.where(col(PARTITION_PATH).isin(sorted(routes.old)))
+    return rows.current(table, spark=spark).where(col(PARTITION_PATH).isin(sorted(routes.old)))
 
 
 def _with_models(sources: Sequence[Source]) -> Iterator[Source]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from jobs.format.stale_writes import CompletedWrite, known_of, repaired_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jobs.format.stale_writes import Group
 
 # Instants of these actions do not change the latest rows and files.
@@ -99,6 +101,18 @@ class Commit:
     extra: dict[str, str]
 
 
+def deletes_in_logs(item: FileSlice, commits: Sequence[Commit]) -> int | None:
+    """Returns how many rows the slice's logs delete at most; None if a log's commit is not among `commits`."""
+    missing = set(item.log_files)
+    deletes = 0
+    for commit in commits:
+        names = {path.rpartition("/")[2] for path in commit.files.get(item.partition, {}).get(item.file_id, ())}
+        if names & set(item.log_files):
+            missing -= names
+            deletes += commit.deleted.get(item.key, 0)
+    return None if missing else deletes
+
+
 def file_slice_of(item: dict[str, Any]) -> FileSlice:
     """Converts Hudi's `FileSliceDTO`."""
     base = item["baseFile"] or {"fullPath": None, "fileLen": 0}
@@ -138,7 +152,8 @@ def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
             if stat.get("fileId") and stat.get("path"):
                 files.setdefault(partition, {}).setdefault(stat["fileId"], []).append(stat["path"])
                 previous[(partition, stat["fileId"])] = str(stat.get("prevCommit"))
-                deleted[(partition, stat["fileId"])] = int(stat.get("numDeletes") or 0)
+                group = (partition, stat["fileId"])
+                deleted[group] = deleted.get(group, 0) + int(stat.get("numDeletes") or 0)
     replaced = (record.get("partitionToReplaceFileIds") or {}).items()
     extra = {str(key): str(value) for key, value in (record.get("extraMetadata") or {}).items()}
     write = CompletedWrite(

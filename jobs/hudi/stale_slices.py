@@ -63,6 +63,7 @@ def copied(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Comm
             missing = copier.missing(stale, commits)
         if missing:
             raise FilesGoneError(", ".join(missing[:5]))
+        # Without the metadata table nothing is skipped by statistics.
         yield table.jvm.spark.read.format("hudi").option("hoodie.metadata.enable", "false").load(target)
     finally:
         with translated("removing the copied file slices"):

@@ -19,6 +19,7 @@ from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.jvm import translated
+from jobs.hudi.rows import current, hidden_by_statistics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +36,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:  # n
     """Returns counts as details: `rows`, `files`, `misplaced`, `duplicates`, ...; `clean` if nothing is wrong.
 
     A row is misplaced when the bucket of its key, by the number of buckets valid for its partition, is not that of its
-    file. A duplicate is a row beyond the first with the same key in the same partition.
+    file. A duplicate is a row beyond the first with the same key in the same partition. A row is hidden by statistics
+    when a query with a filter does not find it, because Hudi's data skipping leaves its file out.
     """
     context.step("listing")
     slices = table.file_slices()
@@ -59,13 +61,19 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:  # n
     }
     context.step("counting rows", bytes_total=sum(item.bytes for item in slices))
     rows, misplaced, duplicates = _count(table, rules)
-    details |= {"rows": rows, "misplaced": misplaced, "duplicates": duplicates}
+    details |= {
+        "rows": rows,
+        "misplaced": misplaced,
+        "duplicates": duplicates,
+        "rows_hidden_by_statistics": hidden_by_statistics(table, rows),
+    }
     wrong = (
         "buckets_with_several_file_groups",
         "file_groups_without_bucket",
         "misplaced",
         "duplicates",
         "stale_writes",
+        "rows_hidden_by_statistics",
     )
     details["clean"] = not dangling and not any(details[name] for name in wrong)
     return Result(Outcome.SUCCEEDED, details=details)
@@ -84,9 +92,10 @@ def _count(table: HudiTable, rules: BucketRules | None) -> tuple[int, int, int]:
             yield pa.RecordBatch.from_arrays([partitions, keys, pa.array(wrong)], names=["p", "k", "wrong"])
 
     with translated("counting the rows"):
-        frame = table.jvm.spark.read.format("hudi").load(table.base_path)
-        judged = frame.select(PARTITION_PATH, RECORD_KEY, FILE_NAME).mapInArrow(
-            judge, "p string, k string, wrong boolean"
+        judged = (
+            current(table)
+            .select(PARTITION_PATH, RECORD_KEY, FILE_NAME)
+            .mapInArrow(judge, "p string, k string, wrong boolean")
         )
         per_key = judged.groupBy("p", "k").agg(F.count("*").alias("n"), F.sum(F.col("wrong").cast("long")).alias("w"))
         sums = per_key.agg(F.sum("n"), F.sum("w"), F.sum(F.col("n") - 1)).collect()[0]
