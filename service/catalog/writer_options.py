@@ -145,6 +145,9 @@ _METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 # nothing: a filter that is not on the hash field loses rows, and `UPDATE` and `DELETE` read the rows that they change.
 # (Without a config pruning only skips files. Losing that costs little, so it is switched off before there is a config.)
 _NO_PRUNING = {"hoodie.bucket.index.query.pruning": "false"}
+# After a `DELETE` that was written beside a compaction, Hudi 1.2's partition statistics have no values until the next
+# commit there, and every filter finds nothing; so would an `UPDATE` with a filter.
+_NO_DATA_SKIPPING = {"hoodie.enable.data.skipping": "false"}
 # `UPDATE` and `DELETE` of Spark SQL would write to the file groups in which they found their rows, replaced or not.
 # Without optimized writes they look the buckets up when they write, as every upsert does.
 _LOOKED_UP_ANEW = {"hoodie.spark.sql.optimized.writes.enable": "false"}
@@ -165,6 +168,8 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback) 
     if callback.headers:
         options["hoodie.write.commit.callback.http.custom.headers"] = callback.headers
     options |= _index(target, engine)
+    if engine is not WriterEngine.FLINK:
+        options |= _NO_DATA_SKIPPING
     if target.has_flink and engine is not WriterEngine.FLINK:
         options |= _METADATA_AT_THE_END
     notes = tuple(_notes(target, engine))
@@ -278,15 +283,22 @@ def _notes(target: Target, engine: WriterEngine) -> list[str]:
     return notes
 
 
+_SKIPPING_NOTE = (
+    "After a DELETE that was written beside a compaction, Hudi 1.2's statistics hide rows from every filter until the"
+    " next commit in the partition. Sessions that read the table by filters need hoodie.enable.data.skipping=false too."
+)
+
+
 def _notes_of_spark(target: Target) -> list[str]:
     if not target.index:
-        return []
+        return [_SKIPPING_NOTE]
     pruning = next(iter(_NO_PRUNING))
     return [
         "In local mode use the master local[N,F], such as local[2,4]: Hudi 1.2 occasionally fails a task.",
         f"After an expansion every SQL reader of the table needs {pruning}=false as well, otherwise Hudi 1.2 loses"
         f" rows: SET {pruning}=false, spark.{pruning}=false in the session's conf, or for all sessions ALTER TABLE ..."
         f" SET TBLPROPERTIES ('{pruning}'='false'). A `finish_expansion` job removes this need.",
+        _SKIPPING_NOTE,
         _FRESH_NOTE,
     ]
 
@@ -300,7 +312,8 @@ _FRESH_NOTE = (
 
 def _notes_of_spark_sql(target: Target) -> list[str]:
     return [
-        *(_notes_of_spark(target) or [_FRESH_NOTE]),
+        *_notes_of_spark(target),
+        *([] if target.index else [_FRESH_NOTE]),
         "UPDATE and DELETE read where their rows are and write there, so a statement that conflicts must fail and be"
         " run again as a whole.",
         "In a MERGE INTO a merge-on-read table, name all columns in UPDATE SET and give WHEN NOT MATCHED an INSERT:"

@@ -5,22 +5,27 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.contract import BucketIndex
+from jobs.contract import BucketIndex, WriterEngine
 from jobs.errors import RefusedError
 from jobs.hudi import rows
+from service.catalog.registration import Registration
+from service.catalog.writer_options import Callback, Target, writer_options
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.long_session import LongSession
 from tests.integration.run import run_job
 from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 INDEX = BucketIndex(2, ("id",))
 SESSION = {
     **tables.LOCK,
@@ -86,6 +91,19 @@ def test_the_audit_sees_rows_that_a_filter_does_not_find(spark: SparkSession, ba
     audit = run_job(spark, base, "audit", index=INDEX).details
     assert (audit["rows"], audit["clean"]) == (len(tables.snapshot(spark, base)), False)
     assert audit["rows_hidden_by_statistics"] >= audit["rows"] - _found_by_a_filter(spark, base) > 0
+
+
+def test_a_statement_with_a_filter_changes_all_rows_by_the_printed_options(spark: SparkSession, base: Path) -> None:
+    printed = writer_options(
+        Target.of(Registration("t", str(base), "sales", NOW, NOW, index=INDEX), lock_options={}, num_buckets=2),
+        WriterEngine.SPARK_SQL,
+        callback=Callback("http://127.0.0.1:1/"),
+    )
+    options = {key: value for key, value in printed.options.items() if ".callback." not in key}
+    rows_before = len(tables.snapshot(spark, base))
+    LongSession(spark, base, {**options, **tables.LOCK}).run("UPDATE {table} SET qty = -7, ver = 9L WHERE ver >= 0")
+    after = spark.read.format("hudi").load(str(base)).groupBy("qty").count().collect()
+    assert [tuple(row) for row in after] == [(-7, rows_before)]
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,16 @@ def test_spark_does_not_prune_by_buckets_where_that_loses_rows() -> None:
     assert pruning not in options(WriterEngine.FLINK, index=FOUR, num_buckets=4).options
 
 
+@pytest.mark.parametrize("index", [None, FOUR])
+def test_spark_does_not_skip_data_by_statistics_that_hide_rows(index: BucketIndex | None) -> None:
+    skipping = "hoodie.enable.data.skipping"
+    for engine in (SPARK, SPARK_SQL):
+        found = options(engine, index=index, num_buckets=4 if index else None)
+        assert found.options[skipping] == "false"
+        assert sum(skipping in note for note in found.notes) == 1
+    assert skipping not in options(WriterEngine.FLINK, index=FOUR, num_buckets=4).options
+
+
 @pytest.mark.parametrize("engine", list(WriterEngine))
 def test_a_table_that_does_not_exist_yet_is_described_by_the_options(engine: WriterEngine) -> None:
     target = Target(
