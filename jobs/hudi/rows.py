@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.format.meta_columns import RECORD_KEY
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
 from jobs.hudi.jvm import translated
 from jobs.hudi.options import UNDER_OUR_LOCK, bucket_index_options, client_options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -25,9 +27,9 @@ META_COLUMNS = (
 )
 
 
-# In Hudi 1.2 both skip files that hold wanted rows. After a DELETE that was written beside a compaction the partition
-# statistics have no values (`PartitionStatsIndexSupport`), so any filter finds nothing there until the next commit; and
-# bucket pruning finds nothing on a table with a hashing config (`writer_engines`).
+# In Hudi 1.2 both skip files that hold wanted rows. The partition statistics of a write during which a compaction ended
+# cover only what it wrote itself (nothing, for a DELETE), so filters miss the partition's other rows until its next
+# commit; and bucket pruning finds nothing on a table with a hashing config (`writer_engines`).
 _SKIP_NOTHING = {"hoodie.enable.data.skipping": "false", "hoodie.bucket.index.query.pruning": "false"}
 
 
@@ -42,15 +44,18 @@ def current(table: HudiTable, *, as_of: str | None = None, spark: SparkSession |
         return (reader.option("as.of.instant", as_of) if as_of else reader).load(table.base_path)
 
 
-def hidden_by_statistics(table: HudiTable, rows: int) -> int:
-    """Returns how many of the table's `rows` a reader with a filter misses, since Hudi's statistics are wrong."""
-    if not table.metadata_partitions & {"column_stats", "partition_stats"}:
+def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) -> int:
+    """Returns how many of these rows a query with a filter does not find, since Hudi's statistics are wrong.
+
+    `keys` are partition paths and record keys of rows that the table holds.
+    """
+    if not keys or not table.metadata_partitions & {"column_stats", "partition_stats"}:
         return 0
-    with translated("counting the rows that statistics hide"):
+    with translated("looking for rows that statistics hide"):
         reader = table.jvm.spark.newSession().read.format("hudi").option("hoodie.metadata.enable", "true")
-        reader = reader.option("hoodie.enable.data.skipping", "true")
-        found = reader.load(table.base_path).where(f"{RECORD_KEY} >= ''").count()
-    return max(rows - found, 0)
+        frame = reader.option("hoodie.enable.data.skipping", "true").load(table.base_path)
+        found = frame.where(F.col(RECORD_KEY).isin(sorted({key for _, key in keys}))).select(PARTITION_PATH, RECORD_KEY)
+        return len(set(keys) - {(row[0], row[1]) for row in found.collect()})
 
 
 def write(table: HudiTable, frame: DataFrame, operation: str, extra: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
 
+_PROBED_PARTITIONS = 200
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 
 
@@ -36,8 +38,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:  # n
     """Returns counts as details: `rows`, `files`, `misplaced`, `duplicates`, ...; `clean` if nothing is wrong.
 
     A row is misplaced when the bucket of its key, by the number of buckets valid for its partition, is not that of its
-    file. A duplicate is a row beyond the first with the same key in the same partition. A row is hidden by statistics
-    when a query with a filter does not find it, because Hudi's data skipping leaves its file out.
+    file. A duplicate is a row beyond the first with the same key in the same partition. A key is hidden by
+    statistics when a query with a filter does not find it, because Hudi's data skipping leaves its file out; the first
+    and the last key of up to `_PROBED_PARTITIONS` partitions are looked for.
     """
     context.step("listing")
     slices = table.file_slices()
@@ -60,26 +63,43 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:  # n
         "pending_instants": [f"{item.requested} {item.action} {item.state}" for item in table.pending()],
     }
     context.step("counting rows", bytes_total=sum(item.bytes for item in slices))
-    rows, misplaced, duplicates = _count(table, rules)
+    found = _count(table, rules)
     details |= {
-        "rows": rows,
-        "misplaced": misplaced,
-        "duplicates": duplicates,
-        "rows_hidden_by_statistics": hidden_by_statistics(table, rows),
+        "rows": sum(each.rows for each in found),
+        "misplaced": sum(each.misplaced for each in found),
+        "duplicates": sum(each.duplicates for each in found),
     }
+    context.step("looking for rows that statistics hide")
+    details["keys_hidden_by_statistics"] = hidden_by_statistics(table, _probes(found))
     wrong = (
         "buckets_with_several_file_groups",
         "file_groups_without_bucket",
         "misplaced",
         "duplicates",
         "stale_writes",
-        "rows_hidden_by_statistics",
+        "keys_hidden_by_statistics",
     )
     details["clean"] = not dangling and not any(details[name] for name in wrong)
     return Result(Outcome.SUCCEEDED, details=details)
 
 
-def _count(table: HudiTable, rules: BucketRules | None) -> tuple[int, int, int]:
+@dataclass(frozen=True)
+class _Partition:
+    path: str
+    rows: int
+    misplaced: int
+    duplicates: int
+    first_key: str
+    last_key: str
+
+
+def _probes(found: list[_Partition]) -> set[tuple[str, str]]:
+    """Returns the keys that wrong statistics hide first: those at the ends of the partitions' ranges."""
+    some = found[:: -(-len(found) // _PROBED_PARTITIONS) or 1]
+    return {(each.path, key) for each in some for key in (each.first_key, each.last_key)}
+
+
+def _count(table: HudiTable, rules: BucketRules | None) -> list[_Partition]:
     index = table.declared.index
     hash_fields = index.hash_fields if index else ()
 
@@ -98,8 +118,8 @@ def _count(table: HudiTable, rules: BucketRules | None) -> tuple[int, int, int]:
             .mapInArrow(judge, "p string, k string, wrong boolean")
         )
         per_key = judged.groupBy("p", "k").agg(F.count("*").alias("n"), F.sum(F.col("wrong").cast("long")).alias("w"))
-        sums = per_key.agg(F.sum("n"), F.sum("w"), F.sum(F.col("n") - 1)).collect()[0]
-    return sums[0] or 0, sums[1] or 0, sums[2] or 0
+        sums = (F.sum("n"), F.sum("w"), F.sum(F.col("n") - 1), F.min("k"), F.max("k"))
+        return [_Partition(*row) for row in per_key.groupBy("p").agg(*sums).orderBy("p").collect()]
 
 
 def misplaced(

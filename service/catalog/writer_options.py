@@ -145,8 +145,8 @@ _METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 # nothing: a filter that is not on the hash field loses rows, and `UPDATE` and `DELETE` read the rows that they change.
 # (Without a config pruning only skips files. Losing that costs little, so it is switched off before there is a config.)
 _NO_PRUNING = {"hoodie.bucket.index.query.pruning": "false"}
-# After a `DELETE` that was written beside a compaction, Hudi 1.2's partition statistics have no values until the next
-# commit there, and every filter finds nothing; so would an `UPDATE` with a filter.
+# When a compaction ends during a write, Hudi 1.2's partition statistics of that write cover only its own rows. Until
+# the next commit there, filters miss the partition's other rows; so does an `UPDATE` with a filter.
 _NO_DATA_SKIPPING = {"hoodie.enable.data.skipping": "false"}
 # `UPDATE` and `DELETE` of Spark SQL would write to the file groups in which they found their rows, replaced or not.
 # Without optimized writes they look the buckets up when they write, as every upsert does.
@@ -284,8 +284,8 @@ def _notes(target: Target, engine: WriterEngine) -> list[str]:
 
 
 _SKIPPING_NOTE = (
-    "After a DELETE that was written beside a compaction, Hudi 1.2's statistics hide rows from every filter until the"
-    " next commit in the partition. Sessions that read the table by filters need hoodie.enable.data.skipping=false too."
+    "When a compaction ends during a write, Hudi 1.2's statistics of that write hide other rows from filters until the"
+    " next commit in the partition. Sessions that only read the table need hoodie.enable.data.skipping=false too."
 )
 
 
