@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Outcome, Problem, Result
@@ -11,11 +13,18 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import COMPACTION
 from jobs.protocol import recovery
+from jobs.protocol.writers import INGESTION
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+
+# Writers are not kept waiting meanwhile.
+QUIET_SECONDS = 30.0
+_POLL_SECONDS = 0.1
 
 # The service has decided to compact, so every file group with a log is due.
 DUE = {
@@ -54,18 +63,20 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     instants: list[str] = []
     with WriteClient(table, UNDER_OUR_LOCK, DUE) as client:
         for instant in pending:
-            _execute(client, lock, instant, order, context)
+            _execute(table, client, lock, instant, order=order, context=context)
             instants.append(instant)
         context.step("scheduling")
         with lock.held(context.checkpoint):
             scheduled = client.schedule_compaction()
         if scheduled:
-            _execute(client, lock, scheduled, order, context)
+            _execute(table, client, lock, scheduled, order=order, context=context)
             instants.append(scheduled)
     return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
 
 
-def _execute(client: WriteClient, lock: TableLock, instant: str, order: WorkOrder, context: JobContext) -> None:
+def _execute(
+    table: HudiTable, client: WriteClient, lock: TableLock, instant: str, *, order: WorkOrder, context: JobContext
+) -> None:
     """Executes one plan under our own lock; if we died with Hudi's, it could not be distinguished from a writer's."""
     context.instant(instant)
     if instant in order.earlier_instants:
@@ -75,9 +86,40 @@ def _execute(client: WriteClient, lock: TableLock, instant: str, order: WorkOrde
     with lock.held(context.checkpoint):
         begun = client.begin_compaction(instant)
     client.execute_compaction(begun)
-    with lock.held(context.checkpoint):
+    with _held_between_writes(table, client, lock, instant, context):
         lock.verify()
         client.commit_compaction(instant, begun)
         # The compaction is valid, since it changed no rows; but two clients may have written the metadata table at
         # once.
         lock.verify()
+
+
+@contextmanager
+def _held_between_writes(
+    table: HudiTable, client: WriteClient, lock: TableLock, instant: str, context: JobContext
+) -> Iterator[None]:
+    """Holds the lock at a moment without a write in flight, or after `QUIET_SECONDS` at any moment.
+
+    Hudi 1.2 writes wrong partition statistics for a write during which a compaction ends: until the next commit in the
+    partition, queries with a filter miss the rows that the write did not change.
+    """
+
+    def is_quiet() -> bool:
+        pending = [item for item in table.pending(without=instant) if item.action in INGESTION]
+        return all(client.is_dead(item.requested) for item in pending)
+
+    has_statistics = "partition_stats" in table.metadata_partitions
+    deadline = time.monotonic() + (QUIET_SECONDS if has_statistics else 0.0)
+    is_waiting = False
+    while True:
+        if time.monotonic() >= deadline or is_quiet():
+            with lock.held(context.checkpoint):
+                # Writers begin under the lock, so none begins from here on.
+                if time.monotonic() >= deadline or is_quiet():
+                    yield
+                    return
+        if not is_waiting:
+            context.step(f"waiting for a moment without writes to commit {instant}")
+            is_waiting = True
+        context.checkpoint()
+        time.sleep(_POLL_SECONDS)

@@ -6,6 +6,7 @@ import shutil
 import threading
 import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import pytest
 from jobs.contract import BucketIndex, WriterEngine
 from jobs.errors import RefusedError
 from jobs.hudi import rows
+from jobs.services import compaction
 from service.catalog.registration import Registration
 from service.catalog.writer_options import Callback, Target, writer_options
 from tests.integration import tables
@@ -23,12 +25,16 @@ from tests.integration.run import run_job
 from tests.integration.writers import At
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 INDEX = BucketIndex(2, ("id",))
 SESSION = {
     **tables.LOCK,
+    "hoodie.clean.automatic": "false",
+    "hoodie.compact.inline": "false",
     "hoodie.bucket.index.query.pruning": "false",
     # A statement looks its file groups up anew, as the printed options say.
     "hoodie.spark.sql.optimized.writes.enable": "false",
@@ -67,18 +73,25 @@ def _hiding(spark: SparkSession, base: Path, statement: str) -> Path:
     run(f"UPDATE {table} SET qty = 4, ver = 4L WHERE id % 5 = 1")
     run(f"DELETE FROM {table} WHERE id % 19 = 3")
     for rest in range(4, 4 + TRIES):
-        beside = threading.Thread(target=run, args=(statement.format(table=table, rest=rest),))
-
-        def begin(beside: threading.Thread = beside) -> None:
-            beside.start()
-            time.sleep(1.5)
-
-        run_job(spark, base, "compaction", index=INDEX, context=At("compacting", begin))
-        beside.join(60)
+        with pytest.MonkeyPatch.context() as impatient:
+            impatient.setattr(compaction, "QUIET_SECONDS", 0.0)
+            _compact_beside(spark, base, partial(run, statement.format(table=table, rest=rest)))
         if _found_by_a_filter(spark, base) < _rows_of_before(spark, base):
             run(f"DROP TABLE {table}")
             return base
     pytest.fail("the statistics were right each time: has Hudi been mended?")
+
+
+def _compact_beside(spark: SparkSession, base: Path, write: Callable[[], None]) -> None:
+    """Compacts the table; the write begins in the middle of it, and ends after it unless the compaction waits."""
+    beside = threading.Thread(target=write)
+
+    def begin() -> None:
+        beside.start()
+        time.sleep(1.5)
+
+    run_job(spark, base, "compaction", index=INDEX, context=At("compacting", begin))
+    beside.join(60)
 
 
 def _rows_of_before(spark: SparkSession, base: Path) -> int:
@@ -119,6 +132,15 @@ def test_a_statement_with_a_filter_changes_all_rows_by_the_printed_options(spark
     LongSession(spark, base, {**options, **tables.LOCK}).run("UPDATE {table} SET qty = -7, ver = 9L WHERE ver >= 0")
     after = spark.read.format("hudi").load(str(base)).groupBy("qty").count().collect()
     assert [tuple(row) for row in after] == [(-7, rows_before)]
+
+
+def test_a_compaction_that_waits_for_the_writes_in_flight_hides_nothing(spark: SparkSession, base: Path) -> None:
+    session = LongSession(spark, base, SESSION)
+    for rest in range(20, 23):
+        update = f"UPDATE {{table}} SET qty = {rest}, ver = 5{rest}L WHERE id % 30 = {rest}"
+        _compact_beside(spark, base, partial(session.run, update))
+        assert _found_by_a_filter(spark, base) == _rows_of_before(spark, base)
+    assert run_job(spark, base, "audit", index=INDEX).details["clean"]
 
 
 @pytest.mark.parametrize(
