@@ -52,8 +52,8 @@ def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) ->
     if not keys or not table.metadata_partitions & {"column_stats", "partition_stats"}:
         return 0
     with translated("looking for rows that statistics hide"):
-        reader = table.jvm.spark.newSession().read.format("hudi").option("hoodie.metadata.enable", "true")
-        frame = reader.option("hoodie.enable.data.skipping", "true").load(table.base_path)
+        options = {**_SKIP_NOTHING, "hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
+        frame = table.jvm.spark.newSession().read.format("hudi").options(**options).load(table.base_path)
         found = frame.where(F.col(RECORD_KEY).isin(sorted({key for _, key in keys}))).select(PARTITION_PATH, RECORD_KEY)
         return len(set(keys) - {(row[0], row[1]) for row in found.collect()})
 
