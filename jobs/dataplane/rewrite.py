@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from jobs.contract import Problem
 from jobs.dataplane import arrow_of_spark, parquet_layout
 from jobs.dataplane.split_writer import SplitWriter, misplaced
 from jobs.errors import RefusedError
@@ -21,7 +20,7 @@ from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.storage import batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -80,35 +79,7 @@ def rewrite_merged_rows(
                     children.add(conformed(rows, layout.schema))
         if children:
             written = children.close()
-            require_all_rows(work, children.source, written)
     yield from written
-
-
-def require_all_rows(work: Rewrite, source: Source, written: Sequence[WrittenFile]) -> None:
-    """Raises `RefusedError` if a merged slice came with fewer rows than it must hold.
-
-    It holds at least the rows of its base file, less those that its logs delete. Hudi's readers have left out whole
-    slices by wrong statistics, and the files written here replace the slice.
-    """
-    if not source.has_own_model or source.model is None or work.leaves_others_out:
-        return
-    if source.deletes is None and written:
-        return
-    rows = sum(each.rows for each in written)
-    with work.storage.read_parquet(source.model) as model:
-        in_base = int(model.metadata.num_rows)
-    if rows < in_base - (source.deletes or 0):
-        raise RefusedError(
-            [
-                Problem(
-                    "rows-missing",
-                    "Hudi returned fewer rows of a file slice than it holds",
-                    f"{rows} rows of {source.partition or 'the table'}, {source.file_id}: its base file has {in_base},"
-                    f" and its logs delete {'an unknown number' if source.deletes is None else source.deletes}.",
-                    "Nothing was changed. Run a compaction, which leaves no logs, and submit the job again.",
-                )
-            ]
-        )
 
 
 def child_layout(work: Rewrite, layout: Layout, source: Source) -> Layout:

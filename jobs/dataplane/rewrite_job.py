@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from tempfile import TemporaryDirectory
@@ -16,7 +18,7 @@ from pyspark.sql.functions import col
 from jobs.contract import Problem
 from jobs.dataplane import parquet_layout
 from jobs.dataplane.python_worker import reduce_task_overhead
-from jobs.dataplane.rewrite import Routes, child_layout, require_all_rows, rewrite_base_file, rewrite_merged_rows
+from jobs.dataplane.rewrite import Routes, child_layout, rewrite_base_file, rewrite_merged_rows
 from jobs.dataplane.split_writer import Rewrite, Source, SplitWriter, misplaced
 from jobs.errors import RefusedError
 from jobs.format.meta_columns import PARTITION_PATH
@@ -49,6 +51,8 @@ TASK_END_SECONDS = 30.0
 # Number of base files probed for the row width, and the batch size in rows when there is none to probe.
 _PROBED_MODELS, _ROWS_OF_UNKNOWN_WIDTH = 8, 4096
 
+_FOOTERS_AT_ONCE, _MOST_REASONS = 16, 5
+
 # One task per slice: slices with logs are never split, and these options keep Spark from packing several into a task.
 _ONE_TASK_PER_SLICE = {"spark.sql.files.maxPartitionBytes": "1b", "spark.sql.files.openCostInBytes": "1b"}
 
@@ -66,8 +70,7 @@ def rewrite_slices(
 
     `everything` holds all slices of the table.
     """
-    commits = table.commits() if any(item.log_files for item in chosen) else []
-    sources = [_source(item, buckets, deletes_in_logs(item, commits)) for item in chosen]
+    sources = [_source(item, buckets) for item in chosen]
     plain = [source for source in sources if source.base_file]
     merged = {(source.partition, source.bucket): source for source in _with_models(sources)}
     written = _rewrite_base_files(table, work, plain, context) if plain else []
@@ -75,10 +78,12 @@ def rewrite_slices(
         known = frozenset((item.partition, item.bucket) for item in everything)
         old = {partition: buckets.old.buckets_of(partition) for partition, _ in merged}
         written += _rewrite_merged(table, work, Routes(merged, known, old, work.leaves_others_out))
+        if not work.leaves_others_out:
+            _require_all_rows(table, work.storage, [item for item in chosen if item.log_files], written)
     return written
 
 
-def _source(item: FileSlice, buckets: BucketChange, deletes: int | None) -> Source:
+def _source(item: FileSlice, buckets: BucketChange) -> Source:
     return Source(
         item.partition,
         item.file_id,
@@ -87,8 +92,6 @@ def _source(item: FileSlice, buckets: BucketChange, deletes: int | None) -> Sour
         buckets.children(item.partition, item.bucket),
         base_file=None if item.log_files else item.base_file,
         model=item.base_file,
-        has_own_model=item.base_file is not None,
-        deletes=deletes,
     )
 
 
@@ -139,7 +142,6 @@ def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[Wri
     seen = {(item.partition, item.source) for item in written}
     for source in routes.sources.values():
         if (source.partition, source.file_id) not in seen:
-            require_all_rows(work, source, [])
             written += SplitWriter(work, source, child_layout(work, layout, source), "0-0-1").close()
     return written
 
@@ -152,6 +154,41 @@ def _merged_rows(table: HudiTable, storage: Storage, routes: Routes) -> DataFram
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_rows_of_batch(storage, routes)))
     return rows.current(table, spark=spark).where(col(PARTITION_PATH).isin(sorted(routes.old)))
+
+
+def _require_all_rows(
+    table: HudiTable, storage: Storage, merged: Sequence[FileSlice], written: Sequence[WrittenFile]
+) -> None:
+    """Raises `RefusedError` if a merged slice came with fewer rows than it must hold.
+
+    It holds at least the rows of its base file, less those that logs delete. Hudi's readers have left out whole slices
+    because of wrong statistics, and the written files replace the slice.
+    """
+    # Read after the rows were: they may lack what a writer has deleted in the meantime.
+    commits = table.commits()
+    came: Counter[tuple[str, str]] = Counter()
+    for each in written:
+        came[(each.partition, each.source)] += each.rows
+
+    def shortfall(item: FileSlice) -> Problem | None:
+        deletes = deletes_in_logs(item, commits)
+        if item.base_file is None or (deletes is None and came[item.key]):
+            return None
+        with storage.read_parquet(item.base_file) as base:
+            in_base = int(base.metadata.num_rows)
+        if came[item.key] >= in_base - (deletes or 0):
+            return None
+        return Problem(
+            "rows-missing",
+            "Hudi returned fewer rows of a file slice than it holds",
+            f"{came[item.key]} rows of {item.partition or 'the table'}, {item.file_id}: its base file has {in_base},"
+            f" and its logs delete {'an unknown number' if deletes is None else deletes}.",
+            "Nothing was changed. Run a compaction, which leaves no logs, and submit the job again.",
+        )
+
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+        if problems := [problem for problem in pool.map(shortfall, merged) if problem]:
+            raise RefusedError(problems[:_MOST_REASONS])
 
 
 def _with_models(sources: Sequence[Source]) -> Iterator[Source]:

@@ -62,8 +62,7 @@ class Source:
     """One file slice to rewrite: bucket `bucket` of `old` becomes the buckets `children`, counted modulo `new`.
 
     `base_file` is None for a slice with logs, whose rows come merged; then `model` is the base file whose codec, use of
-    dictionaries and key entries the children get (None for Hudi's defaults). `has_own_model`: that is the slice's own
-    base file. `deletes` are the rows that its logs delete at most, None if unknown.
+    dictionaries and key entries the children get (None for Hudi's defaults).
     """
 
     partition: str
@@ -73,8 +72,6 @@ class Source:
     children: tuple[int, ...]
     base_file: str | None
     model: str | None = None
-    has_own_model: bool = False
-    deletes: int | None = None
 
 
 class SplitWriter:
@@ -85,7 +82,7 @@ class SplitWriter:
 
     def __init__(self, work: Rewrite, source: Source, layout: Layout, token: str) -> None:
         self._work = work
-        self.source = source
+        self._source = source
         self._outputs = [BaseFile(work, source, layout, bucket, token) for bucket in source.children]
         self._by_bucket = dict(zip(source.children, self._outputs, strict=True))
 
@@ -95,7 +92,7 @@ class SplitWriter:
             self._flush_what_is_large()
             return
         keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
-        buckets = bucket_hash.bucket_ids(keys, self._work.hash_fields, self.source.new)
+        buckets = bucket_hash.bucket_ids(keys, self._work.hash_fields, self._source.new)
         routed = 0
         for bucket, output in self._by_bucket.items():
             mask = buckets == bucket
@@ -106,7 +103,7 @@ class SplitWriter:
                 output.add(batch.filter(pa.array(mask)))
             routed += count
         if routed != batch.num_rows and not self._work.leaves_others_out:
-            raise RefusedError([misplaced(self.source.partition, self.source.bucket)])
+            raise RefusedError([misplaced(self._source.partition, self._source.bucket)])
         self._flush_what_is_large()
 
     def _flush_what_is_large(self) -> None:

@@ -102,12 +102,16 @@ class Commit:
 
 
 def deletes_in_logs(item: FileSlice, commits: Sequence[Commit]) -> int | None:
-    """Returns how many rows the slice's logs delete at most; None if a log's commit is not among `commits`."""
+    """Returns how many rows of the slice these commits delete at most, also those that came after it was listed.
+
+    None if the commit of one of its logs is not among them.
+    """
     missing = set(item.log_files)
+    since = (item.base_file or "").rpartition("_")[2].partition(".")[0]
     deletes = 0
     for commit in commits:
         names = {path.rpartition("/")[2] for path in commit.files.get(item.partition, {}).get(item.file_id, ())}
-        if names & set(item.log_files):
+        if names & set(item.log_files) or (names and commit.write.instant > since):
             missing -= names
             deletes += commit.deleted.get(item.key, 0)
     return None if missing else deletes

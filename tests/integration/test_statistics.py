@@ -21,7 +21,7 @@ from service.catalog.writer_options import Callback, Target, writer_options
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
-from tests.integration.run import run_job
+from tests.integration.run import proved, run_job
 from tests.integration.writers import At
 
 if TYPE_CHECKING:
@@ -159,6 +159,19 @@ def test_a_rewrite_keeps_them_all(
     assert tables.duplicates(spark, base) == 0
     # The rewrite's own statistics are right again.
     assert run_job(spark, base, "audit", index=INDEX).details["clean"]
+
+
+def test_rows_that_are_deleted_while_a_rewrite_reads_are_not_missing(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, updates=1)
+    gone = tables.rows(spark, 0, 300, ts=5).where("city >= 500")
+    left = 300 - gone.count()
+    delete = partial(tables.upsert, gone, base, {**options, "hoodie.datasource.write.operation": "delete"})
+
+    result = run_job(spark, base, "bucket_expansion", {"factor": 2}, context=At("rewriting", delete))
+
+    assert result.details["rows"] == left
+    assert len(proved(spark, base, 8)) == left
 
 
 def test_a_rewrite_that_is_given_too_few_rows_changes_nothing(

@@ -12,7 +12,7 @@ GROUP = "00000001-a"
 
 
 def a_slice(*logs: str) -> FileSlice:
-    return FileSlice("p", GROUP, "/t/p/base.parquet", 10, logs, 10)
+    return FileSlice("p", GROUP, "/t/p/00000001-a_0-0-0_5.parquet", 10, logs, 10)
 
 
 def a_commit(instant: str, *stats: tuple[str, int], group: str = GROUP) -> Commit:
@@ -25,10 +25,12 @@ def a_commit(instant: str, *stats: tuple[str, int], group: str = GROUP) -> Commi
 @pytest.mark.parametrize(
     ("logs", "commits", "expected"),
     [
-        ((), [a_commit("1", ("base.parquet", 7))], 0),
+        ((), [a_commit("5", ("00000001-a_0-0-0_5.parquet", 7))], 0),
         (("l1", "l2"), [a_commit("2", ("l1", 3)), a_commit("3", ("l2", 4))], 7),
         (("l1", "l2"), [a_commit("2", ("l1", 3), ("l2", 4))], 7),
         (("l1",), [a_commit("2", ("l1", 3)), a_commit("3", ("l2", 4))], 3),
+        # It came after the slice was listed.
+        (("l1",), [a_commit("6", ("l1", 3)), a_commit("7", ("l2", 4))], 7),
         # Before table version 8 several commits may append to one log.
         (("l1",), [a_commit("2", ("l1", 3)), a_commit("3", ("l1", 4))], 7),
         (("l1",), [a_commit("2", ("l1", 3), group="00000002-b")], None),
