@@ -1,21 +1,20 @@
-"""The latest file slice of each file group."""
+"""The latest file slices of a table or a partition, computed from listings and the active timeline."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hudi import HudiTable
-
 from jobs.format.file_names import bucket_of, parse_base_file_name, parse_log_file_name
-from service.lake.table import TableType
+from service.lake.commit import WRITING_ACTIONS
+from service.lake.instant_metadata import read_metadata
 from service.lake.table_config import META_FOLDER
 from service.lake.timeline import COMPACTION_ACTIONS
-from service.model.errors import StorageError
+from service.model.errors import PathNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from service.lake.storage import Entry, Storage
     from service.lake.table_config import TableConfig
@@ -46,70 +45,156 @@ class FileSlice:
         return None if self.base_file is None else _join(self.partition_path, self.base_file)
 
 
-def read_snapshot(storage: Storage, config: TableConfig, timeline: Timeline) -> tuple[FileSlice, ...]:
-    """Returns the slices as of the last completed instant, in the order of partition and file id.
+@dataclass(frozen=True)
+class Visibility:
+    """Decides which files count, by the instants in their names.
 
-    hudi-rs (0.5) handles replaced file groups and uncommitted files, but omits file groups that have no base file yet;
-    those come from a listing. Raises StorageError.
+    Hudi's rule (`HoodieTimeline.containsOrBeforeTimelineStarts`, 1.2): files of completed instants count, and files
+    older than the first completed instant that is not kept only by a savepoint, because their instants have been
+    archived. Files of pending instants never count, however old. `completions` maps requested times to completion times
+    where the timeline records them.
     """
-    if not any(instant.is_completed for instant in timeline.instants):
-        return ()
-    try:
-        table = HudiTable(storage.base_path, options=dict(storage.hudi_options))
-        found = table.get_file_slices()
-        replaced = _replaced(table) if config.table_type is TableType.MERGE_ON_READ else set()
-    except Exception as error:  # hudi-rs raises one type for everything
-        raise StorageError(f"{storage.base_path}: the snapshot cannot be read: {error}") from error
-    slices = [
-        FileSlice(
-            partition_path=s.partition_path,
-            file_id=s.file_id,
-            base_file=s.base_file_name or None,
-            base_bytes=s.base_file_size,
-            logs=tuple(s.log_file_names),
-            log_bytes=sum(s.log_file_sizes),
+
+    completions: dict[str, str | None]
+    pending: frozenset[str]
+    compacting: frozenset[str]
+    starts_at: str | None
+    logs_carry_own_instant: bool
+
+    @classmethod
+    def of(cls, timeline: Timeline, layout: int) -> Visibility:
+        writes = {
+            i.requested_time: i.completion_time
+            for i in timeline.instants
+            if i.is_completed and i.action in WRITING_ACTIONS
+        }
+        saved = {i.requested_time for i in timeline.instants if i.is_completed and i.action == "savepoint"}
+        return cls(
+            completions=writes,
+            pending=frozenset(i.requested_time for i in timeline.pending()),
+            compacting=frozenset(i.requested_time for i in timeline.pending() if i.action in COMPACTION_ACTIONS),
+            starts_at=min(set(writes) - saved, default=min(writes, default=None)),
+            logs_carry_own_instant=layout >= 2,
         )
-        for s in found
-    ]
-    if config.table_type is TableType.MERGE_ON_READ:
-        slices.extend(_log_only(storage, timeline, replaced | {(s.partition_path, s.file_id) for s in slices}))
-    return tuple(sorted(slices, key=lambda s: (s.partition_path, s.file_id)))
+
+    def is_committed(self, instant: str) -> bool:
+        if instant in self.completions:
+            return True
+        return self.starts_at is not None and instant < self.starts_at and instant not in self.pending
+
+    def is_log_committed(self, instant: str) -> bool:
+        """Before table version 8 a log file carries the instant of its slice, which may be a pending compaction."""
+        return self.is_committed(instant) or (not self.logs_carry_own_instant and instant in self.compacting)
+
+    def belongs_to(self, log_instant: str, base_instant: str) -> bool:
+        """Returns whether a log file belongs to the slice that begins at `base_instant`, or to a later one.
+
+        From table version 8 on, the completion time of the log file's commit decides: rows written while the compaction
+        ran are not in its base file. For archived commits only the requested time is known here.
+        """
+        known = self.completions.get(log_instant) if self.logs_carry_own_instant else None
+        return (known or log_instant) >= base_instant
 
 
-def _replaced(table: HudiTable) -> set[tuple[str, str]]:
-    """Returns the file groups that completed replacecommits of the active timeline replaced."""
-    timeline = table.get_timeline()
-    groups: set[tuple[str, str]] = set()
-    for instant in timeline.get_completed_replacecommits():
-        metadata = json.loads(timeline.get_instant_metadata_in_json(instant))
-        for partition, file_ids in (metadata.get("partitionToReplaceFileIds") or {}).items():
-            groups.update((partition, file_id) for file_id in file_ids)
+@dataclass
+class _Group:
+    bases: list[tuple[str, Entry]] = field(default_factory=list)
+    logs: list[tuple[str, Entry]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """`freed_*`: committed files that are in no latest slice. `groups` are all file ids that have committed files."""
+
+    slices: tuple[FileSlice, ...] = ()
+    freed_files: int = 0
+    freed_bytes: int = 0
+    groups: frozenset[str] = frozenset()
+
+
+def latest_slices(path: str, files: Iterable[Entry], visibility: Visibility, replaced: Container[str]) -> Listed:
+    """Sorts the files of the partition `path` into latest slices and freed files.
+
+    `replaced` are the file ids that completed replacecommits replaced: only the metadata of a replacecommit records
+    them. Hudi archives a replacecommit only after the cleaner has removed the files that it replaced, so the
+    replacecommits of the active timeline, and those remembered, suffice.
+    """
+    groups = _committed(files, visibility)
+    slices: list[FileSlice] = []
+    freed: list[Entry] = []
+    for file_id, group in groups.items():
+        every = [*group.bases, *group.logs]
+        if file_id in replaced:
+            freed += [entry for _, entry in every]
+            continue
+        # Two files of one instant come from different tasks; the greater name wins.
+        instant, base = max(group.bases, key=lambda each: (each[0], each[1].name), default=("", None))
+        logs = [entry for log, entry in group.logs if visibility.belongs_to(log, instant)]
+        latest = {entry.name for entry in logs} | ({base.name} if base else set())
+        freed += [entry for _, entry in every if entry.name not in latest]
+        slices.append(
+            FileSlice(
+                partition_path=path,
+                file_id=file_id,
+                base_file=base.name if base else None,
+                base_bytes=base.size if base else 0,
+                logs=tuple(sorted(entry.name for entry in logs)),
+                log_bytes=sum(entry.size for entry in logs),
+            )
+        )
+    slices.sort(key=lambda each: each.file_id)
+    return Listed(tuple(slices), len(freed), sum(entry.size for entry in freed), frozenset(groups))
+
+
+def _committed(files: Iterable[Entry], visibility: Visibility) -> dict[str, _Group]:
+    groups: dict[str, _Group] = {}
+    for entry in files:
+        if entry.is_folder:
+            continue
+        if (log := parse_log_file_name(entry.name)) is not None:
+            if visibility.is_log_committed(log.instant):
+                groups.setdefault(log.file_id, _Group()).logs.append((log.instant, entry))
+        elif (base := parse_base_file_name(entry.name)) is not None and visibility.is_committed(base.instant):
+            groups.setdefault(base.file_id, _Group()).bases.append((base.instant, entry))
     return groups
 
 
-def _log_only(storage: Storage, timeline: Timeline, elsewhere: set[tuple[str, str]]) -> Iterator[FileSlice]:
-    """Yields the file groups that consist of log files only, as Flink writes them before the first compaction.
+def read_snapshot(storage: Storage, config: TableConfig, timeline: Timeline) -> tuple[FileSlice, ...]:
+    """Returns the slices of all partitions as of this timeline, in the order of partition and file id.
 
-    A pending compaction begins a new slice under its own instant, and the log files of that slice are committed; those
-    of any other pending instant are not. The base files that a pending compaction has written so far are not committed
-    either.
+    Raises StorageError.
     """
-    pending = {i.requested_time for i in timeline.pending()}
-    uncommitted = {i.requested_time for i in timeline.pending() if i.action not in COMPACTION_ACTIONS}
-    with_base: set[tuple[str, str]] = set()
-    logs: dict[tuple[str, str], list[Entry]] = {}
+    visibility = Visibility.of(timeline, config.timeline_layout)
+    # The files are listed later: those of a replacecommit that is archived in between are gone by then.
+    replaced = _replaced(storage, config, timeline)
+    files = files_by_partition(storage)
+    return tuple(
+        each
+        for path in sorted(files)
+        for each in latest_slices(path, files[path], visibility, replaced.get(path, ())).slices
+    )
+
+
+def _replaced(storage: Storage, config: TableConfig, timeline: Timeline) -> dict[str, set[str]]:
+    """Returns the file ids, by partition, that the completed replacecommits of this timeline replaced."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for instant in timeline.instants:
+        if instant.is_completed and instant.action == "replacecommit":
+            try:
+                metadata = read_metadata(storage, config, instant)
+            except PathNotFoundError:  # archived since
+                continue
+            for path, file_ids in metadata.replaced.items():
+                found[path].update(file_ids)
+    return found
+
+
+def files_by_partition(storage: Storage) -> dict[str, list[Entry]]:
+    """Returns all files of the table outside `.hoodie`, committed or not, by the folder that they are in."""
+    found: dict[str, list[Entry]] = defaultdict(list)
     for entry in data_files(storage):
-        partition = entry.path.rpartition("/")[0]
-        log = parse_log_file_name(entry.name)
-        if log is not None:
-            if log.instant not in uncommitted:
-                logs.setdefault((partition, log.file_id), []).append(entry)
-        elif (base := parse_base_file_name(entry.name)) is not None and base.instant not in pending:
-            with_base.add((partition, base.file_id))
-    for (partition, file_id), entries in logs.items():
-        if (partition, file_id) not in elsewhere and (partition, file_id) not in with_base:
-            names = tuple(sorted(entry.name for entry in entries))
-            yield FileSlice(partition, file_id, None, 0, names, sum(entry.size for entry in entries))
+        found[entry.path.rpartition("/")[0]].append(entry)
+    return found
 
 
 def data_files(storage: Storage) -> Iterator[Entry]:

@@ -16,10 +16,15 @@ import fastavro
 
 from jobs.format.stale_writes import known_of, repaired_of
 from service.lake.commit import WRITING_ACTIONS
+from service.lake.timeline import file_name_of
 from service.model.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from service.lake.instant import Instant
+    from service.lake.storage import Storage
+    from service.lake.table_config import TableConfig
 
 FLINK_CHECKPOINT = "flink_checkpoint_id"
 """Key in the extra metadata of Flink's commits, if the job has `write.extra.metadata.enabled` (`StreamerUtil`, 1.2)."""
@@ -69,6 +74,12 @@ def decode(content: bytes, where: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise StorageError(f"{where} is damaged: it contains no record")
     return record
+
+
+def read_metadata(storage: Storage, config: TableConfig, instant: Instant) -> InstantMetadata:
+    """Reads a completed instant of the active timeline. Raises PathNotFoundError if it is archived, StorageError."""
+    path = f"{config.timeline_path}/{file_name_of(instant)}"
+    return parse_metadata(instant.action, storage.read(path), f"{storage.base_path}/{path}")
 
 
 def parse_metadata(action: str, content: bytes, where: str) -> InstantMetadata:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -34,15 +34,11 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Storage:
-    """The folder of one table. All paths are relative to it, with `/` between segments.
-
-    `hudi_options` are the same storage options under the names that the `hudi` package uses.
-    """
+    """The folder of one table. All paths are relative to it, with `/` between segments."""
 
     base_path: str
     filesystem: fs.FileSystem
     root: str
-    hudi_options: Mapping[str, str] = field(default_factory=dict)
 
     def exists(self, path: str = "") -> bool:
         with _translated_errors(self.base_path, path):
@@ -107,26 +103,7 @@ def open_storage(base_path: str, options: Mapping[str, str]) -> Storage:
             raise StorageUnsupportedError(str(error), hint=hint) from error
         # A caller is waiting for the answer.
         bucket = replace(bucket, attempts=3, request_seconds=10.0)
-        return Storage(base_path, bucket.filesystem(), root, _for_hudi(bucket))
-
-
-def _for_hudi(bucket: s3.S3) -> dict[str, str]:
-    """Returns the same options under `object_store`'s names, for the `hudi` package."""
-    credentials = bucket.credentials()
-    scheme = "https" if bucket.tls else "http"
-    # The endpoint must contain the bucket when the path does not.
-    host = f"{bucket.bucket}.{bucket.endpoint}" if bucket.virtual_hosts else bucket.endpoint
-    named = {
-        "aws_access_key_id": credentials.access_key,
-        "aws_secret_access_key": credentials.secret_key,
-        "aws_session_token": credentials.session_token,
-        "aws_skip_signature": "true" if credentials.anonymous else None,
-        "aws_region": bucket.region,
-        "aws_endpoint": f"{scheme}://{host}" if bucket.endpoint else None,
-        "aws_virtual_hosted_style_request": "true" if bucket.endpoint and bucket.virtual_hosts else None,
-        "aws_allow_http": None if bucket.tls else "true",
-    }
-    return {name: value for name, value in named.items() if value}
+        return Storage(base_path, bucket.filesystem(), root)
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from jobs.format.hashing_config import HashingConfig
 from service.catalog import snapshot_store
 from service.db.engine import reading
 from service.lake.commit import BUCKET_RESCALE, WRITING_ACTIONS
-from service.lake.file_slices import data_files
+from service.lake.file_slices import Visibility, files_by_partition, latest_slices
 from service.lake.hashing_config import read_hashing_config, read_hashing_configs
-from service.lake.partition import Visibility, describe, latest_slices
+from service.lake.partition import describe
 from service.observation.timeline_diff import read_instant
 
 if TYPE_CHECKING:
@@ -214,10 +214,7 @@ def _list(storage: Storage, paths: frozenset[str] | None) -> dict[str, list[Entr
     """Returns the files of these partitions, or of all."""
     if paths is not None:
         return {path: storage.list(path) for path in sorted(paths)}
-    found: dict[str, list[Entry]] = defaultdict(list)
-    for entry in data_files(storage):
-        found[entry.path.rpartition("/")[0]].append(entry)
-    return dict(sorted(found.items()))
+    return files_by_partition(storage)
 
 
 def _describe(

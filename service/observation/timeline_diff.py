@@ -14,9 +14,9 @@ from jobs.format.instants import moment
 from service.catalog import commit_store, snapshot_store, table_store, watch_store
 from service.lake.commit import Commit
 from service.lake.engine_marks import mark_of_commit
+from service.lake.file_slices import Visibility
 from service.lake.history import archived_since, has_history
-from service.lake.instant_metadata import InstantMetadata, parse_metadata
-from service.lake.partition import Visibility
+from service.lake.instant_metadata import InstantMetadata, parse_metadata, read_metadata
 from service.lake.timeline import file_name_of, inflight_names_of
 
 if TYPE_CHECKING:
@@ -74,10 +74,8 @@ def read_instant(
     storage: Storage, config: TableConfig, instant: Instant, files: Mapping[str, Entry]
 ) -> ObservedInstant:
     """Reads a completed instant. `files` are those of the timeline, by name."""
-    name = file_name_of(instant)
-    path = f"{config.timeline_path}/{name}"
-    metadata = parse_metadata(instant.action, storage.read(path), f"{storage.base_path}/{path}")
-    written_at = files[name].modified_at
+    metadata = read_metadata(storage, config, instant)
+    written_at = files[file_name_of(instant)].modified_at
     has_empty_inflight = any(files[each].size == 0 for each in inflight_names_of(instant) if each in files)
     mark = mark_of_commit(instant, metadata, written_at, has_empty_inflight=has_empty_inflight)
     return ObservedInstant(instant, written_at, metadata, mark)

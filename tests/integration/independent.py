@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from hudi import HudiTable
 
+from service.lake.file_slices import FileSlice
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -16,6 +18,22 @@ if TYPE_CHECKING:
 def rows_by_hudi_rs(base: Path | str, options: dict[str, str] | None = None) -> list[str]:
     table = pa.Table.from_batches(HudiTable(str(base), options=options or {}).read())
     return sorted(str(_plain(row)) for row in table.drop_columns(["_hoodie_file_name"]).to_pylist())
+
+
+def slices_by_hudi_rs(base: Path | str) -> list[FileSlice]:
+    """The latest file slices that have a base file, in the order of partition and file id."""
+    found = [
+        FileSlice(
+            partition_path=each.partition_path,
+            file_id=each.file_id,
+            base_file=each.base_file_name,
+            base_bytes=each.base_file_size,
+            logs=tuple(sorted(each.log_file_names)),
+            log_bytes=sum(each.log_file_sizes),
+        )
+        for each in HudiTable(str(base)).get_file_slices()
+    ]
+    return sorted(found, key=lambda each: (each.partition_path, each.file_id))
 
 
 def rows_by_spark(spark: SparkSession, base: Path | str) -> list[str]:

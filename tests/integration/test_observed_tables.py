@@ -1,4 +1,4 @@
-"""What is observed of real tables, step by step, is what hudi-rs finds in them afresh."""
+"""What is observed of real tables, step by step, is what Hudi and hudi-rs find in them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from service.lake.timeline import read_timeline
 from service.model.clock import utc_now
 from service.observation.poll import poll_table
 from tests.integration import tables as real
+from tests.integration.independent import slices_by_hudi_rs
 from tests.integration.run import hudi_table, run_job
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from service.lake.file_slices import FileSlice
     from service.lake.snapshot import PartitionDetail
     from service.lake.timeline import Timeline
 
@@ -37,10 +39,11 @@ SMALL = 100 * 1024 * 1024
 
 
 class Eye:
-    """Looks at one real table, and at the same time checks each look against hudi-rs and against a look afresh."""
+    """Looks at one real table, and checks each look against Hudi's file system view in the JVM and against hudi-rs."""
 
-    def __init__(self, folder: Path, base: Path, index: BucketIndex | None) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, base: Path, index: BucketIndex | None) -> None:
         self.base = base
+        self.table = hudi_table(spark, base, index)
         self.engine = open_engine(f"sqlite:///{folder}/{base.name}.db")
         migrate.upgrade(self.engine)
         early = datetime(2020, 1, 1, tzinfo=UTC)
@@ -52,7 +55,9 @@ class Eye:
         with reading(self.engine) as connection:
             watch = watch_store.get(connection, "t")
         found = poll_table(self.engine, utc_now, watch, storage_options={}, small_file_bytes=SMALL)
-        assert self._partitions() == self._by_hudi_rs()
+        assert self._partitions() == self._by_hudi()
+        # hudi-rs leaves out file groups that have no base file yet.
+        assert [each for each in self._read_afresh() if each.base_file] == slices_by_hudi_rs(self.base)
         return [commit.operation or commit.action for commit in found.commits]
 
     def look_afresh(self) -> None:
@@ -76,19 +81,18 @@ class Eye:
             if s.file_groups
         }
 
-    def _by_hudi_rs(self) -> dict[str, tuple[int, int, int, int]]:
+    def _by_hudi(self) -> dict[str, tuple[int, int, int, int]]:
+        found: dict[str, tuple[int, int, int, int]] = {}
+        for each in self.table.file_slices():
+            groups, base_bytes, logs, log_bytes = found.get(each.partition, (0, 0, 0, 0))
+            counted = (base_bytes + each.base_bytes, logs + len(each.log_files), log_bytes + each.log_bytes)
+            found[each.partition] = (groups + 1, *counted)
+        return found
+
+    def _read_afresh(self) -> list[FileSlice]:
         storage = open_storage(str(self.base), {})
         config = read_table_config(storage)
-        found: dict[str, tuple[int, int, int, int]] = {}
-        for each in read_snapshot(storage, config, read_timeline(storage, config)):
-            groups, base_bytes, logs, log_bytes = found.get(each.partition_path, (0, 0, 0, 0))
-            found[each.partition_path] = (
-                groups + 1,
-                base_bytes + each.base_bytes,
-                logs + len(each.logs),
-                log_bytes + each.log_bytes,
-            )
-        return found
+        return list(read_snapshot(storage, config, read_timeline(storage, config)))
 
     def _details(self) -> dict[str, PartitionDetail]:
         with reading(self.engine) as connection:
@@ -128,7 +132,7 @@ def test_a_bucketed_table_through_all_its_services(
     base = tmp_path / "trips"
     shape = {"table_type": table_type, "version": version, "partitioned": partitioned, "num_buckets": 2}
     options = real.write_table(spark, base, count=200, updates=1, **shape)
-    eye = Eye(tmp_path, base, INDEX)
+    eye = Eye(spark, tmp_path, base, INDEX)
     assert eye.look() == ["UPSERT", "UPSERT"]
     assert eye.rows() == 200
     assert eye.look() == []
@@ -164,7 +168,7 @@ def test_a_table_without_a_bucket_index_and_its_archived_commits(
     # Without a metadata table, whose compactions would hold the archival back.
     shape = {"table_type": table_type, "version": version, "num_buckets": None, "metadata": False}
     options = real.write_table(spark, base, count=100, **shape)
-    eye = Eye(tmp_path, base, None)
+    eye = Eye(spark, tmp_path, base, None)
     run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None)
     real.upsert(
         real.rows(spark, 0, 50, ts=6), base, {**options, "hoodie.datasource.write.operation": "insert_overwrite"}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from service.lake.partition import Listed, Visibility, describe, latest_slices
+from service.lake.file_slices import Listed, Visibility, latest_slices
+from service.lake.partition import describe
 from service.lake.storage import Entry
 from service.lake.timeline import timeline_of
 from tests.small_table import base_file, bucket_id, log_file
