@@ -75,7 +75,7 @@ def serve(
     url, shown = process.url_of(listening), engine.url.render_as_string(hide_password=True)
     composition = Composition(chosen, engine)
     running = composition.daemon(listening, on_ready=lambda: _print_address(url, shown, chosen.workers, has_tokens))
-    raise typer.Exit(running.run())
+    process.leave(running.run())
 
 
 @app.command()

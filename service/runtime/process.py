@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import socket
 import sys
 import threading
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import uvicorn
 from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 10
+# Time for threads to end by themselves, after the server has ended.
+_LEAVE_SECONDS = 2.0
 # How long a thread may keep the interpreter while others wait for it. A call passes between threads several times, and
 # with Python's 5 ms it would wait as often for each thread that polls tables.
 _SWITCH_SECONDS = 0.0005
@@ -194,6 +197,24 @@ class _Server(uvicorn.Server):
         else:
             self.should_exit = True
             self.force_exit = True
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process, even if threads of requests still wait for a storage that never answers.
+
+    Python would wait for them for ever: the threads of anyio, in which FastAPI runs requests, are no daemons.
+    """
+    end = time.monotonic() + _LEAVE_SECONDS
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and not thread.daemon:
+            thread.join(max(0.0, end - time.monotonic()))
+    if any(not each.daemon for each in threading.enumerate() if each is not threading.main_thread()):
+        log.warning("The service ends while a request still waits for a table's storage.")
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def listen(host: str, port: int) -> socket.socket:

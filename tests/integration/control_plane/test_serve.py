@@ -106,6 +106,21 @@ def test_the_service_starts_answers_and_stops_when_asked(
     waiting.join(timeout=5)
 
 
+def test_a_request_that_waits_for_hanging_storage_does_not_hold_the_service_up(
+    serve: Callable[..., tuple[subprocess.Popen[str], str]], tmp_path: Path
+) -> None:
+    process, url = serve()
+    table = tmp_path / "table" / ".hoodie"
+    table.mkdir(parents=True)
+    os.mkfifo(table / "hoodie.properties")  # Without a writer, opening it to read never returns.
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{url}/v1/tables", json={"base_path": str(table.parent)}, timeout=1)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=25)
+    assert process.returncode == 0
+    assert "waits for a table's storage" in err
+
+
 @pytest.mark.parametrize(
     ("beginning", "more"),
     [
