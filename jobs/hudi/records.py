@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 # Instants of these actions do not change the latest rows and files.
 HOUSEKEEPING = frozenset({"clean", "savepoint", "indexing"})
+# Actions of writes that can be rolled back at the cost of one batch that its writer has yet to finish.
+INGESTION = frozenset({"commit", "deltacommit"})
+# Operations of writers that replace file groups (`WriteOperationType` of Hudi 1.2).
+OVERWRITES = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
 COMPACTION, CLUSTERING, REPLACE = "compaction", "clustering", "replacecommit"
 
 Buckets = dict[str, set[int]]

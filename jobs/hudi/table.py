@@ -11,6 +11,8 @@ from jobs.hudi import hashing_config
 from jobs.hudi.jvm import Jvm, translated
 from jobs.hudi.records import (
     HOUSEKEEPING,
+    INGESTION,
+    OVERWRITES,
     REPLACE,
     Commit,
     FileSlice,
@@ -100,6 +102,39 @@ class HudiTable:
             for instant in self.instants()
             if instant.state != "COMPLETED" and instant.action not in HOUSEKEEPING and instant.requested != without
         ]
+
+    def pending_writes(self) -> list[Instant]:
+        """Returns the pending instants of ingestion, among them inflight overwrites and deletions of partitions.
+
+        A replacecommit that is only requested does not say yet what it is.
+        """
+        return [
+            item
+            for item in self.pending()
+            if item.action in INGESTION or (item.action == REPLACE and self._operation_of(item) in OVERWRITES)
+        ]
+
+    def is_clustering_plan(self, requested: str) -> bool:
+        """Returns whether this pending replacecommit is a plan: before table version 8 a clustering looks like one."""
+        with translated(f"reading the plan of {requested}"):
+            instants = self.meta.reloadActiveTimeline().filterPendingReplaceTimeline()
+            plans = self.jvm.hudi.common.util.ClusteringUtils
+            return any(
+                bool(plans.getClusteringPlan(self.meta, item).isPresent())
+                for item in self.jvm.items(instants.getInstantsAsStream())
+                if str(item.requestedTime()) == requested
+            )
+
+    def _operation_of(self, pending: Instant) -> str | None:
+        """Returns the operation in an inflight instant; None before, and when the instant is gone."""
+        if pending.state != "INFLIGHT":
+            return None
+        with translated(f"reading {pending.requested}"):
+            timeline = self.meta.reloadActiveTimeline()
+            for item in self.jvm.items(timeline.getInstantsAsStream()):
+                if str(item.requestedTime()) == pending.requested and not item.isCompleted():
+                    return str(timeline.readCommitMetadata(item).getOperationType())
+        return None
 
     def touched(self, requested: str) -> Touched | None:
         """Returns the targets of a write by its inflight or completed instant; None when the instant is gone."""

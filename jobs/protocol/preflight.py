@@ -135,11 +135,8 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
         )
     if table.has_consistent_hashing():
         yield consistent_hashing()
-    plans = [
-        item
-        for item in table.pending()
-        if item.action not in {"commit", "deltacommit", "rollback"} and item.requested not in own_instants
-    ]
+    others = {item.requested for item in table.pending_writes()} | {*own_instants}
+    plans = [item for item in table.pending() if item.action != "rollback" and item.requested not in others]
     if plans:
         yield Problem(
             "pending-plan",

@@ -58,11 +58,11 @@ def settle_replacement(table: HudiTable, order: WorkOrder, context: JobContext) 
 def _orphans(table: HudiTable) -> list[str]:
     """Returns pending replacecommits with an expired heartbeat: their worker died before it could report the instant.
 
-    Uses the same rule as any writer's clean (LAZY). Not in table version 6, where clustering plans look the same.
+    Uses the same rule as any writer's clean (LAZY).
     """
-    if table.version < 8:
-        return []
     pending = [item.requested for item in table.pending() if item.action == REPLACE]
+    if table.version < 8:
+        pending = [instant for instant in pending if not table.is_clustering_plan(instant)]
     if not pending:
         return []
     with WriteClient(table, UNDER_OUR_LOCK) as client:

@@ -29,11 +29,11 @@ from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.records import REPLACE
+from jobs.hudi.records import INGESTION, REPLACE
 from jobs.protocol.replaced import Replaced
 from jobs.protocol.stale_writer_watch import Before
 from jobs.protocol.write_gaps import quiet_seconds, seconds_until_next_write
-from jobs.protocol.writers import INGESTION, Writers
+from jobs.protocol.writers import Writers
 
 if TYPE_CHECKING:
     from jobs.format.written_file import WrittenFile

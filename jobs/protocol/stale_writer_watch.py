@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING
 from jobs.errors import CancelledError
 from jobs.format.stale_writes import KNOWN_KEY
 from jobs.hudi.lock import for_at_most
-from jobs.hudi.records import REPLACE
+from jobs.hudi.records import INGESTION, REPLACE
 from jobs.protocol.switch import Verdict
-from jobs.protocol.writers import INGESTION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

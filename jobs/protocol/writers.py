@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import OnActiveWriters
 from jobs.errors import JobError
 from jobs.format.instants import wall_clock
+from jobs.hudi.records import INGESTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Actions of writes that can be rolled back at the cost of one batch that its writer has yet to finish.
-INGESTION = frozenset({"commit", "deltacommit"})
 # A write that was rolled back this long ago and has no live heartbeat has ended.
 ENDED_AFTER = timedelta(days=1)
 # Instants that were rolled back under a live writer -> the files that it had announced until then.
@@ -174,7 +173,7 @@ def dead_writes(table: HudiTable, client: WriteClient) -> list[str]:
     """
     if table.may_have_flink:
         return []
-    pending = [item.requested for item in table.pending() if item.action in INGESTION]
+    pending = [item.requested for item in table.pending_writes()]
     dead = [instant for instant in pending if client.is_dead(instant)]
     if table.declared.writers_retry_conflicts:
         dead += [instant for instant in pending if instant not in dead and not client.has_heartbeat(instant)]

@@ -13,7 +13,8 @@ from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK
-from jobs.protocol.writers import INGESTION, remove_all_late_files, roll_back_dead
+from jobs.hudi.records import INGESTION
+from jobs.protocol.writers import remove_all_late_files, roll_back_dead
 
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder

@@ -13,7 +13,7 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import COMPACTION
 from jobs.protocol import recovery
-from jobs.protocol.writers import INGESTION
+from jobs.protocol.writers import dead_writes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,8 +105,7 @@ def _held_between_writes(
     """
 
     def is_quiet() -> bool:
-        pending = [item for item in table.pending(without=instant) if item.action in INGESTION]
-        return all(client.is_dead(item.requested) for item in pending)
+        return {item.requested for item in table.pending_writes()} <= set(dead_writes(table, client))
 
     has_statistics = "partition_stats" in table.metadata_partitions
     deadline = time.monotonic() + (QUIET_SECONDS if has_statistics else 0.0)

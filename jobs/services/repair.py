@@ -25,12 +25,13 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.records import INGESTION
 from jobs.hudi.stale_slices import copied, deleted_from_base_files, deleted_in_logs, lost_deletes
 from jobs.protocol import preflight
 from jobs.protocol.replacement import POLL_SECONDS, Replacement
 from jobs.protocol.replacement_config import DEFAULT_WAIT_SECONDS, ReplacementConfig
 from jobs.protocol.stale_writer_watch import StaleWriterWatch
-from jobs.protocol.writers import INGESTION, Writers, dead_writes
+from jobs.protocol.writers import Writers, dead_writes
 from jobs.services import stray_rows
 
 if TYPE_CHECKING:

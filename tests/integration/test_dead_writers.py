@@ -60,3 +60,28 @@ def test_a_completed_instant_is_not_rolled_back(spark: SparkSession, tmp_path: P
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         client.rollback(commit.write.instant)
     assert len(proved(spark, base, 4)) == 600
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("kind", ["cleaning", "clustering"])
+def test_an_overwrite_that_its_writer_abandoned_blocks_nothing(
+    spark: SparkSession, tmp_path: Path, version: int, kind: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, version=version)
+    overwrite = {**options, "hoodie.datasource.write.operation": "insert_overwrite"}
+    writer = HeldWriter(tables.rows(spark, 0, 100, ts=5), base, overwrite, tmp_path / "gate").start()
+    tables.upsert(tables.rows(spark, 0, 700, ts=6), base, options)
+    writer.end()
+    assert "Conflict" in str(writer.error)
+    table = hudi_table(spark, base, INDEX)
+    (abandoned,) = table.pending()
+    assert (abandoned.action, abandoned.state) == ("replacecommit", "INFLIGHT")
+    before = tables.snapshot(spark, base)
+
+    params = {"retain": 1} if kind == "cleaning" else {"sort_by": ["city"]}
+    run_job(spark, base, kind, params, writers_retry_conflicts=True)
+
+    assert table.state_of(abandoned.requested) is None
+    assert tables.snapshot(spark, base) == before
+    proved(spark, base, 4)
