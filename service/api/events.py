@@ -29,8 +29,9 @@ router = APIRouter(prefix="/v1", tags=["webhooks"])
 
 _STREAM = "text/event-stream"
 _AT_ONCE = 100
-# The notifier of this process does not announce events of other replicas.
+# A notification of another replica may be lost, and without a relay none arrives.
 _POLL_SECONDS = 1.0
+_RELAYED_POLL_SECONDS = 10.0
 # Proxies close idle connections.
 _KEEP_ALIVE_SECONDS = 15.0
 _MOST_STREAMS = 200
@@ -128,7 +129,7 @@ async def _stream(context: AppContext, streams: Streams, start: int | None, matc
                 yield f"id: {seq}\n: still here\n\n"
                 sent_at = loop.time()
             if len(found) < _AT_ONCE:
-                await listener.wait(_POLL_SECONDS)
+                await listener.wait(_RELAYED_POLL_SECONDS if context.notifier.relay else _POLL_SECONDS)
 
 
 @router.get(

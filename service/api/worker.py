@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 router = APIRouter(prefix="/v1/worker/leases", tags=["worker"], dependencies=[Depends(needs(Role.WORKER))])
 
-# The notifier of this process does not announce jobs that another replica queued, or whose back-off has ended.
+# Nobody notifies of jobs whose back-off has ended, and notifications of other replicas may be lost.
 _POLL_SECONDS = 1.0
 
 # The worker waits for the answer, and its lease expires if it waits for too long.

@@ -1,7 +1,7 @@
-"""In-process notifications: they wake workers that wait for a job, and the dispatcher and event streams that wait for
-events, so that none of them has to poll often.
+"""Notifications: they wake workers that wait for a job, and the dispatcher and event streams that wait for events, so
+that none of them has to poll often.
 
-They reach this process only. Listeners find what another replica wrote by their own, less frequent polls.
+They reach this process, and by `relay` the other replicas. No notification is certain to arrive: listeners also poll.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class Listener:
@@ -46,6 +46,8 @@ class Notifier:
         self._guard = threading.Lock()
         self._listeners: set[Listener] = set()
         self._is_closed = False
+        # Passes notifications on to other replicas; must return at once.
+        self.relay: Callable[[], None] | None = None
 
     @property
     def is_closed(self) -> bool:
@@ -64,6 +66,12 @@ class Notifier:
                 self._listeners.discard(listener)
 
     def notify(self) -> None:
+        self.notify_here()
+        if self.relay is not None:
+            self.relay()
+
+    def notify_here(self) -> None:
+        """Wakes the listeners of this process only."""
         with self._guard:
             for listener in self._listeners:
                 listener.wake()

@@ -20,6 +20,7 @@ from service.delivery.kafka import KafkaSender
 from service.delivery.secret_cipher import SecretCipher, key_from
 from service.delivery.transport import Transport
 from service.events.notifier import Notifier
+from service.events.replicas import ReplicaNotifications
 from service.hand_over.coordinator import HandOverConfig, HandOvers
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
@@ -60,6 +61,8 @@ class Composition:
 
     def __post_init__(self) -> None:
         self._cipher = self._secret_cipher()
+        if self.engine.dialect.name == "postgresql":
+            ReplicaNotifications(self.engine, self.notifier).start()
         self._guard = Guard.of(self.chosen.webhook_allowed_hosts)
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:

@@ -1,0 +1,78 @@
+"""Notifications between the replicas that share a PostgreSQL database."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import sqlalchemy as sa
+
+from service.db.engine import writing
+from service.model.errors import DatabaseUnavailableError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from service.events.notifier import Notifier
+
+log = logging.getLogger(__name__)
+
+_CHANNEL = "groundskeeper"
+_RETRY_SECONDS = 1.0
+# A connection without any notification is checked this often: the server may be gone without a word.
+_CHECK_SECONDS = 10.0
+
+
+class ReplicaNotifications:
+    """Passes the notifications of this process on to the other replicas, and theirs to it (`LISTEN` and `NOTIFY`).
+
+    Many notifications at once are sent as one. While the database is away nothing is passed on; listeners poll as well,
+    and after each reconnection they are notified, because something may have been missed.
+    """
+
+    def __init__(self, engine: Engine, notifier: Notifier) -> None:
+        self._engine = engine
+        self._notifier = notifier
+        self._own = uuid4().hex
+        self._wanted = threading.Event()
+
+    def start(self) -> None:
+        self._notifier.relay = self._wanted.set
+        for run in (self._listen, self._send):
+            threading.Thread(target=run, name="replicas", daemon=True).start()
+
+    def _send(self) -> None:
+        while not self._notifier.is_closed:
+            self._wanted.wait()
+            self._wanted.clear()
+            try:
+                with writing(self._engine) as connection:
+                    connection.execute(sa.select(sa.func.pg_notify(_CHANNEL, self._own)))
+            except DatabaseUnavailableError as error:
+                log.warning("The other replicas could not be notified: %s", error)
+                time.sleep(_RETRY_SECONDS)
+
+    def _listen(self) -> None:
+        while not self._notifier.is_closed:
+            try:
+                self._listen_once()
+            except Exception as error:  # the driver raises its own types here, not SQLAlchemy's
+                log.warning("Notifications of other replicas do not arrive: %s", str(error).partition("\n")[0])
+                time.sleep(_RETRY_SECONDS)
+
+    def _listen_once(self) -> None:
+        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql(f"LISTEN {_CHANNEL}")
+            driver = connection.connection.driver_connection
+            assert driver is not None
+            # Taken out of the pool: no later user of the connection should listen.
+            connection.detach()
+            self._notifier.notify_here()
+            while not self._notifier.is_closed:
+                for received in driver.notifies(timeout=_CHECK_SECONDS, stop_after=1):
+                    if received.payload != self._own:
+                        self._notifier.notify_here()
+                connection.exec_driver_sql("SELECT 1")
