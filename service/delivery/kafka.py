@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpcore
 
+from service.delivery.guarded_loop import guarded_by
 from service.delivery.http import EXCERPT_CHARACTERS, SendLimits, trusted
 from service.delivery.kafka_url import KafkaUrl, parsed
 from service.delivery.network import AddressRefusedError, GuardedNetwork
@@ -22,7 +23,7 @@ from service.model.errors import GroundskeeperError, KafkaMissingError, UrlNotAl
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from types import ModuleType
 
     from service.delivery.guard import Guard
@@ -43,6 +44,35 @@ def library() -> ModuleType:
     return module
 
 
+class _Brokers:
+    """Decides about each connection of one producer, because brokers announce other brokers at any time."""
+
+    def __init__(self, guard: Guard, network: GuardedNetwork) -> None:
+        self._guard = guard
+        self._network = network
+        self._is_closed = False
+
+    async def __call__(self, host: str, port: int, is_encrypted: bool) -> Sequence[str]:
+        if self._is_closed:
+            raise ConnectionRefusedError("The producer is closed.")
+        try:
+            return await self.checked(host, port, is_encrypted)
+        except (UrlNotAllowedError, httpcore.ConnectError) as error:
+            raise ConnectionRefusedError(str(error)) from error  # As for a broker that is unavailable.
+
+    async def checked(self, host: str, port: int, is_encrypted: bool) -> Sequence[str]:
+        """Returns the addresses of a broker. Raises UrlNotAllowedError, and ConnectError when there is none."""
+        self._guard.check_host(host, is_encrypted=is_encrypted)
+        try:
+            return await self._network.checked(host, port)
+        except AddressRefusedError as error:
+            raise UrlNotAllowedError(f"Broker {error}.") from error
+
+    def close(self) -> None:
+        """Refuses all connections from now on."""
+        self._is_closed = True
+
+
 @dataclass
 class _Slot:
     """The producer of one topic. After an error it is moved to `ending`, and no new one starts until it has ended.
@@ -51,6 +81,7 @@ class _Slot:
     refresh its metadata for ever.
     """
 
+    brokers: _Brokers
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     producer: Any = None
     ending: asyncio.Task[None] | None = None
@@ -65,11 +96,11 @@ class _Slot:
 
     def end(self, producer: Any, patience: float) -> None:
         if producer is not None and self.producer is producer:
-            self.producer, self.ending = None, asyncio.create_task(_end(producer, patience))
+            self.producer, self.ending = None, asyncio.create_task(_end(producer, self.brokers, patience))
 
 
 class KafkaSender:
-    """Sends through reused producers. Belongs to the event loop that it is first used in."""
+    """Sends through reused producers. Belongs to the event loop that it is first used in, a `GuardedEventLoop`."""
 
     def __init__(
         self,
@@ -121,7 +152,7 @@ class KafkaSender:
         self, url: str, key: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]
     ) -> str:
         target, credentials = parsed(url), login(own)
-        slot = self._slots.setdefault((url, frozenset(credentials.items())), _Slot())
+        slot = self._slots.setdefault((url, frozenset(credentials.items())), _Slot(self._brokers()))
         slot.keep()
         producer = await self._producer(slot, target, credentials)
         try:
@@ -146,12 +177,16 @@ class KafkaSender:
                 await asyncio.shield(slot.ending)
                 slot.ending = None
             if slot.producer is None:
-                slot.producer = await self._started(target, credentials)
+                slot.brokers = self._brokers()
+                with guarded_by(slot.brokers):
+                    slot.producer = await self._started(slot.brokers, target, credentials)
             return slot.producer
 
-    async def _started(self, target: KafkaUrl, credentials: Mapping[str, str]) -> Any:
-        for broker in target.brokers:
-            await self._check(broker.host, broker.port, target)
+    def _brokers(self) -> _Brokers:
+        return _Brokers(self._guard, self._network)
+
+    async def _started(self, brokers: _Brokers, target: KafkaUrl, credentials: Mapping[str, str]) -> Any:
+        await _check(brokers, target, ((broker.host, broker.port) for broker in target.brokers))
         transport = "SSL" if target.is_encrypted else "PLAINTEXT"
         producer = library().AIOKafkaProducer(
             bootstrap_servers=[str(broker) for broker in target.brokers],
@@ -162,49 +197,24 @@ class KafkaSender:
             ssl_context=self._tls if target.is_encrypted else None,
             **credentials,
         )
-        self._keep_guarded(producer.client, target)
         try:
             await _bootstrapped(producer)
-            for broker in producer.client.cluster.brokers():
-                await self._check(broker.host, broker.port, target)
+            announced = producer.client.cluster.brokers()
+            await _check(brokers, target, ((broker.host, broker.port) for broker in announced))
         except BaseException:
-            await _end(producer, _CLOSE_SECONDS)
+            await _end(producer, brokers, _CLOSE_SECONDS)
             raise
         return producer
 
-    def _keep_guarded(self, client: Any, target: KafkaUrl) -> None:
-        """Checks each broker before the first connection to it, because brokers announce other brokers at any time.
 
-        The library has no public hook for this; its version is pinned, and a test covers it.
-        """
-        connection = client._get_conn
-        allowed: set[tuple[str, int]] = set()
+async def _check(brokers: _Brokers, target: KafkaUrl, places: Iterable[tuple[str, int]]) -> None:
+    """Reports early, and in words, which broker may not be reached. Raises UrlNotAllowedError.
 
-        async def checked(node_id: Any, **options: Any) -> Any:
-            broker = client.cluster.broker_metadata(node_id)
-            try:
-                if broker is not None and (broker.host, broker.port) not in allowed:
-                    await self._check(broker.host, broker.port, target)
-                    allowed.add((broker.host, broker.port))
-            except UrlNotAllowedError:
-                return None  # As for a broker that is unavailable.
-            return await connection(node_id, **options)
-
-        client._get_conn = checked
-
-    async def _check(self, host: str, port: int, target: KafkaUrl) -> None:
-        """Raises UrlNotAllowedError. An unknown name passes, because there is nothing to connect to.
-
-        The library resolves the name again. A different answer then gains an attacker nothing: without TLS only trusted
-        hosts pass, and with TLS the certificate must match the name.
-        """
-        self._guard.check_host(host, is_encrypted=target.is_encrypted)
-        try:
-            await self._network.checked(host, port)
-        except AddressRefusedError as error:
-            raise UrlNotAllowedError(f"Broker {error}.") from error
-        except httpcore.ConnectError:
-            pass
+    An unknown name passes, because there is nothing to connect to.
+    """
+    for host, port in places:
+        with suppress(httpcore.ConnectError):
+            await brokers.checked(host, port, target.is_encrypted)
 
 
 async def _bootstrapped(producer: Any) -> None:
@@ -217,12 +227,25 @@ async def _bootstrapped(producer: Any) -> None:
         ) from error
 
 
-async def _end(producer: Any, patience: float) -> None:
-    """Lets the producer send its buffered messages for `patience` seconds, and then closes it."""
-    with suppress(Exception):
-        try:
-            async with asyncio.timeout(patience):
-                await producer.stop()
-        except TimeoutError:
-            await producer._sender.close()
+async def _end(producer: Any, brokers: _Brokers, patience: float) -> None:
+    """Lets the producer send its buffered messages for `patience` seconds, and then closes its connections.
+
+    Without connections the messages expire, and the producer ends in the background.
+    """
+    stopping = asyncio.ensure_future(producer.stop())
+    _stopping.add(stopping)
+    stopping.add_done_callback(_stopped)
+    if not (await asyncio.wait([stopping], timeout=patience))[0]:
+        brokers.close()
+        with suppress(Exception):
             await producer.client.close()
+
+
+# asyncio itself keeps only weak references to tasks.
+_stopping: set[asyncio.Future[None]] = set()
+
+
+def _stopped(stopping: asyncio.Future[None]) -> None:
+    _stopping.discard(stopping)
+    if not stopping.cancelled():
+        stopping.exception()  # Nobody else asks for it, and the message has its result already.

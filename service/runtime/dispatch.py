@@ -7,6 +7,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
+from service.delivery.guarded_loop import GuardedEventLoop
 from service.model.errors import DatabaseUnavailableError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class DispatchThread:
         self._notifier = notifier
         self._make = make
         self._poll_seconds = poll_seconds
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="webhooks", daemon=True)
+        self._thread = threading.Thread(target=self._run_in_loop, name="webhooks", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -42,6 +43,10 @@ class DispatchThread:
         """Waits until the attempts in flight have ended or were abandoned."""
         if self._thread.ident is not None:
             self._thread.join(2 * _STOP_SECONDS)
+
+    def _run_in_loop(self) -> None:
+        with asyncio.Runner(loop_factory=GuardedEventLoop) as runner:
+            runner.run(self._run())
 
     async def _run(self) -> None:
         with self._notifier.listener() as listener:

@@ -20,6 +20,7 @@ from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db import migrate
 from service.db.engine import open_engine, writing
+from service.delivery.guarded_loop import GuardedEventLoop
 from service.model.errors import BucketIndexContradictedError, PathForbiddenError
 from tests.integration.control_plane.posting import Post
 from tests.integration.control_plane.watching import Watched
@@ -174,7 +175,7 @@ def table_id(client: TestClient) -> str:
 @pytest.fixture
 def post(engine: sa.Engine, clock: FakeClock) -> Iterator[Post]:
     """Webhooks on each kind of database."""
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=GuardedEventLoop) as runner:
         post = Post(engine, clock, runner)
         yield post
         post.close()

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 import pytest
@@ -18,6 +18,7 @@ from standardwebhooks import Webhook as Verifier
 
 from service.delivery import kafka
 from service.delivery.guard import Guard
+from service.delivery.guarded_loop import GuardedEventLoop
 from service.delivery.http import SendLimits, trusted
 from service.delivery.kafka import KafkaSender
 from service.model.clock import utc_now
@@ -27,10 +28,12 @@ from tests.integration.receiver import Receiver
 from tests.integration.serving import Serving, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Coroutine, Iterator
     from pathlib import Path
 
     from service.delivery.webhook import SendResult
+
+Result = TypeVar("Result")
 
 _topics = (f"lake-{number}" for number in itertools.count(1))
 
@@ -93,6 +96,11 @@ def has_a_caller(server: socket.socket) -> bool:
     return True
 
 
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    with asyncio.Runner(loop_factory=GuardedEventLoop) as runner:
+        return runner.run(work)
+
+
 def produce(url: str, own: dict[str, str] | None = None, **options: Any) -> SendResult:
     async def once() -> SendResult:
         sender = KafkaSender(options.pop("guard", LOCAL), options.pop("limits", PATIENT), **options)
@@ -101,7 +109,7 @@ def produce(url: str, own: dict[str, str] | None = None, **options: Any) -> Send
         finally:
             await sender.close()
 
-    return asyncio.run(once())
+    return run(once())
 
 
 def test_each_table_arrives_in_order_under_its_key_signed_and_recorded(post: Post, broker: Broker, topic: str) -> None:
@@ -229,7 +237,7 @@ def test_connections_that_nobody_uses_are_closed_and_opened_again(
                     await asyncio.sleep(0.05)
         await sender.close()
 
-    asyncio.run(work())
+    run(work())
 
 
 def test_a_name_that_leads_inside_is_refused_before_anything_is_sent() -> None:
@@ -271,7 +279,7 @@ def test_nor_later_on_when_it_was_trusted_already(topic: str, tmp_path: Path) ->
             await sender.close()
 
     with silent_server("127.0.0.2") as (elsewhere, server), Broker(tmp_path) as broker:
-        assert not asyncio.run(work(broker, elsewhere)).is_accepted
+        assert not run(work(broker, elsewhere)).is_accepted
         assert not has_a_caller(server)
 
 
