@@ -1,4 +1,4 @@
-"""The messages that the service and a worker exchange. Standard library only.
+"""The messages that the service and a worker exchange. Standard library and `msgspec` only.
 
 A worker leases a `WorkOrder`, sends `Progress` while it runs and ends with a `Result`. All of them travel as JSON over
 REST, so a worker may be older or newer than the service: unknown keys are ignored, and `VERSION` grows when a key
@@ -7,17 +7,30 @@ changes its meaning.
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+import msgspec
 
 VERSION = 1
 
 Json = dict[str, Any]
+
+
+class JsonMapped:
+    """A dataclass with a JSON form: an object with the names of its fields."""
+
+    def to_json(self) -> Json:
+        """Returns the JSON form; times are text (RFC 3339)."""
+        mapped: Json = msgspec.json.decode(msgspec.json.encode(self))
+        return mapped
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Ignores unknown keys, and sets the defaults of missing ones. Raises ValueError."""
+        return msgspec.convert(data, cls, strict=False)
 
 
 class JobKind(StrEnum):
@@ -95,7 +108,7 @@ class HeartbeatAnswer(StrEnum):
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(JsonMapped):
     """A typed error for users (RFC 9457): the event, the cause and the remedy.
 
     `type` is a kebab-case name such as `column-unknown`. `retriable` says whether the same job may succeed later.
@@ -107,16 +120,9 @@ class Problem:
     hint: str = ""
     retriable: bool = False
 
-    def to_json(self) -> Json:
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Problem:
-        return cls(**_known(cls, data))
-
 
 @dataclass(frozen=True)
-class BucketIndex:
+class BucketIndex(JsonMapped):
     """Hudi's simple bucket index as its writers declare it; `hoodie.properties` does not store it (Hudi 1.2).
 
     `num_buckets` is the writers' own number. A hashing config on the table overrides it for each partition.
@@ -125,31 +131,17 @@ class BucketIndex:
     num_buckets: int
     hash_fields: tuple[str, ...]
 
-    def to_json(self) -> Json:
-        return {"num_buckets": self.num_buckets, "hash_fields": list(self.hash_fields)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> BucketIndex:
-        return cls(num_buckets=int(data["num_buckets"]), hash_fields=tuple(data["hash_fields"]))
-
 
 @dataclass(frozen=True)
-class TableLock:
+class TableLock(JsonMapped):
     """The lock that the table's writers take: `filesystem`, `zookeeper` or a LockProvider class, with Hudi options."""
 
     provider: str = "filesystem"
     options: Mapping[str, str] = field(default_factory=dict)
 
-    def to_json(self) -> Json:
-        return {"provider": self.provider, "options": dict(self.options)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> TableLock:
-        return cls(provider=str(data["provider"]), options={k: str(v) for k, v in data.get("options", {}).items()})
-
 
 @dataclass(frozen=True)
-class Table:
+class Table(JsonMapped):
     """The facts about a table that a job needs and cannot read from the table itself.
 
     `base_path` is what the owner registered, an absolute path or a URI. The owner declares `writers_stopped`,
@@ -170,31 +162,9 @@ class Table:
     writers_query_pruning_off: bool = False
     hudi_options: Mapping[str, str] = field(default_factory=dict)
 
-    def to_json(self) -> Json:
-        return {
-            "base_path": self.base_path,
-            "name": self.name,
-            "index": self.index.to_json() if self.index else None,
-            "lock": self.lock.to_json(),
-            "writers_hudi_version": self.writers_hudi_version,
-            "writers_stopped": self.writers_stopped,
-            "writers_retry_conflicts": self.writers_retry_conflicts,
-            "writers_engines": list(self.writers_engines),
-            "writers_query_pruning_off": self.writers_query_pruning_off,
-            "hudi_options": dict(self.hudi_options),
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Table:
-        known = _known(cls, data)
-        known["index"] = BucketIndex.from_json(data["index"]) if data.get("index") else None
-        known["lock"] = TableLock.from_json(data["lock"]) if data.get("lock") else TableLock()
-        known["writers_engines"] = tuple(data.get("writers_engines", ()))
-        return cls(**known)
-
 
 @dataclass(frozen=True)
-class WorkOrder:
+class WorkOrder(JsonMapped):
     """One attempt at one job, as leased.
 
     `params` are those of the kind (the service has already checked them). `earlier_instants` are the instants that
@@ -213,31 +183,9 @@ class WorkOrder:
     timeout_seconds: float = 3600.0
     version: int = VERSION
 
-    def to_json(self) -> Json:
-        return {
-            "job_id": self.job_id,
-            "attempt": self.attempt,
-            "kind": self.kind.value,
-            "table": self.table.to_json(),
-            "params": dict(self.params),
-            "dry_run": self.dry_run,
-            "earlier_instants": list(self.earlier_instants),
-            "writers_stopped": self.writers_stopped,
-            "timeout_seconds": self.timeout_seconds,
-            "version": self.version,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> WorkOrder:
-        known = _known(cls, data)
-        known["kind"] = JobKind(data["kind"])
-        known["table"] = Table.from_json(data["table"])
-        known["earlier_instants"] = tuple(data.get("earlier_instants", ()))
-        return cls(**known)
-
 
 @dataclass(frozen=True)
-class Progress:
+class Progress(JsonMapped):
     """The step of an attempt's protocol, with the step's Spark tasks and its bytes of input read."""
 
     step: str
@@ -246,16 +194,9 @@ class Progress:
     bytes_done: int = 0
     bytes_total: int = 0
 
-    def to_json(self) -> Json:
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Progress:
-        return cls(**_known(cls, data))
-
 
 @dataclass(frozen=True)
-class Result:
+class Result(JsonMapped):
     """The result of an attempt.
 
     `instants` are those it made on the timeline, `details` are values measured for its kind. For a dry run, `details`
@@ -267,29 +208,12 @@ class Result:
     details: Mapping[str, Any] = field(default_factory=dict)
     error: Problem | None = None
 
-    def to_json(self) -> Json:
-        return {
-            "outcome": self.outcome.value,
-            "instants": list(self.instants),
-            "details": dict(self.details),
-            "error": self.error.to_json() if self.error else None,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Result:
-        return cls(
-            outcome=Outcome(data["outcome"]),
-            instants=tuple(data.get("instants", ())),
-            details=dict(data.get("details", {})),
-            error=Problem.from_json(data["error"]) if data.get("error") else None,
-        )
-
 
 DEFAULT_GROUP = "default"
 
 
 @dataclass(frozen=True)
-class WorkerInfo:
+class WorkerInfo(JsonMapped):
     """A worker's description of itself when it asks for a job. None means unknown.
 
     `version` is that of its package, `master` its Spark master, `slots` the number of jobs it runs at once,
@@ -302,16 +226,9 @@ class WorkerInfo:
     driver_memory: str | None = None
     group: str = DEFAULT_GROUP
 
-    def to_json(self) -> Json:
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> WorkerInfo:
-        return cls(**_known(cls, data))
-
 
 @dataclass(frozen=True)
-class Heartbeat:
+class Heartbeat(JsonMapped):
     """A sign of life of a running attempt.
 
     `instants` are sent as soon as Hudi has them, so that a crash can be recovered.
@@ -320,23 +237,3 @@ class Heartbeat:
     attempt: int
     progress: Progress | None = None
     instants: tuple[str, ...] = ()
-
-    def to_json(self) -> Json:
-        return {
-            "attempt": self.attempt,
-            "progress": self.progress.to_json() if self.progress else None,
-            "instants": list(self.instants),
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Heartbeat:
-        return cls(
-            attempt=int(data["attempt"]),
-            progress=Progress.from_json(data["progress"]) if data.get("progress") else None,
-            instants=tuple(data.get("instants", ())),
-        )
-
-
-def _known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    names = {f.name for f in dataclasses.fields(cls)}
-    return {key: value for key, value in data.items() if key in names}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import BucketIndex, Table, TableLock, WriterEngine
+from jobs.contract import BucketIndex, JsonMapped, Table, TableLock, WriterEngine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ class FlinkWriter:
 
 
 @dataclass(frozen=True)
-class Writers:
+class Writers(JsonMapped):
     """The owner's declarations about the table's writers: their Hudi version, or that none is running.
 
     `retry_conflicts`: all of them are configured to write a batch again when it conflicts. `engines` are the engines
@@ -64,36 +64,6 @@ class Writers:
         flink = sightings.get(WriterEngine.FLINK)
         is_contradicted = flink is not None and self.declared_at is not None and flink.last_seen > self.declared_at
         return self.stopped and not is_contradicted
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "hudi_version": self.hudi_version,
-            "stopped": self.stopped,
-            "retry_conflicts": self.retry_conflicts,
-            "query_pruning_off": self.query_pruning_off,
-            "engines": None if self.engines is None else [engine.value for engine in self.engines],
-            "flink": dataclasses.asdict(self.flink) if self.flink else None,
-            "declared_at": self.declared_at.isoformat() if self.declared_at else None,
-            "engines_at": self.engines_at.isoformat() if self.engines_at else None,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Writers:
-        engines, flink = data.get("engines"), data.get("flink")
-        return cls(
-            hudi_version=data.get("hudi_version"),
-            stopped=bool(data.get("stopped", False)),
-            retry_conflicts=bool(data.get("retry_conflicts", False)),
-            query_pruning_off=bool(data.get("query_pruning_off", False)),
-            engines=None if engines is None else tuple(WriterEngine(engine) for engine in engines),
-            flink=FlinkWriter(**flink) if flink else None,
-            declared_at=_moment(data.get("declared_at")),
-            engines_at=_moment(data.get("engines_at")),
-        )
-
-
-def _moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
 
 
 @dataclass(frozen=True)

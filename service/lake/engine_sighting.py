@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import WriterEngine
+from jobs.contract import JsonMapped, WriterEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,30 +25,13 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Sighting:
+class Sighting(JsonMapped):
     """All marks of one engine. `instant` and `evidence` are those of the last one."""
 
     first_seen: datetime
     last_seen: datetime
     instant: str | None
     evidence: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "first_seen": self.first_seen.isoformat(),
-            "last_seen": self.last_seen.isoformat(),
-            "instant": self.instant,
-            "evidence": self.evidence,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Sighting:
-        return cls(
-            first_seen=datetime.fromisoformat(data["first_seen"]),
-            last_seen=datetime.fromisoformat(data["last_seen"]),
-            instant=data.get("instant"),
-            evidence=data["evidence"],
-        )
 
 
 Sightings = Mapping[WriterEngine, Sighting]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from jobs.contract import JsonMapped
 
 
 class TableType(StrEnum):
@@ -28,7 +25,7 @@ class BucketIndexKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class BucketLayout:
+class BucketLayout(JsonMapped):
     """The bucket index that the file groups indicate.
 
     `highest_bucket` is the highest bucket id of a file group, None without one. `keys_checked` counts the sampled
@@ -45,13 +42,6 @@ class BucketLayout:
     fixed_file_ids: bool = False
     hashing_config: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        return {**dataclasses.asdict(self), "kind": self.kind.value}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> BucketLayout:
-        return cls(**{**_known(cls, data), "kind": BucketIndexKind(data["kind"])})
-
 
 @dataclass(frozen=True)
 class Column:
@@ -62,7 +52,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class TableProfile:
+class TableProfile(JsonMapped):
     """The result of the last examination: `hoodie.properties`, the timeline and a few base files.
 
     `timeline_path` is relative to the base path. `ordering_fields` are called precombine field up to table version 6.
@@ -88,28 +78,3 @@ class TableProfile:
     columns: tuple[Column, ...] = field(default=())
     pending_instants: int = 0
     warnings: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        data = {
-            key: list(value) if isinstance(value, tuple) else value
-            for key, value in ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
-        }
-        data["table_type"] = self.table_type.value
-        data["bucket_layout"] = self.bucket_layout.to_json()
-        data["columns"] = [dataclasses.asdict(column) for column in self.columns]
-        return data
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> TableProfile:
-        known: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in _known(cls, data).items()
-        }
-        known["table_type"] = TableType(data["table_type"])
-        known["bucket_layout"] = BucketLayout.from_json(data["bucket_layout"])
-        known["columns"] = tuple(Column(**_known(Column, column)) for column in data.get("columns", ()))
-        return cls(**known)
-
-
-def _known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    names = {f.name for f in dataclasses.fields(cls)}
-    return {key: value for key, value in data.items() if key in names}

@@ -12,6 +12,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from jobs.contract import JsonMapped
+
 
 class HandOverState(StrEnum):
     """States: draining (someone has to stop the writers) -> stopping (the service stops them) -> stopped | expired."""
@@ -38,7 +40,7 @@ class FlinkStop:
 
 
 @dataclass(frozen=True)
-class HandOver:
+class HandOver(JsonMapped):
     """State of a hand-over. `since` is when the state began; `by` is who stopped the writers; `detail` is a sentence
     about the current status.
 
@@ -81,9 +83,6 @@ class HandOver:
             " table is registered with `writers.flink`, the service does all of this itself."
         )
 
-    def to_json(self) -> dict[str, Any]:
-        return {**self.public_json(), "flink": _storable(self.flink), "claimed_until": _text(self.claimed_until)}
-
     def public_json(self) -> dict[str, Any]:
         """Returns the members that the API and events show."""
         return {
@@ -94,41 +93,3 @@ class HandOver:
             "savepoint": self.savepoint,
             "detail": self.detail,
         }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> HandOver:
-        flink = data.get("flink")
-        return cls(
-            state=HandOverState(data["state"]),
-            since=datetime.fromisoformat(data["since"]),
-            deadline=datetime.fromisoformat(data["deadline"]),
-            by=data.get("by"),
-            savepoint=data.get("savepoint"),
-            detail=data.get("detail", ""),
-            flink=_flink_stop(flink) if flink else None,
-            claimed_until=_moment(data.get("claimed_until")),
-        )
-
-
-def _flink_stop(data: dict[str, Any]) -> FlinkStop:
-    return FlinkStop(
-        data["job_id"],
-        data["trigger_id"],
-        datetime.fromisoformat(data["asked_at"]),
-        _moment(data.get("ended_at")),
-        data.get("savepoint"),
-    )
-
-
-def _storable(stop: FlinkStop | None) -> dict[str, Any] | None:
-    if stop is None:
-        return None
-    return {**dataclasses.asdict(stop), "asked_at": stop.asked_at.isoformat(), "ended_at": _text(stop.ended_at)}
-
-
-def _text(at: datetime | None) -> str | None:
-    return at.isoformat() if at else None
-
-
-def _moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
