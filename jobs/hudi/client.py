@@ -46,13 +46,7 @@ class WriteClient:
     def __init__(self, table: HudiTable, mode: Mapping[str, str], extra: Mapping[str, str] | None = None) -> None:
         self._table = table
         self._jvm = table.jvm
-        options = client_options(
-            table_name=table.name,
-            table_version=table.version,
-            metadata_partitions=table.metadata_partitions,
-            owner_options=table.declared.hudi_options,
-            beside_flink=table.may_have_flink is not None,
-        )
+        options = client_options(table)
         if table.declared.index:
             rules = table.bucket_rules()
             expressions = str(rules) if rules else None

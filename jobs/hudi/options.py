@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from jobs.format import lock_providers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Set
-
     from jobs.contract import BucketIndex, TableLock
+    from jobs.hudi.table import HudiTable
 
 # A default client does these by itself; here each runs only when asked for.
 _NOTHING_BY_ITSELF = {
@@ -59,25 +58,16 @@ def lock_options(lock: TableLock) -> dict[str, str]:
     }
 
 
-def client_options(
-    *,
-    table_name: str,
-    table_version: int,
-    metadata_partitions: Set[str],
-    owner_options: Mapping[str, str],
-    beside_flink: bool = False,
-) -> dict[str, str]:
-    """Options that hold for every client of a table; `owner_options` may add to them but not undo them.
-
-    `beside_flink`: Flink may write the table as well.
-    """
+def client_options(table: HudiTable) -> dict[str, str]:
+    """Returns the options of every client of a table. The owner's options may add to them but not undo them."""
+    metadata_partitions = table.metadata_partitions
     options = {
-        **owner_options,
+        **table.declared.hudi_options,
         **_NOTHING_BY_ITSELF,
         **_NO_TIMELINE_SERVER,
-        **(_METADATA_AT_THE_END if beside_flink else {}),
-        "hoodie.table.name": table_name,
-        "hoodie.write.table.version": str(table_version),
+        **(_METADATA_AT_THE_END if table.may_have_flink is not None else {}),
+        "hoodie.table.name": table.name,
+        "hoodie.write.table.version": str(table.version),
         "hoodie.write.auto.upgrade": "false",
         # A client writes the metadata partitions that the table has and no others: a default one would silently add
         # column and partition statistics, and one with them disabled would drop them.

@@ -78,13 +78,7 @@ def _options(table: HudiTable) -> dict[str, str]:
     Keys, partitions and ordering are those stored in the table.
     """
     properties = table.properties
-    options = client_options(
-        table_name=table.name,
-        table_version=table.version,
-        metadata_partitions=table.metadata_partitions,
-        owner_options=table.declared.hudi_options,
-        beside_flink=table.may_have_flink is not None,
-    )
+    options = client_options(table)
     if table.declared.index:
         options |= bucket_index_options(table.declared.index, table.record_key_fields, None)
     stored = {

@@ -46,15 +46,7 @@ def decide(
     timing = (
         by_calendar(context.calendar)
         if context.calendar
-        else by_thresholds(
-            settings.trigger,
-            settings.commits,
-            settings.seconds,
-            since=snapshot.since_cleaning,
-            first_commit_at=snapshot.first_commit_at,
-            context=context,
-            noun="cleaning",
-        )
+        else by_thresholds(settings, snapshot.since_cleaning, snapshot.first_commit_at, context, "cleaning")
     )
     if not timing.is_due:
         return Skip("not-yet", timing.because, timing.until)

@@ -45,15 +45,7 @@ def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: Trigg
 def _timing(settings: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:
     if context.calendar:
         return by_calendar(context.calendar)
-    timing = by_thresholds(
-        settings.trigger,
-        settings.commits,
-        settings.seconds,
-        since=snapshot.since_compaction,
-        first_commit_at=snapshot.first_commit_at,
-        context=context,
-        noun="compaction",
-    )
+    timing = by_thresholds(settings, snapshot.since_compaction, snapshot.first_commit_at, context, "compaction")
     if timing.is_due or settings.log_ratio is None:
         return timing
     logs, base = snapshot.log_bytes, snapshot.base_bytes

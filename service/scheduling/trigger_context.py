@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from service.model.formatting import count, duration
 from service.policies.policy import Trigger
@@ -57,20 +57,25 @@ def by_calendar(calendar: Calendar) -> Timing:
     return Timing(False, f"its next scheduled time is {when}", calendar.next_at)
 
 
+class Thresholds(Protocol):
+    """Thresholds for commits and for seconds since the last run, and which of them must be reached."""
+
+    @property
+    def trigger(self) -> Trigger: ...
+    @property
+    def commits(self) -> int: ...
+    @property
+    def seconds(self) -> int: ...
+
+
 def by_thresholds(
-    trigger: Trigger,
-    commits: int,
-    seconds: int,
-    *,
-    since: Since,
-    first_commit_at: datetime | None,
-    context: TriggerContext,
-    noun: str,
+    thresholds: Thresholds, since: Since, first_commit_at: datetime | None, context: TriggerContext, noun: str
 ) -> Timing:
-    """Evaluates the thresholds `commits` and `seconds`. Time counts from the last run, or from the first commit.
+    """Evaluates the thresholds. Time counts from the last run, or from the first commit.
 
     `noun` names the kind in sentences.
     """
+    trigger, commits, seconds = thresholds.trigger, thresholds.commits, thresholds.seconds
     enough = since.commits >= commits
     last_run = max(filter(None, (since.at, context.last_run_at)), default=None)
     start = last_run or first_commit_at or context.now
