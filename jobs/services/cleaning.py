@@ -14,9 +14,11 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK
 from jobs.hudi.records import INGESTION
-from jobs.protocol.writers import remove_all_late_files, roll_back_dead
+from jobs.protocol.writers import dead_writes, remove_all_late_files, roll_back_dead
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
@@ -42,20 +44,19 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     context.step("planning")
     policy = CleaningPolicy(order.params.get("policy", CleaningPolicy.KEEP_LATEST_COMMITS))
     retain = int(order.params.get("retain", 10))
-    problems = _retention_problems(policy, retain) + _stale_write_problems(table)
-    if not order.dry_run and [problem.type for problem in problems] == [_IN_FLIGHT]:
-        problems = _wait_for_write(table, context)
-    if problems and not order.dry_run:
-        raise RefusedError(problems)
-    options = {"hoodie.clean.policy": policy.value, _RETAINED[policy]: str(retain)}
+    problems = _retention_problems(policy, retain)
     lock = TableLock(table, order.job_id)
     rolled_back: list[str] = []
-    if not order.dry_run:
-        lock.break_stale()
-        context.step("rolling back dead writers")
-        # Failed writes keep files that no reader will need; only those of certainly dead writers are rolled back.
-        with WriteClient(table, UNDER_OUR_LOCK) as client:
-            rolled_back = roll_back_dead(table, lock, client, context.checkpoint)
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        if order.dry_run:
+            problems += _stale_write_problems(table, dead_writes(table, client))
+        else:
+            _refuse(problems)
+            lock.break_stale()
+            context.step("rolling back dead writers")
+            # Failed writes keep files that no reader will need; only those of certainly dead writers are rolled back.
+            rolled_back = _roll_back(table, lock, client, context)
+    options = {"hoodie.clean.policy": policy.value, _RETAINED[policy]: str(retain)}
     bridge = bridged_lock(table, lock, context.checkpoint)
     with bridge, WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
         found = {} if problems else client.files_to_clean()
@@ -100,20 +101,33 @@ def _retention_problems(policy: CleaningPolicy, retain: int) -> list[Problem]:
     ]
 
 
-def _wait_for_write(table: HudiTable, context: JobContext) -> list[Problem]:
-    """Waits for a write that was in flight when file groups were replaced; most such writes fail for it, and soon."""
-    context.step("waiting for a write to replaced file groups")
+def _refuse(problems: Sequence[Problem]) -> None:
+    if problems:
+        raise RefusedError(problems)
+
+
+def _roll_back(table: HudiTable, lock: TableLock, client: WriteClient, context: JobContext) -> list[str]:
+    """Rolls back dead writers, and waits for a write that was in flight when file groups were replaced: most such
+    writes fail for it, and soon. Returns the instants that were rolled back. Raises RefusedError."""
     deadline = time.monotonic() + WAIT_SECONDS
+    rolled_back: list[str] = []
+    is_waiting = False
     while True:
+        rolled_back += roll_back_dead(table, lock, client, context.checkpoint)
         problems = _stale_write_problems(table)
         if [problem.type for problem in problems] != [_IN_FLIGHT] or time.monotonic() > deadline:
-            return problems
+            _refuse(problems)
+            return rolled_back
+        if not is_waiting:
+            context.step("waiting for a write to replaced file groups")
+            is_waiting = True
         context.checkpoint()
         time.sleep(POLL_SECONDS)
 
 
-def _stale_write_problems(table: HudiTable) -> list[Problem]:
-    """Returns the stale writes that forbid cleaning: their rows are in files out of use, and nowhere else.
+def _stale_write_problems(table: HudiTable, dead: Collection[str] = ()) -> list[Problem]:
+    """Returns the stale writes that forbid cleaning: their rows are in files out of use, and nowhere else. Writes of
+    the `dead` are not in flight.
 
     Hudi's cleaner deletes all files of a file group that was replaced (`CleanPlanner.getReplacedFilesEligibleToClean`),
     including those of a write in flight that writes there.
@@ -121,7 +135,8 @@ def _stale_write_problems(table: HudiTable) -> list[Problem]:
     commits = table.commits()
     stale = stale_writes(commit.write for commit in commits)
     replaced = {group for commit in commits for group in commit.write.replaced}
-    in_flight = [item.requested for item in table.pending() if item.action in INGESTION] if replaced else []
+    pending = [item.requested for item in table.pending() if item.action in INGESTION] if replaced else []
+    in_flight = [instant for instant in pending if instant not in dead]
     touched = {instant: table.touched(instant) for instant in in_flight}
     hitting = [instant for instant, where in touched.items() if where and hits(where.keys, replaced)]
     if hitting:

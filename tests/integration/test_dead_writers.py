@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.services.cleaning import WAIT_SECONDS, _refuse, _stale_write_problems
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
@@ -83,5 +86,33 @@ def test_an_overwrite_that_its_writer_abandoned_blocks_nothing(
     run_job(spark, base, kind, params, writers_retry_conflicts=True)
 
     assert table.state_of(abandoned.requested) is None
+    assert tables.snapshot(spark, base) == before
+    proved(spark, base, 4)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_an_abandoned_write_to_replaced_file_groups_does_not_keep_cleaning_waiting(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, version=version)
+    writer = HeldWriter(tables.rows(spark, 0, 600, ts=5), base, options, tmp_path / "gate").start()
+    (abandoned,) = writer.pending()
+    tables.upsert(tables.rows(spark, 0, 700, ts=6), base, options)
+    writer.end()
+    assert "Conflict" in str(writer.error)
+    overwrite = {**options, "hoodie.datasource.write.operation": "insert_overwrite"}
+    tables.upsert(tables.rows(spark, 0, 300, ts=7), base, overwrite)
+    table = hudi_table(spark, base, INDEX)
+    before = tables.snapshot(spark, base)
+    with pytest.raises(RefusedError, match=abandoned):
+        _refuse(_stale_write_problems(table))
+
+    started = time.monotonic()
+    cleaned = run_job(spark, base, "cleaning", {"retain": 1}, writers_retry_conflicts=True)
+
+    assert time.monotonic() - started < WAIT_SECONDS
+    assert cleaned.details["rolled_back"] == [abandoned]
+    assert table.state_of(abandoned) is None
     assert tables.snapshot(spark, base) == before
     proved(spark, base, 4)
