@@ -122,7 +122,7 @@ def _stop_in_commit(daemon: Daemon, base: Path) -> None:
     ("kind", "params"),
     [
         ("cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2}),
-        ("clustering", {"sort_by": ["city"]}),
+        pytest.param("clustering", {"sort_by": ["city"]}, marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_worker_killed_while_hudi_commits_leaves_no_lock_that_keeps_writers_out(

@@ -82,6 +82,8 @@ SHAPES: dict[str, dict[str, Any]] = {
     "mor-6": {"table_type": "MERGE_ON_READ", "version": 6},
     "mor-9-plain": {"table_type": "MERGE_ON_READ", "version": 9, "partitioned": False, "metadata": False},
 }
+# The places of "mor-9" that every run has.
+OF_A_SHORT_RUN = (0, 2, 4, 5, 6, 8)
 # The others have every place; these have it on one more kind of table.
 OF_A_LONG_RUN = {"cow-9", "cow-6", "mor-6", "mor-9-plain"}
 
@@ -160,12 +162,14 @@ def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     [pytest.param(name, marks=pytest.mark.exhaustive if name in OF_A_LONG_RUN else ()) for name in SHAPES],
 )
 def test_whenever_the_worker_is_killed_nothing_is_lost_doubled_misplaced_or_left(
-    spark: SparkSession, tmp_path: Path, spares: Spares, shape: str
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, spares: Spares, shape: str
 ) -> None:
     print(f"GROUNDSKEEPER_FAULT_SEED={SEED}")
     scene = Scene(spark, tmp_path / "trips", **SHAPES[shape])
     scene.write()
     planned = kills(shape, random.Random(f"{SEED} {shape}"))
+    if not request.config.getoption("--exhaustive"):
+        planned = [planned[place] for place in OF_A_SHORT_RUN]
     job, earlier = "", []
     for number, kill in enumerate(planned):
         job = job or f"job_{shape}_{number}"
