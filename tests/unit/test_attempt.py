@@ -132,5 +132,5 @@ def test_a_heartbeat_that_cannot_be_made_ends_the_attempt_when_its_lease_runs_ou
         report.checkpoint()
 
     with pytest.raises(LeaseLostError):
-        run(spark, broken, job, lease_seconds=1.0)
+        run(spark, broken, job, lease_seconds=3.0)
     assert len(beats) > 2
