@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from jobs.contract import WorkOrder
+    from jobs.hudi.records import Commit
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
 
@@ -56,7 +57,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             context.step("rolling back dead writers")
             # Failed writes keep files that no reader will need; only those of certainly dead writers are rolled back.
             rolled_back = _roll_back(table, lock, client, context)
-    options = {"hoodie.clean.policy": policy.value, _RETAINED[policy]: str(retain)}
+    is_by_commits = policy is CleaningPolicy.KEEP_LATEST_COMMITS
+    retained = commits_to_retain(table.commits(), retain) if is_by_commits else retain
+    options = {"hoodie.clean.policy": policy.value, _RETAINED[policy]: str(retained)}
     bridge = bridged_lock(table, lock, context.checkpoint)
     with bridge, WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
         found = {} if problems else client.files_to_clean()
@@ -85,6 +88,17 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         return Result(Outcome.SUCCEEDED, details={**details, "files_deleted": 0})
     details |= {"files_deleted": summary.deleted_files, "failed_deletes": summary.failed_deletes}
     return Result(Outcome.SUCCEEDED, instants=(summary.instant,), details=details)
+
+
+def commits_to_retain(commits: Sequence[Commit], retain: int) -> int:
+    """Returns the number for Hudi's cleaner that keeps what the last `retain` commits replaced. `commits` are in the
+    order of completion.
+
+    Hudi counts back by the times at which commits began. What a long one replaced would be deleted as soon as it has
+    completed, if others began later and completed earlier: a query that began a moment before would fail.
+    """
+    first = min((commit.write.instant for commit in commits[-retain:]), default="")
+    return max(retain, sum(commit.write.instant >= first for commit in commits))
 
 
 def _retention_problems(policy: CleaningPolicy, retain: int) -> list[Problem]:

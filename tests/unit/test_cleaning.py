@@ -1,0 +1,36 @@
+"""What cleaning retains."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.format.stale_writes import CompletedWrite
+from jobs.hudi.records import Commit
+from jobs.services.cleaning import commits_to_retain
+
+
+def completed(*instants: str) -> list[Commit]:
+    """In the order of completion."""
+    return [
+        Commit(CompletedWrite(instant, "UPSERT", written=frozenset(), replaced=frozenset()), instant, {}, {}, {}, {})
+        for instant in instants
+    ]
+
+
+@pytest.mark.parametrize(
+    ("instants", "retain", "expected"),
+    [
+        (["1", "2", "3", "4"], 2, 2),
+        (["1", "2", "3", "4"], 9, 9),
+        ([], 2, 2),
+        # A clustering that began before three writes and completed after them.
+        (["1", "3", "4", "5", "2"], 1, 4),
+        (["1", "3", "4", "5", "2"], 2, 4),
+        (["1", "3", "4", "5", "2", "6"], 2, 5),
+        (["1", "3", "4", "5", "2", "6", "7"], 2, 2),
+    ],
+)
+def test_what_a_long_commit_replaced_stays_until_as_many_have_completed_after_it(
+    instants: list[str], retain: int, expected: int
+) -> None:
+    assert commits_to_retain(completed(*instants), retain) == expected
