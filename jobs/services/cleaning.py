@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import CleaningPolicy, Outcome, Problem, Result
+from jobs.contract import CleaningPolicy, Outcome, Problem, Result, WriterEngine
 from jobs.errors import RefusedError
 from jobs.format.stale_writes import hits, stale_writes
 from jobs.hudi.client import WriteClient
@@ -58,7 +58,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             # Failed writes keep files that no reader will need; only those of certainly dead writers are rolled back.
             rolled_back = _roll_back(table, lock, client, context)
     is_by_commits = policy is CleaningPolicy.KEEP_LATEST_COMMITS
-    retained = commits_to_retain(table.commits(), retain) if is_by_commits else retain
+    has_sessions = WriterEngine.SPARK_SQL in table.declared.writers_engines
+    retained = commits_to_retain(table.commits(), retain, has_sessions=has_sessions) if is_by_commits else retain
     options = {"hoodie.clean.policy": policy.value, _RETAINED[policy]: str(retained)}
     bridge = bridged_lock(table, lock, context.checkpoint)
     with bridge, WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
@@ -90,14 +91,19 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     return Result(Outcome.SUCCEEDED, instants=(summary.instant,), details=details)
 
 
-def commits_to_retain(commits: Sequence[Commit], retain: int) -> int:
+def commits_to_retain(commits: Sequence[Commit], retain: int, *, has_sessions: bool) -> int:
     """Returns the number for Hudi's cleaner that keeps what the last `retain` commits replaced. `commits` are in the
     order of completion.
 
     Hudi counts back by the times at which commits began. What a long one replaced would be deleted as soon as it has
     completed, if others began later and completed earlier: a query that began a moment before would fail.
+
+    `has_sessions`: sessions of Spark SQL write the table. Such a session plans with the files that it has known since
+    its last statement, so only commits that bring rows count: no number of services in between makes it fail.
     """
-    first = min((commit.write.instant for commit in commits[-retain:]), default="")
+    counting = [place for place, commit in enumerate(commits) if commit.write.brings_rows or not has_sessions]
+    start = counting[-retain] if len(counting) >= retain else 0
+    first = min((commit.write.instant for commit in commits[start:]), default="")
     return max(retain, sum(commit.write.instant >= first for commit in commits))
 
 

@@ -11,10 +11,7 @@ from jobs.services.cleaning import commits_to_retain
 
 def completed(*instants: str) -> list[Commit]:
     """In the order of completion."""
-    return [
-        Commit(CompletedWrite(instant, "UPSERT", written=frozenset(), replaced=frozenset()), instant, {}, {}, {}, {})
-        for instant in instants
-    ]
+    return [Commit(CompletedWrite(instant, "UPSERT"), instant, {}, {}, {}, {}) for instant in instants]
 
 
 @pytest.mark.parametrize(
@@ -33,4 +30,15 @@ def completed(*instants: str) -> list[Commit]:
 def test_what_a_long_commit_replaced_stays_until_as_many_have_completed_after_it(
     instants: list[str], retain: int, expected: int
 ) -> None:
-    assert commits_to_retain(completed(*instants), retain) == expected
+    assert commits_to_retain(completed(*instants), retain, has_sessions=False) == expected
+
+
+def test_for_sessions_only_commits_that_bring_rows_count() -> None:
+    services = [
+        Commit(CompletedWrite(instant, operation), instant, {}, {}, {}, {})
+        for instant, operation in (("4", "CLUSTER"), ("5", "COMPACT"), ("6", "BUCKET_RESCALE"))
+    ]
+    commits = [*completed("1", "2", "3"), *services]
+    assert commits_to_retain(commits, 1, has_sessions=False) == 1
+    assert commits_to_retain(commits, 1, has_sessions=True) == 4
+    assert commits_to_retain(commits, 2, has_sessions=True) == 5
