@@ -61,8 +61,6 @@ class Composition:
 
     def __post_init__(self) -> None:
         self._cipher = self._secret_cipher()
-        if self.engine.dialect.name == "postgresql":
-            ReplicaNotifications(self.engine, self.notifier).start()
         self._guard = Guard.of(self.chosen.webhook_allowed_hosts)
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
@@ -122,6 +120,7 @@ class Composition:
                 drain_seconds=chosen.drain_seconds,
             ),
             dispatch=DispatchThread(self.notifier, self._dispatcher, poll_seconds=chosen.webhook_poll_seconds),
+            replicas=self._replicas(),
             on_ready=on_ready,
         )
 
@@ -202,6 +201,10 @@ class Composition:
             config=DispatcherConfig(delivery, chosen.event_source),
             wake=wake,
         )
+
+    def _replicas(self) -> ReplicaNotifications | None:
+        is_shared = self.engine.dialect.name == "postgresql"
+        return ReplicaNotifications(self.engine, self.notifier) if is_shared else None
 
     def _secret_cipher(self) -> SecretCipher:
         """Returns the cipher with the keys of the settings, or else with a key file beside an SQLite database. Other

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from service.events.notifier import Notifier
+    from service.events.replicas import ReplicaNotifications
     from service.runtime.dispatch import DispatchThread
     from service.runtime.local_worker import LocalWorkers
 
@@ -66,12 +67,14 @@ class Daemon:
         ticks: list[Tick],
         workers: LocalWorkers,
         dispatch: DispatchThread,
+        replicas: ReplicaNotifications | None = None,
         on_ready: Callable[[], None],
     ) -> None:
         self._socket = listening
         self._notifier = notifier
         self._workers = workers
         self._dispatch = dispatch
+        self._replicas = replicas
         self._on_ready = on_ready
         self._died: str | None = None
         self._stopping = threading.Lock()
@@ -135,6 +138,8 @@ class Daemon:
         for tick, notified in self._notified:
             threading.Thread(target=self._keep_ticking, args=(tick, notified), name=tick.name, daemon=True).start()
         self._dispatch.start()
+        if self._replicas:
+            self._replicas.start()
         self._workers.start(on_death=self._die)
         self._on_ready()
 

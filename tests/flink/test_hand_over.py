@@ -95,6 +95,7 @@ def test_what_a_job_that_was_said_to_be_stopped_writes_to_replaced_file_groups_i
 
     flink.wait(flink.start(replace(job, rate=1000), savepoint=saved), "FINISHED")
     timeline.wait_until_complete(base)
-    assert run_job(spark, base, "audit").details["clean"]
+    audit = run_job(spark, base, "audit").details
+    assert audit["clean"], audit
     found = differences(spark, base, job.expected(), num_buckets=8)
     assert found.none, found
