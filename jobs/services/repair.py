@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.format.stale_writes import Group, StaleWrite
     from jobs.format.written_file import WrittenFile
-    from jobs.hudi.records import Commit, FileSlice, Instant
+    from jobs.hudi.records import FileSlice, Instant
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.protocol.replacement import Rewriter
@@ -105,13 +105,24 @@ def repair_writes(
         raise RefusedError(problems)
     commits = table.commits()
     stale = stale_writes(commit.write for commit in commits)
-    known = {commit.write.instant: commit for commit in commits}
-    repaired = Repaired(stale=tuple(write.instant for write in stale))
-    doubtful = [known[each] for each in dict.fromkeys(suspects) if each in known and each not in repaired.stale]
+    groups = {write.instant: write.groups for write in stale}
+    known = {commit.write.instant: commit.write for commit in commits}
+    doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
+    repaired = Repaired()
+    # A stale write may be doubtful as well: a new partition has no file group that was replaced.
+    written = {
+        partition
+        for instant in [*doubtful, *groups]
+        for partition, file_id in known[instant].written
+        if (partition, file_id) not in groups.get(instant, ())
+    }
     if stale:
-        _recover_stale_rows(table, lock, order, context, repaired, commits=commits, stale=stale)
-    if doubtful:
-        _move_misplaced_rows(table, lock, order, context, repaired, doubtful=doubtful)
+        _drop_visible(table, lock, order, context, repaired, stale=stale)
+    # First, because the recovery of its rows from replaced file groups marks a stale write as repaired.
+    if written:
+        _move_misplaced_rows(table, lock, order, context, repaired, partitions=sorted(written), instants=doubtful)
+    if stale:
+        _recover_stale_rows(table, lock, order, context, repaired, stale=stale)
     return repaired
 
 
@@ -164,11 +175,10 @@ def _recover_stale_rows(
     context: JobContext,
     repaired: Repaired,
     *,
-    commits: Sequence[Commit],
     stale: Sequence[StaleWrite],
 ) -> None:
-    _drop_visible(table, lock, order, context, repaired, stale=stale)
     context.step("reading the rows of stale writes")
+    commits = table.commits()
     lost = {
         instant: count
         for instant, count in lost_deletes(stale, commits).items()
@@ -188,8 +198,10 @@ def _recover_stale_rows(
             repaired.instants += (rows.write(table, decided.upserts, "upsert", marked),)
             context.step("verifying the repair")
             stray_rows.require_written(table, decided)
-        repaired.rows, repaired.deletes = decided.upsert_count, decided.delete_count
-        repaired.superseded = decided.superseded
+        repaired.rows += decided.upsert_count
+        repaired.deletes += decided.delete_count
+        repaired.superseded += decided.superseded
+    repaired.stale += tuple(instants)
     if lost:
         counts = ", ".join(f"{count} of {instant}" for instant, count in lost.items())
         raise DeletesLostError(f"Lost deletes: {counts}.")
@@ -224,12 +236,14 @@ def _move_misplaced_rows(
     context: JobContext,
     repaired: Repaired,
     *,
-    doubtful: Sequence[Commit],
+    partitions: Sequence[str],
+    instants: Sequence[str],
 ) -> None:
-    """Moves rows to their buckets: writes them to the right buckets, then rewrites the wrong ones without them."""
+    """Moves rows to their buckets: writes them to the right buckets, then rewrites the wrong ones without them.
+
+    `instants` are the commits that are repaired by that, or that had no defect.
+    """
     context.step("finding rows in wrong buckets")
-    partitions = sorted({partition for commit in doubtful for partition, _ in commit.write.written})
-    instants = [commit.write.instant for commit in doubtful]
     wrong = stray_rows.misplaced(table, partitions)
     if not wrong.groups:
         repaired.cleared += tuple(instants)
@@ -265,7 +279,7 @@ def _leave_out(
         work = Rewrite(storage_of(table), instant, index.hash_fields, leaves_others_out=True)
         return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context=context)
 
-    extra = {REPAIRED_KEY: ",".join(instants)}
+    extra = {REPAIRED_KEY: ",".join(instants)} if instants else {}
     replaced = _replacement(table, lock, order, context, groups, rewrite=rewrite, extra=extra).run()
     repaired.instants += (replaced.instant,)
 

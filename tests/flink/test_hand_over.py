@@ -79,7 +79,7 @@ def test_what_a_job_that_was_said_to_be_stopped_writes_to_replaced_file_groups_i
     flink: FlinkCluster, spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "numbers"
-    job = FlinkJob(base, last=8000, keys=600, late=450, rate=40, options=BESIDE_OTHERS)
+    job = FlinkJob(base, last=40_000, keys=600, late=450, rate=40, options=BESIDE_OTHERS)
     running = flink.start(job)
     flink.wait_for_checkpoints(running, 3)
     expand(spark, base, 8)
@@ -93,7 +93,7 @@ def test_what_a_job_that_was_said_to_be_stopped_writes_to_replaced_file_groups_i
     instants = [commit.instant for commit in timeline.commits(base)]
     run_job(spark, base, "repair", {"instants": instants}, writers_stopped=True)
 
-    flink.wait(flink.start(replace(job, rate=1000), savepoint=saved), "FINISHED")
+    flink.wait(flink.start(replace(job, rate=8000), savepoint=saved), "FINISHED")
     timeline.wait_until_complete(base)
     audit = run_job(spark, base, "audit").details
     assert audit["clean"], audit

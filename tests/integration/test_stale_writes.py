@@ -165,6 +165,39 @@ def test_rows_that_went_by_the_old_number_of_buckets_are_moved(
     assert run_job(spark, base, "repair", {"instants": [instant]}).details["cleared"] == [instant]
 
 
+@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), pytest.param(COW, 6, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_write_to_replaced_file_groups_and_to_a_new_partition_by_the_old_number_is_repaired_in_both(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int, named: bool
+) -> None:
+    """As of a Flink job that was not stopped: neither the replacement nor the hashing config is there for it."""
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, table_type=table_type, version=version, metadata=False)
+    before = set(_completed(base))
+    run_job(spark, base, "bucket_expansion", {"factor": 2})
+    (expansion,) = set(_completed(base)) - before
+    hidden = [*expansion.parent.glob(f"{expansion.name.split('_')[0].split('.')[0]}*"), base / ".hoodie/.bucket_index"]
+    (tmp_path / "away").mkdir()
+    for path in hidden:
+        shutil.move(path, tmp_path / "away" / path.name)
+    new_partition = tables.rows(spark, 1000, 1100, ts=5).withColumn("dt", F.lit("2026-02-01"))
+    tables.upsert(tables.rows(spark, 0, 150, ts=5).union(new_partition), base, options)
+    for path in hidden:
+        shutil.move(tmp_path / "away" / path.name, path)
+    audit = run_job(spark, base, "audit").details
+    assert audit["misplaced"] > 0
+    (stale,) = audit["stale_writes"]
+
+    result = run_job(spark, base, "repair", {"instants": [stale["instant"]]} if named else {})
+
+    assert result.details["repaired"] == [stale["instant"]]
+    assert (result.details["moved"], result.details["superseded"]) == (audit["misplaced"], 0)
+    assert len(proved(spark, base, 8)) == 400
+    assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 250
+    tables.upsert(tables.rows(spark, 0, 300, ts=9), base, options)
+    assert len(proved(spark, base, 8)) == 400
+
+
 def _completed(base: Path) -> list[Path]:
     folder = base / ".hoodie" / "timeline"
     found = folder.glob("*_*.*commit") if folder.exists() else (base / ".hoodie").glob("*.*commit")
