@@ -15,8 +15,8 @@ from service.api.tables import CursorText, Limit, TableId
 from service.catalog import commit_store, snapshot_store, watch_store
 from service.catalog.watch import Watch
 from service.db.engine import reading
+from service.lake.active_timeline import read_active_timeline
 from service.model import errors
-from service.observation import active_timeline as timelines
 
 router = APIRouter(prefix="/v1", tags=["commits"], dependencies=[Depends(needs(Role.READER))])
 
@@ -55,7 +55,8 @@ def timeline(table_id: TableId, context: AppContextDep) -> TimelineOut:
     """Reads the table's storage now. Pending instants have their age and heartbeat."""
     with reading(context.engine) as connection:
         watch = watch_store.get(connection, table_id)
-    return TimelineOut.of(timelines.read(watch.base_path, context.storage_options), watch, context.clock())
+    found = context.readers.run(read_active_timeline, watch.base_path, context.storage_options)
+    return TimelineOut.of(found, watch, context.clock())
 
 
 @router.get(

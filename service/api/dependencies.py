@@ -21,6 +21,7 @@ from service.db.engine import reading
 from service.delivery.guard import Guard
 from service.delivery.secret_cipher import SecretCipher
 from service.events.notifier import Notifier
+from service.lake.reader_pool import InProcess, Readers
 from service.model.backoff import BackOff
 from service.model.clock import Clock, utc_now
 from service.model.errors import ForbiddenError, UnauthenticatedError
@@ -34,13 +35,17 @@ _VERIFICATIONS = 8
 
 @dataclass(frozen=True)
 class AppContext:
-    """The collaborators and settings of the API. `allowed_roots` is None if not set. `local_worker` is the token of the
-    workers that this process starts; it is not in the database, so it ends with the process. `flink_hosts` are the
-    hosts whose REST API may be called. `event_source` is the `source` of the CloudEvents. `verifications` limits the
-    timelines that are read at once for reports of workers."""
+    """The collaborators and settings of the API.
+
+    `allowed_roots` is None if not set. `readers` run what reads tables. `local_worker` is the token of the workers that
+    this process starts; it is not in the database, so it ends with the process. `flink_hosts` are the hosts whose REST
+    API may be called. `event_source` is the `source` of the CloudEvents. `verifications` limits the timelines that are
+    read at once for reports of workers.
+    """
 
     engine: Engine
     examine: Examine
+    readers: Readers = field(default_factory=InProcess)
     clock: Clock = utc_now
     notifier: Notifier = field(default_factory=Notifier)
     poll_requests: PollRequests = field(default_factory=PollRequests)

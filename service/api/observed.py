@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field
 
 from jobs.contract import WriterEngine
 from service.catalog.watch import Watch
+from service.lake.active_timeline import ActiveTimeline
 from service.lake.commit import Commit
 from service.lake.snapshot import PartitionDetail, PartitionState, Pending, Since, TableSnapshot
 from service.lake.table import TableType
-from service.observation.active_timeline import ActiveTimeline
 
 
 class CommitOut(BaseModel):

@@ -26,6 +26,7 @@ _STATUS: Final[dict[type[GroundskeeperError], HTTPStatus]] = {
     errors.TooManyStreamsError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.StorageError: HTTPStatus.BAD_GATEWAY,
     errors.FlinkError: HTTPStatus.BAD_GATEWAY,
+    errors.ReadersBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.DatabaseUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.NotReadyError: HTTPStatus.SERVICE_UNAVAILABLE,
 }

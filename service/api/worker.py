@@ -133,9 +133,15 @@ async def report(job_id: JobId, wanted: ReportIn, context: AppContextDep, afterw
 
 async def _contradiction(context: AppContext, job_id: str, result: Result) -> Problem | None:
     """Returns what the timeline says against the result; None also if the storage does not answer in time."""
-    read = partial(verification.contradiction, context.engine, job_id, result, storage_options=context.storage_options)
+    read = partial(
+        verification.contradiction,
+        context.engine,
+        context.readers,
+        job_id,
+        result,
+        storage_options=context.storage_options,
+    )
     with anyio.move_on_after(_VERIFICATION_SECONDS):
-        # A thread that storage never answers is left behind, and keeps its place in the limit.
         return await anyio.to_thread.run_sync(read, abandon_on_cancel=True, limiter=context.verifications)
     log.warning("Job %s: the table's timeline could not be read within %g s", job_id, _VERIFICATION_SECONDS)
     return None

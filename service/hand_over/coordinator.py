@@ -17,8 +17,8 @@ from service.delivery import outbox
 from service.hand_over.flink_hosts import check_allowed
 from service.hand_over.flink_rest import FlinkRest
 from service.hand_over.flink_stop import Stopping
+from service.lake.active_timeline import read_active_timeline
 from service.model.errors import DatabaseUnavailableError, GroundskeeperError, JobNotWaitingError
-from service.observation.active_timeline import read
 from service.observation.bounded_pool import BoundedPool
 from service.queue import hand_over_policy as policy
 from service.queue import hand_over_store, job_changes, job_events, job_store
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from service.catalog.registration import FlinkWriter, Registration
     from service.events.notifier import Notifier
+    from service.lake.reader_pool import Readers
     from service.lake.snapshot import Pending
     from service.model.clock import Clock
     from service.queue.job import Job
@@ -83,7 +84,6 @@ class HandOverConfig:
     hosts: tuple[str, ...] = ()
     storage_options: Mapping[str, str] = field(default_factory=dict)
     threads: int = 4
-    step_seconds: float = 60.0
     retry_seconds: float = 15.0
 
 
@@ -111,6 +111,7 @@ class HandOvers:
         notifier: Notifier,
         clock: Clock,
         config: HandOverConfig,
+        readers: Readers,
         *,
         rest: Callable[[str], FlinkRest] = FlinkRest,
         poll_requests: Callable[[str], object] = lambda _table_id: None,
@@ -119,15 +120,13 @@ class HandOvers:
         self._notifier = notifier
         self._clock = clock
         self._config = config
+        self._readers = readers
         self._rest = rest
         self._poll_requests = poll_requests
         self.pool: BoundedPool[Job] = BoundedPool(
             self._step,
             key=lambda job: job.id,
             size=config.threads,
-            seconds=config.step_seconds,
-            on_late=lambda job: log.warning("The Flink cluster of job %s is slow to answer", job.id),
-            on_idle=lambda: None,
         )
 
     def run_once(self) -> HandedOver:
@@ -144,7 +143,6 @@ class HandOvers:
         ]
         if dropped or given_up:
             self._notifier.notify()
-        self.pool.check()
         skipped = self.pool.busy | set(dropped) | set(given_up)
         for job in waiting:
             if job.id not in skipped and job.hand_over and not _is_claimed(job.hand_over, now):
@@ -224,7 +222,7 @@ class HandOvers:
         def pending() -> Sequence[Pending]:
             # The observer polls the table too, but a poll of an unchanged table records no result.
             self._poll_requests(table.id)
-            return read(table.base_path, self._config.storage_options).pending
+            return self._readers.run(read_active_timeline, table.base_path, self._config.storage_options).pending
 
         def wrote_at() -> datetime | None:
             with reading(self._engine) as connection:

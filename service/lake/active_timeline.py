@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ActiveTimeline:
-    """`completed` is ordered by completion time where the timeline records it, otherwise by requested time."""
+    """`completed` is ordered by completion time where the timeline records it, otherwise by requested time.
 
+    `starts_at` is the requested time of the first instant, completed or not; empty without instants.
+    """
+
+    starts_at: str
     pending: tuple[Pending, ...]
     completed: tuple[Instant, ...]
 
 
-def read(base_path: str, storage_options: Mapping[str, str]) -> ActiveTimeline:
+def read_active_timeline(base_path: str, storage_options: Mapping[str, str]) -> ActiveTimeline:
     """Reads the table's storage. Raises StorageError and the other errors of `service.lake`."""
     storage = open_storage(base_path, storage_options)
     config = read_table_config(storage)
@@ -34,4 +38,5 @@ def read(base_path: str, storage_options: Mapping[str, str]) -> ActiveTimeline:
         (instant for instant in timeline.instants if instant.is_completed),
         key=lambda instant: (instant.completion_time or instant.requested_time, instant.requested_time),
     )
-    return ActiveTimeline(read_pending(storage, config, timeline), tuple(completed))
+    starts_at = timeline.instants[0].requested_time if timeline.instants else ""
+    return ActiveTimeline(starts_at, read_pending(storage, config, timeline), tuple(completed))

@@ -169,16 +169,28 @@ class FlinkError(GroundskeeperError):
     hint = "Check `writers.flink` of the table, and that the cluster is up."
 
 
-class PollTimedOutError(StorageError):
-    type = "look-too-slow"
-    title = "The poll of the table took too long"
-    hint = "Check the storage. The table is polled again, at growing intervals while the failure lasts."
+class ReadTimedOutError(StorageError):
+    type = "table-too-slow"
+    title = "Reading the table took too long"
+    hint = "Check the storage. A registered table is polled again, at growing intervals while the failure lasts."
+
+
+class ReaderCrashedError(StorageError):
+    type = "table-not-readable"
+    title = "Reading the table ended the process that read it"
+    hint = "A file of the table is damaged, or was made to do harm: see what wrote the newest files below `.hoodie`."
 
 
 class PollFailedError(StorageError):
     type = "look-failed"
     title = "The poll of the table failed"
     hint = "See the service's log. The table is polled again, at growing intervals while the failure lasts."
+
+
+class ReadersBusyError(GroundskeeperError):
+    type = "too-many-reads"
+    title = "Too many tables are being read at this moment"
+    hint = "Try again in a moment. If it lasts, look for tables on storage that does not answer."
 
 
 class TableUnsupportedError(InvalidError):

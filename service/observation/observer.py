@@ -18,15 +18,14 @@ from service.model.errors import (
     DatabaseUnavailableError,
     GroundskeeperError,
     PollFailedError,
-    PollTimedOutError,
     TableNotFoundError,
 )
 from service.observation import poll_events
 from service.observation.bounded_pool import BoundedPool
-from service.observation.poll import PollResult, poll_table
+from service.observation.poll import PollResult, ReadTable, poll_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from random import Random
 
     from sqlalchemy import Engine
@@ -45,13 +44,11 @@ _SPREAD = 0.1
 
 @dataclass(frozen=True)
 class ObserverConfig:
-    """`poll_seconds` is the interval between polls of a table without poll requests; `poll_timeout_seconds` is the
-    longest time a poll may take; `backoff` (in seconds) applies to tables whose polls fail."""
+    """`poll_seconds` is the interval between polls of a table without poll requests; `at_once` tables are polled at the
+    same time; `backoff` (in seconds) applies to tables whose polls fail."""
 
     poll_seconds: float = 60.0
-    poll_timeout_seconds: float = 30.0
-    threads: int = 8
-    small_file_bytes: int = 100 * 1024 * 1024
+    at_once: int = 8
     backoff: BackOff = field(default_factory=lambda: BackOff(first=5.0, most=3600.0))
 
 
@@ -83,7 +80,7 @@ class Observer:
         poll_requests: PollRequests,
         config: ObserverConfig,
         *,
-        storage_options: Mapping[str, str],
+        read: ReadTable,
         on_change: Callable[[PollResult], None] = lambda _result: None,
     ) -> None:
         self._engine = engine
@@ -91,17 +88,12 @@ class Observer:
         self._rng = rng
         self._poll_requests = poll_requests
         self._config = config
-        self._storage_options = storage_options
+        self._read = read
         self._on_change = on_change
         self._guard = threading.Lock()
         self._counts: Counter[str] = Counter()
         self.pool: BoundedPool[Watch] = BoundedPool(
-            self._poll,
-            key=lambda watch: watch.table_id,
-            size=config.threads,
-            seconds=config.poll_timeout_seconds,
-            on_late=self._late,
-            on_idle=self._on_idle,
+            self._poll, key=lambda watch: watch.table_id, size=config.at_once, on_idle=self._on_idle
         )
         self._has_more = False
 
@@ -111,7 +103,6 @@ class Observer:
         Waits for no poll. The next round runs on schedule, or when the pool is idle and more tables are due.
         """
         self._poll_requests.notified.clear()
-        self.pool.check()
         while claimed := self._claim():
             self._count(claimed=len(claimed))
             for watch in claimed:
@@ -155,13 +146,7 @@ class Observer:
 
     def _poll(self, watch: Watch) -> None:
         try:
-            result = poll_table(
-                self._engine,
-                self._clock,
-                watch,
-                storage_options=self._storage_options,
-                small_file_bytes=self._config.small_file_bytes,
-            )
+            result = poll_table(self._engine, self._clock, watch, self._read)
             self._count(changed=1, commits=len(result.commits)) if result.changed else self._count(unchanged=1)
             if result.changed or watch.failures:
                 self._on_change(result)
@@ -175,13 +160,8 @@ class Observer:
             log.exception("The poll of table %s failed", watch.table_id)
             self._failed(watch, PollFailedError(f"{type(error).__name__}: {error}"))
 
-    def _late(self, watch: Watch) -> None:
-        self._failed(
-            watch, PollTimedOutError(f"The poll took longer than {self._config.poll_timeout_seconds:g} seconds.")
-        )
-
     def _failed(self, watch: Watch, error: GroundskeeperError) -> None:
-        """Records a failed poll. A late poll may still succeed, and then counts."""
+        """Records a failed poll."""
         self._count(failed=1)
         level = logging.INFO if watch.failures else logging.WARNING
         log.log(level, "Table %s cannot be polled: %s %s", watch.table_id, error.title, error.detail)

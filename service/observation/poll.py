@@ -4,50 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from service.catalog import commit_store, decision_times, snapshot_store, table_store, watch_store
 from service.catalog.snapshot_store import Stored
-from service.db.engine import reading, writing
+from service.db.engine import writing
 from service.delivery import outbox
-from service.incidents import store as incidents_of
 from service.incidents import tracker
 from service.incidents.finding import Judged
-from service.incidents.incident import IncidentKind, astray
+from service.incidents.incident import astray
 from service.lake.commit import CLEAN, CLUSTERING, COMPACTION, Commit
-from service.lake.engine_marks import marks_of_table
-from service.lake.engine_sighting import with_marks
-from service.lake.pending import read_pending, with_heartbeats
 from service.lake.snapshot import Pending, Since, TableSnapshot
-from service.lake.storage import open_storage
-from service.lake.table_config import read_table_config
-from service.lake.timeline import timeline_of
-from service.observation import late_files, poll_events
-from service.observation.snapshot_refresh import Files, refresh
-from service.observation.stale_commits import judge
-from service.observation.timeline_diff import (
-    commits_of,
-    in_order_of_completion,
-    known_state,
-    missed_instants,
-    read_instant,
-)
+from service.observation import poll_events
+from service.observation.table_read import ChangedTable, UnchangedTable
 from service.queue.settlement import settle
 from service.queue.withdrawal import withdraw_beside_incidents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection, Engine
 
-    from jobs.contract import BucketIndex
     from service.catalog.watch import Watch
-    from service.incidents.incident import Incident
-    from service.lake.storage import Storage
-    from service.lake.table import TableType
     from service.model.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -63,99 +44,31 @@ class PollResult:
     commits: tuple[Commit, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Polled:
-    """Everything that one poll has read, before any of it is recorded. `watch` is the result for the next poll.
+ReadTable = Callable[["Watch", "datetime"], ChangedTable | UnchangedTable]
+"""A `TableReader`, or one in a child process."""
 
-    `judged` are the new commits whose rows are astray; `over` maps the ids of incidents that are over to the reasons.
+
+def poll_table(engine: Engine, clock: Clock, watch: Watch, read: ReadTable) -> PollResult:
+    """Polls a table: reads it, and then records what is new.
+
+    Raises TableNotFoundError and what `read` raises.
     """
-
-    watch: Watch
-    index: BucketIndex | None
-    table_type: TableType
-    commits: Sequence[Commit]
-    pending: tuple[Pending, ...]
-    files: Files
-    judged: Judged
-    over: Mapping[str, str]
-
-
-def poll_table(
-    engine: Engine, clock: Clock, watch: Watch, *, storage_options: Mapping[str, str], small_file_bytes: int
-) -> PollResult:
-    """Polls a table. Costs one listing while nothing has happened. Raises TableNotFoundError and the errors of
-    `service.lake`."""
     began = clock()
-    storage = open_storage(watch.base_path, storage_options)
-    if watch.fingerprint and watch.timeline_path:
-        names = storage.names(watch.timeline_path)
-        if fingerprint(names) == watch.fingerprint:
-            _record_unchanged(engine, storage, watch, began)
+    match read(watch, began):
+        case UnchangedTable() as found:
+            _record_unchanged(engine, watch, found, began)
             return PollResult(watch.table_id)
-    polled = _read(engine, clock, storage, watch.table_id, small_file_bytes)
-    return _record(engine, polled, small_file_bytes)
+        case ChangedTable() as found:
+            return _record(engine, found, clock())
 
 
-def _read(engine: Engine, clock: Clock, storage: Storage, table_id: str, small_file_bytes: int) -> _Polled:
-    """Reads the timeline and its new instants, and lists the partitions they touched. Writes nothing."""
-    began = clock()
-    config = read_table_config(storage)
-    listed = {entry.name: entry for entry in storage.list(config.timeline_path) if not entry.is_folder}
-    timeline = timeline_of(listed)
-    with reading(engine) as connection:
-        before = known_state(connection, table_id, timeline)
-    new = [
-        read_instant(storage, config, instant, listed)
-        for instant in timeline.instants
-        if instant.is_completed and (instant.requested_time, instant.action) not in before.known
-    ]
-    archived, has_gap = missed_instants(storage, config, timeline, before, new)
-    if has_gap:
-        log.warning(
-            "Instants of table %s were archived before a poll saw them, in a format that cannot be read", table_id
-        )
-    new_instants = in_order_of_completion([*archived, *new])
-    schemas = [seen.metadata.schema for seen in new_instants if seen.metadata.schema]
-    pending = read_pending(storage, config, timeline)
-    marks = [*marks_of_table(storage), *(seen.mark for seen in new_instants if seen.mark)]
-    watch = dataclasses.replace(
-        before.watch,
-        timeline_path=config.timeline_path,
-        fingerprint=fingerprint(listed),
-        looked_at=began,
-        active_from=timeline.instants[0].requested_time if timeline.instants else None,
-        schema_digest=schemas[-1] if schemas else before.watch.schema_digest,
-        has_pending=bool(pending),
-        gap_at=began if has_gap else before.watch.gap_at,
-        engines=with_marks(before.watch.engines, marks),
-    )
-    files = refresh(
-        engine,
-        storage,
-        config,
-        timeline,
-        before,
-        new_instants=new_instants,
-        listed=listed,
-        small_file_bytes=small_file_bytes,
-        has_gap=has_gap,
-    )
-    found = commits_of(new_instants, before, config, clock())
-    judged = judge(new_instants, found, files, config)
-    over: dict[str, str] = {}
-    if before.watch.has_late_files:
-        completed = {each.requested_time for each in timeline.instants if each.is_completed}
-        over = late_files.resolved(storage, _late(engine, table_id), completed, clock())
-    return _Polled(watch, before.table.index, config.table_type, found, pending, files, judged, over)
-
-
-def _record(engine: Engine, polled: _Polled, small_file_bytes: int) -> PollResult:
+def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResult:
     watch, files = polled.watch, polled.files
     assert watch.looked_at is not None
     with writing(engine) as connection:
         if _is_overtaken(connection, polled):
             return PollResult(watch.table_id)
-        added = commit_store.record(connection, polled.commits)
+        added = commit_store.record(connection, [dataclasses.replace(each, seen_at=seen_at) for each in polled.commits])
         stored = snapshot_store.find(connection, watch.table_id)
         snapshot = TableSnapshot(
             table_id=watch.table_id,
@@ -163,7 +76,7 @@ def _record(engine: Engine, polled: _Polled, small_file_bytes: int) -> PollResul
             table_type=polled.table_type,
             pending=polled.pending,
             num_buckets=files.layout.num_buckets,
-            small_file_bytes=small_file_bytes,
+            small_file_bytes=polled.small_file_bytes,
         )
         snapshot = _with_commits(connection, snapshot, stored, added)
         snapshot_store.save(connection, Stored(snapshot, files.layout.to_json()))
@@ -179,36 +92,18 @@ def _record(engine: Engine, polled: _Polled, small_file_bytes: int) -> PollResul
     return PollResult(watch.table_id, changed=True, commits=tuple(added))
 
 
-def fingerprint(names: Iterable[str]) -> str:
-    """Returns a digest that is equal while the timeline is the same. All files of a timeline begin with a digit."""
-    relevant = sorted(name for name in names if name[:1].isdigit())
-    return blake2b("\n".join(relevant).encode(), digest_size=16).hexdigest()
-
-
-def _record_unchanged(engine: Engine, storage: Storage, watch: Watch, now: datetime) -> None:
-    if watch.has_pending:
-        with reading(engine) as connection:
-            stored = snapshot_store.find(connection, watch.table_id)
-        if stored is not None:
-            pending = with_heartbeats(storage, stored.snapshot.pending)
-            if pending != stored.snapshot.pending:
-                _save_pending(engine, watch, pending, now)
-    over = late_files.resolved(storage, _late(engine, watch.table_id), (), now) if watch.has_late_files else {}
-    if watch.failures or over:
+def _record_unchanged(engine: Engine, watch: Watch, found: UnchangedTable, now: datetime) -> None:
+    if found.pending is not None:
+        _save_pending(engine, watch, found.pending, now)
+    if watch.failures or found.over:
         with writing(engine) as connection:
             if watch.failures:
                 watch_store.record_recovery(connection, watch.table_id)
-            change = tracker.of_poll(connection, watch.table_id, Judged(), over, now)
-            if over:
+            change = tracker.of_poll(connection, watch.table_id, Judged(), found.over, now)
+            if found.over:
                 decision_times.wake(connection, watch.table_id, now)
             events = poll_events.of_poll(connection, watch, (), change.still_open, now)
             outbox.publish(connection, [*events, *change.events], now=now)
-
-
-def _late(engine: Engine, table_id: str) -> list[Incident]:
-    with reading(engine) as connection:
-        standing = incidents_of.standing(connection, table_id)
-    return [each for each in standing if each.kind is IncidentKind.LATE_FILES]
 
 
 def _save_pending(engine: Engine, watch: Watch, pending: tuple[Pending, ...], now: datetime) -> None:
@@ -221,7 +116,7 @@ def _save_pending(engine: Engine, watch: Watch, pending: tuple[Pending, ...], no
             snapshot_store.save(connection, dataclasses.replace(stored, snapshot=snapshot))
 
 
-def _is_overtaken(connection: Connection, polled: _Polled) -> bool:
+def _is_overtaken(connection: Connection, polled: ChangedTable) -> bool:
     """Returns whether a later poll has been recorded, or the table was changed or its snapshot deleted meanwhile.
 
     Locks the table's watch, so that none of that happens until the end of the transaction.

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import Outcome, Problem
 from service.catalog import table_store
 from service.db.engine import reading
-from service.lake.storage import open_storage
-from service.lake.table_config import read_table_config
-from service.lake.timeline import read_timeline
+from service.lake.active_timeline import read_active_timeline
 from service.model.errors import GroundskeeperError
 from service.queue import job_store
 
@@ -20,11 +18,14 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from jobs.contract import Result
+    from service.lake.reader_pool import Readers
 
 log = logging.getLogger(__name__)
 
 
-def contradiction(engine: Engine, job_id: str, result: Result, *, storage_options: Mapping[str, str]) -> Problem | None:
+def contradiction(
+    engine: Engine, readers: Readers, job_id: str, result: Result, *, storage_options: Mapping[str, str]
+) -> Problem | None:
     """Returns the difference between a reported success and the timeline; None if they agree.
 
     They agree if each reported instant has completed, or is older than the active timeline. A table that cannot be read
@@ -38,13 +39,12 @@ def contradiction(engine: Engine, job_id: str, result: Result, *, storage_option
             base_path = table_store.get(connection, job.table_id).base_path
         if job.dry_run:
             return None
-        storage = open_storage(base_path, storage_options)
-        timeline = read_timeline(storage, read_table_config(storage))
+        timeline = readers.run(read_active_timeline, base_path, storage_options)
     except GroundskeeperError as error:
         log.warning("The timeline of the table of job %s could not be read: %s", job_id, error)
         return None
-    first_active = timeline.instants[0].requested_time if timeline.instants else ""
-    missing = [each for each in result.instants if each >= first_active and not timeline.completed(each)]
+    completed = {instant.requested_time for instant in timeline.completed}
+    missing = [each for each in result.instants if each >= timeline.starts_at and each not in completed]
     if not missing:
         return None
     return Problem(

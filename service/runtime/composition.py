@@ -22,10 +22,12 @@ from service.delivery.transport import Transport
 from service.events.notifier import Notifier
 from service.events.replicas import ReplicaNotifications
 from service.hand_over.coordinator import HandOverConfig, HandOvers
+from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
+from service.observation.table_read import IsolatedTableReader
 from service.queue import recovery
 from service.queue.leases import LeaseConfig
 from service.registration import detection
@@ -47,6 +49,11 @@ if TYPE_CHECKING:
 _OBSERVE_SECONDS = 1.0
 _HAND_OVER_SECONDS = 1.0
 _PRUNE_SECONDS = 600.0
+# Registrations, verifications and hand-overs read tables at once, and wait for a reader, up to these numbers.
+_READERS_OF_CALLS = 4
+_QUEUED_CALLS = 16
+_READ_SECONDS = 60.0
+_READERS_IMPORT = ("service.observation.table_read", "service.registration.detection")
 
 
 @dataclass
@@ -62,6 +69,13 @@ class Composition:
     def __post_init__(self) -> None:
         self._cipher = self._secret_cipher()
         self._guard = Guard.of(self.chosen.webhook_allowed_hosts)
+        self._poll_readers = ReaderPool(
+            self.chosen.look_threads, ReaderLimits(seconds=self.chosen.look_seconds), preload=_READERS_IMPORT
+        )
+        # Their own, so that calls never wait for polls.
+        self._readers = ReaderPool(
+            _READERS_OF_CALLS, ReaderLimits(seconds=_READ_SECONDS, queued=_QUEUED_CALLS), preload=_READERS_IMPORT
+        )
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
         """Returns the service with its local workers. The database must be migrated."""
@@ -69,7 +83,8 @@ class Composition:
         secret, token = issued("local worker", Role.WORKER, utc_now())
         context = AppContext(
             engine=self.engine,
-            examine=detection.examine,
+            examine=self._readers.isolated(detection.examine),
+            readers=self._readers,
             notifier=self.notifier,
             poll_requests=self.poll_requests,
             rng=self.rng,
@@ -121,6 +136,7 @@ class Composition:
             ),
             dispatch=DispatchThread(self.notifier, self._dispatcher, poll_seconds=chosen.webhook_poll_seconds),
             replicas=self._replicas(),
+            on_end=self._end,
             on_ready=on_ready,
         )
 
@@ -156,7 +172,9 @@ class Composition:
     def _hand_overs(self) -> HandOvers:
         chosen = self.chosen
         config = HandOverConfig(hosts=chosen.flink_hosts, storage_options=chosen.storage_options)
-        return HandOvers(self.engine, self.notifier, utc_now, config, poll_requests=self.poll_requests.ask)
+        return HandOvers(
+            self.engine, self.notifier, utc_now, config, self._readers, poll_requests=self.poll_requests.ask
+        )
 
     def _observer(self) -> Observer:
         chosen = self.chosen
@@ -167,11 +185,15 @@ class Composition:
             self.poll_requests,
             ObserverConfig(
                 poll_seconds=chosen.poll_seconds,
-                poll_timeout_seconds=chosen.look_seconds,
-                threads=chosen.look_threads,
-                small_file_bytes=chosen.small_file_bytes,
+                at_once=chosen.look_threads,
             ),
-            storage_options=chosen.storage_options,
+            read=self._poll_readers.isolated(
+                IsolatedTableReader(
+                    self.engine.url.render_as_string(hide_password=False),
+                    chosen.storage_options,
+                    chosen.small_file_bytes,
+                )
+            ),
             on_change=lambda _result: self.notifier.notify(),
         )
 
@@ -201,6 +223,10 @@ class Composition:
             config=DispatcherConfig(delivery, chosen.event_source),
             wake=wake,
         )
+
+    def _end(self) -> None:
+        for readers in (self._poll_readers, self._readers):
+            readers.close()
 
     def _replicas(self) -> ReplicaNotifications | None:
         is_shared = self.engine.dialect.name == "postgresql"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 10
+_READ_GRACE_SECONDS = 3.0
 # Time for threads to end by themselves, after the server has ended.
 _LEAVE_SECONDS = 2.0
 # How long a thread may keep the interpreter while others wait for it. A call passes between threads several times, and
@@ -68,6 +69,7 @@ class Daemon:
         workers: LocalWorkers,
         dispatch: DispatchThread,
         replicas: ReplicaNotifications | None = None,
+        on_end: Callable[[], None] = lambda: None,
         on_ready: Callable[[], None],
     ) -> None:
         self._socket = listening
@@ -76,6 +78,7 @@ class Daemon:
         self._dispatch = dispatch
         self._replicas = replicas
         self._on_ready = on_ready
+        self._on_end = on_end
         self._died: str | None = None
         self._stopping = threading.Lock()
         # Without log_config and log_level the server uses the logging of the process.
@@ -119,6 +122,7 @@ class Daemon:
         finally:
             self._notifier.close()
             self._workers.stop()
+            self._on_end()
             self._dispatch.join()
             if self._scheduler.running:
                 self._scheduler.shutdown(wait=True)
@@ -149,6 +153,9 @@ class Daemon:
             self._workers.stop()
         finally:
             self._server.should_exit = True
+            # Requests that a table still holds up after this time get an answer, before the server gives them up.
+            time.sleep(_READ_GRACE_SECONDS)
+            self._on_end()
 
     def _keep_ticking(self, tick: Tick, notified: threading.Event) -> None:
         """Runs the tick until the server stops. An exception ends the thread, and thereby the process."""
@@ -205,7 +212,7 @@ class _Server(uvicorn.Server):
 
 
 def leave(code: int) -> NoReturn:
-    """Ends the process, even if threads of requests still wait for a storage that never answers.
+    """Ends the process, even if threads of requests still wait for something that never answers.
 
     Python would wait for them for ever: the threads of anyio, in which FastAPI runs requests, are no daemons.
     """
@@ -214,7 +221,7 @@ def leave(code: int) -> NoReturn:
         if thread is not threading.main_thread() and not thread.daemon:
             thread.join(max(0.0, end - time.monotonic()))
     if any(not each.daemon for each in threading.enumerate() if each is not threading.main_thread()):
-        log.warning("The service ends while a request still waits for a table's storage.")
+        log.warning("The service ends while a request is still waiting.")
         logging.shutdown()
         sys.stdout.flush()
         sys.stderr.flush()

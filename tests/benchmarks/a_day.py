@@ -33,6 +33,7 @@ from service.events.notifier import Notifier
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
 from service.observation.poll import poll_table
+from service.observation.table_read import TableReader
 from service.queue import leases
 from service.queue.leases import LeaseConfig
 from service.runtime import retention
@@ -81,7 +82,7 @@ class Day:
     def look(self, table_id: str) -> None:
         with reading(self.engine) as connection:
             watch = watch_store.get(connection, table_id)
-        poll_table(self.engine, self.clock, watch, storage_options={}, small_file_bytes=100 * 1024 * 1024)
+        poll_table(self.engine, self.clock, watch, TableReader(self.engine, {}, 100 * 1024 * 1024))
 
     def minute(self, number: int) -> None:
         """One commit in a hundred tables, spread over the minute; then whatever is due."""

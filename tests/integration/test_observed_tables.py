@@ -21,6 +21,7 @@ from service.lake.table_config import read_table_config
 from service.lake.timeline import read_timeline
 from service.model.clock import utc_now
 from service.observation.poll import poll_table
+from service.observation.table_read import TableReader
 from tests.integration import tables as real
 from tests.integration.independent import slices_by_hudi_rs
 from tests.integration.run import hudi_table, run_job
@@ -54,7 +55,7 @@ class Eye:
         """The actions or operations of the commits that are new, in the order of their completion."""
         with reading(self.engine) as connection:
             watch = watch_store.get(connection, "t")
-        found = poll_table(self.engine, utc_now, watch, storage_options={}, small_file_bytes=SMALL)
+        found = poll_table(self.engine, utc_now, watch, TableReader(self.engine, {}, SMALL))
         assert self._partitions() == self._by_hudi()
         # hudi-rs leaves out file groups that have no base file yet.
         assert [each for each in self._read_afresh() if each.base_file] == slices_by_hudi_rs(self.base)

@@ -18,6 +18,7 @@ from service.hand_over import coordinator
 from service.hand_over.coordinator import HandOverConfig, HandOvers
 from service.hand_over.flink_rest import FlinkRest
 from service.lake.engine_sighting import Mark
+from service.lake.reader_pool import InProcess
 from service.model.backoff import BackOff
 from service.queue import job_store, lease_store, leases, submission
 from service.queue.hand_over import HandOverState
@@ -63,6 +64,7 @@ class Service:
             self.notifier,
             self.clock,
             config,
+            InProcess(),
             rest=lambda url: FlinkRest(url, connect_seconds=1, read_seconds=1),
             poll_requests=self.hurried.append,
         )

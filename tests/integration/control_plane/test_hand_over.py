@@ -17,6 +17,7 @@ from service.delivery import outbox
 from service.events.event import EventType
 from service.hand_over.coordinator import HandOverConfig, HandOvers
 from service.lake.engine_sighting import Mark
+from service.lake.reader_pool import InProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,7 @@ class Desk:
     def __init__(self, client: TestClient, app_context: AppContext, clock: FakeClock) -> None:
         self.client, self.app_context, self.clock = client, app_context, clock
         self.table_id = self.register("/lake/orders", {"hudi_version": "1.2.0", "engines": ["flink"]})
-        self.hand_overs = HandOvers(app_context.engine, app_context.notifier, clock, HandOverConfig())
+        self.hand_overs = HandOvers(app_context.engine, app_context.notifier, clock, HandOverConfig(), InProcess())
 
     def register(self, base_path: str, writers: Any) -> str:
         answer = self.client.post("/v1/tables", json={"base_path": base_path, "index": INDEX, "writers": writers})

@@ -12,9 +12,10 @@ from pyarrow import fs
 from service.catalog import commit_store, snapshot_store, table_store, watch_store
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
-from service.observation import active_timeline
+from service.lake.active_timeline import read_active_timeline
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
+from service.observation.table_read import TableReader
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def test_a_table_on_s3_is_watched(endpoint: str, sqlite: sa.Engine, clock: FakeC
     with writing(sqlite) as connection:
         table_store.register(connection, Registration("t", "s3a://lake/trips", "trips", clock(), clock()))
         table_store.register(connection, Registration("gone", "s3a://lake/gone", "gone", clock(), clock()))
-    observer = Observer(sqlite, clock, Random(1), PollRequests(), ObserverConfig(), storage_options=options)
+    observer = Observer(
+        sqlite, clock, Random(1), PollRequests(), ObserverConfig(), read=TableReader(sqlite, options, 1)
+    )
 
     def poll() -> None:
         clock.advance(70)
@@ -83,7 +86,7 @@ def test_a_table_on_s3_is_watched(endpoint: str, sqlite: sa.Engine, clock: FakeC
     assert snapshot is not None
     assert (snapshot.base_bytes, snapshot.log_bytes) == (10, 5)
     assert snapshot.pending[0].heartbeat_at is not None
-    active = active_timeline.read("s3a://lake/trips", options)
+    active = read_active_timeline("s3a://lake/trips", options)
     assert [instant.requested_time for instant in active.completed] == ["001", "003"]
     poll()
     with reading(sqlite) as connection:

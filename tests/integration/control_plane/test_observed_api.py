@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 from service.access.token import Role
 from service.api.app import create_app
 from service.observation.observer import Observer, ObserverConfig
+from service.observation.table_read import TableReader
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ INDEX = {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]}
 
 @pytest.fixture
 def observer(app_context: AppContext, clock: FakeClock) -> Observer:
-    return Observer(
-        app_context.engine, clock, Random(1), app_context.poll_requests, ObserverConfig(), storage_options={}
-    )
+    engine = app_context.engine
+    read = TableReader(engine, {}, 100 * 1024 * 1024)
+    return Observer(engine, clock, Random(1), app_context.poll_requests, ObserverConfig(), read=read)
 
 
 @pytest.fixture

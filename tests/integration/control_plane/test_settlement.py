@@ -12,6 +12,7 @@ from service.db.engine import reading, writing
 from service.events.notifier import Notifier
 from service.model.backoff import BackOff
 from service.observation.poll import poll_table
+from service.observation.table_read import TableReader
 from service.queue import job_store, leases, recovery, submission
 from service.queue.job import JobState
 from service.queue.leases import LeaseConfig
@@ -118,7 +119,7 @@ def test_a_poll_that_began_before_the_end_of_the_job_proves_nothing(lost: Lost) 
     lost.lose()
     before = watched.clock() - timedelta(seconds=5)
     watch = watched.watch(lost.table_id)
-    poll_table(watched.engine, lambda: before, watch, storage_options={}, small_file_bytes=1)
+    poll_table(watched.engine, lambda: before, watch, TableReader(watched.engine, {}, 1))
     assert lost.job.state is JobState.UNKNOWN
     lost.complete()
     watched.poll(1)

@@ -14,6 +14,7 @@ from service.incidents import store
 from service.model.backoff import BackOff
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
+from service.observation.table_read import TableReader
 from tests.small_table import SmallTable, bucket_id
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from service.incidents.incident import Incident
     from service.lake.commit import Commit
     from service.lake.snapshot import TableSnapshot
+    from service.observation.poll import ReadTable
     from tests.integration.control_plane.conftest import FakeClock
 
 A, B, C = bucket_id(0), bucket_id(1), bucket_id(2)
@@ -32,7 +34,7 @@ A, B, C = bucket_id(0), bucket_id(1), bucket_id(2)
 class Watched:
     """A service that watches tables, with a clock that tests turn."""
 
-    def __init__(self, engine: sa.Engine, clock: FakeClock, **config: float) -> None:
+    def __init__(self, engine: sa.Engine, clock: FakeClock, *, at_once: int = 4, read: ReadTable | None = None) -> None:
         self.engine = engine
         self.clock = clock
         self.poll_requests = PollRequests()
@@ -42,11 +44,10 @@ class Watched:
             Random(1),
             self.poll_requests,
             ObserverConfig(
-                threads=int(config.get("threads", 4)),
-                poll_timeout_seconds=config.get("poll_timeout_seconds", 30.0),
+                at_once=at_once,
                 backoff=BackOff(first=10, most=3600),
             ),
-            storage_options={},
+            read=read or TableReader(engine, {}, 100 * 1024 * 1024),
         )
 
     def register(self, table: SmallTable, *, buckets: int = 4) -> str:

@@ -9,21 +9,17 @@ from service.observation.bounded_pool import BoundedPool
 class Hands:
     """Works on names: those that begin with `slow` until they are let go."""
 
-    def __init__(self, size: int, seconds: float = 60.0) -> None:
+    def __init__(self, size: int) -> None:
         self.let_go = threading.Event()
         self.done: list[str] = []
-        self.late: list[str] = []
+        self.idle = 0
         self.at_once = 0
         self.most_at_once = 0
         self._guard = threading.Lock()
-        self.pool: BoundedPool[str] = BoundedPool(
-            self._work,
-            key=lambda name: name,
-            size=size,
-            seconds=seconds,
-            on_late=self.late.append,
-            on_idle=lambda: None,
-        )
+        self.pool: BoundedPool[str] = BoundedPool(self._work, key=lambda name: name, size=size, on_idle=self._on_idle)
+
+    def _on_idle(self) -> None:
+        self.idle += 1
 
     def _work(self, name: str) -> None:
         with self._guard:
@@ -44,59 +40,21 @@ def test_all_is_done_and_never_more_at_once_than_allowed() -> None:
     assert sorted(hands.done, key=int) == [str(number) for number in range(50)]
     assert hands.most_at_once <= 3
     assert hands.pool.busy == frozenset()
+    assert hands.idle >= 1
 
 
-def test_quick_work_is_done_one_after_the_other_and_work_that_waits_at_once() -> None:
-    quick, slow = Hands(4), Hands(4)
-    for number in range(50):
-        quick.pool.add(str(number))
-    assert quick.pool.wait(10)
-    assert quick.most_at_once == 1
+def test_work_that_waits_is_done_at_once_and_takes_capacity() -> None:
+    hands = Hands(4)
+    before = hands.pool.capacity
     for number in range(4):
-        slow.pool.add(f"slow {number}")
-    deadline = time.monotonic() + 10
-    while slow.at_once < 4:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    slow.let_go.set()
-    assert slow.pool.wait(10)
-
-
-def test_who_takes_too_long_is_told_once_and_replaced() -> None:
-    hands = Hands(1, seconds=0.05)
-    for name in ("slow", "quick"):
-        hands.pool.add(name)
-    time.sleep(0.1)
-    for _ in range(3):
-        hands.pool.check()
-    assert hands.pool.wait(10)
-    assert (hands.late, hands.done) == (["slow"], ["quick"])
-    assert hands.pool.busy == {"slow"}
-    hands.let_go.set()
-    deadline = time.monotonic() + 10
-    while hands.pool.busy:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    hands.pool.add("again")
-    assert hands.pool.wait(10)
-
-
-def test_those_that_hang_are_not_replaced_without_end() -> None:
-    hands = Hands(1, seconds=0.0)
-    for number in range(100):
         hands.pool.add(f"slow {number}")
-    deadline = time.monotonic() + 20
-    while hands.at_once < 65:
-        hands.pool.check()
-        time.sleep(0.001)
-        assert time.monotonic() < deadline
-    for _ in range(20):
-        hands.pool.check()
-        time.sleep(0.001)
-    assert hands.at_once == 65
-    hands.let_go.set()
-    deadline = time.monotonic() + 20
-    while hands.pool.busy:
+    deadline = time.monotonic() + 10
+    while hands.at_once < 4:
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    assert len(hands.done) == 100
+    assert hands.pool.busy == {f"slow {number}" for number in range(4)}
+    assert hands.pool.capacity == before - 4
+    assert not hands.pool.wait(0.01)
+    hands.let_go.set()
+    assert hands.pool.wait(10)
+    assert hands.pool.capacity == before

@@ -1,0 +1,234 @@
+"""Child processes that read tables, so that the bytes of a table can end or block one of them, but never the service.
+
+Parsers of untrusted bytes crash natively (a recursive Avro schema ends the interpreter), loop without giving up the
+interpreter's lock, or take all memory; and a storage may never answer. A process can be limited and killed; a thread
+can not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import logging
+import multiprocessing
+import pickle
+import resource
+import signal
+import threading
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
+
+from service.model.errors import (
+    GroundskeeperError,
+    ReaderCrashedError,
+    ReadersBusyError,
+    ReadTimedOutError,
+    StorageError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkServerProcess
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_MIB = 1024 * 1024
+_MAX_REPLY_BYTES = 256 * _MIB
+_START_SECONDS = 60.0
+_PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
+
+_forks = multiprocessing.get_context("forkserver")
+
+
+@dataclass(frozen=True)
+class ReaderLimits:
+    """`seconds` is the time of one call, `memory_bytes` the address space of a child. At most `queued` calls wait for
+    a child, each for `seconds` at most."""
+
+    seconds: float = 30.0
+    memory_bytes: int = 2048 * _MIB
+    queued: int = 64
+
+
+class Readers(Protocol):
+    """Runs functions that read tables: a `ReaderPool`, or `InProcess`."""
+
+    def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+
+class InProcess:
+    """Runs functions in the calling thread."""
+
+    def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return function(*args, **kwargs)
+
+
+class ReaderPool:
+    """Runs functions in at most `size` child processes, each call in one of its own, which later calls reuse.
+
+    Children are forked, when needed, from a server process that has imported `preload`. A child that crashes, or takes
+    longer than the limit, is killed, and the next call gets a new one. Thread-safe.
+    """
+
+    def __init__(self, size: int, limits: ReaderLimits | None = None, *, preload: Sequence[str] = ()) -> None:
+        self._limits = limits or ReaderLimits()
+        self._slots = threading.BoundedSemaphore(size)
+        self._queue = threading.BoundedSemaphore(size + self._limits.queued)
+        self._guard = threading.Lock()
+        self._idle: list[_Child] = []
+        self._busy: set[_Child] = set()
+        self._is_closed = False
+        _forks.set_forkserver_preload([__name__, *preload])
+
+    def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Calls `function` in a child; it must be importable, and arguments and result picklable.
+
+        Raises what the function raises, if that is a GroundskeeperError, and StorageError for everything else;
+        ReadTimedOutError, ReaderCrashedError, or ReadersBusyError when no child is free in time.
+        """
+        if not self._queue.acquire(blocking=False):
+            raise ReadersBusyError
+        try:
+            if not self._slots.acquire(timeout=self._limits.seconds):
+                raise ReadersBusyError
+            try:
+                child = self._take()
+                try:
+                    reply = child.call((function, args, kwargs), self._limits.seconds)
+                except BaseException:
+                    self._drop(child)
+                    raise
+                self._give_back(child)
+            finally:
+                self._slots.release()
+        finally:
+            self._queue.release()
+        if isinstance(reply, GroundskeeperError):
+            raise reply
+        result: T = reply
+        return result
+
+    def isolated(self, function: Callable[P, T]) -> Callable[P, T]:
+        """Returns a function that runs `function` like `run`."""
+        return partial(self.run, function)
+
+    def close(self) -> None:
+        """Kills all children; calls that wait for one raise ReaderCrashedError."""
+        with self._guard:
+            self._is_closed = True
+            idle, self._idle = self._idle, []
+            for child in self._busy:
+                # The thread that waits for it sees its end, and closes the connection.
+                child.process.kill()
+        for child in idle:
+            child.kill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _take(self) -> _Child:
+        with self._guard:
+            if self._is_closed:
+                raise ReaderCrashedError("The service is about to stop.")
+            child = self._idle.pop() if self._idle else _Child.start(self._limits.memory_bytes)
+            self._busy.add(child)
+            return child
+
+    def _give_back(self, child: _Child) -> None:
+        with self._guard:
+            self._busy.discard(child)
+            if not self._is_closed:
+                self._idle.append(child)
+                return
+        child.kill()
+
+    def _drop(self, child: _Child) -> None:
+        with self._guard:
+            self._busy.discard(child)
+        child.kill()
+
+
+@dataclass(eq=False)
+class _Child:
+    process: ForkServerProcess
+    connection: Connection[Any, Any] = field(repr=False)
+
+    @classmethod
+    def start(cls, memory_bytes: int) -> _Child:
+        ours, theirs = _forks.Pipe()
+        level = logging.getLogger().getEffectiveLevel()
+        process = _forks.Process(target=_serve, args=(theirs, memory_bytes, level), name="reader", daemon=True)
+        process.start()
+        # Otherwise the end of the child would not end the wait for its reply.
+        theirs.close()
+        child = cls(process, ours)
+        # Not part of the time of a call: on a busy machine a fork takes seconds.
+        child.receive(_START_SECONDS)
+        return child
+
+    def call(self, work: tuple[Any, ...], seconds: float) -> Any:
+        with contextlib.suppress(OSError):  # it has ended, which the next line tells
+            self.connection.send(work)
+        return self.receive(seconds)
+
+    def receive(self, seconds: float) -> Any:
+        try:
+            if not self.connection.poll(seconds):
+                raise ReadTimedOutError(f"Reading the table took longer than {seconds:g} seconds.")
+            return pickle.loads(self.connection.recv_bytes(_MAX_REPLY_BYTES))  # noqa: S301 - our own child wrote it
+        except (EOFError, OSError) as error:
+            self.process.join(1)
+            raise ReaderCrashedError(f"The process that read the table ended {_ending(self.process)}.") from error
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join(1)
+        self.connection.close()
+
+
+def _ending(process: ForkServerProcess) -> str:
+    code = process.exitcode
+    if code is None or code >= 0:
+        return f"with exit code {code}"
+    return f"by {signal.Signals(-code).name}"
+
+
+def _serve(connection: Connection[Any, Any], memory_bytes: int, log_level: int) -> None:
+    """Answers calls until the service closes the connection. Runs in the child."""
+    _end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    gc.freeze()
+    with contextlib.suppress(EOFError, OSError):
+        connection.send_bytes(pickle.dumps(None))  # ready
+        while True:
+            function, args, kwargs = connection.recv()
+            connection.send_bytes(_answer(function, args, kwargs))
+
+
+def _answer(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+    try:
+        return pickle.dumps(function(*args, **kwargs))
+    except GroundskeeperError as error:
+        return pickle.dumps(error)
+    except Exception as error:  # a table may trip over any line of a parser
+        log.exception("A table could not be read")
+        return pickle.dumps(StorageError(f"The table could not be read: {type(error).__name__}: {error}"[:1000]))
+
+
+def _end_with_parent() -> None:
+    """Lets the kernel kill this process when the fork server ends, which ends with the service: a child that waits for
+    a storage would not notice."""
+    with contextlib.suppress(OSError, AttributeError):  # not on Linux
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

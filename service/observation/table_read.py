@@ -1,0 +1,191 @@
+"""Reads a table for a poll: what is new on its timeline, and the files of the partitions that were touched.
+
+Nothing here writes to the database, so a process of the reader pool can run it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from service.catalog import snapshot_store
+from service.db.engine import open_engine, reading
+from service.incidents import store
+from service.incidents.incident import IncidentKind
+from service.lake.engine_marks import marks_of_table
+from service.lake.engine_sighting import with_marks
+from service.lake.pending import read_pending, with_heartbeats
+from service.lake.storage import open_storage
+from service.lake.table_config import read_table_config
+from service.lake.timeline import timeline_of
+from service.observation import late_files
+from service.observation.snapshot_refresh import Files, refresh
+from service.observation.stale_commits import judge
+from service.observation.timeline_diff import (
+    commits_of,
+    in_order_of_completion,
+    known_state,
+    missed_instants,
+    read_instant,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+
+    from jobs.contract import BucketIndex
+    from service.catalog.watch import Watch
+    from service.incidents.finding import Judged
+    from service.incidents.incident import Incident
+    from service.lake.commit import Commit
+    from service.lake.snapshot import Pending
+    from service.lake.storage import Storage
+    from service.lake.table import TableType
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ChangedTable:
+    """A table whose timeline differs from that of the last poll. `watch` is the state for the next poll.
+
+    Base files below `small_file_bytes` counted as small. `judged` are the new commits whose rows are astray; `over`
+    maps the ids of incidents that are over to the reasons.
+    """
+
+    watch: Watch
+    index: BucketIndex | None
+    table_type: TableType
+    commits: Sequence[Commit]
+    pending: tuple[Pending, ...]
+    files: Files
+    small_file_bytes: int
+    judged: Judged
+    over: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class UnchangedTable:
+    """A table with the timeline of the last poll. `pending` is None unless the heartbeats of its pending instants
+    differ; `over` is that of `ChangedTable`."""
+
+    pending: tuple[Pending, ...] | None
+    over: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """Reads tables in the calling process. `small_file_bytes`: smaller base files count as small."""
+
+    engine: Engine
+    storage_options: Mapping[str, str]
+    small_file_bytes: int
+
+    def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
+        """Reads a table. Costs one listing while nothing has happened. Raises TableNotFoundError and the errors of
+        `service.lake`."""
+        storage = open_storage(watch.base_path, self.storage_options)
+        if watch.fingerprint and watch.timeline_path:
+            names = storage.names(watch.timeline_path)
+            if fingerprint(names) == watch.fingerprint:
+                return _unchanged(self.engine, storage, watch, now)
+        return _changed(self.engine, storage, watch.table_id, self.small_file_bytes, now)
+
+
+@dataclass(frozen=True)
+class IsolatedTableReader:
+    """Reads tables like `TableReader`, in a process that has its own connection to the database at this URL."""
+
+    database: str = field(repr=False)
+    storage_options: Mapping[str, str] = field(repr=False)
+    small_file_bytes: int
+
+    def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
+        return TableReader(_engine(self.database), self.storage_options, self.small_file_bytes)(watch, now)
+
+
+_engine = cache(open_engine)
+
+
+def fingerprint(names: Iterable[str]) -> str:
+    """Returns a digest that is equal while the timeline is the same. All files of a timeline begin with a digit."""
+    relevant = sorted(name for name in names if name[:1].isdigit())
+    return blake2b("\n".join(relevant).encode(), digest_size=16).hexdigest()
+
+
+def _unchanged(engine: Engine, storage: Storage, watch: Watch, now: datetime) -> UnchangedTable:
+    pending = None
+    if watch.has_pending:
+        with reading(engine) as connection:
+            stored = snapshot_store.find(connection, watch.table_id)
+        if stored is not None:
+            found = with_heartbeats(storage, stored.snapshot.pending)
+            pending = found if found != stored.snapshot.pending else None
+    over = late_files.resolved(storage, _late(engine, watch.table_id), (), now) if watch.has_late_files else {}
+    return UnchangedTable(pending, over)
+
+
+def _changed(engine: Engine, storage: Storage, table_id: str, small_file_bytes: int, now: datetime) -> ChangedTable:
+    """Reads the timeline and its new instants, and lists the partitions they touched."""
+    config = read_table_config(storage)
+    listed = {entry.name: entry for entry in storage.list(config.timeline_path) if not entry.is_folder}
+    timeline = timeline_of(listed)
+    with reading(engine) as connection:
+        before = known_state(connection, table_id, timeline)
+    new = [
+        read_instant(storage, config, instant, listed)
+        for instant in timeline.instants
+        if instant.is_completed and (instant.requested_time, instant.action) not in before.known
+    ]
+    archived, has_gap = missed_instants(storage, config, timeline, before, new)
+    if has_gap:
+        log.warning(
+            "Instants of table %s were archived before a poll saw them, in a format that cannot be read", table_id
+        )
+    new_instants = in_order_of_completion([*archived, *new])
+    schemas = [seen.metadata.schema for seen in new_instants if seen.metadata.schema]
+    pending = read_pending(storage, config, timeline)
+    marks = [*marks_of_table(storage), *(seen.mark for seen in new_instants if seen.mark)]
+    watch = dataclasses.replace(
+        before.watch,
+        timeline_path=config.timeline_path,
+        fingerprint=fingerprint(listed),
+        looked_at=now,
+        active_from=timeline.instants[0].requested_time if timeline.instants else None,
+        schema_digest=schemas[-1] if schemas else before.watch.schema_digest,
+        has_pending=bool(pending),
+        gap_at=now if has_gap else before.watch.gap_at,
+        engines=with_marks(before.watch.engines, marks),
+    )
+    files = refresh(
+        engine,
+        storage,
+        config,
+        timeline,
+        before,
+        new_instants=new_instants,
+        listed=listed,
+        small_file_bytes=small_file_bytes,
+        has_gap=has_gap,
+    )
+    found = commits_of(new_instants, before, config, now)
+    judged = judge(new_instants, found, files, config)
+    over: dict[str, str] = {}
+    if before.watch.has_late_files:
+        completed = {each.requested_time for each in timeline.instants if each.is_completed}
+        over = late_files.resolved(storage, _late(engine, table_id), completed, now)
+    return ChangedTable(
+        watch, before.table.index, config.table_type, found, pending, files, small_file_bytes, judged, over
+    )
+
+
+def _late(engine: Engine, table_id: str) -> list[Incident]:
+    with reading(engine) as connection:
+        standing = store.standing(connection, table_id)
+    return [each for each in standing if each.kind is IncidentKind.LATE_FILES]

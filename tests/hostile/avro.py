@@ -1,0 +1,49 @@
+"""Small files of Avro that a parser does not survive."""
+
+from __future__ import annotations
+
+import zlib
+
+_SYNC = b"x" * 16
+
+
+def avro_file(schema: str, body: bytes, *, codec: str = "null") -> bytes:
+    """A file with one record: `body` is its encoding, whatever that means by the schema."""
+    header = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
+    meta = b"".join(_bytes(name.encode()) + _bytes(value) for name, value in header.items())
+    return b"Obj\x01" + number(len(header)) + meta + b"\0" + _SYNC + number(1) + _bytes(body) + _SYNC
+
+
+def deflated(body: bytes) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(body) + packer.flush()
+
+
+def number(value: int) -> bytes:
+    """A long: zigzag, in groups of seven bits."""
+    value = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def _bytes(content: bytes) -> bytes:
+    return number(len(content)) + content
+
+
+_RECURSIVE = '{"type":"record","name":"r","fields":[{"name":"n","type":["null","r"]}]}'
+_NULLS = '{"type":"record","name":"r","fields":[{"name":"n","type":{"type":"array","items":"null"}}]}'
+_BYTES = '{"type":"record","name":"r","fields":[{"name":"n","type":"bytes"}]}'
+
+NESTED = avro_file(_RECURSIVE, deflated(b"\x02" * 100_000), codec="deflate")
+"""A record in a record, 100 000 times: ends the interpreter with SIGSEGV."""
+
+ENDLESS = avro_file(_NULLS, number(2**40) + b"\0")
+"""An array of 2^40 items of no bytes: holds the interpreter's lock for hours."""
+
+
+def bomb(size: int) -> bytes:
+    """Few bytes that unpack to `size`."""
+    return avro_file(_BYTES, deflated(number(size) + b"\0" * size), codec="deflate")

@@ -1,0 +1,153 @@
+"""Tables whose files crash, block or fill the process that reads them."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from service.catalog import commit_store, table_store, watch_store
+from service.catalog.registration import Registration
+from service.db import migrate
+from service.db.engine import open_engine, reading, writing
+from service.lake.reader_pool import ReaderLimits, ReaderPool
+from service.model.backoff import BackOff
+from service.model.clock import utc_now
+from service.model.errors import ReaderCrashedError, ReadersBusyError, ReadTimedOutError, StorageError
+from service.observation.observer import Observer, ObserverConfig
+from service.observation.poll_requests import PollRequests
+from service.observation.table_read import IsolatedTableReader
+from tests.hostile import avro
+from tests.small_table import SmallTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from service.catalog.watch import Watch
+
+MIB = 1024 * 1024
+LIMITS = ReaderLimits(seconds=3.0, memory_bytes=1536 * MIB, queued=2)
+
+
+@pytest.fixture(scope="module")
+def readers() -> Iterator[ReaderPool]:
+    with ReaderPool(1, LIMITS, preload=["service.observation.table_read"]) as pool:
+        yield pool
+
+
+class Polls:
+    """A service with one reader."""
+
+    def __init__(self, folder: Path, readers: ReaderPool) -> None:
+        url = f"sqlite:///{folder}/gk.db"
+        self.engine = open_engine(url)
+        migrate.upgrade(self.engine)
+        config = ObserverConfig(at_once=1, backoff=BackOff(first=3600, most=3600))
+        read = readers.isolated(IsolatedTableReader(url, {}, 100))
+        self._observer = Observer(self.engine, utc_now, Random(1), PollRequests(), config, read=read)
+
+    def register(self, table: SmallTable) -> None:
+        now, name = utc_now(), table.base.name
+        with writing(self.engine) as connection:
+            table_store.register(connection, Registration(name, str(table.base), name, now, now))
+
+    def run(self) -> None:
+        self._observer.run_once()
+        assert self._observer.pool.wait(60)
+
+    def watch(self, name: str) -> Watch:
+        with reading(self.engine) as connection:
+            return watch_store.get(connection, name)
+
+    def commits(self, name: str) -> int:
+        with reading(self.engine) as connection:
+            return len(commit_store.page(connection, limit=10, table_id=name).items)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (avro.NESTED, "table-not-readable"),
+        (avro.ENDLESS, "table-too-slow"),
+        (avro.bomb(3 * 1024 * MIB), "storage-error"),
+        (avro.NESTED[:50], "storage-error"),
+        (b"[" * 1_000_000, "storage-error"),
+        (b'{"partitionToWriteStats": {"p": [{"fileId": 7, "numInserts": 1e400}]}}', "storage-error"),
+    ],
+    ids=["recursive", "endless", "bomb", "torn", "nested-json", "infinite"],
+)
+def test_a_hostile_commit_makes_its_table_unhealthy_and_touches_no_other(
+    readers: ReaderPool, tmp_path: Path, content: bytes, problem: str
+) -> None:
+    polls = Polls(tmp_path, readers)
+    for name in ("a", "hostile", "z"):
+        table = SmallTable(tmp_path / name)
+        table.commit("001")
+        if name == "hostile":
+            (table.timeline / "002_003.deltacommit").write_bytes(content)
+        polls.register(table)
+    polls.run()
+    assert (polls.commits("a"), polls.commits("z")) == (1, 1)
+    watch = polls.watch("hostile")
+    assert watch.error is not None
+    assert watch.error.type == problem, watch.error
+    # It waits now, and is not read again at once.
+    polls.run()
+    assert polls.watch("hostile").failures == 1
+
+
+def test_a_call_gets_the_answer_or_the_error_of_the_function(readers: ReaderPool) -> None:
+    assert readers.run(divmod, 7, 2) == (3, 1)
+    with pytest.raises(StorageError, match="ZeroDivisionError"):
+        readers.run(divmod, 7, 0)
+    with pytest.raises(ReadTimedOutError):
+        readers.run(time.sleep, 60)
+    with pytest.raises(ReaderCrashedError, match="SIGABRT"):
+        readers.run(os.abort)
+    with pytest.raises(ReaderCrashedError, match="exit code 3"):
+        readers.run(os._exit, 3)
+    assert readers.run(divmod, 7, 2) == (3, 1)
+
+
+def test_calls_beyond_the_queue_are_refused_and_those_in_it_wait(readers: ReaderPool) -> None:
+    ends: list[str] = []
+
+    def call() -> None:
+        try:
+            readers.run(time.sleep, 1.0)
+            ends.append("done")
+        except ReadersBusyError:
+            ends.append("refused")
+
+    threads = [threading.Thread(target=call) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # One works and two wait, of which the last may give up.
+    assert ends.count("refused") >= 5
+    assert ends.count("done") >= 2
+
+
+def test_children_end_with_the_service(tmp_path: Path) -> None:
+    with ReaderPool(1, LIMITS) as pool:
+        pid = pool.run(os.getpid)
+
+        def wait() -> None:
+            with pytest.raises(ReaderCrashedError):
+                pool.run(time.sleep, 60)
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        time.sleep(0.2)
+    waiting.join(5)
+    assert not waiting.is_alive()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    with pytest.raises(ReaderCrashedError):
+        pool.run(os.getpid)
