@@ -12,6 +12,7 @@ import ctypes
 import gc
 import logging
 import multiprocessing
+import os
 import pickle
 import resource
 import signal
@@ -49,11 +50,13 @@ _forks = multiprocessing.get_context("forkserver")
 @dataclass(frozen=True)
 class ReaderLimits:
     """`seconds` is the time of one call, `memory_bytes` the address space of a child. At most `queued` calls wait for
-    a child, each for `seconds` at most."""
+    a child, each for `seconds` at most. `niceness` is that of the children: with more than 0 they give way to the
+    service."""
 
     seconds: float = 30.0
     memory_bytes: int = 2048 * _MIB
     queued: int = 64
+    niceness: int = 0
 
 
 class Readers(Protocol):
@@ -139,7 +142,7 @@ class ReaderPool:
         with self._guard:
             if self._is_closed:
                 raise ReaderCrashedError("The service is about to stop.")
-            child = self._idle.pop() if self._idle else _Child.start(self._limits.memory_bytes)
+            child = self._idle.pop() if self._idle else _Child.start(self._limits)
             self._busy.add(child)
             return child
 
@@ -163,10 +166,10 @@ class _Child:
     connection: Connection[Any, Any] = field(repr=False)
 
     @classmethod
-    def start(cls, memory_bytes: int) -> _Child:
+    def start(cls, limits: ReaderLimits) -> _Child:
         ours, theirs = _forks.Pipe()
         level = logging.getLogger().getEffectiveLevel()
-        process = _forks.Process(target=_serve, args=(theirs, memory_bytes, level), name="reader", daemon=True)
+        process = _forks.Process(target=_serve, args=(theirs, limits, level), name="reader", daemon=True)
         process.start()
         # Otherwise the end of the child would not end the wait for its reply.
         theirs.close()
@@ -202,11 +205,12 @@ def _ending(process: ForkServerProcess) -> str:
     return f"by {signal.Signals(-code).name}"
 
 
-def _serve(connection: Connection[Any, Any], memory_bytes: int, log_level: int) -> None:
+def _serve(connection: Connection[Any, Any], limits: ReaderLimits, log_level: int) -> None:
     """Answers calls until the service closes the connection. Runs in the child."""
     _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    os.nice(limits.niceness)
+    resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     gc.freeze()

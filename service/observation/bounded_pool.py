@@ -13,6 +13,9 @@ Item = TypeVar("Item")
 
 # Items that wait for a thread, for each thread: enough to keep it busy for the next moments.
 _WAITING = 15
+# More threads do not speed up work that does not wait; they only take the interpreter and the processors from calls. So
+# items run one at a time, and one that has waited this long has met one that waits for storage.
+_TURN_SECONDS = 0.02
 
 
 class BoundedPool(Generic[Item]):
@@ -32,6 +35,7 @@ class BoundedPool(Generic[Item]):
         self._size = size
         self._on_idle = on_idle
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="pool")
+        self._turn = threading.Lock()
         self._guard = threading.Condition()
         self._busy: set[str] = set()
 
@@ -58,9 +62,12 @@ class BoundedPool(Generic[Item]):
             return self._guard.wait_for(lambda: not self._busy, seconds)
 
     def _run(self, item: Item) -> None:
+        has_turn = self._turn.acquire(timeout=_TURN_SECONDS)
         try:
             self._work(item)
         finally:
+            if has_turn:
+                self._turn.release()
             with self._guard:
                 self._busy.discard(self._key(item))
                 is_idle = len(self._busy) < self._size

@@ -53,6 +53,7 @@ _PRUNE_SECONDS = 600.0
 _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
 _READ_SECONDS = 60.0
+_POLL_NICENESS = 10
 _READERS_IMPORT = ("service.observation.table_read", "service.registration.detection")
 
 
@@ -69,9 +70,9 @@ class Composition:
     def __post_init__(self) -> None:
         self._cipher = self._secret_cipher()
         self._guard = Guard.of(self.chosen.webhook_allowed_hosts)
-        self._poll_readers = ReaderPool(
-            self.chosen.look_threads, ReaderLimits(seconds=self.chosen.look_seconds), preload=_READERS_IMPORT
-        )
+        # Polls give way to calls.
+        limits = ReaderLimits(seconds=self.chosen.look_seconds, niceness=_POLL_NICENESS)
+        self._poll_readers = ReaderPool(self.chosen.look_threads, limits, preload=_READERS_IMPORT)
         # Their own, so that calls never wait for polls.
         self._readers = ReaderPool(
             _READERS_OF_CALLS, ReaderLimits(seconds=_READ_SECONDS, queued=_QUEUED_CALLS), preload=_READERS_IMPORT

@@ -77,7 +77,7 @@ class Figures:
     overdue_seconds: float
     lag: Times
     rest: dict[str, Times]
-    peak_memory: int
+    memory: int
     database: int
 
 
@@ -218,7 +218,7 @@ def measure(folder: Path, count: int, minutes: float, database: str) -> Figures:
         writers.stop()
         clients.stop()
         time.sleep(5)
-        peak = _peak_memory(daemon.process.pid)
+        memory = _memory(daemon.process.pid)
     lags = _lags(engine, writers.committed)
     return Figures(
         tables=count,
@@ -230,7 +230,7 @@ def measure(folder: Path, count: int, minutes: float, database: str) -> Figures:
         overdue_seconds=round(overdue, 1),
         lag=Times.of(lags),
         rest={name: Times.of(seconds) for name, seconds in clients.seconds.items()},
-        peak_memory=peak,
+        memory=memory,
         database=database_bytes(engine),
     )
 
@@ -257,14 +257,33 @@ def _lags(engine: Engine, committed: dict[tuple[str, str], datetime]) -> list[fl
     return [(seen[key] - at).total_seconds() for key, at in committed.items() if key in seen]
 
 
+def _processes(pid: int) -> list[int]:
+    """The process and those that it has started, and so on. One that ends meanwhile is left out."""
+    parents = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    found = [pid]
+    for each in found:
+        found += [child for child, parent in parents.items() if parent == each]
+    return found
+
+
 def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    """Of the process and all below it, ended children included."""
+    total = 0
+    for each in _processes(pid):
+        fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+        total += sum(map(int, fields[11:15]))
+    return total / _TICKS
 
 
-def _peak_memory(pid: int) -> int:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+def _memory(pid: int) -> int:
+    """Bytes of the process and all below it now; what several share counts once."""
+    pages = [Path(f"/proc/{each}/smaps_rollup").read_text() for each in _processes(pid)]
+    return sum(int(text.partition("\nPss:")[2].split()[0]) for text in pages) * 1024
 
 
 def database_bytes(engine: Engine) -> int:

@@ -43,6 +43,14 @@ def test_all_is_done_and_never_more_at_once_than_allowed() -> None:
     assert hands.idle >= 1
 
 
+def test_quick_work_is_done_one_after_the_other() -> None:
+    hands = Hands(4)
+    for number in range(50):
+        hands.pool.add(str(number))
+    assert hands.pool.wait(10)
+    assert hands.most_at_once == 1
+
+
 def test_work_that_waits_is_done_at_once_and_takes_capacity() -> None:
     hands = Hands(4)
     before = hands.pool.capacity
