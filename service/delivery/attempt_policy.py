@@ -85,8 +85,8 @@ def retry_after(value: str | None, now: datetime) -> timedelta:
         return timedelta(seconds=min(int(text[:12]), 10**9))
     try:
         moment = parsedate_to_datetime(text)
-    except (ValueError, TypeError):
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return max(moment - now, timedelta(0))
+    except (ValueError, TypeError, OverflowError):  # the last one at the ends of the calendar
         return timedelta(0)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(moment - now, timedelta(0))

@@ -178,6 +178,14 @@ class Dispatcher:
             self._wake()
 
     async def _attempt(self, webhook: Webhook, published: Published, at: datetime) -> SendResult:
+        """Sends one event. Every error is a result, so that one delivery never stops the others."""
+        try:
+            return await self._sent(webhook, published, at)
+        except Exception as error:
+            log.exception("Event %s could not be sent to webhook %s", published.event.id, webhook.id)
+            return SendResult(0.0, error=f"it could not be sent: {type(error).__name__}")
+
+    async def _sent(self, webhook: Webhook, published: Published, at: datetime) -> SendResult:
         try:
             own = json.loads(self._cipher.open(webhook.sealed_headers))
             signers = [self._cipher.open(webhook.sealed_secret)]

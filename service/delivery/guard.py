@@ -23,6 +23,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _MOST_CHARACTERS = 2048
+_MAX_PORT = 65_535
 # An IPv4 address in the last 32 bits (RFC 6052); gateways translate it back.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _CLOSED: tuple[Network, ...] = (
@@ -100,8 +101,12 @@ def _parsed(text: str) -> httpx.URL:
         raise UrlNotAllowedError(f"It is longer than {_MOST_CHARACTERS} characters, or contains spaces.")
     try:
         url = httpx.URL(text)
-    except httpx.InvalidURL as error:
+        # As the resolver encodes it; an empty label or one of more than 63 characters has no encoding.
+        url.host.encode("idna")
+    except (httpx.InvalidURL, UnicodeError) as error:
         raise UrlNotAllowedError(f"It is not a valid URL: {error}.") from error
+    if url.port is not None and not 0 < url.port <= _MAX_PORT:
+        raise UrlNotAllowedError(f"There is no port {url.port}.")
     if not url.host:
         raise UrlNotAllowedError("It names no host.")
     return url

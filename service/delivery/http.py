@@ -217,4 +217,5 @@ def _words(error: Exception) -> str:
         httpcore.WriteError: "the connection broke",
     }
     words = str(error) or known.get(type(error), type(error).__name__)
-    return words.replace("\0", "")[:EXCERPT_CHARACTERS]
+    # Databases accept neither NUL nor half of a surrogate pair.
+    return words.replace("\0", "").encode(errors="replace").decode()[:EXCERPT_CHARACTERS]

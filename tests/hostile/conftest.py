@@ -1,0 +1,19 @@
+"""The control plane's fixtures, on SQLite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.control_plane.conftest import clock, post, receiver, sqlite
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+__all__ = ["clock", "post", "receiver", "sqlite"]
+
+
+@pytest.fixture
+def engine(sqlite: sa.Engine) -> sa.Engine:
+    return sqlite
