@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import random
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
@@ -31,6 +31,9 @@ from service.registration.registry import Examine
 from service.scheduling import scheduler
 
 _VERIFICATIONS = 8
+# Of all that RFC 3986 allows, what a loopback host can look like.
+_AUTHORITY = re.compile(r"(?P<host>[a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
+_ORIGIN = re.compile(rf"https?://{_AUTHORITY.pattern}", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,8 @@ def _identify(request: Request, context: AppContext, text: str | None) -> Caller
         raise UnauthenticatedError("The token is not valid.")
     with reading(context.engine) as connection:
         token = token_store.find(connection, claimed.id) if claimed else None
-        is_open = token is None and not token_store.exist(connection)
+        # Also when the last token is revoked: other machines are never let in without one.
+        is_open = context.is_loopback and token is None and not token_store.exist(connection)
     if is_open:
         _refuse_foreign_host(request)
         return Caller("anybody", Role.ADMIN, is_open=True)
@@ -123,17 +127,18 @@ def _identify(request: Request, context: AppContext, text: str | None) -> Caller
 def _refuse_foreign_host(request: Request) -> None:
     """Raises ForbiddenError: a web page can point its own host name to 127.0.0.1, or post a form there, from the
     owner's browser."""
-    origin = request.headers.get("origin")
-    for host in (request.url.hostname, urlsplit(origin).hostname if origin else "localhost"):
-        if not is_loopback(host or ""):
-            raise ForbiddenError(
-                f"Without tokens, a request must name a loopback host and come from a page there, not from {host}.",
-                hint="Call 127.0.0.1 or localhost, or make a token with `groundskeeper token create`.",
-            )
+    # Not `request.url`, which falls back to the address of the server when the header is not valid.
+    hosts, origins = request.headers.getlist("host"), request.headers.getlist("origin")
+    named = [_AUTHORITY.fullmatch(host) for host in hosts] + [_ORIGIN.fullmatch(origin) for origin in origins]
+    if len(hosts) != 1 or not all(match and is_loopback(match["host"]) for match in named):
+        raise ForbiddenError(
+            "Without tokens, a request must name a loopback host, and come from a page there if it comes from a page.",
+            hint="Call 127.0.0.1 or localhost, or make a token with `groundskeeper token create`.",
+        )
 
 
 def is_loopback(host: str) -> bool:
-    if host == "localhost":
+    if host.lower() == "localhost":
         return True
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback

@@ -6,12 +6,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.control_plane.conftest import clock, post, receiver, sqlite
+from tests.integration.control_plane.conftest import (
+    app_context,
+    client,
+    clock,
+    examine,
+    make_token,
+    post,
+    receiver,
+    sqlite,
+)
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-__all__ = ["clock", "post", "receiver", "sqlite"]
+__all__ = ["app_context", "client", "clock", "examine", "make_token", "post", "receiver", "sqlite"]
 
 
 @pytest.fixture

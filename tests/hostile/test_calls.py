@@ -1,0 +1,71 @@
+"""Calls that a web page or a stranger makes, while no token exists."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from starlette.testclient import TestClient
+
+from service.access.token import Role
+from service.api.app import create_app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from service.api.dependencies import AppContext
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.com"},
+        {"Host": "a{b.evil.com"},
+        {"Host": "127.0.0.1.evil.com"},
+        {"Host": "localhost@evil.com"},
+        {"Host": "evil.com#localhost"},
+        {"Host": "[::1"},
+        {"Host": ""},
+        {"Host": "127.0.0.1:80:80"},
+        {"Origin": "https://evil.com"},
+        {"Origin": "null"},
+        {"Origin": "http://[::1"},
+        {"Origin": "http://a{b"},
+        {"Origin": ""},
+        {"Origin": "http://localhost@evil.com"},
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_host_or_origin_that_is_not_surely_of_this_machine_is_refused(
+    client: TestClient, headers: dict[str, str], method: str
+) -> None:
+    answer = client.request(method, "/v1/tables", headers=headers)
+    assert (answer.status_code, answer.json()["type"]) == (403, "/problems/forbidden")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "localhost:8080"},
+        {"Host": "LOCALHOST"},
+        {"Host": "127.0.0.1"},
+        {"Host": "[::1]:8080"},
+        {"Host": "localhost", "Origin": "http://127.0.0.1:8080"},
+        {"Host": "localhost", "Origin": "http://[::1]:8080"},
+    ],
+)
+def test_those_of_this_machine_are_let_in(client: TestClient, headers: dict[str, str]) -> None:
+    assert client.get("/v1/tables", headers=headers).status_code == 200
+
+
+def test_a_service_that_other_machines_reach_is_never_open(app_context: AppContext) -> None:
+    """Also when its last token has been revoked."""
+    app = create_app(replace(app_context, is_loopback=False))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        assert client.get("/v1/tables").status_code == 401
+
+
+def test_with_a_token_any_host_will_do(client: TestClient, make_token: Callable[[Role], dict[str, str]]) -> None:
+    headers = make_token(Role.READER)
+    assert client.get("/v1/tables", headers={**headers, "Host": "groundskeeper.corp"}).status_code == 200
