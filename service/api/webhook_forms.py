@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from service.api.requests import Request, Word
+from service.delivery.errors import SecretUnreadableError
 from service.delivery.secret_cipher import SecretCipher
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, Webhook
 from service.events.event import EventType
-from service.model.errors import SecretUnreadableError
 from service.model.secret import MASK
 
 

@@ -25,6 +25,7 @@ from service.api.webhook_forms import (
 )
 from service.db.engine import reading
 from service.delivery import delivery_store, webhook_store
+from service.delivery import errors as delivery_errors
 from service.delivery import webhooks as flows
 from service.delivery.webhook import Delivery, DeliveryState, Webhook
 from service.model import errors
@@ -36,10 +37,10 @@ DeliveryId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=
 
 _FORM_ERRORS = (
     errors.ParamsInvalidError,
-    errors.UrlNotAllowedError,
-    errors.HeaderNotAllowedError,
-    errors.KafkaMissingError,
-    errors.SecretKeyMissingError,
+    delivery_errors.UrlNotAllowedError,
+    delivery_errors.HeaderNotAllowedError,
+    delivery_errors.KafkaMissingError,
+    delivery_errors.SecretKeyMissingError,
 )
 
 
@@ -162,7 +163,7 @@ def disable(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep) ->
     summary="Send a test event to a webhook",
     status_code=ACCEPTED,
     dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(errors.WebhookNotFoundError, errors.WebhookDisabledError),
+    responses=documented(errors.WebhookNotFoundError, delivery_errors.WebhookDisabledError),
 )
 def test(webhook_id: WebhookId, context: AppContextDep) -> DeliveryOut:
     """Sends one event of the type `webhook.test` once; GET /v1/deliveries/{id} shows the outcome."""
@@ -174,7 +175,7 @@ def test(webhook_id: WebhookId, context: AppContextDep) -> DeliveryOut:
     operation_id="rotateWebhookSecret",
     summary="Give a webhook a new secret",
     dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(errors.WebhookNotFoundError, errors.SecretKeyMissingError),
+    responses=documented(errors.WebhookNotFoundError, delivery_errors.SecretKeyMissingError),
 )
 def rotate_secret(webhook_id: WebhookId, context: AppContextDep) -> WebhookCreated:
     """For a day messages carry the signatures of both secrets."""
@@ -190,7 +191,7 @@ def rotate_secret(webhook_id: WebhookId, context: AppContextDep) -> WebhookCreat
     summary="Send missed events to a webhook",
     status_code=ACCEPTED,
     dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(errors.WebhookNotFoundError, errors.WebhookDisabledError, errors.ParamsInvalidError),
+    responses=documented(errors.WebhookNotFoundError, delivery_errors.WebhookDisabledError, errors.ParamsInvalidError),
 )
 def replay(webhook_id: WebhookId, wanted: ReplayIn, context: AppContextDep) -> ReplayOut:
     """Sends events that were given up, and those from before the webhook was created or while it was disabled. Does not
@@ -248,7 +249,7 @@ def get_delivery(delivery_id: DeliveryId, context: AppContextDep) -> DeliveryOut
     summary="Send an event again",
     status_code=ACCEPTED,
     dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(errors.DeliveryNotFoundError, errors.WebhookDisabledError),
+    responses=documented(errors.DeliveryNotFoundError, delivery_errors.WebhookDisabledError),
 )
 def replay_delivery(delivery_id: DeliveryId, context: AppContextDep) -> DeliveryOut:
     """Keeps the `webhook-id`, and starts a new schedule of attempts."""

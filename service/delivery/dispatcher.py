@@ -20,11 +20,12 @@ from uuid import uuid4
 from service.db.engine import reading, writing
 from service.delivery import cloud_event, queue_store, signing, webhook_store
 from service.delivery.attempt_policy import DeliveryConfig, Done, GiveUp, TryAgain, after_answer, reason_to_disable
+from service.delivery.errors import SecretUnreadableError
 from service.delivery.queue_store import AttemptRecord
 from service.delivery.webhook import DeliveryAttempt, DeliveryState, SendResult
 from service.delivery.webhooks import disable
 from service.events.event import EventType
-from service.model.errors import DatabaseUnavailableError, SecretUnreadableError, WebhookNotFoundError
+from service.model.errors import DatabaseUnavailableError, WebhookNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping, Sequence

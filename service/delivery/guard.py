@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from service.model.errors import SettingsError, UrlNotAllowedError
+from service.delivery.errors import UrlNotAllowedError
+from service.model.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from service.model.errors import HeaderNotAllowedError
+from service.delivery.errors import HeaderNotAllowedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

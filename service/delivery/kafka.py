@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import httpcore
 
+from service.delivery.errors import KafkaMissingError, UrlNotAllowedError
 from service.delivery.guarded_loop import guarded_by
 from service.delivery.http import EXCERPT_CHARACTERS, SendLimits, trusted
 from service.delivery.kafka_url import KafkaUrl, parsed
 from service.delivery.network import AddressRefusedError, GuardedNetwork
 from service.delivery.sasl import login
 from service.delivery.webhook import SendResult
-from service.model.errors import GroundskeeperError, KafkaMissingError, UrlNotAllowedError
+from service.model.errors import GroundskeeperError
 
 if TYPE_CHECKING:
     import ssl

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from service.model.errors import UrlNotAllowedError
+from service.delivery.errors import UrlNotAllowedError
 
 _SCHEMES = {"kafka": False, "kafka+ssl": True}
 _URL = re.compile(r"(?P<scheme>[a-z+]+)://(?P<brokers>[^/?#]+)/(?P<topic>[^/?#]+)")

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING
 
-from service.model.errors import HeaderNotAllowedError
+from service.delivery.errors import HeaderNotAllowedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
-from service.model.errors import SecretKeyMissingError, SecretUnreadableError, SettingsError
+from service.delivery.errors import SecretKeyMissingError, SecretUnreadableError
+from service.model.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from service.db.engine import writing
 from service.delivery import delivery_store, outbox, signing, transport, webhook_store
 from service.delivery import headers as header_rules
+from service.delivery.errors import WebhookDisabledError
 from service.delivery.webhook import Delivery, DeliveryState, Webhook
 from service.delivery.webhook_events import webhook_disabled, webhook_test
-from service.model.errors import WebhookDisabledError
 from service.model.secret import MASK, unmasked
 
 if TYPE_CHECKING:

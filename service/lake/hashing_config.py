@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jobs.format.bucket_rules import BucketRulesError
 from jobs.format.hashing_config import BASELINE, FOLDER, SUFFIX, DamagedConfigError, HashingConfig, file_name
 from service.lake.history import is_archived
+from service.lake.storage import MAX_CONFIG_BYTES
 from service.model.errors import StorageError, TableUnsupportedError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def read_hashing_config(storage: Storage, instant: str) -> HashingConfig:
     """Raises StorageError for a damaged file, TableUnsupportedError for rules that Hudi refuses."""
     path = f"{FOLDER}/{file_name(instant)}"
     try:
-        return HashingConfig.from_json(instant, storage.read(path))
+        return HashingConfig.from_json(instant, storage.read(path, most=MAX_CONFIG_BYTES))
     except DamagedConfigError as error:
         raise StorageError(f"{storage.base_path}/{path} is damaged: {error}") from error
     except BucketRulesError as error:

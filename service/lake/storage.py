@@ -12,11 +12,17 @@ from pyarrow import fs
 
 from jobs.storage import s3
 from service.lake.location import is_s3
-from service.model.errors import PathNotFoundError, StorageError, StorageUnsupportedError
+from service.model.errors import PathNotFoundError, PathOutsideTableError, StorageError, StorageUnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
+
+
+MAX_METADATA_BYTES = 64 * 1024 * 1024
+"""Limit of one file of the timeline; properties and hashing configs have less."""
+
+MAX_CONFIG_BYTES = 1024 * 1024
 
 
 class Entry(NamedTuple):
@@ -67,10 +73,13 @@ class Storage:
         modified: datetime | None = info.mtime if info.type == fs.FileType.File else None
         return modified
 
-    def read(self, path: str) -> bytes:
-        """Reads the whole file. Raises PathNotFoundError, StorageError."""
+    def read(self, path: str, *, most: int = MAX_METADATA_BYTES) -> bytes:
+        """Reads the whole file, of `most` bytes at most. Raises PathNotFoundError, StorageError."""
         with self.open(path) as file:
-            return bytes(file.read())
+            content = bytes(file.read(most + 1))
+        if len(content) > most:
+            raise StorageError(f"{self.base_path}/{path} has more than {most} bytes")
+        return content
 
     @contextmanager
     def open(self, path: str) -> Iterator[pa.NativeFile]:
@@ -79,7 +88,15 @@ class Storage:
             yield file
 
     def _at(self, path: str) -> str:
-        return f"{self.root.rstrip('/')}/{path}" if path else self.root
+        """Raises PathOutsideTableError for a path that leads out of the table, by `..` or by a link."""
+        if path.startswith("/") or ".." in path.split("/"):
+            raise PathOutsideTableError(f"{path} is not below {self.base_path}")
+        found = f"{self.root.rstrip('/')}/{path}" if path else self.root
+        if not is_s3(self.base_path):
+            real = os.path.realpath(found)
+            if real != found and not real.startswith(f"{self.root.rstrip('/')}/"):
+                raise PathOutsideTableError(f"{found} leads to {real}")
+        return found
 
 
 def _entry(info: fs.FileInfo, start: int) -> Entry:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.format.properties import parse_properties
+from service.lake.storage import MAX_CONFIG_BYTES
 from service.lake.table import TableType
 from service.model.errors import NotAHudiTableError, PathNotFoundError, TableUnsupportedError
 
@@ -89,7 +90,7 @@ class TableConfig:
 def read_table_config(storage: Storage) -> TableConfig:
     """Reads the properties. Raises PathNotFoundError, NotAHudiTableError, TableUnsupportedError."""
     try:
-        content = storage.read(_FILE)
+        content = storage.read(_FILE, most=MAX_CONFIG_BYTES)
     except PathNotFoundError:
         if not storage.exists():
             raise PathNotFoundError(f"{storage.base_path} does not exist") from None

@@ -112,12 +112,6 @@ class ParamsInvalidError(InvalidError):
     hint = "See `errors`; the API documentation at /docs lists the parameters of each call."
 
 
-class UrlNotAllowedError(InvalidError):
-    type = "url-not-allowed"
-    title = "Webhooks may not be sent to this URL"
-    hint = "Use an https URL with a public address; GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS can allow other hosts."
-
-
 class FlinkHostNotAllowedError(InvalidError):
     type = "flink-host-not-allowed"
     title = "The service may not call this Flink cluster"
@@ -125,12 +119,6 @@ class FlinkHostNotAllowedError(InvalidError):
         "An administrator can allow its host in GROUNDSKEEPER_FLINK_HOSTS (`host` or `host:port`, separated by commas)."
         " Otherwise stop the Flink job yourself when a job waits for that, and POST /v1/jobs/{id}/writers-stopped."
     )
-
-
-class HeaderNotAllowedError(InvalidError):
-    type = "header-not-allowed"
-    title = "This header cannot be sent with a webhook"
-    hint = "Names that the request itself needs are reserved, and a value must be one line of printable ASCII."
 
 
 class NotAHudiTableError(InvalidError):
@@ -167,6 +155,12 @@ class FlinkError(GroundskeeperError):
     type = "flink-error"
     title = "The Flink cluster did not respond as expected"
     hint = "Check `writers.flink` of the table, and that the cluster is up."
+
+
+class PathOutsideTableError(StorageError):
+    type = "path-outside-table"
+    title = "A path of the table leads out of it"
+    hint = "A table is read without following links or properties that lead out of it: see who wrote them."
 
 
 class ReadTimedOutError(StorageError):
@@ -272,30 +266,6 @@ class LeaseLostError(ConflictError):
     type = "lease-lost"
     title = "This attempt no longer holds the job"
     hint = "Stop and write nothing: another attempt may be running, or the job has ended."
-
-
-class WebhookDisabledError(ConflictError):
-    type = "webhook-disabled"
-    title = "The webhook is disabled, so nothing is sent to it"
-    hint = "POST /v1/webhooks/{id}/enable enables it."
-
-
-class KafkaMissingError(ConflictError):
-    type = "kafka-not-installed"
-    title = "The service was installed without its Kafka client"
-    hint = "An administrator has to run pip install 'groundskeeper[kafka]' and restart the service."
-
-
-class SecretKeyMissingError(ConflictError):
-    type = "secret-key-missing"
-    title = "The service has no key to encrypt secrets with"
-    hint = "An administrator has to set GROUNDSKEEPER_SECRET_KEYS, with the same value on every replica."
-
-
-class SecretUnreadableError(ConflictError):
-    type = "secret-unreadable"
-    title = "A stored secret cannot be decrypted: it was encrypted with another key"
-    hint = "Add the old key to GROUNDSKEEPER_SECRET_KEYS, or rotate the webhook's secret and set its headers again."
 
 
 class UnauthenticatedError(GroundskeeperError):

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from service.db import schema
 from service.db.engine import writing
 from service.delivery import outbox
-from service.model.errors import UrlNotAllowedError
+from service.delivery.errors import UrlNotAllowedError
 from service.observation.poll_events import commit_published
 from tests.integration.control_plane.posting import LOCAL, a_table, commits, ids
 from tests.integration.receiver import Receiver, Reply

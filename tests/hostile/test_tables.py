@@ -25,7 +25,7 @@ from tests.hostile import avro
 from tests.small_table import SmallTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from service.catalog.watch import Watch
@@ -99,6 +99,51 @@ def test_a_hostile_commit_makes_its_table_unhealthy_and_touches_no_other(
     # It waits now, and is not read again at once.
     polls.run()
     assert polls.watch("hostile").failures == 1
+
+
+def _leads_out_by_properties(table: SmallTable, outside: SmallTable) -> None:
+    properties = table.base / ".hoodie" / "hoodie.properties"
+    text = properties.read_text().replace("timeline.path=timeline", f"timeline.path=../../{outside.base.name}/.hoodie")
+    properties.write_text(text)
+
+
+def _leads_out_by_a_link(table: SmallTable, outside: SmallTable) -> None:
+    table.timeline.rename(table.timeline.with_name("away"))
+    table.timeline.symlink_to(outside.timeline)
+
+
+def _is_a_link(table: SmallTable, outside: SmallTable) -> None:
+    table.base.rename(table.base.with_name("away"))
+    table.base.symlink_to(outside.base)
+
+
+def _has_a_properties_file_without_end(table: SmallTable, _outside: SmallTable) -> None:
+    with (table.base / ".hoodie" / "hoodie.properties").open("ab") as file:
+        file.write(b"x=" + b"y" * 2 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("turn", "problem"),
+    [
+        (_leads_out_by_properties, "path-outside-table"),
+        (_leads_out_by_a_link, "path-outside-table"),
+        (_is_a_link, "path-outside-table"),
+        (_has_a_properties_file_without_end, "storage-error"),
+    ],
+)
+def test_a_registered_table_that_turns_hostile_is_no_longer_read(
+    readers: ReaderPool, tmp_path: Path, turn: Callable[[SmallTable, SmallTable], None], problem: str
+) -> None:
+    polls = Polls(tmp_path, readers)
+    table, outside = SmallTable(tmp_path / "table"), SmallTable(tmp_path / "outside")
+    outside.commit("007")
+    polls.register(table)
+    turn(table, outside)
+    polls.run()
+    watch = polls.watch("table")
+    assert watch.error is not None
+    assert watch.error.type == problem, watch.error
+    assert polls.commits("table") == 0
 
 
 def test_a_call_gets_the_answer_or_the_error_of_the_function(readers: ReaderPool) -> None:

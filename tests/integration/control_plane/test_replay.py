@@ -9,7 +9,7 @@ import pytest
 from service.delivery import webhooks as flows
 from service.delivery.attempt_policy import DeliveryConfig
 from service.delivery.dispatcher import DispatcherConfig
-from service.model.errors import WebhookDisabledError
+from service.delivery.errors import WebhookDisabledError
 from tests.integration.control_plane.posting import Post, ids
 from tests.integration.receiver import Receiver, Reply
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.delivery.errors import UrlNotAllowedError
 from service.delivery.guard import Guard
-from service.model.errors import SettingsError, UrlNotAllowedError
+from service.model.errors import SettingsError
 
 CLOSED = [
     "127.0.0.1",

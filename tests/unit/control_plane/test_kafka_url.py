@@ -6,11 +6,11 @@ import base64
 
 import pytest
 
+from service.delivery.errors import HeaderNotAllowedError, UrlNotAllowedError
 from service.delivery.guard import Guard
 from service.delivery.kafka_url import Broker, KafkaUrl, parsed
 from service.delivery.sasl import login
 from service.delivery.transport import checked
-from service.model.errors import HeaderNotAllowedError, UrlNotAllowedError
 
 INSIDE = Guard.of(["kafka.corp", "10.0.0.0/8", "fd00::/8"])
 

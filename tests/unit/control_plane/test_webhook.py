@@ -17,11 +17,12 @@ from standardwebhooks import WebhookVerificationError
 
 from service.api.event_catalogue import CATALOGUE
 from service.delivery import headers
+from service.delivery.errors import HeaderNotAllowedError, SecretKeyMissingError, SecretUnreadableError
 from service.delivery.secret_cipher import SecretCipher, key_from
 from service.delivery.signing import new_secret, signed_headers
 from service.delivery.webhook import Webhook
 from service.events.event import Event, EventType, event_id
-from service.model.errors import HeaderNotAllowedError, SecretKeyMissingError, SecretUnreadableError, SettingsError
+from service.model.errors import SettingsError
 
 if TYPE_CHECKING:
     from pathlib import Path
