@@ -49,7 +49,7 @@ _forks = multiprocessing.get_context("forkserver")
 
 @dataclass(frozen=True)
 class ReaderLimits:
-    """`seconds` is the time of one call, `memory_bytes` the address space of a child. At most `queued` calls wait for
+    """`seconds` is the time of one call, `memory_bytes` the writable memory of a child. At most `queued` calls wait for
     a child, each for `seconds` at most. `niceness` is that of the children: with more than 0 they give way to the
     service."""
 
@@ -210,7 +210,8 @@ def _serve(connection: Connection[Any, Any], limits: ReaderLimits, log_level: in
     _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(limits.niceness)
-    resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
+    # Not the address space, of which each thread reserves a part that it never uses: many processors, many threads.
+    resource.setrlimit(resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     gc.freeze()
