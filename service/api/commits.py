@@ -49,7 +49,9 @@ def list_commits(
     "/tables/{table_id}/timeline",
     operation_id="getTimeline",
     summary="Show a table's active timeline",
-    responses=documented(errors.TableNotFoundError, errors.PathNotFoundError, errors.StorageError),
+    responses=documented(
+        errors.TableNotFoundError, errors.PathNotFoundError, errors.StorageError, errors.ReadersBusyError
+    ),
 )
 def timeline(table_id: TableId, context: AppContextDep) -> TimelineOut:
     """Reads the table's storage now. Pending instants have their age and heartbeat."""

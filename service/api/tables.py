@@ -46,6 +46,7 @@ CursorText = Annotated[str | None, Query(description="`next_cursor` of the previ
         errors.TableAlreadyRegisteredError,
         errors.BucketIndexContradictedError,
         errors.StorageError,
+        errors.ReadersBusyError,
     ),
 )
 def register(wanted: TableIn, context: AppContextDep, caller: CallerDep, response: Response) -> TableOut:
@@ -110,6 +111,7 @@ def get_table(table_id: TableId, context: AppContextDep) -> TableOut:
         errors.FlinkHostNotAllowedError,
         errors.BucketIndexContradictedError,
         errors.StorageError,
+        errors.ReadersBusyError,
     ),
 )
 def change_table(table_id: TableId, wanted: TableChange, context: AppContextDep, caller: CallerDep) -> TableOut:

@@ -140,11 +140,15 @@ class ReaderPool:
 
     def _take(self) -> _Child:
         with self._guard:
-            if self._is_closed:
-                raise ReaderCrashedError("The service is about to stop.")
-            child = self._idle.pop() if self._idle else _Child.start(self._limits)
-            self._busy.add(child)
-            return child
+            child = self._idle.pop() if self._idle else None
+        # Outside the lock: a fork may take seconds, and other calls end meanwhile.
+        child = child or _Child.start(self._limits)
+        with self._guard:
+            if not self._is_closed:
+                self._busy.add(child)
+                return child
+        child.kill()
+        raise ReaderCrashedError("The service is about to stop.")
 
     def _give_back(self, child: _Child) -> None:
         with self._guard:
@@ -175,7 +179,11 @@ class _Child:
         theirs.close()
         child = cls(process, ours)
         # Not part of the time of a call: on a busy machine a fork takes seconds.
-        child.receive(_START_SECONDS)
+        try:
+            child.receive(_START_SECONDS)
+        except BaseException:
+            child.kill()
+            raise
         return child
 
     def call(self, work: tuple[Any, ...], seconds: float) -> Any:
