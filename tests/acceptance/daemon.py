@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -115,13 +116,12 @@ class Daemon:
 
     def worker(self) -> int | None:
         """The process id of the local worker's Python."""
-        return next(iter(children(self.process.pid)), None)
+        return _child(self.process.pid, b"\0worker\0")
 
     def jvm(self) -> int | None:
         """The process id of the local worker's JVM."""
         worker = self.worker()
-        found = children(worker) if worker else []
-        return next((pid for pid in found if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()), None)
+        return _child(worker, b"java") if worker else None
 
 
 def has_reached(job: Json, step: str) -> bool:
@@ -129,7 +129,16 @@ def has_reached(job: Json, step: str) -> bool:
     return job["state"] in ENDED or (job["progress"] or {"step": ""})["step"].startswith(step)
 
 
-def children(parent: int) -> list[int]:
+def _child(parent: int, words: bytes) -> int | None:
+    """The process id of the child with these bytes in its command line; the service has other children, too."""
+    for pid in _children(parent):
+        with suppress(OSError):  # it has ended
+            if words in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return pid
+    return None
+
+
+def _children(parent: int) -> list[int]:
     """Process ids, by what /proc says of each process's parent."""
     found = []
     for entry in Path("/proc").iterdir():
