@@ -91,13 +91,15 @@ class Service:
         data = self._checked(answer).json()
         return WorkOrder.from_json(data["plan"]), float(data["lease_seconds"])
 
-    def heartbeat(self, job_id: str, heartbeat: Heartbeat) -> HeartbeatAnswer:
-        answer = self._checked(self._post(f"/v1/worker/leases/{job_id}/heartbeat", heartbeat.to_json()))
+    def heartbeat(self, worker_id: str, job_id: str, heartbeat: Heartbeat) -> HeartbeatAnswer:
+        body = {**heartbeat.to_json(), "worker_id": worker_id}
+        answer = self._checked(self._post(f"/v1/worker/leases/{job_id}/heartbeat", body))
         return HeartbeatAnswer(answer.json()["answer"])
 
-    def finish(self, job_id: str, attempt: int, result: Result) -> None:
+    def finish(self, worker_id: str, order: WorkOrder, result: Result) -> None:
         """Raises `LeaseLostError` when another attempt holds the job."""
-        answer = self._post(f"/v1/worker/leases/{job_id}/result", {"attempt": attempt, "result": result.to_json()})
+        body = {"worker_id": worker_id, "attempt": order.attempt, "result": result.to_json()}
+        answer = self._post(f"/v1/worker/leases/{order.job_id}/result", body)
         if answer.status_code == httpx.codes.CONFLICT:
             raise LeaseLostError
         self._checked(answer)
@@ -182,7 +184,9 @@ class Worker:
             self._is_old.set()
         what = f"{order.kind} of {order.table.name} ({order.job_id}, attempt {order.attempt})"
         logger.info("running %s", what)
-        attempt = Attempt(self._spark, order, lease_seconds, lambda beat: self._service.heartbeat(order.job_id, beat))
+        attempt = Attempt(
+            self._spark, order, lease_seconds, lambda beat: self._service.heartbeat(self.id, order.job_id, beat)
+        )
         try:
             with self._connections.used_by(order.table.base_path):
                 result = attempt.run()
@@ -198,7 +202,7 @@ class Worker:
         deadline = time.monotonic() + lease_seconds
         while True:
             try:
-                return self._service.finish(order.job_id, order.attempt, result)
+                return self._service.finish(self.id, order, result)
             except ServiceUnreachableError:
                 if time.monotonic() > deadline:
                     raise

@@ -33,17 +33,28 @@ _RANK = {Role.READER: 0, Role.OPERATOR: 1, Role.ADMIN: 2}
 
 @dataclass(frozen=True)
 class Token:
-    """A stored token. `digest` is the hex SHA-256 of its secret: 256 random bits need no slow hash."""
+    """A stored token. `digest` is the hex SHA-256 of its secret: 256 random bits need no slow hash.
+
+    `groups` are the worker groups whose jobs it may lease; None, that of tokens of earlier versions, means any.
+    """
 
     id: str
     name: str
     role: Role
     digest: str
     created_at: datetime
+    expires_at: datetime | None = None
     revoked_at: datetime | None = None
+    groups: tuple[str, ...] | None = None
 
-    def matches(self, secret: str) -> bool:
-        return self.revoked_at is None and hmac.compare_digest(self.digest, digest(secret))
+    def is_valid(self, now: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+    def matches(self, secret: str, now: datetime) -> bool:
+        return self.is_valid(now) and hmac.compare_digest(self.digest, digest(secret))
+
+    def may_lease(self, group: str) -> bool:
+        return self.groups is None or group in self.groups
 
 
 @dataclass(frozen=True)
@@ -70,10 +81,18 @@ class Bearer:
         return cls(id=secrets.token_hex(6), secret=secrets.token_hex(32))
 
 
-def issued(name: str, role: Role, at: datetime) -> tuple[Bearer, Token]:
+def issued(
+    name: str,
+    role: Role,
+    at: datetime,
+    *,
+    groups: tuple[str, ...] | None = None,
+    expires_at: datetime | None = None,
+) -> tuple[Bearer, Token]:
     """Creates a token. Returns what its holder sends, and what is stored."""
     bearer = Bearer.new()
-    return bearer, Token(bearer.id, name, role, digest(bearer.secret), created_at=at)
+    token = Token(bearer.id, name, role, digest(bearer.secret), created_at=at, expires_at=expires_at, groups=groups)
+    return bearer, token
 
 
 def digest(secret: str) -> str:

@@ -22,7 +22,13 @@ _t = schema.tokens
 def add(connection: Connection, token: Token) -> None:
     connection.execute(
         _t.insert().values(
-            id=token.id, name=token.name, role=token.role.value, digest=token.digest, created_at=token.created_at
+            id=token.id,
+            name=token.name,
+            role=token.role.value,
+            digest=token.digest,
+            created_at=token.created_at,
+            expires_at=token.expires_at,
+            groups=None if token.groups is None else list(token.groups),
         )
     )
 
@@ -57,5 +63,7 @@ def _token(row: sa.Row[Any]) -> Token:
         role=Role(row.role),
         digest=row.digest,
         created_at=row.created_at,
+        expires_at=row.expires_at,
         revoked_at=row.revoked_at,
+        groups=None if row.groups is None else tuple(row.groups),
     )

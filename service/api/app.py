@@ -24,6 +24,7 @@ from service.api import (
     workers,
     writers,
 )
+from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
 from service.api.responses import ProblemDocument
 
@@ -89,6 +90,7 @@ def create_app(context: AppContext) -> FastAPI:
     problems.install(app)
     # Starlette runs the middleware that was added last first.
     app.add_middleware(middleware.SizeLimit, max_bytes=context.max_request_bytes)
+    app.add_middleware(Authentication, context=context)
     app.add_middleware(middleware.AuditLog)
     _document_problems(app)
     return app

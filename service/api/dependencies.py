@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import random
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -12,28 +11,24 @@ from typing import Annotated
 
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import HTTPBearer
 from sqlalchemy import Engine
 
-from service.access import token_store
-from service.access.token import Bearer, Role, Token
-from service.db.engine import reading
+from service.access.token import Role, Token
 from service.delivery.guard import Guard
 from service.delivery.secret_cipher import SecretCipher
 from service.events.notifier import Notifier
 from service.lake.reader_pool import InProcess, Readers
 from service.model.backoff import BackOff
 from service.model.clock import Clock, utc_now
-from service.model.errors import ForbiddenError, UnauthenticatedError
+from service.model.errors import ForbiddenError
 from service.observation.poll_requests import PollRequests
 from service.queue.leases import LeaseConfig
 from service.registration.registry import Examine
 from service.scheduling import scheduler
 
+CALLBACK_PATH = "/v1/callbacks/hudi"
 _VERIFICATIONS = 8
-# Of all that RFC 3986 allows, what a loopback host can look like.
-_AUTHORITY = re.compile(r"(?P<host>[a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
-_ORIGIN = re.compile(rf"https?://{_AUTHORITY.pattern}", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -78,6 +73,18 @@ class Caller:
     name: str
     role: Role
     is_open: bool = False
+    token: Token | None = None
+
+    @classmethod
+    def of(cls, token: Token) -> Caller:
+        return cls(f"{token.name} ({token.id})", token.role, token=token)
+
+    @property
+    def token_id(self) -> str | None:
+        return self.token.id if self.token else None
+
+    def may_lease(self, group: str) -> bool:
+        return self.token is None or self.token.may_lease(group)
 
     def may(self, needed: Role) -> bool:
         return self.is_open or self.role.covers(needed)
@@ -95,46 +102,11 @@ AppContextDep = Annotated[AppContext, Depends(app_context_of)]
 bearer = HTTPBearer(auto_error=False, description="A token from `groundskeeper token create`")
 
 
-def caller_of(
-    request: Request,
-    context: AppContextDep,
-    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
-) -> Caller:
-    """Returns the caller. Raises UnauthenticatedError, with the same message for every fault of the token."""
-    caller = _identify(request, context, credentials.credentials if credentials else None)
-    request.state.caller = caller
+async def caller_of(request: Request, _documented: Annotated[object, Depends(bearer)]) -> Caller:
+    """Returns the caller that `service.api.authentication.Authentication` has found."""
+    caller = request.state.caller
+    assert isinstance(caller, Caller)
     return caller
-
-
-def _identify(request: Request, context: AppContext, text: str | None) -> Caller:
-    claimed = Bearer.parse(text) if text else None
-    if claimed and context.local_worker and claimed.id == context.local_worker.id:
-        if context.local_worker.matches(claimed.secret):
-            return Caller(context.local_worker.name, Role.WORKER)
-        raise UnauthenticatedError("The token is not valid.")
-    with reading(context.engine) as connection:
-        token = token_store.find(connection, claimed.id) if claimed else None
-        # Also when the last token is revoked: other machines are never let in without one.
-        is_open = context.is_loopback and token is None and not token_store.exist(connection)
-    if is_open:
-        _refuse_foreign_host(request)
-        return Caller("anybody", Role.ADMIN, is_open=True)
-    if claimed is None or token is None or not token.matches(claimed.secret):
-        raise UnauthenticatedError("The token is not valid." if text else "The request carries no token.")
-    return Caller(f"{token.name} ({token.id})", token.role)
-
-
-def _refuse_foreign_host(request: Request) -> None:
-    """Raises ForbiddenError: a web page can point its own host name to 127.0.0.1, or post a form there, from the
-    owner's browser."""
-    # Not `request.url`, which falls back to the address of the server when the header is not valid.
-    hosts, origins = request.headers.getlist("host"), request.headers.getlist("origin")
-    named = [_AUTHORITY.fullmatch(host) for host in hosts] + [_ORIGIN.fullmatch(origin) for origin in origins]
-    if len(hosts) != 1 or not all(match and is_loopback(match["host"]) for match in named):
-        raise ForbiddenError(
-            "Without tokens, a request must name a loopback host, and come from a page there if it comes from a page.",
-            hint="Call 127.0.0.1 or localhost, or make a token with `groundskeeper token create`.",
-        )
 
 
 def is_loopback(host: str) -> bool:
@@ -160,8 +132,19 @@ def needs(role: Role) -> Callable[[Caller], Awaitable[None]]:
 
 
 def url_of_service(request: Request, context: AppContext) -> str:
-    """Returns the public URL of this service, without a trailing slash: the setting, or else that of this request."""
-    return (context.public_url or str(request.base_url)).rstrip("/")
+    """Returns the public URL of this service, without a trailing slash: the setting, or else that of this request.
+
+    The caller chooses the Host that it sends. It counts only if it names this machine, or a trusted proxy passes it on;
+    otherwise the address at which the request has arrived.
+    """
+    if context.public_url is not None:
+        return context.public_url.rstrip("/")
+    server = request.scope.get("server")
+    is_told = getattr(request.state, "is_proxied", False) or is_loopback(request.url.hostname or "")
+    if is_told or not server or server[1] is None:
+        return str(request.base_url).rstrip("/")
+    host = f"[{server[0]}]" if ":" in server[0] else server[0]
+    return f"{request.url.scheme}://{host}:{server[1]}"
 
 
 def roots_for(context: AppContext, caller: Caller) -> tuple[str, ...] | None:

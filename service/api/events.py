@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
@@ -14,8 +16,9 @@ from anyio import CapacityLimiter
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
+from service.access import token_store
 from service.access.token import Role
-from service.api.dependencies import AppContext, AppContextDep, needs
+from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
 from service.api.event_catalogue import CATALOGUE, Entry
 from service.api.statuses import documented
 from service.api.webhook_forms import EventTypeList, EventTypeOut
@@ -35,22 +38,43 @@ _RELAYED_POLL_SECONDS = 10.0
 # Proxies close idle connections.
 _KEEP_ALIVE_SECONDS = 15.0
 _MOST_STREAMS = 200
+_MOST_STREAMS_OF_TOKEN = 50
 # Streams share few threads of their own for reading the database, so that other calls do not wait for them.
 _MOST_READERS = 4
 
+_Read = Callable[[int | None], Awaitable[tuple[list[Published], int] | None]]
+
 
 class Streams:
-    """The open streams of one process."""
+    """The open streams of one process, by the token that opened them."""
 
     def __init__(self) -> None:
-        self.open = 0
+        self._open: Counter[str | None] = Counter()
         self._limiter: CapacityLimiter | None = None
 
-    async def read(self, context: AppContext, seq: int | None) -> tuple[list[Published], int]:
-        """Returns the next events after `seq`, and the new position; None starts with events from now on."""
+    def check(self, caller: Caller) -> None:
+        """Raises TooManyStreamsError if the caller may not open another one."""
+        if self._open.total() >= _MOST_STREAMS:
+            raise errors.TooManyStreamsError(f"{self._open.total()} streams are open.")
+        if caller.token and self._open[caller.token_id] >= _MOST_STREAMS_OF_TOKEN:
+            raise errors.TooManyStreamsError(f"{self._open[caller.token_id]} streams of this token are open.")
+
+    @contextmanager
+    def opened(self, caller: Caller) -> Iterator[None]:
+        self._open[caller.token_id] += 1
+        try:
+            yield
+        finally:
+            self._open[caller.token_id] -= 1
+
+    async def read(self, context: AppContext, caller: Caller, seq: int | None) -> tuple[list[Published], int] | None:
+        """Returns the next events after `seq`, and the new position; None starts with events from now on.
+
+        Returns None as soon as the caller's token is no longer valid.
+        """
         if self._limiter is None:  # It belongs to the event loop that creates it.
             self._limiter = CapacityLimiter(_MOST_READERS)
-        return await anyio.to_thread.run_sync(_read, context, seq, limiter=self._limiter)
+        return await anyio.to_thread.run_sync(_read, context, caller, seq, limiter=self._limiter)
 
 
 @router.get(
@@ -70,6 +94,7 @@ class Streams:
 async def events(
     request: Request,
     context: AppContextDep,
+    caller: CallerDep,
     *,
     types: Annotated[
         str, Query(max_length=1000, description="Patterns, separated by commas", examples=["job.*"])
@@ -92,26 +117,26 @@ async def events(
     streams: Streams = request.app.state.streams
     accepted = request.headers.get("accept", "*/*")
     if "application/json" in accepted and _STREAM not in accepted:
-        found, seq = await streams.read(context, start or 0)
+        found, seq = await streams.read(context, caller, start or 0) or ([], start)
         items = [cloud_event(each, context.event_source) for each in found if matches(each.event)]
         return JSONResponse({"items": items, "next_after": seq})
-    if streams.open >= _MOST_STREAMS:
-        raise errors.TooManyStreamsError(f"{streams.open} streams are open.")
+    streams.check(caller)
+
+    async def read(seq: int | None) -> tuple[list[Published], int] | None:
+        return await streams.read(context, caller, seq)
 
     async def stream() -> AsyncIterator[str]:
-        streams.open += 1
-        try:
-            async for text in _stream(context, streams, start, matches):
+        with streams.opened(caller):
+            async for text in _stream(context, read, start, matches):
                 yield text
-        finally:
-            streams.open -= 1
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(stream(), media_type=_STREAM, headers=headers)
 
 
-async def _stream(context: AppContext, streams: Streams, start: int | None, matches: Any) -> AsyncIterator[str]:
-    """Yields messages, and holds one page at most: a slow reader gets the rest later, from the database."""
+async def _stream(context: AppContext, read: _Read, start: int | None, matches: Any) -> AsyncIterator[str]:
+    """Yields messages until the token is revoked or expires. Holds one page at most: a slow reader gets the rest later,
+    from the database."""
     loop = asyncio.get_running_loop()
     seq = start
     sent_at = loop.time()
@@ -119,7 +144,10 @@ async def _stream(context: AppContext, streams: Streams, start: int | None, matc
     with context.notifier.listener() as listener:
         while not context.notifier.is_closed:
             listener.forget()
-            found, seq = await streams.read(context, seq)
+            page = await read(seq)
+            if page is None:
+                return
+            found, seq = page
             for each in found:
                 if matches(each.event):
                     yield _message(each, context.event_source)
@@ -161,8 +189,12 @@ def _described(type_: EventType, entry: Entry, source: str) -> EventTypeOut:
     )
 
 
-def _read(context: AppContext, seq: int | None) -> tuple[list[Published], int]:
+def _read(context: AppContext, caller: Caller, seq: int | None) -> tuple[list[Published], int] | None:
     with reading(context.engine) as connection:
+        if caller.token is not None:
+            token = token_store.find(connection, caller.token.id)
+            if token is None or not token.is_valid(context.clock()):
+                return None
         if seq is None:
             return [], outbox.newest(connection)
         found = outbox.after(connection, seq, _AT_ONCE)

@@ -24,7 +24,8 @@ class ProblemType(BaseModel):
 
 
 @router.get("/healthz", operation_id="isAlive", summary="Check that the process is alive")
-def healthz() -> HealthOut:
+async def healthz() -> HealthOut:
+    # Not in a thread of the pool, which requests that hang may have used up.
     return HealthOut()
 
 

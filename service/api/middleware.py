@@ -7,6 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from service.api.errors import ServiceBusyError
 from service.api.problems import answer
 from service.api.statuses import status_of
 from service.model.errors import GroundskeeperError, RequestTooLargeError
@@ -16,44 +17,55 @@ if TYPE_CHECKING:
 
 audit = logging.getLogger("groundskeeper.audit")
 
-_READS = {"GET", "HEAD", "OPTIONS"}
+READS = {"GET", "HEAD", "OPTIONS"}
+_MOST_BODIES = 8
 _FREQUENT_PATHS = ("/v1/worker/", "/v1/callbacks/")
 
 
 class SizeLimit:
-    """Reads the whole body first, and refuses it when it exceeds the limit."""
+    """Reads the whole body first, and refuses it when it exceeds the limit, or when `_MOST_BODIES` times the limit is
+    held already by other requests."""
 
     def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self._app = app
         self._max_bytes = max_bytes
+        self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in _READS:
+        if scope["type"] != "http" or scope["method"] in READS:
             await self._app(scope, receive, send)
             return
         announced = dict(scope["headers"]).get(b"content-length", b"0")
-        body = b""
-        is_too_large = announced.isdigit() and int(announced) > self._max_bytes
-        has_more = not is_too_large
-        while has_more:
-            message = await receive()
-            if message["type"] != "http.request":
-                return  # The caller has disconnected.
-            body += message.get("body", b"")
-            is_too_large = len(body) > self._max_bytes
-            has_more = bool(message.get("more_body")) and not is_too_large
-        if is_too_large:
-            error = RequestTooLargeError(f"The limit is {self._max_bytes} bytes.")
+        body = bytearray()
+        try:
+            has_more = True
+            self._check(int(announced) if announced.isdigit() else 0)
+            while has_more:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return  # The caller has disconnected.
+                part = message.get("body", b"")
+                self._held += len(part)
+                body += part
+                self._check(len(body))
+                has_more = bool(message.get("more_body"))
+            waiting: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+            async def replay() -> Message:
+                return waiting.pop() if waiting else await receive()
+
+            await self._app(scope, replay, send)
+        except (RequestTooLargeError, ServiceBusyError) as error:
             # The rest of the body stays unread, so the connection cannot serve another request.
-            refusal = answer(error, instance=scope["path"], headers={"Connection": "close"})
-            await refusal(scope, receive, send)
-            return
-        waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+            await answer(error, instance=scope["path"], headers={"Connection": "close"})(scope, receive, send)
+        finally:
+            self._held -= len(body)
 
-        async def replay() -> Message:
-            return waiting.pop() if waiting else await receive()
-
-        await self._app(scope, replay, send)
+    def _check(self, size: int) -> None:
+        if size > self._max_bytes:
+            raise RequestTooLargeError(f"The limit is {self._max_bytes} bytes.")
+        if self._held > _MOST_BODIES * self._max_bytes:
+            raise ServiceBusyError("Too many large requests have arrived at once.")
 
 
 class AuditLog:
@@ -66,7 +78,7 @@ class AuditLog:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in _READS:
+        if scope["type"] != "http" or scope["method"] in READS:
             await self._app(scope, receive, send)
             return
         state = scope.setdefault("state", {})

@@ -235,8 +235,14 @@ class ProgressIn(BaseModel):
     bytes_total: int = 0
 
 
-class HeartbeatIn(_FromWorker):
+class _FromHolder(_FromWorker):
     attempt: int
+    worker_id: Annotated[str, StringConstraints(max_length=255)] | None = Field(
+        None, description="A lease belongs to one worker; earlier versions do not send this"
+    )
+
+
+class HeartbeatIn(_FromHolder):
     progress: ProgressIn | None = None
     instants: list[Word] = Field(default_factory=list)
 
@@ -256,8 +262,7 @@ class ResultIn(BaseModel):
     error: ProblemIn | None = None
 
 
-class ReportIn(_FromWorker):
-    attempt: int
+class ReportIn(_FromHolder):
     result: ResultIn
 
 

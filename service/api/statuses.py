@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, Final
 
+from service.api.errors import MediaTypeError, ServiceBusyError
 from service.model import errors
 from service.model.errors import GroundskeeperError
 
@@ -29,6 +30,8 @@ _STATUS: Final[dict[type[GroundskeeperError], HTTPStatus]] = {
     errors.ReadersBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.DatabaseUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.NotReadyError: HTTPStatus.SERVICE_UNAVAILABLE,
+    MediaTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    ServiceBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 
 _OF_FRAMEWORK: Final[dict[int, type[GroundskeeperError]]] = {

@@ -13,7 +13,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from jobs.contract import Heartbeat, Problem, Result, WorkerInfo, WorkOrder
 from service.access.token import Role
-from service.api.dependencies import AppContext, AppContextDep, needs
+from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
 from service.api.jobs import JobId
 from service.api.requests import HeartbeatIn, LeaseRequest, ReportIn
 from service.api.responses import HeartbeatOut, LeaseOut, ReportOut
@@ -21,6 +21,7 @@ from service.api.statuses import NOTHING, documented
 from service.model import errors
 from service.queue import leases as leasing
 from service.queue import verification
+from service.queue.job import Holder
 from service.registration import registry
 
 log = logging.getLogger(__name__)
@@ -41,17 +42,27 @@ _VERIFICATION_SECONDS = 5.0
     response_model=LeaseOut,
     responses={int(NOTHING): {"description": "No job is due"}, **documented(errors.ParamsInvalidError)},
 )
-async def lease(wanted: LeaseRequest, context: AppContextDep, request: Request) -> LeaseOut | Response:
-    """Waits up to `wait_seconds` for a job, and returns as soon as one is submitted."""
+async def lease(
+    wanted: LeaseRequest, context: AppContextDep, caller: CallerDep, request: Request
+) -> LeaseOut | Response:
+    """Waits up to `wait_seconds` for a job, and returns as soon as one is submitted. The token must be made for the
+    worker's group, and from then on the lease belongs to this token and worker."""
     info = WorkerInfo.from_json(wanted.worker.model_dump() if wanted.worker else {})
+    if not caller.may_lease(info.group):
+        raise errors.ForbiddenError(
+            f"This token is not for the worker group {info.group}.",
+            hint=f"Make one: groundskeeper token create --role worker --group {info.group}.",
+        )
     await run_in_threadpool(leasing.announce, context.engine, context.clock, wanted.worker_id, info)
-    order = await _next_order(wanted, info.group, context, request)
+    order = await _next_order(wanted, info.group, context, caller, request)
     if order is None:
         return Response(status_code=NOTHING)
     return LeaseOut(plan=order.to_json(), lease_seconds=context.config.lease.total_seconds())
 
 
-async def _next_order(wanted: LeaseRequest, group: str, context: AppContext, request: Request) -> WorkOrder | None:
+async def _next_order(
+    wanted: LeaseRequest, group: str, context: AppContext, caller: Caller, request: Request
+) -> WorkOrder | None:
     loop = asyncio.get_running_loop()
     end = loop.time() + wanted.wait_seconds
     with context.notifier.listener() as listener:
@@ -67,6 +78,7 @@ async def _next_order(wanted: LeaseRequest, group: str, context: AppContext, req
                 context.clock,
                 context.config,
                 worker_id=wanted.worker_id,
+                token_id=caller.token_id,
                 group=group,
             )
             left = end - loop.time()
@@ -84,11 +96,17 @@ async def _next_order(wanted: LeaseRequest, group: str, context: AppContext, req
     summary="Extend a lease, and report progress",
     responses=documented(errors.ParamsInvalidError),
 )
-def heartbeat(job_id: JobId, beat: HeartbeatIn, context: AppContextDep) -> HeartbeatOut:
+def heartbeat(job_id: JobId, beat: HeartbeatIn, context: AppContextDep, caller: CallerDep) -> HeartbeatOut:
     """`cancel`: stop, clean up and report. `lost`: stop and write nothing, the lease has been lost."""
     heartbeat = Heartbeat.from_json(beat.model_dump())
     answer = leasing.heartbeat(
-        context.engine, context.notifier, context.clock, context.config, job_id=job_id, beat=heartbeat
+        context.engine,
+        context.notifier,
+        context.clock,
+        context.config,
+        job_id=job_id,
+        beat=heartbeat,
+        holder=Holder(beat.worker_id, caller.token_id),
     )
     return HeartbeatOut(answer=answer.value)
 
@@ -99,7 +117,9 @@ def heartbeat(job_id: JobId, beat: HeartbeatIn, context: AppContextDep) -> Heart
     summary="End an attempt",
     responses=documented(errors.ParamsInvalidError, errors.LeaseLostError),
 )
-async def report(job_id: JobId, wanted: ReportIn, context: AppContextDep, afterwards: BackgroundTasks) -> ReportOut:
+async def report(
+    job_id: JobId, wanted: ReportIn, context: AppContextDep, caller: CallerDep, afterwards: BackgroundTasks
+) -> ReportOut:
     """Compares a success with the table's timeline: the job is `unknown` if the reported instants have not completed.
 
     Afterwards the service polls the table again, because its files and buckets may have changed.
@@ -116,6 +136,7 @@ async def report(job_id: JobId, wanted: ReportIn, context: AppContextDep, afterw
         job_id=job_id,
         attempt=wanted.attempt,
         result=result,
+        holder=Holder(wanted.worker_id, caller.token_id),
         contradiction=contradiction,
     )
     if not job.dry_run:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hmac
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request
-from fastapi.security import HTTPAuthorizationCredentials
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from jobs.contract import BucketIndex, WriterEngine
 from service.access import token_store
 from service.access.token import Role
-from service.api.dependencies import AppContext, AppContextDep, bearer, caller_of, needs, url_of_service
+from service.api.dependencies import CALLBACK_PATH, AppContext, AppContextDep, caller_of, needs, url_of_service
 from service.api.observed import CallbackOut, WriterOptionsOut
 from service.api.requests import LOCK_PROVIDER, Word
 from service.api.statuses import ACCEPTED, documented
@@ -27,7 +25,6 @@ from service.observation import callback as callbacks
 
 router = APIRouter(prefix="/v1", tags=["writers"])
 
-CALLBACK_PATH = "/v1/callbacks/hudi"
 WriterEngineQuery = Annotated[WriterEngine, Query(description="The writer's engine")]
 _NO_NUL = r"^[^\x00]*$"
 _KEY_PLACEHOLDER = "<the value of GROUNDSKEEPER_CALLBACK_KEY>"
@@ -50,31 +47,21 @@ class CallbackIn(BaseModel):
     )
 
 
-def _may_call(
-    request: Request,
-    context: AppContextDep,
-    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
-    hudi_callback_key: Annotated[str | None, Header(description="Required if the service has a callback key")] = None,
-) -> None:
-    """Authenticates by the callback key of the settings, or without one as every other call does."""
-    if context.callback_key is None:
-        caller_of(request, context, credentials)
-    elif not hmac.compare_digest((hudi_callback_key or "").encode(), context.callback_key.encode()):
-        raise errors.UnauthenticatedError(
-            "The header HUDI-CALLBACK-KEY is missing or wrong.",
-            hint="Set hoodie.write.commit.callback.http.api.key in the writer.",
-        )
-
-
 @router.post(
-    "/callbacks/hudi",
+    CALLBACK_PATH.removeprefix(router.prefix),
     operation_id="hudiCallback",
     summary="Report a writer's commit",
     status_code=ACCEPTED,
-    dependencies=[Depends(_may_call)],
+    dependencies=[Depends(caller_of)],
     responses=documented(errors.CallbackUnknownTableError, errors.ParamsInvalidError),
 )
-def hudi_callback(wanted: CallbackIn, context: AppContextDep) -> CallbackOut:
+def hudi_callback(
+    wanted: CallbackIn,
+    context: AppContextDep,
+    _documented: Annotated[
+        str | None, Header(alias="hudi-callback-key", description="Required if the service has a callback key")
+    ] = None,
+) -> CallbackOut:
     """Accepts Hudi's own HTTP commit callback and requests a poll of the table. The answer does not wait for it."""
     received = callbacks.receive(
         context.engine, context.poll_requests, base_path=wanted.base_path, instant=wanted.instant

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import sys
+from datetime import timedelta
 from importlib.metadata import version
 from typing import Annotated, NoReturn
 
 import typer
 
+from jobs.contract import DEFAULT_GROUP
 from service.access import token_store
-from service.access.token import Role, issued
+from service.access.token import Role, Token, issued
 from service.api.dependencies import is_loopback
 from service.db import migrate as migrations
 from service.db.engine import open_engine, reading, writing
@@ -18,6 +20,7 @@ from service.model.clock import utc_now
 from service.model.errors import GroundskeeperError, SettingsError
 from service.runtime import process, settings
 from service.runtime.composition import Composition
+from service.runtime.connections import use_all_descriptors
 
 app = typer.Typer(
     help="A table-service daemon for Apache Hudi tables.",
@@ -60,6 +63,7 @@ def serve(
     workers: Annotated[int | None, typer.Option(help="Local Spark workers. Default: 1")] = None,
 ) -> None:
     """Run the service, with a local Spark worker."""
+    use_all_descriptors()
     chosen = settings.load(host=host, port=port, database=database, workers=workers)
     _log_to_stderr(chosen.log_level)
     engine = open_engine(chosen.database)
@@ -129,12 +133,21 @@ def worker(
 def create_token(
     role: Annotated[Role, typer.Option(help="Rights of the token")],
     name: Annotated[str, typer.Option(help="Name of the holder")] = "unnamed",
+    group: Annotated[
+        list[str] | None, typer.Option(help="Worker group that a worker may join; repeat it for several")
+    ] = None,
+    days: Annotated[float | None, typer.Option(min=0.001, max=36_500, help="It expires then. Default: never")] = None,
     database: Database = None,
 ) -> None:
     """Create a token and print it once. From the first token on, every call needs one."""
+    groups = tuple(group or [DEFAULT_GROUP]) if role is Role.WORKER else None
+    if group and groups is None:
+        raise SettingsError("Only a token with the role worker has groups.", hint="Leave out --group.")
     engine = open_engine(settings.load(database=database).database)
     migrations.upgrade(engine)
-    bearer, token = issued(name, role, utc_now())
+    now = utc_now()
+    expires_at = now + timedelta(days=days) if days is not None else None
+    bearer, token = issued(name, role, now, groups=groups, expires_at=expires_at)
     with writing(engine) as connection:
         token_store.add(connection, token)
     typer.echo(str(bearer))
@@ -149,8 +162,8 @@ def list_tokens(database: Database = None) -> None:
     with reading(engine) as connection:
         every = token_store.every(connection)
     for token in every:
-        state = f"revoked {token.revoked_at:%Y-%m-%d %H:%M}" if token.revoked_at else "valid"
-        typer.echo(f"{token.id}  {token.role.value:<8}  {token.created_at:%Y-%m-%d %H:%M}  {state}  {token.name}")
+        created, groups = f"{token.created_at:%Y-%m-%d %H:%M}", f" ({', '.join(token.groups)})" if token.groups else ""
+        typer.echo(f"{token.id}  {token.role.value:<8}  {created}  {_state(token)}  {token.name}{groups}")
     if not every:
         typer.echo("No tokens exist.", err=True)
 
@@ -165,6 +178,14 @@ def revoke_token(
     with writing(engine) as connection:
         token_store.revoke(connection, token_id, utc_now())
     typer.echo(f"Token {token_id} is revoked.")
+
+
+def _state(token: Token) -> str:
+    if token.revoked_at:
+        return f"revoked {token.revoked_at:%Y-%m-%d %H:%M}"
+    if token.expires_at is None:
+        return "valid"
+    return f"{'valid until' if token.is_valid(utc_now()) else 'expired'} {token.expires_at:%Y-%m-%d %H:%M}"
 
 
 def _print_address(url: str, database: str, workers: int, has_tokens: bool) -> None:

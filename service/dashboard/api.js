@@ -38,7 +38,8 @@ export function post(path, body) {
   return call(new URL(path, ROOT), {
     method: "POST",
     body: body === undefined ? undefined : JSON.stringify(body),
-    headers: body === undefined ? {} : { "Content-Type": "application/json" },
+    // Without tokens the service asks for it, also where there is no body.
+    headers: { "Content-Type": "application/json" },
   });
 }
 

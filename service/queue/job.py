@@ -85,6 +85,17 @@ class Attempt:
 
 
 @dataclass(frozen=True)
+class Holder:
+    """Who takes or holds a lease: a worker, None where an earlier version does not say, and its token, None without."""
+
+    worker_id: str | None = None
+    token_id: str | None = None
+
+
+NOBODY = Holder()
+
+
+@dataclass(frozen=True)
 class Job:
     """A job. `attempt` counts leases, 0 before the first. `instants` are those of all attempts, in order of arrival.
 
@@ -106,6 +117,7 @@ class Job:
     max_attempts: int = 3
     lease_deadline: datetime | None = None
     worker_id: str | None = None
+    lease_token: str | None = None
     progress: Progress | None = None
     instants: tuple[str, ...] = ()
     result: Mapping[str, Any] | None = None
@@ -128,6 +140,11 @@ class Job:
     @property
     def is_last_attempt(self) -> bool:
         return self.attempt >= self.max_attempts
+
+    def is_leased_to(self, holder: Holder) -> bool:
+        """Returns whether the lease belongs to this token and worker."""
+        is_worker = holder.worker_id is None or holder.worker_id == self.worker_id
+        return is_worker and (self.lease_token is None or holder.token_id == self.lease_token)
 
     def with_instants(self, more: Iterable[str]) -> tuple[str, ...]:
         """Returns the recorded instants and `more`, each once: a worker repeats them in every heartbeat."""

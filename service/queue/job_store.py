@@ -216,6 +216,7 @@ def job_of(row: sa.Row[Any]) -> Job:
         max_attempts=row.max_attempts,
         lease_deadline=row.lease_deadline,
         worker_id=row.worker_id,
+        lease_token=row.lease_token,
         progress=Progress.from_json(row.progress) if row.progress else None,
         instants=tuple(row.instants),
         result=row.result,

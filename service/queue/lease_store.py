@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from service.db import schema
 from service.db.violation import violated
 from service.model.errors import LeaseLostError
-from service.queue.job import HELD, AttemptOutcome, Job, JobState
+from service.queue.job import HELD, NOBODY, AttemptOutcome, Holder, Job, JobState
 from service.queue.job_store import job_of
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def take(
     connection: Connection,
     *,
     worker_id: str,
+    token_id: str | None = None,
     group: str,
     now: datetime,
     deadline: datetime,
@@ -64,6 +65,7 @@ def take(
             state=JobState.LEASED,
             attempt=job.attempt + 1,
             worker_id=worker_id,
+            lease_token=token_id,
             lease_deadline=deadline,
             leased_at=now,
             progress=None,
@@ -77,6 +79,7 @@ def take(
                         state=taken.state.value,
                         attempt=taken.attempt,
                         worker_id=worker_id,
+                        lease_token=token_id,
                         lease_deadline=deadline,
                         leased_at=now,
                         progress=None,
@@ -93,12 +96,16 @@ def take(
         return taken
 
 
-def held(connection: Connection, job_id: str, attempt: int) -> Job:
-    """Returns the job that this attempt holds, locked until the transaction ends. Raises LeaseLostError."""
+def held(connection: Connection, job_id: str, attempt: int, holder: Holder = NOBODY) -> Job:
+    """Returns the job that this attempt holds, locked until the transaction ends.
+
+    Raises LeaseLostError, also for a holder that the lease does not belong to.
+    """
     row = connection.execute(sa.select(_j).where(*_fence(job_id, attempt)).with_for_update()).one_or_none()
-    if row is None:
+    job = job_of(row) if row is not None else None
+    if job is None or not job.is_leased_to(holder):
         raise LeaseLostError(f"Attempt {attempt} does not hold job {job_id}.")
-    return job_of(row)
+    return job
 
 
 def beat(connection: Connection, job: Job, heartbeat: Heartbeat, *, now: datetime, deadline: datetime) -> None:

@@ -12,7 +12,7 @@ from service.delivery import outbox
 from service.model.errors import LeaseLostError
 from service.queue import hold_back, job_changes, job_incidents, job_store, lease_store, worker_store
 from service.queue.hand_over_policy import loses_batches
-from service.queue.job import AttemptOutcome, Job, JobState
+from service.queue.job import NOBODY, AttemptOutcome, Holder, Job, JobState
 from service.queue.retry import End, Retry, after_result
 
 if TYPE_CHECKING:
@@ -48,9 +48,19 @@ def announce(engine: Engine, clock: Clock, worker_id: str, info: WorkerInfo) -> 
 
 
 def lease(
-    engine: Engine, notifier: Notifier, clock: Clock, config: LeaseConfig, *, worker_id: str, group: str
+    engine: Engine,
+    notifier: Notifier,
+    clock: Clock,
+    config: LeaseConfig,
+    *,
+    worker_id: str,
+    group: str,
+    token_id: str | None = None,
 ) -> WorkOrder | None:
-    """Leases the next due job to this worker and returns its work order; None when no job is due."""
+    """Leases the next due job to this worker and returns its work order; None when no job is due.
+
+    Only the token `token_id` may extend or end the lease; any may if it is None.
+    """
     now = clock()
     with reading(engine) as connection:
         if not lease_store.is_any_due(connection, now, group):
@@ -65,7 +75,13 @@ def lease(
             return not held_back
 
         job = lease_store.take(
-            connection, worker_id=worker_id, group=group, now=now, deadline=now + config.lease, may_start=may_start
+            connection,
+            worker_id=worker_id,
+            token_id=token_id,
+            group=group,
+            now=now,
+            deadline=now + config.lease,
+            may_start=may_start,
         )
         outbox.publish(connection, events, now=now)
         order = _work_order(connection, job, config) if job else None
@@ -84,13 +100,20 @@ def _work_order(connection: Connection, job: Job, config: LeaseConfig) -> WorkOr
 
 
 def heartbeat(
-    engine: Engine, notifier: Notifier, clock: Clock, config: LeaseConfig, *, job_id: str, beat: Heartbeat
+    engine: Engine,
+    notifier: Notifier,
+    clock: Clock,
+    config: LeaseConfig,
+    *,
+    job_id: str,
+    beat: Heartbeat,
+    holder: Holder = NOBODY,
 ) -> HeartbeatAnswer:
     """Extends the lease. A late heartbeat still counts, as long as the job has not been taken back."""
     now = clock()
     try:
         with writing(engine) as connection:
-            job = lease_store.held(connection, job_id, beat.attempt)
+            job = lease_store.held(connection, job_id, beat.attempt, holder)
             lease_store.beat(connection, job, beat, now=now, deadline=now + config.lease)
             if job.worker_id:
                 worker_store.seen(connection, job.worker_id, now)
@@ -113,14 +136,15 @@ def report(
     job_id: str,
     attempt: int,
     result: Result,
+    holder: Holder = NOBODY,
     contradiction: Problem | None = None,
 ) -> Job:
     """Ends the attempt; ends the job or queues it again. `contradiction` is the result of
-    `service.queue.verification`. Raises LeaseLostError when this attempt does not hold the job."""
+    `service.queue.verification`. Raises LeaseLostError when this attempt of this holder does not hold the job."""
     now = clock()
     outcome = AttemptOutcome(result.outcome.value)
     with writing(engine) as connection:
-        job = lease_store.held(connection, job_id, attempt)
+        job = lease_store.held(connection, job_id, attempt, holder)
         instants = job.with_instants(result.instants)
         then = after_result(
             job.evolve(instants=instants),

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.metadata import version
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,9 +33,11 @@ from service.queue import recovery
 from service.queue.leases import LeaseConfig
 from service.registration import detection
 from service.runtime import retention
+from service.runtime.connections import ConnectionLimits
 from service.runtime.dispatch import DispatchThread
 from service.runtime.local_worker import LocalWorkers, command
 from service.runtime.process import Daemon, Tick, url_of
+from service.runtime.proxies import TrustedProxies
 from service.scheduling import scheduler
 from service.scheduling.admission import Limits
 
@@ -81,7 +84,7 @@ class Composition:
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
         """Returns the service with its local workers. The database must be migrated."""
         chosen = self.chosen
-        secret, token = issued("local worker", Role.WORKER, utc_now())
+        secret, token = issued("local worker", Role.WORKER, utc_now(), groups=(chosen.worker_group,))
         context = AppContext(
             engine=self.engine,
             examine=self._readers.isolated(detection.examine),
@@ -117,8 +120,13 @@ class Composition:
             event_source=chosen.event_source,
         )
         return Daemon(
-            create_app(context),
+            TrustedProxies(create_app(context), chosen.trusted_proxies),
             listening,
+            limits=ConnectionLimits(
+                all=chosen.max_connections,
+                per_address=chosen.max_connections_per_address,
+                trusted_proxies=tuple(map(ip_network, chosen.trusted_proxies)),
+            ),
             notifier=self.notifier,
             ticks=self._ticks(context),
             workers=LocalWorkers(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
@@ -11,6 +12,7 @@ import threading
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import uvicorn
@@ -18,16 +20,18 @@ from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from service.model.errors import DatabaseUnavailableError, SettingsError
-from service.runtime.http import BoundedHttp
+from service.runtime.connections import Connections
+from service.runtime.http import AcceptErrors, BoundedHttp, only_probes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from fastapi import FastAPI
+    from starlette.types import ASGIApp
 
     from service.events.notifier import Notifier
     from service.events.replicas import ReplicaNotifications
+    from service.runtime.connections import ConnectionLimits
     from service.runtime.dispatch import DispatchThread
     from service.runtime.local_worker import LocalWorkers
 
@@ -61,7 +65,7 @@ class Daemon:
 
     def __init__(
         self,
-        app: FastAPI,
+        app: ASGIApp,
         listening: socket.socket,
         *,
         notifier: Notifier,
@@ -69,6 +73,7 @@ class Daemon:
         workers: LocalWorkers,
         dispatch: DispatchThread,
         replicas: ReplicaNotifications | None = None,
+        limits: ConnectionLimits | None = None,
         on_end: Callable[[], None] = lambda: None,
         on_ready: Callable[[], None],
     ) -> None:
@@ -84,7 +89,10 @@ class Daemon:
         # Without log_config and log_level the server uses the logging of the process.
         config = uvicorn.Config(
             app,
-            http=BoundedHttp,
+            http=partial(BoundedHttp, connections=Connections(limits), busy=only_probes(app)),  # type: ignore[arg-type]
+            ws="none",
+            # See `service.runtime.proxies`; uvicorn would believe every process of this machine.
+            proxy_headers=False,
             log_config=None,
             log_level=None,
             access_log=False,
@@ -197,6 +205,7 @@ class _Server(uvicorn.Server):
         self._signals = 0
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(AcceptErrors().handle)
         await super().startup(sockets=sockets)
         if self.started and not self.should_exit:
             self._on_started()

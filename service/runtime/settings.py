@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 from typing import Annotated, Any, Literal
 
@@ -24,6 +25,11 @@ class Settings(BaseSettings):
     workers: int = Field(1, ge=0, le=64, description="Local workers that `serve` starts")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     max_request_bytes: int = Field(8 * 1024 * 1024, ge=1024)
+    max_connections: int = Field(2000, ge=16, description="Open connections, of which the open files may allow fewer")
+    max_connections_per_address: int = Field(500, ge=1, description="Trusted proxies do not count as an address")
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Addresses and networks whose `X-Forwarded-*` and `Host` headers are believed, with commas"
+    )
 
     allowed_roots: Annotated[tuple[str, ...] | None, NoDecode] = Field(
         None, description="Where tables may lie: paths or URI prefixes, separated by commas, or a JSON list"
@@ -47,7 +53,7 @@ class Settings(BaseSettings):
     public_url: str | None = Field(
         None,
         pattern=r"^https?://[^\s?#]+$",
-        description="URL by which writers reach this service. Default: that of the request",
+        description="URL by which writers reach this service. Default: the address at which the request arrives",
     )
     callback_key: SecretStr | None = Field(
         None, min_length=1, description="Value that writers send as HUDI-CALLBACK-KEY"
@@ -111,6 +117,7 @@ class Settings(BaseSettings):
 
     @field_validator(
         "allowed_roots",
+        "trusted_proxies",
         "packages",
         "secret_keys",
         "webhook_allowed_hosts",
@@ -125,6 +132,11 @@ class Settings(BaseSettings):
         if value.lstrip().startswith("["):
             return tuple(json.loads(value))
         return tuple(root.strip() for root in value.split(",") if root.strip())
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(str(ipaddress.ip_network(each)) for each in value)
 
 
 def load(**overrides: Any) -> Settings:

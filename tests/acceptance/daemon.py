@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 Json = dict[str, Any]
+# Without tokens the service asks for it, also where a call has no body.
+JSON = {"Content-Type": "application/json"}
 
 ENDED = ("succeeded", "failed", "cancelled")
 PATIENCE_SECONDS = 150.0
@@ -48,7 +50,7 @@ class Daemon:
         found = re.search(r"ready at (http://\S+)", first)
         assert found, first + self.log.read_text()
         self.url = found.group(1)
-        self._http = httpx.Client(base_url=self.url, timeout=20)
+        self._http = httpx.Client(base_url=self.url, timeout=20, headers=JSON)
 
     def __enter__(self) -> Self:
         return self

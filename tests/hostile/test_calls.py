@@ -69,3 +69,26 @@ def test_a_service_that_other_machines_reach_is_never_open(app_context: AppConte
 def test_with_a_token_any_host_will_do(client: TestClient, make_token: Callable[[Role], dict[str, str]]) -> None:
     headers = make_token(Role.READER)
     assert client.get("/v1/tables", headers={**headers, "Host": "groundskeeper.corp"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "content_type", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
+)
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/v1/tables"), ("DELETE", "/v1/pause"), ("POST", "/v1/jobs/job_1/cancel")]
+)
+def test_a_form_of_a_web_page_changes_nothing(
+    app_context: AppContext, method: str, path: str, content_type: str | None
+) -> None:
+    headers = {"Content-Type": content_type} if content_type else {}
+    with TestClient(create_app(app_context), base_url="http://127.0.0.1") as client:
+        answer = client.request(method, path, headers=headers, content=b"{}" if content_type else None)
+    assert (answer.status_code, answer.json()["type"]) == (415, "/problems/json-required")
+
+
+def test_with_a_token_a_call_without_a_body_needs_no_content_type(
+    app_context: AppContext, make_token: Callable[[Role], dict[str, str]]
+) -> None:
+    headers = make_token(Role.ADMIN)
+    with TestClient(create_app(app_context), base_url="http://127.0.0.1", headers=headers) as client:
+        assert client.delete("/v1/pause").is_success

@@ -35,6 +35,8 @@ jobs = sa.Table(
     sa.Column("not_before", UtcDateTime, nullable=False),
     sa.Column("lease_deadline", UtcDateTime),
     sa.Column("worker_id", sa.Text),
+    # The token by which the worker leased the job; null if the service was open.
+    sa.Column("lease_token", sa.String(32)),
     sa.Column("progress", sa.JSON(none_as_null=True)),
     sa.Column("instants", sa.JSON, nullable=False),
     sa.Column("result", sa.JSON(none_as_null=True)),

@@ -148,7 +148,9 @@ def app_context(sqlite: sa.Engine, clock: FakeClock, examine: FakeExamine) -> Ap
 @pytest.fixture
 def client(app_context: AppContext) -> Iterator[TestClient]:
     app = create_app(app_context)
-    with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
+    # Without tokens every call that changes something must be JSON, also those without a body.
+    headers = {"Content-Type": "application/json"}
+    with TestClient(app, base_url="http://127.0.0.1", headers=headers, raise_server_exceptions=False) as client:
         yield client
 
 

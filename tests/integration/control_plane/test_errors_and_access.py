@@ -32,7 +32,7 @@ def test_an_unknown_address_is_a_problem_document(client: TestClient) -> None:
 
 
 def test_a_method_that_an_address_does_not_know_is_a_problem_document(client: TestClient) -> None:
-    answer = client.put("/v1/tables")
+    answer = client.put("/v1/tables", json={})
     assert answer.status_code == 405
     assert answer.json()["type"] == "/problems/method-not-allowed"
     assert answer.headers["allow"]

@@ -313,7 +313,7 @@ def test_without_the_extra_the_service_runs_and_says_what_is_missing(
 def test_the_service_writes_to_a_topic(tmp_path: Path, broker: Broker, topic: str) -> None:
     with Serving(tmp_path) as serving:
         created = httpx.post(f"{serving.url}/v1/webhooks", json={"url": f"kafka://{broker.address}/{topic}"}).json()
-        sent = httpx.post(f"{serving.url}/v1/webhooks/{created['id']}/test").json()
+        sent = httpx.post(f"{serving.url}/v1/webhooks/{created['id']}/test", json={}).json()
         shown = f"{serving.url}/v1/deliveries/{sent['id']}"
         assert eventually(lambda: httpx.get(shown).json()["state"] == "delivered", 30), httpx.get(shown).text
         [record] = records(broker, topic)

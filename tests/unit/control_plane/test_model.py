@@ -1,4 +1,5 @@
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -88,6 +89,12 @@ def test_what_is_no_token_is_not_taken_for_one(text: str) -> None:
 
 def test_a_revoked_token_matches_nothing() -> None:
     token = Token("a", "n", Role.READER, digest("s"), NOW)
-    assert token.matches("s")
-    assert not token.matches("t")
-    assert not Token("a", "n", Role.READER, digest("s"), NOW, revoked_at=NOW).matches("s")
+    assert token.matches("s", NOW)
+    assert not token.matches("t", NOW)
+    assert not replace(token, revoked_at=NOW).matches("s", NOW)
+
+
+def test_a_token_matches_until_it_expires() -> None:
+    token = Token("a", "n", Role.READER, digest("s"), NOW, expires_at=NOW + timedelta(days=1))
+    assert token.matches("s", NOW + timedelta(hours=23))
+    assert not token.matches("s", NOW + timedelta(days=1))

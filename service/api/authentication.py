@@ -1,0 +1,152 @@
+"""Identifies the caller of each request, before anything of its body is read."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import re
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from fastapi.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from service.access import token_store
+from service.access.token import Bearer, Role
+from service.api.dependencies import CALLBACK_PATH, AppContext, Caller, is_loopback
+from service.api.errors import MediaTypeError
+from service.api.middleware import READS
+from service.api.problems import answer
+from service.db.engine import reading
+from service.model.errors import ForbiddenError, GroundskeeperError, UnauthenticatedError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from service.access.token import Token
+
+# Of all that RFC 3986 allows, what a loopback host can look like.
+_AUTHORITY = re.compile(r"(?P<host>[a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
+_ORIGIN = re.compile(rf"https?://{_AUTHORITY.pattern}", re.IGNORECASE | re.ASCII)
+_JSON = re.compile(r"application/([a-z0-9.+-]+\+)?json\s*(;.*)?", re.IGNORECASE | re.ASCII)
+# A refused call of more than this ends its connection, instead of being read and thrown away.
+_LARGE_BYTES = 64 * 1024
+
+
+class Authentication:
+    """Refuses calls below /v1 that lack a valid token. The endpoints find the caller in `request.state`."""
+
+    def __init__(self, app: ASGIApp, context: AppContext) -> None:
+        self._app = app
+        self._context = context
+        self._failures = Failures()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not scope["path"].startswith("/v1/"):
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        try:
+            request.state.caller = await run_in_threadpool(_identify, request, self._context)
+        except GroundskeeperError as error:
+            if isinstance(error, UnauthenticatedError) and "authorization" in request.headers:
+                await asyncio.sleep(self._failures.pause_after(_address(scope), time.monotonic()))
+            headers = {"Connection": "close"} if _is_large(request) else {}
+            await answer(error, instance=scope["path"], headers=headers)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+class Failures:
+    """The failed authentications of the last minute, by address: their answers take longer and longer."""
+
+    FREE = 5
+    FIRST_SECONDS = 0.1
+    MOST_SECONDS = 2.0
+    FORGOTTEN_AFTER_SECONDS = 60.0
+    MOST_ADDRESSES = 10_000
+
+    def __init__(self) -> None:
+        self._counts: OrderedDict[str, tuple[int, float]] = OrderedDict()
+
+    def pause_after(self, address: str, now: float) -> float:
+        """Counts a failure; returns how many seconds its answer must wait. `now` is monotonic, in seconds."""
+        count, last = self._counts.pop(address, (0, now))
+        count = 1 if now - last > self.FORGOTTEN_AFTER_SECONDS else count + 1
+        self._counts[address] = (count, now)
+        if len(self._counts) > self.MOST_ADDRESSES:
+            self._counts.popitem(last=False)
+        excess = count - self.FREE
+        return 0.0 if excess <= 0 else min(self.FIRST_SECONDS * 2.0 ** min(excess - 1, 10), self.MOST_SECONDS)
+
+
+def _identify(request: Request, context: AppContext) -> Caller:
+    """Returns the caller. Raises UnauthenticatedError, with the same message for every fault of the token."""
+    if context.callback_key is not None and request.url.path == CALLBACK_PATH:
+        return _writer(request, context.callback_key)
+    scheme, _, text = request.headers.get("authorization", "").partition(" ")
+    claimed = Bearer.parse(text.strip()) if scheme.lower() == "bearer" else None
+    token = _token(context, claimed)
+    if token is None and _is_open(context):
+        _refuse_foreign_host(request)
+        _refuse_form(request)
+        return Caller("anybody", Role.ADMIN, is_open=True)
+    if claimed is None or token is None or not token.matches(claimed.secret, context.clock()):
+        raise UnauthenticatedError("The token is not valid." if text else "The request carries no token.")
+    return Caller.of(token)
+
+
+def _token(context: AppContext, claimed: Bearer | None) -> Token | None:
+    if claimed is None:
+        return None
+    if context.local_worker and claimed.id == context.local_worker.id:
+        return context.local_worker
+    with reading(context.engine) as connection:
+        return token_store.find(connection, claimed.id)
+
+
+def _is_open(context: AppContext) -> bool:
+    """Returns whether callers need no token. Other machines always do, also when the last token is revoked."""
+    if not context.is_loopback:
+        return False
+    with reading(context.engine) as connection:
+        return not token_store.exist(connection)
+
+
+def _writer(request: Request, key: str) -> Caller:
+    given = request.headers.get("hudi-callback-key", "")
+    if not hmac.compare_digest(given.encode(), key.encode()):
+        raise UnauthenticatedError(
+            "The header HUDI-CALLBACK-KEY is missing or wrong.",
+            hint="Set hoodie.write.commit.callback.http.api.key in the writer.",
+        )
+    return Caller("a writer", Role.READER)
+
+
+def _refuse_foreign_host(request: Request) -> None:
+    """Raises ForbiddenError: a web page can point its own host name to 127.0.0.1, or post a form there, from the
+    owner's browser."""
+    # Not `request.url`, which falls back to the address of the server when the header is not valid.
+    hosts, origins = request.headers.getlist("host"), request.headers.getlist("origin")
+    named = [_AUTHORITY.fullmatch(host) for host in hosts] + [_ORIGIN.fullmatch(origin) for origin in origins]
+    if len(hosts) != 1 or not all(match and is_loopback(match["host"]) for match in named):
+        raise ForbiddenError(
+            "Without tokens, a request must name a loopback host, and come from a page there if it comes from a page.",
+            hint="Call 127.0.0.1 or localhost, or make a token with `groundskeeper token create`.",
+        )
+
+
+def _refuse_form(request: Request) -> None:
+    """Raises MediaTypeError: browsers send forms of any page without asking, but JSON only after a preflight."""
+    if request.method not in READS and not _JSON.fullmatch(request.headers.get("content-type", "")):
+        raise MediaTypeError
+
+
+def _is_large(request: Request) -> bool:
+    length = request.headers.get("content-length", "0")
+    return "transfer-encoding" in request.headers or not length.isdigit() or int(length) > _LARGE_BYTES
+
+
+def _address(scope: Scope) -> str:
+    return scope["client"][0] if scope.get("client") else ""

@@ -1,0 +1,131 @@
+"""Limits the connections to the service, in all and of each address, and decides which one has to go."""
+
+from __future__ import annotations
+
+import ipaddress
+import resource
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Files, database connections, pipes to readers and workers.
+_OTHER_DESCRIPTORS = 256
+_ENOUGH_DESCRIPTORS = 65_536
+
+
+class Connection(Protocol):
+    def abort(self) -> None: ...
+
+
+class Admission(Enum):
+    """`ONLY_PROBES`: health checks are answered, all else is refused."""
+
+    YES = "yes"
+    ONLY_PROBES = "only probes"
+    NO = "no"
+
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """Connections at most: `all`, of one address, and further ones for health checks. Times in seconds, each for the
+    client: to send a head, to send a body, and to read a part of an answer. Trusted proxies, which many clients share,
+    count as no address."""
+
+    all: int = 2000
+    per_address: int = 500
+    probes: int = 16
+    head_seconds: float = 10.0
+    body_seconds: float = 60.0
+    read_seconds: float = 60.0
+    trusted_proxies: Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network] = ()
+
+
+@dataclass
+class _Client:
+    """Connections of one address; `waiting` are those that wait for it, the longest waiting first."""
+
+    open: int = 0
+    waiting: dict[Connection, None] = field(default_factory=dict)
+
+
+class Connections:
+    """The open connections. At a limit the one goes that has waited the longest for its client, be it for a head, for a
+    body or for the next request; never one for which the service is at work. Used by the event loop only."""
+
+    def __init__(self, limits: ConnectionLimits | None = None) -> None:
+        self.limits = limits or ConnectionLimits()
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        spare = (_ENOUGH_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft) - _OTHER_DESCRIPTORS
+        self._most = max(1, min(self.limits.all, spare - self.limits.probes))
+        self._open: dict[Connection, str] = {}
+        self._waiting: dict[Connection, None] = {}
+        self._clients: defaultdict[str, _Client] = defaultdict(_Client)
+
+    def admit(self, connection: Connection, address: str) -> Admission:
+        """Counts the connection unless it is refused. It waits for its client at first."""
+        address = "" if self._is_proxy(address) else address
+        client = self._clients[address]
+        is_full = bool(address) and client.open >= self.limits.per_address and not self._shed(client.waiting)
+        is_full = is_full or (len(self._open) >= self._most and not self._shed(self._waiting))
+        if is_full and len(self._open) >= self._most + self.limits.probes:
+            self._forget_if_gone(address)
+            return Admission.NO
+        self._open[connection] = address
+        client = self._clients[address]
+        client.open += 1
+        self.wait(connection)
+        return Admission.ONLY_PROBES if is_full else Admission.YES
+
+    def wait(self, connection: Connection) -> None:
+        """Notes that the connection waits for its client from now on."""
+        address = self._open.get(connection)
+        if address is not None:
+            for waiting in (self._waiting, self._clients[address].waiting):
+                waiting.pop(connection, None)
+                waiting[connection] = None
+
+    def work(self, connection: Connection) -> None:
+        """Notes that the service is at work for the connection."""
+        address = self._open.get(connection)
+        if address is not None:
+            self._waiting.pop(connection, None)
+            self._clients[address].waiting.pop(connection, None)
+
+    def close(self, connection: Connection) -> None:
+        self.work(connection)
+        address = self._open.pop(connection, None)
+        if address is not None:
+            self._clients[address].open -= 1
+            self._forget_if_gone(address)
+
+    def _shed(self, waiting: dict[Connection, None]) -> bool:
+        longest = next(iter(waiting), None)
+        if longest is None:
+            return False
+        # Now, not when the event loop tells of the end.
+        self.close(longest)
+        longest.abort()
+        return True
+
+    def _forget_if_gone(self, address: str) -> None:
+        if not self._clients[address].open:
+            del self._clients[address]
+
+    def _is_proxy(self, address: str) -> bool:
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed in network for network in self.limits.trusted_proxies)
+
+
+def use_all_descriptors() -> None:
+    """Raises the limit of open files as far as the system allows; many systems start processes with 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _ENOUGH_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
