@@ -18,7 +18,13 @@ from service.hand_over.flink_hosts import check_allowed
 from service.hand_over.flink_rest import FlinkRest
 from service.hand_over.flink_stop import Stopping
 from service.lake.active_timeline import read_active_timeline
-from service.model.errors import DatabaseUnavailableError, GroundskeeperError, JobNotWaitingError
+from service.model.errors import (
+    DatabaseUnavailableError,
+    GroundskeeperError,
+    JobNotFoundError,
+    JobNotWaitingError,
+    TableNotFoundError,
+)
 from service.observation.bounded_pool import BoundedPool
 from service.queue import hand_over_policy as policy
 from service.queue import hand_over_store, job_changes, job_events, job_store
@@ -137,9 +143,11 @@ class HandOvers:
         now = self._clock()
         with reading(self._engine) as connection:
             waiting = hand_over_store.waiting(connection)
-        dropped = [job.id for job in waiting if self._drop(job)]
+        dropped = [job.id for job in waiting if self._is_done(self._drop, job)]
         given_up = [
-            job.id for job in waiting if job.id not in dropped and _is_over(job, now) and self._give_up(job.id, now)
+            job.id
+            for job in waiting
+            if job.id not in dropped and _is_over(job, now) and self._is_done(self._give_up, job)
         ]
         if dropped or given_up:
             self._notifier.notify()
@@ -148,6 +156,18 @@ class HandOvers:
             if job.id not in skipped and job.hand_over and not _is_claimed(job.hand_over, now):
                 self.pool.add(job)
         return HandedOver(tuple(job.id for job in waiting), tuple(given_up))
+
+    def _is_done(self, step: Callable[[Job], bool], job: Job) -> bool:
+        """Returns whether the step was taken. Logs an error of one job, which must not stop the others."""
+        try:
+            return step(job)
+        except DatabaseUnavailableError:
+            raise
+        except (JobNotFoundError, TableNotFoundError):
+            return False  # The table was unregistered meanwhile.
+        except Exception:
+            log.exception("The hand-over of job %s failed", job.id)
+            return False
 
     def _drop(self, waiting: Job) -> bool:
         """Removes the hand-over if the job need not wait any more, because the owner has declared the writers stopped
@@ -163,16 +183,17 @@ class HandOvers:
         log.info("Job %s continues: no Flink job is declared or detected any more", waiting.id)
         return True
 
-    def _give_up(self, job_id: str, now: datetime) -> bool:
+    def _give_up(self, waiting: Job) -> bool:
+        now = self._clock()
         with writing(self._engine) as connection:
-            job = job_store.get(connection, job_id, for_update=True)
+            job = job_store.get(connection, waiting.id, for_update=True)
             if not job.waits_for_writers or job.hand_over is None or not _is_over(job, now):
                 return False
             expired = job.hand_over.evolve(state=HandOverState.EXPIRED, since=now, claimed_until=None)
-            hand_over_store.give_up(connection, job_id, expired, error=policy.expired(job.hand_over), now=now)
+            hand_over_store.give_up(connection, job.id, expired, error=policy.expired(job.hand_over), now=now)
             decision_times.wake(connection, job.table_id, now)
-            outbox.publish(connection, [job_changes.of_job(connection, job_id, now, job_events.job_ended)], now=now)
-        log.warning("Job %s was given up: the writers of its table were not stopped", job_id)
+            outbox.publish(connection, [job_changes.of_job(connection, job.id, now, job_events.job_ended)], now=now)
+        log.warning("Job %s was given up: the writers of its table were not stopped", job.id)
         return True
 
     def _step(self, waiting: Job) -> None:

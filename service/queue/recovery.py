@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, assert_never
 from service.catalog import decision_times, watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
+from service.model.errors import DatabaseUnavailableError
 from service.queue import job_changes, lease_store
 from service.queue.job import AttemptOutcome, JobState
 from service.queue.job_events import job_ended, job_queued
 from service.queue.retry import End, Retry, after_lost_lease
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Engine
 
     from service.events.notifier import Notifier
     from service.model.clock import Clock
+    from service.queue.job import Job
 
 _AT_ONCE = 100
 
@@ -45,48 +49,57 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
         # Read first, so that the usual case takes no write lock.
         if not lease_store.is_any_run_out(connection, now):
             return Recovered()
-    queued: list[str] = []
-    ended: list[str] = []
-    undecided: list[str] = []
+    found: dict[str, list[str]] = {"queued": [], "ended": [], "undecided": []}
     with writing(engine) as connection:
         for job in lease_store.run_out(connection, now, _AT_ONCE):
-            match after_lost_lease(job, now=now):
-                case End(state, error):
-                    lease_store.end(
-                        connection,
-                        job,
-                        state=state,
-                        outcome=AttemptOutcome.LOST,
-                        error=error,
-                        result=None,
-                        instants=job.instants,
-                        now=now,
-                    )
-                    decision_times.wake(connection, job.table_id, now)
-                    if state is JobState.UNKNOWN:
-                        watch_store.start_over(connection, job.table_id, now)
-                        undecided.append(job.id)
-                    else:
-                        ended.append(job.id)
-                case Retry(not_before, error):
-                    lease_store.put_back(
-                        connection,
-                        job,
-                        not_before=not_before,
-                        outcome=AttemptOutcome.LOST,
-                        error=error,
-                        instants=job.instants,
-                        now=now,
-                    )
-                    queued.append(job.id)
-                case never:
-                    assert_never(never)
+            try:
+                with connection.begin_nested():
+                    found[_take_back(connection, job, now)].append(job.id)
+            except DatabaseUnavailableError:
+                raise
+            except Exception:
+                # A failure with one job must not keep the others from being taken back.
+                log.exception("Job %s could not be taken back", job.id)
         events = [
-            *(job_changes.of_job(connection, job_id, now, job_queued) for job_id in queued),
-            *(job_changes.of_job(connection, job_id, now, job_ended) for job_id in ended),
+            *(job_changes.of_job(connection, job_id, now, job_queued) for job_id in found["queued"]),
+            *(job_changes.of_job(connection, job_id, now, job_ended) for job_id in found["ended"]),
         ]
         outbox.publish(connection, events, now=now)
     notifier.notify()
-    recovered = Recovered(tuple(queued), tuple(ended), tuple(undecided))
+    recovered = Recovered(**{what: tuple(ids) for what, ids in found.items()})
     log.warning("Leases expired; %s", recovered)
     return recovered
+
+
+def _take_back(connection: Connection, job: Job, now: datetime) -> str:
+    """Ends the lost attempt; returns the member of Recovered to which the job belongs."""
+    match after_lost_lease(job, now=now):
+        case End(state, error):
+            lease_store.end(
+                connection,
+                job,
+                state=state,
+                outcome=AttemptOutcome.LOST,
+                error=error,
+                result=None,
+                instants=job.instants,
+                now=now,
+            )
+            decision_times.wake(connection, job.table_id, now)
+            if state is not JobState.UNKNOWN:
+                return "ended"
+            watch_store.start_over(connection, job.table_id, now)
+            return "undecided"
+        case Retry(not_before, error):
+            lease_store.put_back(
+                connection,
+                job,
+                not_before=not_before,
+                outcome=AttemptOutcome.LOST,
+                error=error,
+                instants=job.instants,
+                now=now,
+            )
+            return "queued"
+        case never:
+            assert_never(never)
