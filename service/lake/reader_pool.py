@@ -41,6 +41,8 @@ T = TypeVar("T")
 
 _MIB = 1024 * 1024
 _MAX_REPLY_BYTES = 256 * _MIB
+# A child that has ever used more ends after its call.
+_MAX_KEPT_BYTES = 512 * _MIB
 _START_SECONDS = 60.0
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 
@@ -153,7 +155,7 @@ class ReaderPool:
     def _give_back(self, child: _Child) -> None:
         with self._guard:
             self._busy.discard(child)
-            if not self._is_closed:
+            if not self._is_closed and not child.is_grown:
                 self._idle.append(child)
                 return
         child.kill()
@@ -168,6 +170,7 @@ class ReaderPool:
 class _Child:
     process: ForkServerProcess
     connection: Connection[Any, Any] = field(repr=False)
+    is_grown: bool = False
 
     @classmethod
     def start(cls, limits: ReaderLimits) -> _Child:
@@ -195,7 +198,9 @@ class _Child:
         try:
             if not self.connection.poll(seconds):
                 raise ReadTimedOutError(f"Reading the table took longer than {seconds:g} seconds.")
-            return pickle.loads(self.connection.recv_bytes(_MAX_REPLY_BYTES))  # noqa: S301 - our own child wrote it
+            message = self.connection.recv_bytes(_MAX_REPLY_BYTES)
+            reply, self.is_grown = pickle.loads(message)  # noqa: S301 - our own child wrote it
+            return reply
         except (EOFError, OSError) as error:
             self.process.join(1)
             raise ReaderCrashedError(f"The process that read the table ended {_ending(self.process)}.") from error
@@ -224,7 +229,7 @@ def _serve(connection: Connection[Any, Any], limits: ReaderLimits, log_level: in
     logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     gc.freeze()
     with contextlib.suppress(EOFError, OSError):
-        connection.send_bytes(pickle.dumps(None))  # ready
+        connection.send_bytes(_reply(None))  # ready
         while True:
             function, args, kwargs = connection.recv()
             connection.send_bytes(_answer(function, args, kwargs))
@@ -232,12 +237,18 @@ def _serve(connection: Connection[Any, Any], limits: ReaderLimits, log_level: in
 
 def _answer(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
     try:
-        return pickle.dumps(function(*args, **kwargs))
+        return _reply(function(*args, **kwargs))
     except GroundskeeperError as error:
-        return pickle.dumps(error)
+        return _reply(error)
     except Exception as error:  # a table may trip over any line of a parser
         log.exception("A table could not be read")
-        return pickle.dumps(StorageError(f"The table could not be read: {type(error).__name__}: {error}"[:1000]))
+        return _reply(StorageError(f"The table could not be read: {type(error).__name__}: {error}"[:1000]))
+
+
+def _reply(result: object) -> bytes:
+    """Returns the result, and whether the process has grown: a large table's memory is not given back for long."""
+    is_grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > _MAX_KEPT_BYTES
+    return pickle.dumps((result, is_grown))
 
 
 def _end_with_parent() -> None:

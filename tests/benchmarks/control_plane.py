@@ -40,6 +40,7 @@ from tests.small_table import SmallTable, base_file, bucket_id, instant_at, late
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from _typeshed import DataclassInstance
     from sqlalchemy import Engine
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -195,7 +196,7 @@ def measure(folder: Path, count: int, minutes: float, database: str) -> Figures:
     with Daemon(folder / "service", workers="0", database=database, log_level="WARNING") as daemon:
         url = daemon.url
         began = time.monotonic()
-        while (left := count - _looked_at(engine)) > 0:
+        while (left := count - looked_at(engine)) > 0:
             say(f"first looks: {left} left")
             time.sleep(2)
         first_looks = time.monotonic() - began
@@ -218,24 +219,24 @@ def measure(folder: Path, count: int, minutes: float, database: str) -> Figures:
         writers.stop()
         clients.stop()
         time.sleep(5)
-        memory = _memory(daemon.process.pid)
-    lags = _lags(engine, writers.committed)
+        bytes_used = memory(daemon.process.pid)
+    found = lags(engine, writers.committed)
     return Figures(
         tables=count,
         minutes=minutes,
         first_looks_seconds=round(first_looks, 1),
         cpu_share=round(share, 3),
         commits=len(writers.committed),
-        missed=len(writers.committed) - len(lags),
+        missed=len(writers.committed) - len(found),
         overdue_seconds=round(overdue, 1),
-        lag=Times.of(lags),
+        lag=Times.of(found),
         rest={name: Times.of(seconds) for name, seconds in clients.seconds.items()},
-        memory=memory,
+        memory=bytes_used,
         database=database_bytes(engine),
     )
 
 
-def _looked_at(engine: Engine) -> int:
+def looked_at(engine: Engine) -> int:
     watches = schema.watches
     with reading(engine) as connection:
         query = sa.select(sa.func.count()).where(watches.c.looked_at.is_not(None) | (watches.c.failures > 0))
@@ -249,7 +250,7 @@ def _overdue(engine: Engine) -> float:
     return (datetime.now(UTC) - (due if due.tzinfo else due.replace(tzinfo=UTC))).total_seconds()
 
 
-def _lags(engine: Engine, committed: dict[tuple[str, str], datetime]) -> list[float]:
+def lags(engine: Engine, committed: dict[tuple[str, str], datetime]) -> list[float]:
     commits = schema.commits
     with reading(engine) as connection:
         rows = connection.execute(sa.select(commits.c.table_id, commits.c.requested_time, commits.c.seen_at))
@@ -280,7 +281,7 @@ def _cpu_seconds(pid: int) -> float:
     return total / _TICKS
 
 
-def _memory(pid: int) -> int:
+def memory(pid: int) -> int:
     """Bytes of the process and all below it now; what several share counts once."""
     pages = [Path(f"/proc/{each}/smaps_rollup").read_text() for each in _processes(pid)]
     return sum(int(text.partition("\nPss:")[2].split()[0]) for text in pages) * 1024
@@ -312,7 +313,7 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def tell(found: Figures, *, as_json: bool) -> None:
+def tell(found: DataclassInstance, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(asdict(found)), flush=True)
         return

@@ -159,6 +159,14 @@ def test_a_call_gets_the_answer_or_the_error_of_the_function(readers: ReaderPool
     assert readers.run(divmod, 7, 2) == (3, 1)
 
 
+def test_a_reader_that_has_grown_is_not_kept(readers: ReaderPool) -> None:
+    first = readers.run(os.getpid)
+    assert readers.run(eval, f"len(b'x' * {10 * MIB})") == 10 * MIB
+    assert readers.run(os.getpid) == first
+    assert readers.run(eval, f"len(b'x' * {700 * MIB})") == 700 * MIB
+    assert readers.run(os.getpid) != first
+
+
 def test_calls_beyond_the_queue_are_refused_and_those_in_it_wait(readers: ReaderPool) -> None:
     ends: list[str] = []
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from fastapi.testclient import TestClient
 
 from service.access.token import Role
-from service.api.app import create_app
 from service.db.engine import writing
 from service.lake.snapshot import PartitionState, Since, TableSnapshot
 from service.lake.table import TableType
@@ -17,7 +15,9 @@ from service.scheduling import scheduler
 from tests.integration.control_plane.planning import save_look
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    from fastapi.testclient import TestClient
 
     from service.api.dependencies import AppContext
     from tests.integration.control_plane.conftest import FakeClock
@@ -178,12 +178,6 @@ def look(app_context: AppContext, table_id: str, clock: FakeClock) -> Callable[[
         scheduler.run_once(app_context.engine, app_context.notifier, clock, config=app_context.planning)
 
     return decide
-
-
-@pytest.fixture
-def client(app_context: AppContext) -> Iterator[TestClient]:
-    with TestClient(create_app(app_context), base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
-        yield client
 
 
 def test_before_the_first_look_nothing_is_decided(client: TestClient, table_id: str) -> None:
