@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 INDEX = BucketIndex(2, ("id",))
 
 
-@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
 def test_the_table_equals_what_the_writer_was_told_whatever_expansions_do_beside_it(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:

@@ -166,7 +166,7 @@ def test_rows_that_went_by_the_old_number_of_buckets_are_moved(
 
 
 @pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), pytest.param(COW, 6, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("named", [pytest.param(True, marks=pytest.mark.exhaustive), False])
 def test_a_write_to_replaced_file_groups_and_to_a_new_partition_by_the_old_number_is_repaired_in_both(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int, named: bool
 ) -> None:
