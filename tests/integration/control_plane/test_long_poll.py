@@ -85,7 +85,7 @@ def test_without_a_job_the_call_ends_when_its_time_is_over(url: str) -> None:
     before = time.monotonic()
     answer, came = lease(url, 1.2)
     assert answer.status_code == 204
-    assert 1.1 < came - before < 2.5
+    assert 1.1 < came - before < 5
     answer, came = lease(url, 0)
     assert answer.status_code == 204
 
