@@ -6,6 +6,7 @@ none of which commits.
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,8 @@ def _reachable() -> Iterator[None]:
     try:
         yield
     except (OperationalError, InterfaceError) as error:
+        if getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
+            raise  # The statement is at fault, not the database: a sum that overflows, for example.
         raise DatabaseUnavailableError(_first_line(error.orig or error)) from error
 
 
