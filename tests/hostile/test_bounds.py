@@ -19,7 +19,7 @@ from service.lake.commit import COMPACTION, Commit
 from service.lake.history import archived_since
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
-from service.model.errors import NotAHudiTableError, StorageError
+from service.model.errors import DatabaseUnavailableError, NotAHudiTableError, StorageError
 from service.registration.detection import examine
 from tests.integration.control_plane.watching import Watched
 from tests.small_table import SmallTable, base_file, bucket_id
@@ -189,3 +189,5 @@ def test_counts_of_many_commits_never_overflow(engine: sa.Engine, clock: FakeClo
 def test_a_statement_that_fails_does_not_mean_that_the_database_is_absent(engine: sa.Engine) -> None:
     with pytest.raises(OperationalError), reading(engine) as connection:
         connection.exec_driver_sql("SELECT sum(x) FROM (SELECT 9223372036854775807 AS x UNION ALL SELECT 1)").all()
+    with pytest.raises(DatabaseUnavailableError), reading(engine) as connection:
+        connection.exec_driver_sql("SELECT * FROM gone").all()
