@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from jobs.format.hashing_config import DamagedConfigError, HashingConfig
 from service.catalog import commit_store, table_store
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
@@ -191,3 +192,9 @@ def test_a_statement_that_fails_does_not_mean_that_the_database_is_absent(engine
         connection.exec_driver_sql("SELECT sum(x) FROM (SELECT 9223372036854775807 AS x UNION ALL SELECT 1)").all()
     with pytest.raises(DatabaseUnavailableError), reading(engine) as connection:
         connection.exec_driver_sql("SELECT * FROM gone").all()
+
+
+@pytest.mark.parametrize("number", ["1e400", "1" * 5000, "[4]", "NaN"])
+def test_a_hashing_config_with_an_impossible_number_is_damaged(number: str) -> None:
+    with pytest.raises(DamagedConfigError):
+        HashingConfig.from_json("001", b'{"expressions": "", "defaultBucketNumber": %s}' % number.encode())
