@@ -45,7 +45,7 @@ class HashingConfig:
             found = json.loads(content)
             expressions, default = str(found["expressions"]), int(found["defaultBucketNumber"])
             rule = str(found.get("rule", "regex"))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise DamagedConfigError(str(error)) from error
         return cls.of(instant, expressions, default, rule)
 

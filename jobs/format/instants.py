@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _SECONDS = len("yyyyMMddHHmmss")
+_FIRST_YEAR, _LAST_YEAR = 1970, 3000
 
 
 def wall_clock(instant: str) -> datetime:
@@ -21,13 +22,15 @@ def wall_clock(instant: str) -> datetime:
 
 
 def moment(instant: str, properties: Mapping[str, str]) -> datetime | None:
-    """Returns the moment in UTC, by the table's `hoodie.properties`; None for what is no date.
+    """Returns the moment in UTC, by the table's `hoodie.properties`; None for what is no date of a Hudi table.
 
     A table whose timeline is not in UTC (`hoodie.table.timeline.timezone`) is in the zone of its writers. No table says
     which one that is; every Hudi client assumes its own, and so does this function.
     """
     try:
         at = wall_clock(instant)
+        if not _FIRST_YEAR <= at.year < _LAST_YEAR:
+            return None  # Nor could an interval be added to the ends of the calendar.
         if properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC":
             return at.replace(tzinfo=UTC)
         return at.astimezone(UTC)

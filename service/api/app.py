@@ -11,6 +11,7 @@ from service.api import (
     commits,
     dashboard,
     decisions,
+    docs,
     events,
     health,
     incidents,
@@ -27,6 +28,7 @@ from service.api import (
 from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
 from service.api.responses import ProblemDocument
+from service.api.statuses import document_common
 
 _DESCRIPTION = """
 Runs compaction, cleaning, clustering and bucket expansion on Apache Hudi tables, under the table's own lock.
@@ -59,12 +61,13 @@ _TAGS = [
 
 def create_app(context: AppContext) -> FastAPI:
     """Returns the application. The database must be migrated. The background ticks run in `service.runtime.process`."""
-    # FastAPI's own page loads its scripts from a public server, which a browser in a company network may not reach.
+    # With the files of the documentation, which FastAPI's own page loads from a public server.
     app = FastAPIOffline(
         title="Groundskeeper",
         version=version("groundskeeper"),
         description=_DESCRIPTION,
         openapi_tags=_TAGS,
+        docs_url=None,
         redoc_url=None,
         # Each path has one spelling; a redirect would drop the body of a POST.
         redirect_slashes=False,
@@ -87,6 +90,7 @@ def create_app(context: AppContext) -> FastAPI:
     ):
         app.include_router(part.router)
     dashboard.install(app)
+    docs.install(app)
     problems.install(app)
     # Starlette runs the middleware that was added last first.
     app.add_middleware(middleware.SizeLimit, max_bytes=context.max_request_bytes)
@@ -97,8 +101,8 @@ def create_app(context: AppContext) -> FastAPI:
 
 
 def _document_problems(app: FastAPI) -> None:
-    """Adds the schema of the problem document, which `statuses.documented` refers to. It replaces FastAPI's own schema
-    of a validation error, which this API never returns."""
+    """Adds the problems of every operation, and the schema of the problem document. It replaces FastAPI's own schema of
+    a validation error, which this API never returns."""
     generate = app.openapi
 
     def openapi() -> dict[str, object]:
@@ -111,7 +115,8 @@ def _document_problems(app: FastAPI) -> None:
             for unused in ("HTTPValidationError", "ValidationError"):
                 schemas.pop(unused, None)
             for path in document["paths"].values():
-                for operation in path.values():
+                for method, operation in path.items():
+                    document_common(method, operation)
                     _replace_validation_error(operation["responses"])
         return app.openapi_schema or {}
 

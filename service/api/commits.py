@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import AwareDatetime
 
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, needs
 from service.api.observed import BucketsOfPartition, BucketsOut, CommitOut, CommitPage, SnapshotOut, TimelineOut
+from service.api.requests import Moment
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit, TableId
 from service.catalog import commit_store, snapshot_store, watch_store
@@ -34,7 +34,7 @@ def list_commits(
     *,
     table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
     action: Annotated[str | None, Query(max_length=32, pattern=r"^[a-z]+$", examples=["deltacommit"])] = None,
-    since: Annotated[AwareDatetime | None, Query(description="Completed at this time or later")] = None,
+    since: Annotated[Moment | None, Query(description="Completed at this time or later")] = None,
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> CommitPage:

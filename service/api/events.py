@@ -165,7 +165,6 @@ async def _stream(context: AppContext, read: _Read, start: int | None, matches: 
     operation_id="listEventTypes",
     summary="List the types of events",
     dependencies=[Depends(needs(Role.READER))],
-    responses=documented(),
 )
 def event_types(context: AppContextDep) -> EventTypeList:
     """Returns each type with the JSON Schema of its `data` and an example of the whole event."""

@@ -11,7 +11,7 @@ from service.api.dependencies import AppContextDep
 from service.api.responses import HealthOut
 from service.api.statuses import documented, status_of
 from service.db import migrate
-from service.model.errors import GroundskeeperError, NotReadyError, RouteNotFoundError
+from service.model.errors import DatabaseUnavailableError, GroundskeeperError, NotReadyError, RouteNotFoundError
 
 router = APIRouter(tags=["health"])
 
@@ -33,7 +33,7 @@ async def healthz() -> HealthOut:
     "/readyz",
     operation_id="isReady",
     summary="Check that the database is reachable and up to date",
-    responses=documented(NotReadyError),
+    responses=documented(NotReadyError, DatabaseUnavailableError),
 )
 def readyz(context: AppContextDep) -> HealthOut:
     if not migrate.is_at_head(context.engine):
@@ -41,7 +41,12 @@ def readyz(context: AppContextDep) -> HealthOut:
     return HealthOut()
 
 
-@router.get("/problems/{name}", operation_id="explainProblem", summary="Explain a problem type")
+@router.get(
+    "/problems/{name}",
+    operation_id="explainProblem",
+    summary="Explain a problem type",
+    responses=documented(RouteNotFoundError),
+)
 def problem_type(name: Annotated[str, Path(examples=["job-conflict"])]) -> ProblemType:
     for kind in _every(GroundskeeperError):
         if kind.type == name:

@@ -38,7 +38,7 @@ def _check_zone(name: str) -> str:
 
 Cron = Annotated[str, StringConstraints(max_length=200), AfterValidator(_check_cron)]
 TimeZone = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_check_zone)]
-TimeOfDay = Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")]
+TimeOfDay = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
 _Enabled = Annotated[bool, Field(description="Whether jobs of this kind start automatically")]
@@ -117,7 +117,9 @@ class ClusteringPolicyIn(_Section, total=False):
         float | None,
         Field(gt=0, le=1, description="Share of base files that are small and not alone in their partition; or null"),
     ]
-    unsorted_bytes: Annotated[int | None, Field(ge=1, description="Bytes written since the last clustering; or null")]
+    unsorted_bytes: Annotated[
+        int | None, Field(ge=1, lt=2**53, description="Bytes written since the last clustering; or null")
+    ]
     cron: _Cron
     min_interval_seconds: _Interval
     stale_plan_seconds: _Stale
@@ -129,7 +131,7 @@ class ClusteringPolicyIn(_Section, total=False):
 
 class ExpansionPolicyIn(_Section, total=False):
     mode: Annotated[Mode, Field(description="`suggest` only records what it would do")]
-    max_bucket_bytes: Annotated[int, Field(ge=1024 * 1024, description="Size limit of the largest bucket")]
+    max_bucket_bytes: Annotated[int, Field(ge=1024 * 1024, lt=2**53, description="Size limit of the largest bucket")]
     cron: _Cron
     min_interval_seconds: _Interval
     on_active_writers: Annotated[OnActiveWriters, _OfTheJob]

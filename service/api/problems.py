@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from http import HTTPMethod
 from typing import TYPE_CHECKING, Any
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from jobs.contract import JobKind
 from service.api.statuses import raised_by_framework, status_of
@@ -43,6 +46,15 @@ def document(problem: Problem) -> dict[str, Any]:
     return {**problem.to_json(), "type": problem_uri(problem.type)}
 
 
+class _ProblemResponse(JSONResponse):
+    """In ASCII: a text that a caller or a table sent may have no other encoding."""
+
+    media_type = MEDIA_TYPE
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, separators=(",", ":")).encode()
+
+
 def answer(
     error: GroundskeeperError, *, instance: str | None = None, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
@@ -62,7 +74,7 @@ def answer(
     all_headers = dict(headers or {})
     if isinstance(error, UnauthenticatedError):
         all_headers["WWW-Authenticate"] = "Bearer"
-    return JSONResponse(body, status_code=status, media_type=MEDIA_TYPE, headers=all_headers)
+    return _ProblemResponse(body, status_code=status, headers=all_headers)
 
 
 def install(app: FastAPI) -> None:
@@ -78,7 +90,8 @@ def install(app: FastAPI) -> None:
     async def bare(request: Request, error: HTTPException) -> JSONResponse:
         kind = raised_by_framework(error.status_code)
         detail = f"{request.method} {request.url.path}" if issubclass(kind, _ABOUT_ADDRESS) else str(error.detail)
-        return answer(kind(detail), instance=request.url.path, headers=error.headers)
+        headers = _allow(request) if kind is MethodNotAllowedError else None
+        return answer(kind(detail), instance=request.url.path, headers=headers or error.headers)
 
     async def unexpected(request: Request, error: Exception) -> JSONResponse:
         # The server logs the stack trace; the caller gets none.
@@ -89,6 +102,18 @@ def install(app: FastAPI) -> None:
     app.exception_handler(RequestValidationError)(invalid)
     app.exception_handler(HTTPException)(bare)
     app.exception_handler(Exception)(unexpected)
+
+
+def _allow(request: Request) -> dict[str, str] | None:
+    """Returns the header `Allow` with all methods of the address; the framework knows those of its first route. None
+    for files, whose routes take every method."""
+    routes = request.app.router.routes
+
+    def takes(method: str) -> bool:
+        scope = {**request.scope, "method": method}
+        return any(route.matches(scope)[0] is Match.FULL for route in routes)
+
+    return None if takes(request.method) else {"Allow": ", ".join(each for each in HTTPMethod if takes(each))}
 
 
 _TAGS = frozenset(kind.value for kind in JobKind)

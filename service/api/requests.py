@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from jobs.contract import DEFAULT_GROUP, BucketIndex, TableLock, WriterEngine
 from service.catalog.registration import FlinkWriter, Writers
@@ -19,6 +19,13 @@ PartitionPath = Annotated[str, StringConstraints(max_length=4096, pattern=_NO_NU
 Options = Annotated[
     dict[Word, Annotated[str, StringConstraints(max_length=16_384, pattern=_NO_NUL)]], Field(max_length=1000)
 ]
+
+# Far from the ends of the calendar, so that any zone and any interval can be added.
+Moment = Annotated[AwareDatetime, Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(3000, 1, 1, tzinfo=UTC))]
+_Count = Annotated[int, Field(ge=0, lt=2**53)]
+_Attempt = Annotated[int, Field(ge=0, lt=2**31)]
+
+_MOST_NESTED = 32
 
 LOCK_PROVIDER = r"^(filesystem|zookeeper|\w+(\.[\w$]+)+)$"
 
@@ -71,7 +78,9 @@ class FlinkIn(Request):
 class WritersIn(Request):
     """The Hudi version of the table's writers, or that none is running; and their engines."""
 
-    hudi_version: Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+([.-]\w+)*$")] | None = None
+    hudi_version: (
+        Annotated[str, StringConstraints(max_length=64, pattern=r"^[0-9]+\.[0-9]+\.[0-9]+([.-]\w+)*$")] | None
+    ) = None
     stopped: bool = False
     retry_conflicts: bool = Field(
         False, description="Every writer has `hoodie.write.num.retries.on.conflict.failures` of at least 1"
@@ -202,20 +211,26 @@ class LeaseRequest(BaseModel):
     worker: WorkerInfoIn | None = Field(None, description="The worker's description of itself")
 
 
-def storable(value: Any) -> Any:
-    """Removes from `value` what the databases refuse in JSON: NUL, lone surrogates, numbers that are not finite.
+def storable(value: Any, nested: int = 0) -> Any:
+    """Removes from `value` what JSON or the databases refuse: NUL, lone surrogates, numbers that are not finite or have
+    more than 64 bits.
 
-    A worker does not control the text of a JVM's errors, and must be able to report its result.
+    A worker does not control the text of a JVM's errors, and must be able to report its result. Raises ValueError for
+    objects and arrays that are nested deeper than any result.
     """
+    if nested > _MOST_NESTED:
+        raise ValueError(f"is nested deeper than {_MOST_NESTED} levels")
     match value:
         case str():
             return value.replace("\0", "").encode(errors="replace").decode()
         case float() if not math.isfinite(value):
             return None
+        case int() if not -(2**63) <= value < 2**63:
+            return None
         case dict():
-            return {storable(key): storable(each) for key, each in value.items()}
+            return {storable(key): storable(each, nested + 1) for key, each in value.items()}
         case list():
-            return [storable(each) for each in value]
+            return [storable(each, nested + 1) for each in value]
         case _:
             return value
 
@@ -229,15 +244,15 @@ class _FromWorker(BaseModel):
 
 class ProgressIn(BaseModel):
     step: str
-    tasks_done: int = 0
-    tasks_total: int = 0
-    bytes_done: int = 0
-    bytes_total: int = 0
+    tasks_done: _Count = 0
+    tasks_total: _Count = 0
+    bytes_done: _Count = 0
+    bytes_total: _Count = 0
 
 
 class _FromHolder(_FromWorker):
-    attempt: int
-    worker_id: Annotated[str, StringConstraints(max_length=255)] | None = Field(
+    attempt: _Attempt
+    worker_id: Annotated[str, StringConstraints(max_length=255, pattern=_NO_NUL)] | None = Field(
         None, description="A lease belongs to one worker; earlier versions do not send this"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -55,14 +56,32 @@ def raised_by_framework(status: int) -> type[GroundskeeperError]:
 
 
 def documented(*kinds: type[GroundskeeperError]) -> dict[int | str, dict[str, Any]]:
-    """Returns the `responses` of a route in OpenAPI: its possible problems, grouped by status."""
-    grouped: dict[int | str, list[type[GroundskeeperError]]] = {}
-    for kind in (*kinds, errors.UnauthenticatedError, errors.ForbiddenError):
-        grouped.setdefault(int(status_of(kind)), []).append(kind)
-    return {
-        status: {
-            "description": "; ".join(f"`{kind.type}`: {kind.title}" for kind in of_status),
-            "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}},
-        }
-        for status, of_status in grouped.items()
+    """Returns the `responses` of a route in OpenAPI: its own problems. `document_common` adds those of every route."""
+    responses: dict[int | str, dict[str, Any]] = {}
+    for kind in kinds:
+        _add(responses, int(status_of(kind)), kind)
+    return responses
+
+
+def document_common(method: str, operation: Mapping[str, Any]) -> None:
+    """Adds the problems that do not depend on the route to an operation of the OpenAPI document."""
+    responses = operation["responses"]
+    common: list[type[GroundskeeperError]] = []
+    needs_caller, may_change = "security" in operation, method not in ("get", "head")
+    if needs_caller:
+        common += [errors.UnauthenticatedError, errors.ForbiddenError, errors.DatabaseUnavailableError]
+    if may_change:
+        common += [errors.RequestTooLargeError, ServiceBusyError]
+    if needs_caller and may_change:
+        common.append(MediaTypeError)
+    for kind in common:
+        _add(responses, str(int(status_of(kind))), kind)
+
+
+def _add(responses: dict[Any, dict[str, Any]], status: int | str, kind: type[GroundskeeperError]) -> None:
+    text = f"`{kind.type}`: {kind.title}"
+    known = responses.get(status)
+    responses[status] = {
+        "description": f"{known['description']}; {text}" if known else text,
+        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}},
     }

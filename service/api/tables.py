@@ -26,7 +26,7 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
 TableId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["tbl_0f3c2a9d5e7b1c44"])]
 Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items on a page")]
-CursorText = Annotated[str | None, Query(description="`next_cursor` of the previous page")]
+CursorText = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page")]
 
 
 @router.post(

@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from service.api.requests import Request, Word
+from service.api.requests import Moment, Request, Word
 from service.delivery.errors import SecretUnreadableError
 from service.delivery.secret_cipher import SecretCipher
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, Webhook
@@ -84,8 +84,8 @@ class WebhookChange(Request):
 class ReplayIn(Request):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"since": "2026-01-01T00:00:00Z"}]})
 
-    since: AwareDatetime
-    until: AwareDatetime | None = Field(None, description="Default: now")
+    since: Moment
+    until: Moment | None = Field(None, description="Default: now")
     with_delivered: bool = Field(False, description="Also events that were delivered already")
 
 

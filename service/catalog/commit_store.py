@@ -105,7 +105,9 @@ def since_run(connection: Connection, table_id: str, run: str) -> Since:
     is_run = _c.c.action == CLEAN if run == CLEAN else _c.c.operation == run
     query = sa.select(_c.c.requested_time, _c.c.completed_at).where(of_table, is_run).order_by(_c.c.id.desc()).limit(1)
     last = connection.execute(query).one_or_none()
-    counted = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(_c.c.bytes_written), 0)).where(of_table, _INGESTS)
+    # As floating point, which does not overflow.
+    total = sa.func.coalesce(sa.func.sum(sa.cast(_c.c.bytes_written, sa.Float)), 0)
+    counted = sa.select(sa.func.count(), total).where(of_table, _INGESTS)
     if last is not None:
         counted = counted.where(last.requested_time < _TIMELINE_TIME)
     commits, written = connection.execute(counted).one()

@@ -6,13 +6,14 @@ none of which commits.
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
 from service.model.errors import DatabaseUnavailableError, SettingsError
 
@@ -74,7 +75,16 @@ def _reachable() -> Iterator[None]:
     try:
         yield
     except (OperationalError, InterfaceError) as error:
+        if _is_of_statement(error):
+            raise
         raise DatabaseUnavailableError(_first_line(error.orig or error)) from error
+
+
+def _is_of_statement(error: DBAPIError) -> bool:
+    """Returns whether a statement is at fault, such as a sum that overflows, and not the database, such as one whose
+    tables are gone because its file was deleted."""
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    return code == sqlite3.SQLITE_ERROR and not str(error.orig).startswith("no such table")
 
 
 def _sqlite(url: sa.URL) -> Engine:

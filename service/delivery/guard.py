@@ -75,7 +75,7 @@ class Guard:
 
     def checked(self, text: str) -> str:
         """Returns the URL unchanged. Raises UrlNotAllowedError."""
-        url = _parsed(text)
+        url = parsed_url(text)
         if url.userinfo:
             raise UrlNotAllowedError("It contains a user or a password.", hint="Send credentials in `headers`.")
         if url.fragment:
@@ -97,7 +97,8 @@ class Guard:
         return address is not None and any(_unwrapped(address) in network for network in self.networks)
 
 
-def _parsed(text: str) -> httpx.URL:
+def parsed_url(text: str) -> httpx.URL:
+    """Returns a URL that a request can be sent to. Raises UrlNotAllowedError."""
     if len(text) > _MOST_CHARACTERS or any(character <= " " or character == "\x7f" for character in text):
         raise UrlNotAllowedError(f"It is longer than {_MOST_CHARACTERS} characters, or contains spaces.")
     try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
+from service.delivery.errors import UrlNotAllowedError
+from service.delivery.guard import parsed_url
 from service.model.errors import FlinkHostNotAllowedError
 
 if TYPE_CHECKING:
@@ -17,10 +18,10 @@ def check_allowed(rest_url: str, hosts: Iterable[str]) -> None:
     """Raises FlinkHostNotAllowedError unless `hosts` has the URL's host. Entries are names or addresses, with a port or
     for any port."""
     try:
-        url = urlsplit(rest_url)
-        host, port = (url.hostname or "").lower(), url.port or _PORTS.get(url.scheme)
-    except ValueError as error:
-        raise FlinkHostNotAllowedError(f"{rest_url} is not a valid URL: {error}.") from error
+        url = parsed_url(rest_url)
+    except UrlNotAllowedError as error:
+        raise FlinkHostNotAllowedError(f"No request can be sent to {rest_url}. {error.detail}") from error
+    host, port = url.host.lower(), url.port or _PORTS.get(url.scheme)
     named = f"[{host}]" if ":" in host else host
-    if not host or not {host, named, f"{named}:{port}"} & {each.lower() for each in hosts}:
-        raise FlinkHostNotAllowedError(f"{host or rest_url} (port {port}) is not in GROUNDSKEEPER_FLINK_HOSTS.")
+    if not {host, named, f"{named}:{port}"} & {each.lower() for each in hosts}:
+        raise FlinkHostNotAllowedError(f"{host} (port {port}) is not in GROUNDSKEEPER_FLINK_HOSTS.")

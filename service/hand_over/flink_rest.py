@@ -114,13 +114,13 @@ class FlinkRest:
                     if len(content) > _MOST_BYTES:
                         raise FlinkError(f"{url} returned more than {_MOST_BYTES} bytes.")
                 status = answer.status_code
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:  # UnicodeError: the host has no encoding
             raise FlinkError(f"{url}: {type(error).__name__} {error}".strip() + ".") from error
         if status == _NOT_FOUND and method == "GET":
             return None
         try:
             found = json.loads(content)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not 200 <= status < 300:
             errors = found.get("errors") if isinstance(found, dict) else None

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from service.lake.table_config import TableConfig
     from service.lake.timeline import Timeline
 
+_MAX_CONFIGS = 10_000
+
 
 @dataclass(frozen=True)
 class HashingConfigs:
@@ -36,7 +38,8 @@ def read_hashing_configs(storage: Storage, config: TableConfig, timeline: Timeli
     """
     if not storage.exists(FOLDER):
         return HashingConfigs()
-    instants = sorted(e.name.removesuffix(SUFFIX) for e in storage.list(FOLDER) if e.name.endswith(SUFFIX))
+    listed = storage.list(FOLDER, most=_MAX_CONFIGS)
+    instants = sorted(entry.name.removesuffix(SUFFIX) for entry in listed if entry.name.endswith(SUFFIX))
     rescaling = {i.requested_time for i in timeline.pending() if i.action == "replacecommit"}
     committed: list[str] = []
     dangling: list[str] = []

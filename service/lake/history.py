@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
+import msgspec
 
 from service.lake.instant import Instant, InstantState
+from service.lake.parquet_file import opened
+from service.lake.timeline_record import Name
+from service.model.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +25,15 @@ if TYPE_CHECKING:
     from service.lake.timeline import Timeline
 
 _FILE = re.compile(r"(?P<first>\d+)_(?P<last>\d+)_\d+\.parquet")
-_COLUMNS = ["instantTime", "completionTime", "action", "metadata"]
+_MAX_ROWS = 1_000_000
+_BATCH = 1000
+
+
+class _Row(msgspec.Struct, rename="camel"):
+    instant_time: Name
+    completion_time: Name | None = None
+    action: Name = ""
+    metadata: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -41,10 +52,8 @@ def is_archived(storage: Storage, config: TableConfig, timeline: Timeline, reque
     if config.timeline_layout < 2:
         return bool(timeline.instants) and requested_time < timeline.instants[0].requested_time
     for first, last, entry in _files(storage, config):
-        if first <= requested_time <= last:
-            with storage.open(entry.path) as file:
-                if requested_time in pq.read_table(file, columns=["instantTime"]).column(0).to_pylist():
-                    return True
+        if first <= requested_time <= last and requested_time in _instants(storage, entry):
+            return True
     return False
 
 
@@ -63,12 +72,30 @@ def archived_since(storage: Storage, config: TableConfig, since: str) -> tuple[A
     for _, last, entry in _files(storage, config):
         if last < since:
             continue
-        with storage.open(entry.path) as file:
-            rows = pq.read_table(file, columns=_COLUMNS, filters=[("instantTime", ">=", since)]).to_pylist()
-        for row in rows:
-            instant = Instant(row["instantTime"], row["action"], InstantState.COMPLETED, row["completionTime"])
-            found[instant.requested_time, instant.action] = Archived(instant, row["metadata"] or b"")
+        for row in _rows(storage, entry, ["instantTime", "completionTime", "action", "metadata"]):
+            if row.instant_time >= since:
+                instant = Instant(row.instant_time, row.action, InstantState.COMPLETED, row.completion_time)
+                found[instant.requested_time, instant.action] = Archived(instant, row.metadata or b"")
     return tuple(found[key] for key in sorted(found))
+
+
+def _instants(storage: Storage, entry: Entry) -> set[str]:
+    return {row.instant_time for row in _rows(storage, entry, ["instantTime"])}
+
+
+def _rows(storage: Storage, entry: Entry, columns: list[str]) -> Iterator[_Row]:
+    with opened(storage, entry.path) as file:
+        if file.metadata.num_rows > _MAX_ROWS:
+            raise StorageError(f"{storage.base_path}/{entry.path} has more than {_MAX_ROWS} rows")
+        for batch in file.iter_batches(_BATCH, columns=columns, use_threads=False):
+            yield from (_row(row, entry.path) for row in batch.to_pylist())
+
+
+def _row(row: dict[str, Any], path: str) -> _Row:
+    try:
+        return msgspec.convert(row, _Row)
+    except msgspec.ValidationError as error:
+        raise StorageError(f"{path} is damaged: {error}") from error
 
 
 def _files(storage: Storage, config: TableConfig) -> Iterator[tuple[str, str, Entry]]:

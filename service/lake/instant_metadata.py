@@ -1,22 +1,24 @@
-"""The metadata of a completed instant, read without a JVM.
-
-Commits are JSON in table version 6. All other metadata, and commits from version 8 on, is Avro with its schema in the
-file.
-"""
+"""The metadata of a completed instant, read without a JVM."""
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-import fastavro
-
 from jobs.format.stale_writes import known_of, repaired_of
 from service.lake.commit import WRITING_ACTIONS
 from service.lake.timeline import file_name_of
+from service.lake.timeline_record import (
+    MAX_COUNT,
+    CleanRecord,
+    CommitRecord,
+    RestoreRecord,
+    RollbackRecord,
+    WriteStat,
+    decode,
+)
 from service.model.errors import StorageError
 
 if TYPE_CHECKING:
@@ -29,10 +31,9 @@ if TYPE_CHECKING:
 FLINK_CHECKPOINT = "flink_checkpoint_id"
 """Key in the extra metadata of Flink's commits, if the job has `write.extra.metadata.enabled` (`StreamerUtil`, 1.2)."""
 
-_AVRO = b"Obj\x01"
 _META_PREFIX = "_hoodie_"
 _DIGEST_BYTES = 16
-_ROW_COUNTS = ("numInserts", "numUpdateWrites", "numDeletes")
+_MAX_EVIDENCE = 100
 
 
 @dataclass(frozen=True)
@@ -63,19 +64,6 @@ class InstantMetadata:
     flink_checkpoint: str | None = None
 
 
-def decode(content: bytes, where: str) -> dict[str, Any]:
-    """Decodes the record in a timeline file; empty for an empty file, which some actions leave. Raises StorageError."""
-    if not content:
-        return {}
-    try:
-        record = next(fastavro.reader(io.BytesIO(content))) if content.startswith(_AVRO) else json.loads(content)
-    except Exception as error:  # fastavro raises many types on damaged files
-        raise StorageError(f"{where} is damaged: {type(error).__name__}: {error}") from error
-    if not isinstance(record, dict):
-        raise StorageError(f"{where} is damaged: it contains no record")
-    return record
-
-
 def read_metadata(storage: Storage, config: TableConfig, instant: Instant) -> InstantMetadata:
     """Reads a completed instant of the active timeline. Raises PathNotFoundError if it is archived, StorageError."""
     path = f"{config.timeline_path}/{file_name_of(instant)}"
@@ -85,45 +73,40 @@ def read_metadata(storage: Storage, config: TableConfig, instant: Instant) -> In
 def parse_metadata(action: str, content: bytes, where: str) -> InstantMetadata:
     """Parses the content of a timeline file. `action` is the action at completion; `where` names the file in errors.
     Raises StorageError."""
-    record = decode(content, where)
-    try:
-        if action in WRITING_ACTIONS:
-            return _of_commit(record)
-        if action == "clean":
-            return InstantMetadata(partitions=_keys(record.get("partitionMetadata")))
-        if action == "rollback":
-            return _of_rollbacks([record])
-        if action == "restore":
-            undone = (record.get("hoodieRestoreMetadata") or {}).values()
-            return _of_rollbacks([each for rollbacks in undone for each in rollbacks])
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise StorageError(f"{where} is damaged: {type(error).__name__}: {error}") from error
+    if action in WRITING_ACTIONS:
+        return _of_commit(decode(content, CommitRecord, where), where)
+    if action == "clean":
+        cleaned = decode(content, CleanRecord, where).partition_metadata
+        return InstantMetadata(partitions=None if cleaned is None else tuple(sorted(cleaned)))
+    if action == "rollback":
+        return _of_rollbacks([decode(content, RollbackRecord, where)])
+    if action == "restore":
+        undone = decode(content, RestoreRecord, where).hoodie_restore_metadata or {}
+        return _of_rollbacks([each for rollbacks in undone.values() for each in rollbacks])
     return InstantMetadata()
 
 
-def _of_commit(record: Mapping[str, Any]) -> InstantMetadata:
-    """Parses Hudi 1.2 `HoodieCommitMetadata`, `HoodieReplaceCommitMetadata` and their `HoodieWriteStat`s."""
-    stats = [
-        (partition, stat) for partition, each in (record.get("partitionToWriteStats") or {}).items() for stat in each
-    ]
-    replaced = {p: tuple(ids) for p, ids in (record.get("partitionToReplaceFileIds") or {}).items()}
-    groups = {(partition, stat["fileId"]) for partition, stat in stats}
+def _of_commit(record: CommitRecord, where: str) -> InstantMetadata:
+    stats = [(partition, stat) for partition, each in (record.partition_to_write_stats or {}).items() for stat in each]
+    replaced = {p: tuple(ids) for p, ids in (record.partition_to_replace_file_ids or {}).items()}
+    groups = {(partition, stat.file_id) for partition, stat in stats}
     groups.update((partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids)
     base_rows: dict[str, dict[str, int]] = {}
     written: dict[str, dict[str, int]] = {}
     for partition, stat in stats:
         into = written.setdefault(partition, {})
-        into[stat["fileId"]] = into.get(stat["fileId"], 0) + sum(_count(stat, name) for name in _ROW_COUNTS)
-        name = (stat.get("path") or "").rpartition("/")[2]
+        into[stat.file_id] = into.get(stat.file_id, 0) + _written(stat) + _count(stat.num_deletes)
+        name = (stat.path or "").rpartition("/")[2]
         if name and not name.startswith("."):
-            base_rows.setdefault(partition, {})[name] = int(stat.get("numWrites") or 0)
-    extra = record.get("extraMetadata") or {}
+            base_rows.setdefault(partition, {})[name] = _count(stat.num_writes)
+    extra = {name: value for name, value in (record.extra_metadata or {}).items() if value is not None}
     schema = extra.get("schema")
+    checkpoint = extra.get(FLINK_CHECKPOINT)
     return InstantMetadata(
-        operation=record.get("operationType"),
-        rows_written=_sum(stats, "numInserts") + _sum(stats, "numUpdateWrites"),
-        rows_deleted=_sum(stats, "numDeletes"),
-        bytes_written=_sum(stats, "totalWriteBytes"),
+        operation=record.operation_type,
+        rows_written=_sum((_written(stat) for _, stat in stats), where),
+        rows_deleted=_sum((_count(stat.num_deletes) for _, stat in stats), where),
+        bytes_written=_sum((_count(stat.total_write_bytes) for _, stat in stats), where),
         partitions=tuple(sorted({partition for partition, _ in groups} | set(replaced))),
         file_groups=len(groups),
         replaced=replaced,
@@ -132,16 +115,16 @@ def _of_commit(record: Mapping[str, Any]) -> InstantMetadata:
         schema=schema_digest(schema) if schema else None,
         repaired=repaired_of(extra),
         known=known_of(extra),
-        flink_checkpoint=extra.get(FLINK_CHECKPOINT),
+        flink_checkpoint=None if checkpoint is None else checkpoint.replace("\0", "")[:_MAX_EVIDENCE],
     )
 
 
-def _of_rollbacks(records: Iterable[Mapping[str, Any]]) -> InstantMetadata:
+def _of_rollbacks(records: Iterable[RollbackRecord]) -> InstantMetadata:
     partitions: set[str] = set()
     undone: list[str] = []
     for record in records:
-        partitions.update(record.get("partitionMetadata") or {})
-        undone.extend(record.get("commitsRollback") or [])
+        partitions.update(record.partition_metadata or {})
+        undone.extend(record.commits_rollback or [])
     return InstantMetadata(partitions=tuple(sorted(partitions)), rolled_back=tuple(undone))
 
 
@@ -152,7 +135,7 @@ def schema_digest(schema: str) -> str | None:
     """
     try:
         shape = _shape(json.loads(schema))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return blake2b(json.dumps(shape).encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
@@ -176,13 +159,17 @@ def _shape(schema: Any) -> Any:
     return [kind, *(schema.get(detail) for detail in ("logicalType", "precision", "scale", "size", "symbols"))]
 
 
-def _keys(found: Mapping[str, Any] | None) -> tuple[str, ...] | None:
-    return None if found is None else tuple(sorted(found))
+def _sum(counts: Iterable[int], where: str) -> int:
+    """Raises StorageError for more than any table has."""
+    total = sum(counts)
+    if total >= MAX_COUNT:
+        raise StorageError(f"{where} is damaged: its counts sum up to {total}")
+    return total
 
 
-def _sum(stats: list[tuple[str, Mapping[str, Any]]], name: str) -> int:
-    return sum(_count(stat, name) for _, stat in stats)
+def _written(stat: WriteStat) -> int:
+    return _count(stat.num_inserts) + _count(stat.num_update_writes)
 
 
-def _count(stat: Mapping[str, Any], name: str) -> int:
-    return max(int(stat.get(name) or 0), 0)
+def _count(value: int | None) -> int:
+    return max(value or 0, 0)

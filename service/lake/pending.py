@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from jobs.format.instants import moment
 from service.lake.instant import InstantState
-from service.lake.instant_metadata import decode
 from service.lake.snapshot import Pending
 from service.lake.table_config import META_FOLDER
+from service.lake.timeline_record import ReplaceRequest, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -59,4 +59,5 @@ def _is_clustering_plan(storage: Storage, config: TableConfig, instant: Instant)
     path = f"{config.timeline_path}/{instant.requested_time}.replacecommit.{InstantState.REQUESTED}"
     if storage.modified_at(path) is None:
         return False
-    return decode(storage.read(path), f"{storage.base_path}/{path}").get("clusteringPlan") is not None
+    request = decode(storage.read(path), ReplaceRequest, f"{storage.base_path}/{path}")
+    return request.clustering_plan is not None

@@ -24,6 +24,9 @@ MAX_METADATA_BYTES = 64 * 1024 * 1024
 
 MAX_CONFIG_BYTES = 1024 * 1024
 
+MAX_LISTED = 3_000_000
+"""Limit of the entries of one listing."""
+
 
 class Entry(NamedTuple):
     """A file or folder; `path` is relative to the table. `size` is in bytes, 0 for a folder."""
@@ -50,13 +53,16 @@ class Storage:
         with _translated_errors(self.base_path, path):
             return bool(self.filesystem.get_file_info(self._at(path)).type != fs.FileType.NotFound)
 
-    def list(self, path: str = "", *, recursive: bool = False) -> list[Entry]:
-        """Returns the files and folders below `path`; an empty list if it does not exist."""
+    def list(self, path: str = "", *, recursive: bool = False, most: int = MAX_LISTED) -> list[Entry]:
+        """Returns the files and folders below `path`; an empty list if it does not exist. Raises StorageError for more
+        than `most`."""
         with _translated_errors(self.base_path, path):
             selector = fs.FileSelector(self._at(path), allow_not_found=True, recursive=recursive)
             infos = self.filesystem.get_file_info(selector)
-        start = len(self.root.rstrip("/")) + 1
-        return [_entry(info, start) for info in infos]
+            if len(infos) > most:
+                raise StorageError(f"{self.base_path}/{path} has more than {most} files")
+            start = len(self.root.rstrip("/")) + 1
+            return [_entry(info, start) for info in infos]
 
     def names(self, path: str) -> Sequence[str]:
         """Returns the names in the folder `path` at the lowest cost; polls use this. Raises PathNotFoundError."""
@@ -132,5 +138,7 @@ def _translated_errors(base_path: str, path: str = "") -> Iterator[None]:
         raise PathNotFoundError(f"{where} does not exist") from error
     except PermissionError as error:
         raise PathNotFoundError(f"{where} cannot be read: permission denied") from error
+    except UnicodeError as error:
+        raise StorageError(f"{where} contains a name that is not UTF-8: {error}") from error
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"{where}: {error}") from error

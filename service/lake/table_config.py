@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SUPPORTED_VERSIONS = (6, 8, 9)
 META_FOLDER = ".hoodie"
 _FILE = f"{META_FOLDER}/hoodie.properties"
+_MAX_NAME = 1024
 
 
 @dataclass(frozen=True)
@@ -97,10 +98,21 @@ def read_table_config(storage: Storage) -> TableConfig:
         raise NotAHudiTableError(f"{storage.base_path} has no readable {_FILE}") from None
     try:
         config = TableConfig(parse_properties(content))
+        _check_texts(config.properties)
     except ValueError as error:
         raise NotAHudiTableError(f"{storage.base_path}/{_FILE} is damaged: {error}") from error
     _check_supported(config)
     return config
+
+
+def _check_texts(properties: Mapping[str, str]) -> None:
+    """Raises ValueError for what the database cannot store: escapes can spell any character."""
+    for value in properties.values():
+        value.encode()
+        if "\0" in value:
+            raise ValueError("it contains a NUL character")
+    if len(properties.get("hoodie.table.name", "")) > _MAX_NAME:
+        raise ValueError(f"the table's name has more than {_MAX_NAME} characters")
 
 
 def _check_supported(config: TableConfig) -> None:

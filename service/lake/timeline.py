@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from service.lake.instant import Instant, InstantState
+from service.model.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from service.lake.storage import Storage
+    from service.lake.storage import Entry, Storage
     from service.lake.table_config import TableConfig
 
 COMPACTION_ACTIONS = frozenset({"compaction", "logcompaction"})
@@ -24,7 +25,12 @@ _ACTIONS = frozenset(
     }
 )
 _COMPLETES_AS = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
-_FILE_NAME = re.compile(r"(?P<requested>\d+)(_(?P<completion>\d+))?\.(?P<action>\w+)(\.(?P<state>requested|inflight))?")
+_FILE_NAME = re.compile(
+    r"(?P<requested>\d+)(_(?P<completion>\d+))?\.(?P<action>\w+)(\.(?P<state>requested|inflight))?", re.ASCII
+)
+_MAX_DIGITS = 32
+MAX_FILES = 100_000
+"""Limit of the files in the folder of the timeline; Hudi archives instants beyond some dozens."""
 _PROGRESS = {InstantState.REQUESTED: 0, InstantState.INFLIGHT: 1, InstantState.COMPLETED: 2}
 
 
@@ -43,7 +49,12 @@ class Timeline:
 
 def read_timeline(storage: Storage, config: TableConfig) -> Timeline:
     """Reads both layouts: `InstantGeneratorV1` (table version 6) and `V2` (from 8 on) of Hudi 1.2.0."""
-    return timeline_of(entry.name for entry in storage.list(config.timeline_path) if not entry.is_folder)
+    return timeline_of(entry.name for entry in timeline_files(storage, config))
+
+
+def timeline_files(storage: Storage, config: TableConfig) -> list[Entry]:
+    """Lists the files in the folder of the active timeline."""
+    return [entry for entry in storage.list(config.timeline_path, most=MAX_FILES) if not entry.is_folder]
 
 
 def timeline_of(file_names: Iterable[str]) -> Timeline:
@@ -63,11 +74,14 @@ def timeline_of(file_names: Iterable[str]) -> Timeline:
 def parse_instant(file_name: str) -> Instant | None:
     """Returns the instant of a timeline file, None for any other file.
 
-    The inflight file of a commit has no action in its name: `<instant>.inflight`.
+    The inflight file of a commit has no action in its name: `<instant>.inflight`. Raises StorageError for times that
+    Hudi does not write.
     """
     match = _FILE_NAME.fullmatch(file_name)
     if match is None:
         return None
+    if max(len(match["requested"]), len(match["completion"] or "")) > _MAX_DIGITS:
+        raise StorageError(f"The timeline has a file {file_name}, which is of no time")
     action, state = match["action"], match["state"]
     if action == "inflight" and state is None:
         return Instant(match["requested"], "commit", InstantState.INFLIGHT)

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+_MAX_DETAIL = 4000
+
+
 class GroundskeeperError(Exception):
     """Base of all errors that a user may see.
 
@@ -27,6 +30,7 @@ class GroundskeeperError(Exception):
     def __init__(
         self, detail: str = "", *, hint: str | None = None, extensions: Mapping[str, Any] | None = None
     ) -> None:
+        detail = _storable(detail)
         super().__init__(detail or self.title)
         self.detail = detail
         self.hint = self.hint if hint is None else hint
@@ -34,6 +38,11 @@ class GroundskeeperError(Exception):
 
     def problem(self) -> Problem:
         return Problem(type=self.type, title=self.title, detail=self.detail, hint=self.hint)
+
+
+def _storable(detail: str) -> str:
+    """Returns the text without what a database refuses: it may quote a name from a table."""
+    return detail.replace("\0", "").encode(errors="replace").decode()[:_MAX_DETAIL]
 
 
 class NotFoundError(GroundskeeperError):

@@ -21,7 +21,7 @@ from service.lake.engine_sighting import with_marks
 from service.lake.pending import read_pending, with_heartbeats
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
-from service.lake.timeline import timeline_of
+from service.lake.timeline import timeline_files, timeline_of
 from service.observation import late_files
 from service.observation.snapshot_refresh import Files, refresh
 from service.observation.stale_commits import judge
@@ -116,7 +116,7 @@ _engine = cache(open_engine)
 def fingerprint(names: Iterable[str]) -> str:
     """Returns a digest that is equal while the timeline is the same. All files of a timeline begin with a digit."""
     relevant = sorted(name for name in names if name[:1].isdigit())
-    return blake2b("\n".join(relevant).encode(), digest_size=16).hexdigest()
+    return blake2b("\n".join(relevant).encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
 def _unchanged(engine: Engine, storage: Storage, watch: Watch, now: datetime) -> UnchangedTable:
@@ -134,7 +134,7 @@ def _unchanged(engine: Engine, storage: Storage, watch: Watch, now: datetime) ->
 def _changed(engine: Engine, storage: Storage, table_id: str, small_file_bytes: int, now: datetime) -> ChangedTable:
     """Reads the timeline and its new instants, and lists the partitions they touched."""
     config = read_table_config(storage)
-    listed = {entry.name: entry for entry in storage.list(config.timeline_path) if not entry.is_folder}
+    listed = {entry.name: entry for entry in timeline_files(storage, config)}
     timeline = timeline_of(listed)
     with reading(engine) as connection:
         before = known_state(connection, table_id, timeline)

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 from jobs.format.meta_columns import RECORD_KEY
+from service.lake.parquet_file import opened
 from service.lake.table import Column
 from service.model.errors import PathNotFoundError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow.parquet as pq
 
     from service.lake.file_slices import FileSlice
     from service.lake.storage import Storage
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 FILES = 8
 KEYS_PER_FILE = 4000
 _META_PREFIX = "_hoodie_"
+_MAX_KEY_BYTES = 64 * 1024
+_MAX_TEXT = 1000
 
 
 @dataclass(frozen=True)
@@ -51,10 +56,9 @@ def read_sample(storage: Storage, slices: Sequence[FileSlice]) -> Sample:
     for chosen in choose(slices):
         assert chosen.base_path is not None
         try:
-            with storage.open(chosen.base_path) as source:
-                file = pq.ParquetFile(source)
+            with opened(storage, chosen.base_path) as file:
                 columns = columns or _columns(file.schema_arrow)
-                keys = _first_keys(file)
+                keys = _first_keys(file, chosen.base_path)
         except PathNotFoundError as error:  # a cleaner removed the file, or it is not readable
             raise StorageError(f"The table has changed or a file is not readable: {error.detail}") from error
         if keys is not None:
@@ -63,15 +67,25 @@ def read_sample(storage: Storage, slices: Sequence[FileSlice]) -> Sample:
 
 
 def _columns(schema: pa.Schema) -> tuple[Column, ...]:
-    return tuple(Column(f.name, str(f.type)) for f in schema if not f.name.startswith(_META_PREFIX))
+    return tuple(
+        Column(f.name[:_MAX_TEXT], str(f.type)[:_MAX_TEXT]) for f in schema if not f.name.startswith(_META_PREFIX)
+    )
 
 
-def _first_keys(file: pq.ParquetFile) -> pa.Array | None:
+def _first_keys(file: pq.ParquetFile, path: str) -> pa.Array | None:
     if RECORD_KEY not in file.schema_arrow.names or file.num_row_groups == 0:
         return None
     batches = file.iter_batches(KEYS_PER_FILE, row_groups=[0], columns=[RECORD_KEY], use_threads=False)
     batch = next(batches, None)
-    return None if batch is None else batch.column(0).drop_null()
+    if batch is None:
+        return None
+    keys = batch.column(0).drop_null()
+    values = keys.dictionary if pa.types.is_dictionary(keys.type) else keys
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        raise StorageError(f"{path} has record keys of the type {keys.type}")
+    if (pc.max(pc.binary_length(values)).as_py() or 0) > _MAX_KEY_BYTES:
+        raise StorageError(f"{path} has a record key of more than {_MAX_KEY_BYTES} bytes")
+    return keys
 
 
 def choose(slices: Sequence[FileSlice]) -> list[FileSlice]:

@@ -15,12 +15,13 @@ from tests.integration.control_plane.conftest import (
     post,
     receiver,
     sqlite,
+    table_id,
 )
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-__all__ = ["app_context", "client", "clock", "examine", "make_token", "post", "receiver", "sqlite"]
+__all__ = ["app_context", "client", "clock", "examine", "make_token", "post", "receiver", "sqlite", "table_id"]
 
 
 @pytest.fixture

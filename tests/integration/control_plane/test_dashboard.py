@@ -175,7 +175,7 @@ def dom(tmp_path: Path) -> Callable[[str], str]:
     def open_page(address: str) -> str:
         options = ["--headless", "--dump-dom", "--virtual-time-budget=5000", "--no-sandbox", "--disable-gpu"]
         options += ["--no-first-run", "--disable-background-networking", "--disable-component-update"]
-        options += ["--disable-sync", "--disable-quic"]
+        options += ["--disable-sync", "--disable-quic", "--enable-logging=stderr"]
         ended = subprocess.run(
             [browser, *options, f"--user-data-dir={tmp_path}/browser", address],
             capture_output=True,
@@ -183,6 +183,7 @@ def dom(tmp_path: Path) -> Callable[[str], str]:
             timeout=120,
         )
         assert ended.returncode == 0, ended.stderr
+        assert "Content Security Policy" not in ended.stderr, ended.stderr
         return ended.stdout
 
     return open_page
@@ -317,9 +318,21 @@ def test_a_browser_asks_for_a_token_where_one_is_needed(dom: Callable[[str], str
     assert "orders" not in page
 
 
+def test_a_browser_shows_the_documentation_of_the_api_by_its_own_scripts_alone(
+    dom: Callable[[str], str], url: str
+) -> None:
+    page = dom(f"{url}/docs")
+    shown = _words(page)
+    assert "Runs compaction, cleaning, clustering and bucket expansion on Apache Hudi tables" in shown
+    assert "/v1/tables/{table_id}/jobs" in re.sub("\u200b", "", shown)
+
+
 def test_the_page_of_the_api_loads_nothing_from_other_hosts(client: TestClient) -> None:
     page = client.get("/docs")
     assert page.status_code == 200
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe-inline" not in policy.partition("script-src")[2].partition(";")[0]
     sources = re.findall(r'(?:src|href)="([^"]+)"', page.text)
     assert len(sources) >= 3
     for source in sources:

@@ -1,0 +1,36 @@
+"""Opens a table's Parquet files within bounds."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from service.lake.storage import MAX_METADATA_BYTES
+from service.model.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from service.lake.storage import Storage
+
+_TAIL = 8
+"""The length of the footer and the magic number end a Parquet file."""
+
+_MAX_COLUMNS = 10_000
+
+
+@contextmanager
+def opened(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
+    """Opens a file for reading. Raises StorageError for damage and for what exceeds the bounds, also in the block."""
+    where = f"{storage.base_path}/{path}"
+    with storage.open(path) as source:
+        source.seek(max(source.size() - _TAIL, 0))
+        if int.from_bytes(source.read(4), "little") > MAX_METADATA_BYTES:
+            raise StorageError(f"{where} has a footer of more than {MAX_METADATA_BYTES} bytes")
+        source.seek(0)
+        file = pq.ParquetFile(source)
+        if file.metadata.num_columns > _MAX_COLUMNS:
+            raise StorageError(f"{where} has more than {_MAX_COLUMNS} columns")
+        yield file
