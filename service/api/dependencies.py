@@ -16,10 +16,10 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import Engine
 
 from service.access import token_store
+from service.access.secret_cipher import SecretCipher
 from service.access.token import Bearer, Role, Token
 from service.db.engine import reading
 from service.delivery.guard import Guard
-from service.delivery.secret_cipher import SecretCipher
 from service.events.notifier import Notifier
 from service.lake.reader_pool import InProcess, Readers
 from service.model.backoff import BackOff
@@ -60,7 +60,7 @@ class AppContext:
     max_request_bytes: int = 8 * 1024 * 1024
     is_loopback: bool = True
     allowed_roots: tuple[str, ...] | None = None
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     local_worker: Token | None = None
     public_url: str | None = None
     callback_key: str | None = field(default=None, repr=False)

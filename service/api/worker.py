@@ -66,6 +66,7 @@ async def _next_order(wanted: LeaseRequest, group: str, context: AppContext, req
                 context.notifier,
                 context.clock,
                 context.config,
+                context.cipher,
                 worker_id=wanted.worker_id,
                 group=group,
             )

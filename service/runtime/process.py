@@ -17,6 +17,7 @@ import uvicorn
 from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from jobs.redaction import redacted
 from service.model.errors import DatabaseUnavailableError, SettingsError
 from service.runtime.http import BoundedHttp
 
@@ -127,7 +128,7 @@ class Daemon:
             if self._scheduler.running:
                 self._scheduler.shutdown(wait=True)
         if self._died:
-            print(f"groundskeeper: {self._died}", file=sys.stderr)
+            print(f"groundskeeper: {redacted(self._died)}", file=sys.stderr)
             return 1
         return 0
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
-from service.delivery.errors import SecretKeyMissingError, SecretUnreadableError
+from service.access.errors import SecretKeyMissingError, SecretUnreadableError
+from service.model import private_file
 from service.model.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 class SecretCipher:
     """Encrypts with the first key and decrypts with any of them, so that a new key can be added in front.
 
-    Without keys it can neither encrypt nor decrypt: a service without webhooks needs none.
+    Without keys it can neither encrypt nor decrypt: a service without secrets needs none.
     """
 
     def __init__(self, keys: Sequence[str]) -> None:
@@ -67,6 +68,7 @@ def key_from(path: Path) -> str:
     try:
         if not path.exists():
             _make(path)
+        private_file.tighten(path)
         return path.read_text().strip()
     except OSError as error:
         raise SettingsError(
@@ -77,7 +79,7 @@ def key_from(path: Path) -> str:
 def _make(path: Path) -> None:
     """Writes a new key to a temporary file and links it: no process reads a partial key, and the first link wins."""
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, private_file.MODE)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(Fernet.generate_key() + b"\n")
