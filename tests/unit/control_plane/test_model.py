@@ -1,3 +1,4 @@
+import pickle
 from datetime import UTC, datetime
 
 import pytest
@@ -6,6 +7,7 @@ from jobs.contract import BucketIndex, JobKind, TableLock
 from service.access.secret_cipher import SecretCipher
 from service.access.token import Bearer, Role, Token, digest
 from service.catalog.registration import Registration, Writers
+from service.model.errors import StorageError
 from service.queue.job import Job, mutates
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -67,3 +69,10 @@ def test_a_revoked_token_matches_nothing() -> None:
     assert token.matches("s")
     assert not token.matches("t")
     assert not Token("a", "n", Role.READER, digest("s"), NOW, revoked_at=NOW).matches("s")
+
+
+def test_an_error_shows_no_secret_that_a_storage_or_a_library_put_into_its_text() -> None:
+    error = StorageError("GET https://lake/c?sig=hush failed, see jdbc:x://u:hush@db")
+    for shown in (error, pickle.loads(pickle.dumps(error))):
+        assert "hush" not in f"{shown!r} {shown} {shown.problem()}"
+        assert "GET https://lake/c" in shown.detail
