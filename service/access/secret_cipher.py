@@ -6,8 +6,6 @@ the database alone does not reveal them.
 
 from __future__ import annotations
 
-import os
-import secrets
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -66,25 +64,10 @@ def key_from(path: Path) -> str:
     Raises SettingsError when the file can be neither read nor created.
     """
     try:
-        if not path.exists():
-            _make(path)
+        private_file.create(path, Fernet.generate_key() + b"\n")
         private_file.tighten(path)
         return path.read_text().strip()
     except OSError as error:
         raise SettingsError(
             f"The key file {path} cannot be used: {error.strerror}.", hint="Or set GROUNDSKEEPER_SECRET_KEYS."
         ) from error
-
-
-def _make(path: Path) -> None:
-    """Writes a new key to a temporary file and links it: no process reads a partial key, and the first link wins."""
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, private_file.MODE)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(Fernet.generate_key() + b"\n")
-        os.link(aside, path)
-    except FileExistsError:
-        pass
-    finally:
-        aside.unlink()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import stat
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,24 @@ log = logging.getLogger(__name__)
 MODE = 0o600
 
 
-def create(path: Path) -> None:
-    """Creates an empty file unless one exists. Raises OSError."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, MODE))
+def create(path: Path, content: bytes = b"") -> None:
+    """Creates the file unless one exists. Raises OSError.
+
+    It is written under another name and linked: no process reads a part of it, and the first link wins. An existing
+    file is never opened, because closing it would drop the locks that SQLite holds on it in this process.
+    """
+    if path.exists():
+        return
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        os.link(aside, path)
+    except FileExistsError:
+        pass
+    finally:
+        aside.unlink()
 
 
 def tighten(path: Path) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,6 @@ from tests.small_table import SmallTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from service.api.dependencies import AppContext
 
@@ -86,7 +86,7 @@ class Daemon:
                 umask=0,
             )
         while not (ready := re.search(r"ready at (http://\S+)", self.output())):
-            assert self._process.poll() is None, self.output()
+            assert self._process.poll() is None, (self._process.returncode, self.output())
             time.sleep(0.1)
         self.http = httpx.Client(base_url=ready[1], timeout=30)
 
@@ -177,6 +177,26 @@ def test_files_that_others_could_read_are_tightened_and_their_folder_is_left_alo
             ("gk.db", "gk.db-wal", "gk.db-shm", "gk.key"), 0o600
         )
     assert stat.S_IMODE(tmp_path.stat().st_mode) == folder_mode
+
+
+def test_a_new_connection_does_not_drop_the_locks_of_the_others(tmp_path: Path) -> None:
+    """A process loses its locks on a file when it closes any of its descriptors of that file."""
+    url = f"sqlite:///{tmp_path}/gk.db"
+    engine = open_engine(url)
+    migrate.upgrade(engine)
+
+    def locks() -> list[str]:
+        inodes = {path.stat().st_ino for path in tmp_path.iterdir()}
+        lines = Path("/proc/locks").read_text().splitlines()
+        return [line for line in lines if int(line.split()[-3].rpartition(":")[2]) in inodes]
+
+    with reading(engine) as connection:
+        table_store.page(connection, limit=1)
+        before = locks()
+        with reading(engine) as other:
+            table_store.page(other, limit=1)
+        assert before
+        assert set(before) <= set(locks())
 
 
 def test_masks_that_are_sent_back_keep_the_secrets_also_those_with_a_new_shape(app_context: AppContext) -> None:
