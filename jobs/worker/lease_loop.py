@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -27,10 +27,11 @@ from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.s3a_recycling import Connections
 from jobs.hudi.session import start_session
+from jobs.redaction import RedactingFormatter, redacted, redacted_json, secrets_of
 from jobs.worker.attempt import Attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 DEFAULT_MASTER = "local[2,4]"
 LEASE_WAIT_SECONDS = 15
 RETRY_SECONDS = 2.0
@@ -119,10 +121,19 @@ class Service:
 class Worker:
     """Runs up to `slots` jobs at once in one Spark session, each in its own thread."""
 
-    def __init__(self, service: Service, spark: SparkSession, slots: int, lifetime: Lifetime) -> None:
+    def __init__(
+        self,
+        service: Service,
+        spark: SparkSession,
+        slots: int,
+        lifetime: Lifetime,
+        *,
+        log_format: RedactingFormatter | None = None,
+    ) -> None:
         self._service = service
         self._spark = spark
         self._lifetime = lifetime
+        self._log_format = log_format or RedactingFormatter(LOG_FORMAT)
         self._ends_at = time.monotonic() + 3600 * lifetime.hours
         self._jobs = itertools.count(1)
         self._connections = Connections(lambda path: close_file_system(Jvm(spark), path))
@@ -184,12 +195,14 @@ class Worker:
             self._is_old.set()
         what = f"{order.kind} of {order.table.name} ({order.job_id}, attempt {order.attempt})"
         logger.info("running %s", what)
+        secrets = secrets_of(order.table.lock.options) | secrets_of(order.table.hudi_options)
+        self._log_format.learn(secrets)
         attempt = Attempt(
             self._spark, order, lease_seconds, lambda beat: self._service.heartbeat(self.id, order.job_id, beat)
         )
         try:
             with self._connections.used_by(order.table.base_path):
-                result = attempt.run()
+                result = _without(secrets, attempt.run())
             self._report(order, result, lease_seconds)
         except LeaseLostError:
             logger.warning("lost the lease of %s; no result is reported", what)
@@ -209,6 +222,14 @@ class Worker:
                 time.sleep(RETRY_SECONDS)
 
 
+def _without(secrets: Collection[str], result: Result) -> Result:
+    """Returns the result without these secrets, which Java's errors may contain."""
+    error = result.error
+    if error is not None:
+        error = replace(error, detail=redacted(error.detail, secrets))
+    return replace(result, details=redacted_json(result.details, secrets), error=error)
+
+
 def main(
     service_url: str,
     *,
@@ -222,7 +243,9 @@ def main(
     lifetime: Lifetime | None = None,
 ) -> int:
     """Runs a worker until it is stopped (SIGTERM, SIGINT). Returns the exit code."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler, log_format = logging.StreamHandler(), RedactingFormatter(LOG_FORMAT)
+    handler.setFormatter(log_format)
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     for noisy in ("httpx", "py4j"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     _exit_with_parent()
@@ -234,7 +257,8 @@ def main(
         storage_options=storage_options,
     )
     _warm_up(spark)
-    worker = Worker(Service(service_url, token, _info(spark, slots, group)), spark, slots, lifetime or Lifetime())
+    service = Service(service_url, token, _info(spark, slots, group))
+    worker = Worker(service, spark, slots, lifetime or Lifetime(), log_format=log_format)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: worker.stop())
     logger.info("%s is ready: %d slots on %s, service %s", worker.id, slots, master, service_url)

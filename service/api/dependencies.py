@@ -14,9 +14,9 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from sqlalchemy import Engine
 
+from service.access.secret_cipher import SecretCipher
 from service.access.token import Role, Token
 from service.delivery.guard import Guard
-from service.delivery.secret_cipher import SecretCipher
 from service.events.notifier import Notifier
 from service.lake.reader_pool import InProcess, Readers
 from service.model.backoff import BackOff
@@ -55,7 +55,7 @@ class AppContext:
     max_request_bytes: int = 8 * 1024 * 1024
     is_loopback: bool = True
     allowed_roots: tuple[str, ...] | None = None
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     local_worker: Token | None = None
     public_url: str | None = None
     callback_key: str | None = field(default=None, repr=False)

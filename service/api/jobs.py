@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
 
 from jobs.contract import JobKind
+from service.access.errors import SecretUnreadableError
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, CallerDep, needs
 from service.api.params import EXAMPLES, JobIn, as_json
@@ -42,6 +43,7 @@ JobId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["job
             errors.IncidentOpenError,
             errors.IdempotencyKeyReusedError,
             errors.FenceLosesFlinkError,
+            SecretUnreadableError,
         ),
     },
 )
@@ -62,6 +64,7 @@ def submit(
         context.engine,
         context.notifier,
         context.clock,
+        context.cipher,
         table_id=table_id,
         kind=wanted.kind,
         params=as_json(wanted.params),

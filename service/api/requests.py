@@ -9,12 +9,21 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from jobs.contract import DEFAULT_GROUP, BucketIndex, TableLock, WriterEngine
+from jobs.redaction import redacted
 from service.catalog.registration import FlinkWriter, Writers
 from service.policies.policy import GROUP_PATTERN
+
+
+def _without_secret(text: str) -> str:
+    if redacted(text) != text:
+        raise ValueError("must not contain a password or token, because it is shown; storage options may")
+    return text
+
 
 # Neither the databases nor the file systems accept the NUL character.
 _NO_NUL = r"^[^\x00]*$"
 Word = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=_NO_NUL)]
+Public = Annotated[Word, AfterValidator(_without_secret)]
 PartitionPath = Annotated[str, StringConstraints(max_length=4096, pattern=_NO_NUL)]
 Options = Annotated[
     dict[Word, Annotated[str, StringConstraints(max_length=16_384, pattern=_NO_NUL)]], Field(max_length=1000)
@@ -67,7 +76,7 @@ class FlinkIn(Request):
         examples=["http://flink-jobmanager:8081"]
     )
     job: Word = Field(description="Its name (`pipeline.name`) or its id", examples=["orders-ingest"])
-    savepoint_folder: Word | None = Field(
+    savepoint_folder: Public | None = Field(
         None, description="Default: `execution.checkpointing.savepoint-dir` of the cluster", examples=["s3://lake/sp"]
     )
 
@@ -147,9 +156,11 @@ class TableIn(Request):
         },
     )
 
-    base_path: Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=_NO_NUL)] = Field(
-        description="An absolute path or a URI (s3a://...)"
-    )
+    base_path: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=4096, pattern=_NO_NUL),
+        AfterValidator(_without_secret),
+    ] = Field(description="An absolute path or a URI (s3a://...)")
     name: Word | None = Field(None, description="Default: the name in hoodie.properties")
     index: BucketIndexIn | None = Field(None, description="Verified on sampled record keys. Default: detected")
     lock: LockIn = Field(default_factory=lambda: LockIn.model_validate({}))
@@ -188,7 +199,7 @@ class TableChange(Request):
 class WritersStopped(Request):
     """Confirmation that the writers are stopped. Events carry `savepoint`, for the restart of the Flink job."""
 
-    savepoint: Word | None = Field(None, examples=["s3://lake/savepoints/savepoint-1f2e3d"])
+    savepoint: Public | None = Field(None, examples=["s3://lake/savepoints/savepoint-1f2e3d"])
 
 
 class WorkerInfoIn(BaseModel):
@@ -265,7 +276,7 @@ class HeartbeatIn(_FromHolder):
 class ProblemIn(BaseModel):
     type: str
     title: str
-    detail: str = ""
+    detail: Annotated[str, AfterValidator(redacted)] = ""
     hint: str = ""
     retriable: bool = False
 

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from jobs.contract import JobKind, Problem, WriterEngine
 from service.api.problems import document
 from service.catalog.registration import Registration, Writers
+from service.catalog.table_secrets import masked
 from service.incidents.incident import IncidentState
 from service.lake.engine_sighting import Sightings
-from service.model.secret import masked
 from service.queue.hand_over import HandOverState
 from service.queue.job import Attempt, AttemptOutcome, Job, JobState
 
@@ -104,7 +104,7 @@ class IncidentCounts(BaseModel):
 
 
 class TableOut(BaseModel):
-    """A registered table. Values of options that look like secrets are masked."""
+    """A registered table. Values of options that look like secrets, by their names or by themselves, are masked."""
 
     id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
     name: str

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from jobs.contract import TableLock
+from service.access.errors import SecretKeyMissingError
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, CallerDep, needs, roots_for
 from service.api.requests import TableChange, TableIn, WritersIn
@@ -19,7 +20,6 @@ from service.db.engine import reading
 from service.hand_over.flink_hosts import check_allowed
 from service.incidents import store
 from service.model import errors
-from service.model.secret import unmasked
 from service.registration import registry
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
@@ -44,6 +44,7 @@ CursorText = Annotated[str | None, Query(max_length=500, description="`next_curs
         errors.PathForbiddenError,
         errors.FlinkHostNotAllowedError,
         errors.TableAlreadyRegisteredError,
+        SecretKeyMissingError,
         errors.BucketIndexContradictedError,
         errors.StorageError,
         errors.ReadersBusyError,
@@ -59,6 +60,7 @@ def register(wanted: TableIn, context: AppContextDep, caller: CallerDep, respons
         allowed_roots=roots_for(context, caller),
         storage_options=context.storage_options,
         clock=context.clock,
+        cipher=context.cipher,
         name=wanted.name,
         claimed=wanted.index.to_contract() if wanted.index else None,
         lock=wanted.lock.to_contract(),
@@ -107,6 +109,7 @@ def get_table(table_id: TableId, context: AppContextDep) -> TableOut:
     responses=documented(
         errors.TableNotFoundError,
         errors.ParamsInvalidError,
+        SecretKeyMissingError,
         errors.PathForbiddenError,
         errors.FlinkHostNotAllowedError,
         errors.BucketIndexContradictedError,
@@ -126,6 +129,7 @@ def change_table(table_id: TableId, wanted: TableChange, context: AppContextDep,
         allowed_roots=roots_for(context, caller),
         storage_options=context.storage_options,
         clock=context.clock,
+        cipher=context.cipher,
     )
     context.poll_requests.ask(table_id)
     return _shown(context, table)
@@ -168,13 +172,12 @@ def _changes(wanted: TableChange, stored: Registration, context: AppContext) -> 
     if "index" in sent:
         changes["index"] = wanted.index.to_contract() if wanted.index else None
     if "lock" in sent:
-        lock = wanted.lock.to_contract() if wanted.lock else TableLock()
-        changes["lock"] = TableLock(lock.provider, unmasked(lock.options, stored.lock.options))
+        changes["lock"] = wanted.lock.to_contract() if wanted.lock else TableLock()
     if "writers" in sent:
         writers = _declared(wanted.writers, stored.writers, context)
         # A new declaration of the engines discards earlier detections.
         declares_engines = wanted.writers is not None and wanted.writers.engines is not None
         changes["writers"] = replace(writers, engines_at=context.clock()) if declares_engines else writers
     if "hudi_options" in sent:
-        changes["hudi_options"] = unmasked(wanted.hudi_options or {}, stored.hudi_options)
+        changes["hudi_options"] = wanted.hudi_options or {}
     return changes

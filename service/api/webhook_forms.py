@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from jobs.redaction import MASK
+from service.access.errors import SecretUnreadableError
+from service.access.secret_cipher import SecretCipher
 from service.api.requests import Moment, Request, Word
-from service.delivery.errors import SecretUnreadableError
-from service.delivery.secret_cipher import SecretCipher
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, Webhook
 from service.events.event import EventType
-from service.model.secret import MASK
 
 
 def _of_catalogue(pattern: str) -> str:

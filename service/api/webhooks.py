@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Response
 from sqlalchemy import Connection
 
+from service.access import errors as secret_errors
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
 from service.api.statuses import ACCEPTED, CREATED, NOTHING, documented
@@ -40,7 +41,7 @@ _FORM_ERRORS = (
     delivery_errors.UrlNotAllowedError,
     delivery_errors.HeaderNotAllowedError,
     delivery_errors.KafkaMissingError,
-    delivery_errors.SecretKeyMissingError,
+    secret_errors.SecretKeyMissingError,
 )
 
 
@@ -175,7 +176,7 @@ def test(webhook_id: WebhookId, context: AppContextDep) -> DeliveryOut:
     operation_id="rotateWebhookSecret",
     summary="Give a webhook a new secret",
     dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(errors.WebhookNotFoundError, delivery_errors.SecretKeyMissingError),
+    responses=documented(errors.WebhookNotFoundError, secret_errors.SecretKeyMissingError),
 )
 def rotate_secret(webhook_id: WebhookId, context: AppContextDep) -> WebhookCreated:
     """For a day messages carry the signatures of both secrets."""

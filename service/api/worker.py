@@ -77,6 +77,7 @@ async def _next_order(
                 context.notifier,
                 context.clock,
                 context.config,
+                context.cipher,
                 worker_id=wanted.worker_id,
                 token_id=caller.token_id,
                 group=group,

@@ -16,11 +16,11 @@ from service.api.requests import LOCK_PROVIDER, Word
 from service.api.statuses import ACCEPTED, documented
 from service.api.tables import TableId
 from service.catalog import snapshot_store, table_store, watch_store
+from service.catalog.table_secrets import masked
 from service.catalog.writer_options import Callback, Target, writer_options
 from service.db.engine import reading
 from service.lake.table import TableType
 from service.model import errors
-from service.model.secret import masked
 from service.observation import callback as callbacks
 
 router = APIRouter(prefix="/v1", tags=["writers"])

@@ -8,10 +8,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import BucketIndex, JsonMapped, Table, TableLock, WriterEngine
+from service.catalog.table_secrets import opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from service.access.secret_cipher import SecretCipher
     from service.lake.engine_sighting import Sighting, Sightings
 
 
@@ -70,7 +72,8 @@ class Writers(JsonMapped):
 class Registration:
     """One registered table. `base_path` is canonical, so that no table can be registered twice under two spellings.
 
-    `profile` is the result of the last examination (`service.lake.table.TableProfile`), as JSON.
+    The secrets among the options are encrypted (`service.catalog.table_secrets`). `profile` is the result of the last
+    examination (`service.lake.table.TableProfile`), as JSON.
     """
 
     id: str
@@ -87,17 +90,20 @@ class Registration:
     def evolve(self, **changes: Any) -> Registration:
         return dataclasses.replace(self, **changes)
 
-    def to_contract(self, sightings: Sightings) -> Table:
-        """Returns the data that a worker needs. `sightings` are those of the table's engines."""
+    def to_contract(self, sightings: Sightings, cipher: SecretCipher) -> Table:
+        """Returns the data that a worker needs, with all secrets. `sightings` are those of the table's engines.
+
+        Raises SecretUnreadableError.
+        """
         return Table(
             base_path=self.base_path,
             name=self.name,
             index=self.index,
-            lock=self.lock,
+            lock=TableLock(self.lock.provider, opened(cipher, self.lock.options)),
             writers_hudi_version=self.writers.hudi_version,
             writers_stopped=self.writers.are_stopped(sightings),
             writers_retry_conflicts=self.writers.retry_conflicts,
             writers_engines=tuple(engine.value for engine in self.writers.known_engines(sightings)),
             writers_query_pruning_off=self.writers.query_pruning_off,
-            hudi_options=self.hudi_options,
+            hudi_options=opened(cipher, self.hudi_options),
         )

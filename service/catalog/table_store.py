@@ -15,6 +15,8 @@ from service.db.violation import violated
 from service.model.errors import TableAlreadyRegisteredError, TableNotFoundError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from sqlalchemy import Connection
 
 _t = schema.tables
@@ -65,6 +67,12 @@ def page(connection: Connection, *, limit: int, cursor: str | None = None) -> Pa
         query = query.where(sa.or_(_t.c.created_at > after.created_at, same_moment))
     rows = [_registration(row) for row in connection.execute(query)]
     return page_of(rows, limit, lambda table: (table.created_at, table.id))
+
+
+def options(connection: Connection) -> Iterator[tuple[str, Mapping[str, str], Mapping[str, str]]]:
+    """Yields the id, the options of the lock and the Hudi options of every table."""
+    for row in connection.execute(sa.select(_t.c.id, _t.c.lock, _t.c.hudi_options)):
+        yield row.id, TableLock.from_json(row.lock).options, row.hudi_options
 
 
 def change(connection: Connection, table: Registration) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from jobs.contract import DEFAULT_GROUP
+from jobs.redaction import RedactingFormatter
 from service.access import token_store
 from service.access.token import Role, Token, issued
 from service.api.dependencies import is_loopback
@@ -198,9 +199,9 @@ def _print_address(url: str, database: str, workers: int, has_tokens: bool) -> N
 
 
 def _log_to_stderr(level: str) -> None:
-    logging.basicConfig(
-        level=level, stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", force=True
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(RedactingFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler], force=True)
     # These log messages without value once per start or tick.
     for verbose in ("alembic", "httpcore", "uvicorn.error"):
         logging.getLogger(verbose).setLevel(max(logging.getLevelName(level), logging.WARNING))

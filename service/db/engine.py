@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
+from service.model import private_file
 from service.model.errors import DatabaseUnavailableError, SettingsError
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 _WRITES = "groundskeeper_writes"
 _BUSY_TIMEOUT_MS = 10_000
+# Neither errors nor the log at DEBUG may contain what statements carry.
+_OPTIONS: dict[str, Any] = {"pool_size": 10, "max_overflow": 30, "hide_parameters": True}
 _turns: WeakKeyDictionary[Engine, threading.RLock] = WeakKeyDictionary()
 
 
@@ -39,7 +43,7 @@ def open_engine(url: str) -> Engine:
         if backend == "sqlite":
             return _sqlite(parsed)
         if backend == "postgresql":
-            return sa.create_engine(parsed, pool_pre_ping=True, pool_size=10, max_overflow=30)
+            return sa.create_engine(parsed, pool_pre_ping=True, **_OPTIONS)
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
         raise SettingsError(
             f"The database URL cannot be used: {_first_line(error)}.",
@@ -62,6 +66,19 @@ def writing(engine: Engine) -> Iterator[Connection]:
         connection.execution_options(**{_WRITES: True})
         with connection.begin():
             yield connection
+
+
+def rewrite(engine: Engine) -> None:
+    """Rewrites the files of an SQLite database, so that they contain nothing that was deleted or replaced. PostgreSQL
+    does that by itself, in time. Raises DatabaseUnavailableError."""
+    if engine.dialect.name != "sqlite":
+        return
+    try:
+        with _reachable(), _turn_of(engine), closing(engine.raw_connection()) as connection:
+            for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+                connection.cursor().execute(statement).close()
+    except sqlite3.OperationalError as error:  # SQLAlchemy translates only errors of its own connections
+        raise DatabaseUnavailableError(_first_line(error)) from error
 
 
 def _turn_of(engine: Engine) -> AbstractContextManager[object]:
@@ -92,7 +109,17 @@ def _sqlite(url: sa.URL) -> Engine:
         raise SettingsError(
             "An SQLite database in memory would be a separate one for every thread.", hint="Use sqlite:///file.db."
         )
-    engine = sa.create_engine(url, pool_size=10, max_overflow=30)
+    engine = sa.create_engine(url, **_OPTIONS)
+    file = Path(str(url.database).removeprefix("file:").partition("?")[0])
+
+    @sa.event.listens_for(engine, "do_connect")
+    def _keep_private(*_: object) -> None:
+        # SQLite makes its other files with the rights of the database file. If the file cannot be created, connecting
+        # fails for the same reason.
+        with suppress(OSError):
+            private_file.create(file)
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            private_file.tighten(file.with_name(file.name + suffix))
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(dbapi_connection: Any, _record: object) -> None:

@@ -17,10 +17,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from service.access.errors import SecretUnreadableError
 from service.db.engine import reading, writing
 from service.delivery import cloud_event, queue_store, signing, webhook_store
 from service.delivery.attempt_policy import DeliveryConfig, Done, GiveUp, TryAgain, after_answer, reason_to_disable
-from service.delivery.errors import SecretUnreadableError
 from service.delivery.queue_store import AttemptRecord
 from service.delivery.webhook import DeliveryAttempt, DeliveryState, SendResult
 from service.delivery.webhooks import disable
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-    from service.delivery.secret_cipher import SecretCipher
+    from service.access.secret_cipher import SecretCipher
     from service.delivery.transport import Transport
     from service.delivery.webhook import Delivery, DeliveryQueue, Webhook
     from service.events.event import Published

@@ -1,4 +1,4 @@
-"""Errors of webhooks and their secrets."""
+"""Errors of webhooks."""
 
 from __future__ import annotations
 
@@ -27,15 +27,3 @@ class KafkaMissingError(ConflictError):
     type = "kafka-not-installed"
     title = "The service was installed without its Kafka client"
     hint = "An administrator has to run pip install 'groundskeeper[kafka]' and restart the service."
-
-
-class SecretKeyMissingError(ConflictError):
-    type = "secret-key-missing"
-    title = "The service has no key to encrypt secrets with"
-    hint = "An administrator has to set GROUNDSKEEPER_SECRET_KEYS, with the same value on every replica."
-
-
-class SecretUnreadableError(ConflictError):
-    type = "secret-unreadable"
-    title = "A stored secret cannot be decrypted: it was encrypted with another key"
-    hint = "Add the old key to GROUNDSKEEPER_SECRET_KEYS, or rotate the webhook's secret and set its headers again."

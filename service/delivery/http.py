@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import httpcore
 import httpx
 
+from jobs.redaction import MASK
 from service.delivery.network import GuardedNetwork, Resolve
 from service.delivery.webhook import SendResult
-from service.model.secret import MASK
 
 if TYPE_CHECKING:
     import ssl

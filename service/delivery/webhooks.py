@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from jobs.redaction import MASK
 from service.db.engine import writing
 from service.delivery import delivery_store, outbox, signing, transport, webhook_store
 from service.delivery import headers as header_rules
 from service.delivery.errors import WebhookDisabledError
 from service.delivery.webhook import Delivery, DeliveryState, Webhook
 from service.delivery.webhook_events import webhook_disabled, webhook_test
-from service.model.secret import MASK, unmasked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
+    from service.access.secret_cipher import SecretCipher
     from service.delivery.guard import Guard
-    from service.delivery.secret_cipher import SecretCipher
     from service.events.event import Published
     from service.events.notifier import Notifier
     from service.model.clock import Clock
@@ -104,7 +104,8 @@ def change(
         if (headers := changes.pop("headers", None)) is not None:
             # A caller that was shown masked values sends them back to keep the stored ones.
             stored = json.loads(cipher.open(webhook.sealed_headers)) if MASK in headers.values() else {}
-            changes["sealed_headers"] = _sealed(cipher, unmasked(headers, stored))
+            wanted = {name: stored.get(name, value) if value == MASK else value for name, value in headers.items()}
+            changes["sealed_headers"] = _sealed(cipher, wanted)
         webhook = webhook.evolve(**changes, updated_at=clock())
         webhook_store.change(connection, webhook)
     return webhook

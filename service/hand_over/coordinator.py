@@ -88,7 +88,7 @@ class HandOverConfig:
     cluster that failed or is not ready."""
 
     hosts: tuple[str, ...] = ()
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     threads: int = 4
     retry_seconds: float = 15.0
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
+from jobs.redaction import RedactingFormatter
 from service.model.errors import (
     GroundskeeperError,
     ReaderCrashedError,
@@ -226,7 +227,9 @@ def _serve(connection: Connection[Any, Any], limits: ReaderLimits, log_level: in
     # Not the address space, of which each thread reserves a part that it never uses: many processors, many threads.
     resource.setrlimit(resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(RedactingFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+    logging.basicConfig(level=log_level, handlers=[handler])
     gc.freeze()
     with contextlib.suppress(EOFError, OSError):
         connection.send_bytes(_reply(None))  # ready

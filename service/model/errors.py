@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Problem
+from jobs.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,9 +31,9 @@ class GroundskeeperError(Exception):
     def __init__(
         self, detail: str = "", *, hint: str | None = None, extensions: Mapping[str, Any] | None = None
     ) -> None:
-        detail = _storable(detail)
-        super().__init__(detail or self.title)
-        self.detail = detail
+        # The text may come from a library, a table or a storage. It is shown, stored, sent in events and logged.
+        self.detail = _storable(redacted(detail))
+        super().__init__(self.detail or self.title)
         self.hint = self.hint if hint is None else hint
         self.extensions = dict(extensions or {})
 

@@ -84,7 +84,7 @@ class TableReader:
     """Reads tables in the calling process. `small_file_bytes`: smaller base files count as small."""
 
     engine: Engine
-    storage_options: Mapping[str, str]
+    storage_options: Mapping[str, str] = field(repr=False)
     small_file_bytes: int
 
     def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:

@@ -193,6 +193,13 @@ def cancel_queued(connection: Connection, job_id: str, *, error: Problem | None,
     )
 
 
+def fail_queued(connection: Connection, job_id: str, *, error: Problem, now: datetime) -> None:
+    """Fails a job that no worker holds and none can run. The caller has locked it."""
+    connection.execute(
+        _j.update().where(_j.c.id == job_id).values(state=JobState.FAILED.value, error=error.to_json(), finished_at=now)
+    )
+
+
 def request_cancel(connection: Connection, job_id: str) -> None:
     """Requests cancellation from the worker, which gets the request with its next heartbeat."""
     connection.execute(_j.update().where(_j.c.id == job_id).values(cancel_requested=True))

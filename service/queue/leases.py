@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from jobs.contract import HeartbeatAnswer, JobKind, OnActiveWriters, Result, WorkOrder
+from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, snapshot_store, table_store, watch_store
+from service.catalog.table_secrets import check_readable
 from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.model.errors import LeaseLostError
 from service.queue import hold_back, job_changes, job_incidents, job_store, lease_store, worker_store
 from service.queue.hand_over_policy import loses_batches
 from service.queue.job import NOBODY, AttemptOutcome, Holder, Job, JobState
-from service.queue.retry import End, Retry, after_result
+from service.queue.job_events import job_ended
+from service.queue.retry import End, Retry, after_result, with_leftovers
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from jobs.contract import Heartbeat, Problem, WorkerInfo
+    from service.access.secret_cipher import SecretCipher
     from service.events.event import Event
     from service.events.notifier import Notifier
     from service.model.backoff import BackOff
@@ -52,6 +56,7 @@ def lease(
     notifier: Notifier,
     clock: Clock,
     config: LeaseConfig,
+    cipher: SecretCipher,
     *,
     worker_id: str,
     group: str,
@@ -59,7 +64,9 @@ def lease(
 ) -> WorkOrder | None:
     """Leases the next due job to this worker and returns its work order; None when no job is due.
 
-    Only the token `token_id` may extend or end the lease; any may if it is None.
+    The work order is the only place where the secrets of a table leave the service. A job whose table has secrets that
+    cannot be decrypted fails, so that it does not stand in the way of others. Only the token `token_id` may extend or
+    end the lease; any may if it is None.
     """
     now = clock()
     with reading(engine) as connection:
@@ -69,8 +76,16 @@ def lease(
     with writing(engine) as connection:
 
         def may_start(job: Job) -> bool:
+            table = table_store.get(connection, job.table_id)
+            try:
+                check_readable(cipher, table)
+            except SecretUnreadableError as error:
+                job_store.fail_queued(connection, job.id, error=with_leftovers(error.problem(), job.instants), now=now)
+                decision_times.wake(connection, job.table_id, now)
+                events.append(job_changes.of_job(connection, job.id, now, job_ended))
+                return False
             # A Flink job may have been detected only after this job was queued.
-            held_back = hold_back.hold_back(connection, job, table_store.get(connection, job.table_id), now)
+            held_back = hold_back.hold_back(connection, job, table, now)
             events.extend(held_back)
             return not held_back
 
@@ -84,19 +99,19 @@ def lease(
             may_start=may_start,
         )
         outbox.publish(connection, events, now=now)
-        order = _work_order(connection, job, config) if job else None
+        order = _work_order(connection, job, config, cipher) if job else None
     if events:
         notifier.notify()
     return order
 
 
-def _work_order(connection: Connection, job: Job, config: LeaseConfig) -> WorkOrder:
+def _work_order(connection: Connection, job: Job, config: LeaseConfig, cipher: SecretCipher) -> WorkOrder:
     table = table_store.get(connection, job.table_id)
     sightings = watch_store.engines_of(connection, job.table_id)
     if loses_batches(job.kind, job.params, table, sightings):
         # It was submitted before the Flink job was detected.
         job = job.evolve(params={**job.params, "on_active_writers": OnActiveWriters.WAIT.value})
-    return job.work_order(table.to_contract(sightings), config.timeout_seconds)
+    return job.work_order(table.to_contract(sightings, cipher), config.timeout_seconds)
 
 
 def heartbeat(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from service.catalog import decision_times, table_store, watch_store
+from service.catalog.table_secrets import check_readable
 from service.db.engine import writing
 from service.delivery import outbox
 from service.incidents import store
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from jobs.contract import JobKind
+    from service.access.secret_cipher import SecretCipher
     from service.events.notifier import Notifier
     from service.model.clock import Clock
 
@@ -45,6 +47,7 @@ def submit(
     engine: Engine,
     notifier: Notifier,
     clock: Clock,
+    cipher: SecretCipher,
     *,
     table_id: str,
     kind: JobKind,
@@ -57,11 +60,13 @@ def submit(
 ) -> Submission:
     """Queues a job. `params` have been validated by the caller.
 
-    Raises TableNotFoundError, JobConflictError, IdempotencyKeyReusedError, FenceLosesFlinkError or IncidentOpenError.
+    Raises TableNotFoundError, JobConflictError, IdempotencyKeyReusedError, FenceLosesFlinkError, IncidentOpenError or
+    SecretUnreadableError.
     """
     now = clock()
     with writing(engine) as connection:
         table = table_store.get(connection, table_id)
+        check_readable(cipher, table)
         wanted = Job(
             id=f"job_{secrets.token_hex(8)}",
             table_id=table_id,

@@ -6,10 +6,11 @@ import logging
 import secrets
 from typing import TYPE_CHECKING, Any, Protocol
 
-from service.catalog import decision_times, snapshot_store, table_store, watch_store
+from jobs.contract import TableLock
+from service.catalog import decision_times, snapshot_store, table_secrets, table_store, watch_store
 from service.catalog.registration import Registration, Writers
 from service.catalog.table_events import table_registered
-from service.db.engine import reading, writing
+from service.db.engine import reading, rewrite, writing
 from service.delivery import outbox
 from service.model.errors import GroundskeeperError, TableBusyError
 from service.queue import job_store
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-    from jobs.contract import BucketIndex, TableLock
+    from jobs.contract import BucketIndex
+    from service.access.secret_cipher import SecretCipher
     from service.events.notifier import Notifier
     from service.lake.engine_sighting import Mark
     from service.model.clock import Clock
@@ -72,13 +74,19 @@ def register(
     allowed_roots: tuple[str, ...] | None,
     storage_options: Mapping[str, str],
     clock: Clock,
+    cipher: SecretCipher,
     name: str | None,
     claimed: BucketIndex | None,
     lock: TableLock,
     writers: Writers,
     hudi_options: Mapping[str, str],
 ) -> Registration:
-    """Registers a table. Examines it first, which reads its storage, and only then opens a transaction."""
+    """Registers a table. Examines it first, which reads its storage, and only then opens a transaction.
+
+    Raises SecretKeyMissingError, and what `examine` and `table_store.register` raise.
+    """
+    lock = TableLock(lock.provider, table_secrets.sealed(cipher, lock.options))
+    hudi_options = table_secrets.sealed(cipher, hudi_options)
     found = examine(location, allowed_roots=allowed_roots, claimed=claimed, storage_options=storage_options)
     now = clock()
     table = Registration(
@@ -111,9 +119,10 @@ def change(
     allowed_roots: tuple[str, ...] | None,
     storage_options: Mapping[str, str],
     clock: Clock,
+    cipher: SecretCipher,
 ) -> Registration:
     """Changes a registration. `changes` maps fields of Registration to new values. A new `index` is checked against the
-    table's keys first.
+    table's keys first. Masks among new options stand for the stored values.
 
     Jobs that were leased before keep the work orders that they got.
     """
@@ -126,7 +135,8 @@ def change(
         )
         changes.update(index=found.index, profile=found.profile.to_json())
     with writing(engine) as connection:
-        table = table_store.get(connection, table_id, for_update=True).evolve(**changes, updated_at=clock())
+        table = table_store.get(connection, table_id, for_update=True)
+        table = table.evolve(**_sealed(cipher, changes, table), updated_at=clock())
         table_store.change(connection, table)
         if "index" in changes:
             # The buckets of all its partitions are different now.
@@ -135,6 +145,37 @@ def change(
         # Under another name other policies may apply.
         decision_times.wake(connection, table_id, table.updated_at)
     return table
+
+
+def _sealed(cipher: SecretCipher, changes: Mapping[str, Any], stored: Registration) -> dict[str, Any]:
+    sealed = dict(changes)
+    if lock := changes.get("lock"):
+        options = table_secrets.sealed(cipher, lock.options, stored.lock.options)
+        sealed["lock"] = TableLock(lock.provider, options)
+    if "hudi_options" in changes:
+        sealed["hudi_options"] = table_secrets.sealed(cipher, changes["hudi_options"], stored.hudi_options)
+    return sealed
+
+
+def seal_stored(engine: Engine, cipher: SecretCipher) -> None:
+    """Encrypts the secrets that an earlier version stored as they were. Logs a warning if there is no key."""
+    with reading(engine) as connection:
+        found = [
+            table_id
+            for table_id, *options in table_store.options(connection)
+            if not all(map(table_secrets.is_sealed, options))
+        ]
+    if not found:
+        return
+    try:
+        for table_id in found:
+            with writing(engine) as connection:
+                table = table_store.get(connection, table_id, for_update=True)
+                as_stored = {"lock": table.lock, "hudi_options": table.hudi_options}
+                table_store.change(connection, table.evolve(**_sealed(cipher, as_stored, table)))
+        rewrite(engine)
+    except GroundskeeperError as error:
+        log.warning("Secrets of tables (%s) are not encrypted: %s %s", ", ".join(found), error.title, error.hint)
 
 
 def detect_again(

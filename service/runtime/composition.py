@@ -10,6 +10,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from service.access.secret_cipher import SecretCipher, key_from
 from service.access.token import Role, issued
 from service.api.app import create_app
 from service.api.dependencies import AppContext, is_loopback
@@ -18,7 +19,6 @@ from service.delivery.dispatcher import Dispatcher, DispatcherConfig
 from service.delivery.guard import Guard
 from service.delivery.http import Sender, SendLimits, trusted
 from service.delivery.kafka import KafkaSender
-from service.delivery.secret_cipher import SecretCipher, key_from
 from service.delivery.transport import Transport
 from service.events.notifier import Notifier
 from service.events.replicas import ReplicaNotifications
@@ -31,7 +31,7 @@ from service.observation.poll_requests import PollRequests
 from service.observation.table_read import IsolatedTableReader
 from service.queue import recovery
 from service.queue.leases import LeaseConfig
-from service.registration import detection
+from service.registration import detection, registry
 from service.runtime import retention
 from service.runtime.connections import ConnectionLimits
 from service.runtime.dispatch import DispatchThread
@@ -84,6 +84,7 @@ class Composition:
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
         """Returns the service with its local workers. The database must be migrated."""
         chosen = self.chosen
+        registry.seal_stored(self.engine, self._cipher)
         secret, token = issued("local worker", Role.WORKER, utc_now(), groups=(chosen.worker_group,))
         context = AppContext(
             engine=self.engine,
@@ -173,7 +174,7 @@ class Composition:
                 Tick(
                     "plan",
                     chosen.plan_seconds,
-                    lambda: scheduler.run_once(engine, notifier, utc_now, config=context.planning),
+                    lambda: scheduler.run_once(engine, notifier, utc_now, config=context.planning, cipher=self._cipher),
                 )
             )
         return ticks

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 _END_SECONDS = 5.0
 # A worker that lived this long was healthy: its death starts a new count for the back-off.
 _HEALTHY_SECONDS = 60.0
+# Settings with secrets of the service, which a worker has no use for: it gets those of a table with a job.
+_OF_SERVICE = {"GROUNDSKEEPER_DATABASE", "GROUNDSKEEPER_SECRET_KEYS", "GROUNDSKEEPER_CALLBACK_KEY"}
 
 
 class LocalWorkers:
@@ -85,7 +87,7 @@ class LocalWorkers:
                     # A new session: Ctrl-C reaches only the service, which then stops the worker in order.
                     process = subprocess.Popen(
                         self._command,
-                        env={**os.environ, **self._environment, "GROUNDSKEEPER_PARENT_PID": str(os.getpid())},
+                        env={**_inherited(), **self._environment, "GROUNDSKEEPER_PARENT_PID": str(os.getpid())},
                         start_new_session=True,
                     )
                 except OSError as error:
@@ -107,6 +109,10 @@ class LocalWorkers:
             log.warning("Local worker %d ended with code %d; restarting it in %.1f s", number, code, pause)
             if self._stopping.wait(pause):
                 return
+
+
+def _inherited() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in _OF_SERVICE}
 
 
 def command(service_url: str, *, master: str, slots: int, group: str, driver_memory: str) -> list[str]:

@@ -19,6 +19,7 @@ import uvicorn
 from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from jobs.redaction import redacted
 from service.model.errors import DatabaseUnavailableError, SettingsError
 from service.runtime.connections import Connections
 from service.runtime.http import AcceptErrors, BoundedHttp, only_probes
@@ -135,7 +136,7 @@ class Daemon:
             if self._scheduler.running:
                 self._scheduler.shutdown(wait=True)
         if self._died:
-            print(f"groundskeeper: {self._died}", file=sys.stderr)
+            print(f"groundskeeper: {redacted(self._died)}", file=sys.stderr)
             return 1
         return 0
 

@@ -17,9 +17,9 @@ from service.policies.policy import GROUP_PATTERN
 class Settings(BaseSettings):
     """Fields without a unit in the description have it in their name."""
 
-    model_config = SettingsConfigDict(env_prefix="GROUNDSKEEPER_", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="GROUNDSKEEPER_", extra="ignore", hide_input_in_errors=True)
 
-    database: str = Field("sqlite:///groundskeeper.db", description="SQLAlchemy URL: sqlite or postgresql")
+    database: str = Field("sqlite:///groundskeeper.db", repr=False, description="SQLAlchemy URL: sqlite or postgresql")
     host: str = "127.0.0.1"
     port: int = Field(8080, ge=0, le=65_535, description="0 takes any free port")
     workers: int = Field(1, ge=0, le=64, description="Local workers that `serve` starts")
@@ -35,7 +35,7 @@ class Settings(BaseSettings):
         None, description="Where tables may lie: paths or URI prefixes, separated by commas, or a JSON list"
     )
     storage_options: dict[str, str] = Field(
-        default_factory=dict, description="JSON object of file system options, such as an S3 endpoint"
+        default_factory=dict, repr=False, description="JSON object of file system options, such as an S3 endpoint"
     )
 
     lease_seconds: float = Field(30.0, ge=1, le=3600)

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, table_store, watch_store
+from service.catalog.table_secrets import check_readable
 from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.model.errors import DatabaseUnavailableError, FenceLosesFlinkError, JobConflictError
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from jobs.contract import JobKind
+    from service.access.secret_cipher import SecretCipher
     from service.events.notifier import Notifier
     from service.model.clock import Clock
     from service.scheduling.decision import Admission
@@ -73,7 +76,9 @@ class Evaluation:
     polled_at: datetime | None = None
 
 
-def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, config: SchedulerConfig) -> SchedulerResult:
+def run_once(
+    engine: Engine, notifier: Notifier, clock: Clock, *, config: SchedulerConfig, cipher: SecretCipher
+) -> SchedulerResult:
     """Decides about the tables that are due, each in its own transaction. Every replica may run it at any time."""
     now = clock()
     _wake_deferred(engine, now, config.limits)
@@ -86,7 +91,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, config: Schedu
             with writing(engine) as connection:
                 if not decision_times.claim(connection, table_id, now):
                     continue
-                if job := _decide(connection, table_id, now, config, len(started)):
+                if job := _decide(connection, table_id, now, config, cipher=cipher, started=len(started)):
                     started.append(job.id)
         except DatabaseUnavailableError:
             raise
@@ -133,6 +138,8 @@ def _decide(
     table_id: str,
     now: datetime,
     config: SchedulerConfig,
+    *,
+    cipher: SecretCipher,
     started: int,
 ) -> Job | None:
     """Decides about a claimed table, and returns the job that was started. `started` counts the jobs of this round."""
@@ -145,7 +152,7 @@ def _decide(
         decision_times.settle(connection, table_id, next_decision_at=now + _AT_LEAST_EVERY)
         return None
     admissions = _admit(connection, inputs, config.limits, started)
-    job = _start(connection, table_id, inputs, admissions, config.max_attempts)
+    job = _start(connection, table_id, inputs, admissions, cipher=cipher, max_attempts=config.max_attempts)
     for kind in DECIDED:
         decision = _decision(kind, admissions[kind], inputs)
         if job and kind is job.kind:
@@ -194,6 +201,8 @@ def _start(
     table_id: str,
     inputs: DecisionInputs,
     admissions: dict[JobKind, Admission],
+    *,
+    cipher: SecretCipher,
     max_attempts: int,
 ) -> Job | None:
     """Queues the admitted job, if any. If a conflicting job was queued meanwhile, the admission becomes `Wait`."""
@@ -202,6 +211,11 @@ def _start(
         return None
     now = inputs.situation.now
     table = table_store.get(connection, table_id)
+    try:
+        check_readable(cipher, table)
+    except SecretUnreadableError as error:
+        admissions[run.kind] = Wait(error.type, f"{run.because}; but {error.title}", warning=run.warning)
+        return None
     if loses_batches(run.kind, run.params, table, watch_store.engines_of(connection, table_id)):
         because = f"{run.because}; but the policy fences writers, which would lose the batch of a Flink job"
         admissions[run.kind] = Wait(FenceLosesFlinkError.type, because, warning=run.warning)

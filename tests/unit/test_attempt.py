@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Result, Table, WorkOrder
+from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Result, Table, TableLock, WorkOrder
 from jobs.errors import JobError, LeaseLostError
+from jobs.redaction import RedactingFormatter
 from jobs.worker import attempt as attempts
 from jobs.worker.attempt import Attempt
+from jobs.worker.lease_loop import Lifetime, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,3 +137,41 @@ def test_a_heartbeat_that_cannot_be_made_ends_the_attempt_when_its_lease_runs_ou
     with pytest.raises(LeaseLostError):
         run(spark, broken, job, lease_seconds=3.0)
     assert len(beats) > 2
+
+
+class FakeService:
+    """Leases one job to a worker, and keeps its report."""
+
+    def __init__(self, plan: WorkOrder) -> None:
+        self._plan = plan
+        self.result: Result | None = None
+
+    def lease(self, _worker_id: str) -> tuple[WorkOrder, float]:
+        return self._plan, 30.0
+
+    def heartbeat(self, _job_id: str, _beat: Heartbeat) -> HeartbeatAnswer:
+        return HeartbeatAnswer.CONTINUE
+
+    def finish(self, _job_id: str, _attempt: int, result: Result) -> None:
+        self.result = result
+
+
+def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_table(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> Result:
+        raise ZeroDivisionError("'correct horse' and 'battery staple' are no passwords for /lake/orders")
+
+    monkeypatch.setattr(attempts, "Jvm", lambda _: None)
+    monkeypatch.setattr(attempts, "HudiTable", lambda *_: None)
+    monkeypatch.setitem(attempts.RUN, PLAN.kind, fails)
+    lock = TableLock("zookeeper", {"my.password": "correct horse"})
+    table = Table("/lake/orders", "orders", lock=lock, hudi_options={"fs.s3a.secret.key": "battery staple"})
+    service: Any = FakeService(replace(PLAN, table=table))
+    spark: Any = FakeSpark()
+    log_format = RedactingFormatter("%(message)s")
+    caplog.handler.setFormatter(log_format)
+    Worker(service, spark, 1, Lifetime(), log_format=log_format).run_once()
+    assert service.result.error.detail == ("ZeroDivisionError: '******' and '******' are no passwords for /lake/orders")
+    assert "ZeroDivisionError: '******' and '******' are no passwords" in caplog.text
+    assert "correct horse" not in caplog.text

@@ -7,6 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import DEFAULT_GROUP, JobKind, Outcome, Problem, Result
+from service.access.secret_cipher import SecretCipher
 from service.catalog import decision_times, snapshot_store, table_store
 from service.catalog.registration import Registration
 from service.catalog.snapshot_store import Stored
@@ -49,6 +50,7 @@ class Service:
         self.clock = clock
         self.notifier = Notifier()
         self.config = SchedulerConfig(Limits(**limits))
+        self.cipher = SecretCipher.fresh()
         self._lease_config = LeaseConfig(timedelta(seconds=30), 60.0, BackOff())
 
     def register(self, table_id: str = "tbl_1", **changes: Any) -> None:
@@ -72,10 +74,12 @@ class Service:
             save_look(connection, snapshot)
 
     def plan(self) -> SchedulerResult:
-        return scheduler.run_once(self.engine, self.notifier, self.clock, config=self.config)
+        return scheduler.run_once(self.engine, self.notifier, self.clock, config=self.config, cipher=self.cipher)
 
     def lease(self, group: str = DEFAULT_GROUP) -> Job | None:
-        leased = leases.lease(self.engine, self.notifier, self.clock, self._lease_config, worker_id="w1", group=group)
+        leased = leases.lease(
+            self.engine, self.notifier, self.clock, self._lease_config, self.cipher, worker_id="w1", group=group
+        )
         return self.job(leased.job_id) if leased else None
 
     def end(self, job: Job, outcome: Outcome = Outcome.SUCCEEDED) -> None:
@@ -117,6 +121,7 @@ def ask(service: Service, kind: JobKind, table_id: str = "tbl_1") -> Job:
         service.engine,
         service.notifier,
         service.clock,
+        service.cipher,
         table_id=table_id,
         kind=kind,
         params={},

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol
 
+from service.access.secret_cipher import SecretCipher
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
 from service.delivery import delivery_store, outbox, webhook_store
@@ -17,7 +18,6 @@ from service.delivery.dispatcher import Dispatcher, DispatcherConfig
 from service.delivery.guard import Guard
 from service.delivery.http import Sender, SendLimits
 from service.delivery.kafka import KafkaSender
-from service.delivery.secret_cipher import SecretCipher
 from service.delivery.transport import Transport
 from service.events.notifier import Notifier
 from service.lake.commit import Commit

@@ -13,13 +13,13 @@ from cloudevents.v1.http import from_http
 from standardwebhooks import Webhook as Verifier
 from standardwebhooks import WebhookVerificationError
 
+from service.access.secret_cipher import SecretCipher
 from service.db.engine import reading
 from service.delivery import outbox
 from service.delivery import webhooks as flows
 from service.delivery.attempt_policy import DeliveryConfig
 from service.delivery.dispatcher import DispatcherConfig
 from service.delivery.http import SendLimits
-from service.delivery.secret_cipher import SecretCipher
 from service.model.clock import utc_now
 from tests.integration.control_plane.posting import LOCAL, PATIENT, Post, ids
 from tests.integration.receiver import Received, Receiver, Reply

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import event
 
 from jobs.contract import BucketIndex, JobKind, WriterEngine
+from service.access.secret_cipher import SecretCipher
 from service.catalog import table_store, watch_store
 from service.catalog.registration import FlinkWriter, Registration, Writers
 from service.db.engine import reading, writing
@@ -86,6 +87,7 @@ class Service:
             self.engine,
             self.notifier,
             self.clock,
+            SecretCipher([]),
             table_id=table_id,
             kind=JobKind.BUCKET_EXPANSION,
             params=params,
@@ -365,12 +367,18 @@ def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_stopped_again(
     with writing(service.engine) as connection:
         watch_store.mark(connection, "tbl_1", [Mark(WriterEngine.FLINK, clock(), "001", "it shows")])
     config = LeaseConfig(timedelta(seconds=30), 60.0, BackOff())
-    assert leases.lease(service.engine, service.notifier, clock, config, worker_id="w", group="default") is None
+
+    def lease() -> object:
+        return leases.lease(
+            service.engine, service.notifier, clock, config, SecretCipher([]), worker_id="w", group="default"
+        )
+
+    assert lease() is None
     for _ in range(6):
         service.tick()
     found = service.standing(job_id)
     assert (found.state, found.savepoint) == (HandOverState.STOPPED, f"{FOLDER}/savepoint-{'b' * 32}")
-    assert leases.lease(service.engine, service.notifier, clock, config, worker_id="w", group="default") is not None
+    assert lease() is not None
 
 
 def test_a_stop_that_was_asked_for_may_come_to_its_end_after_the_deadline(

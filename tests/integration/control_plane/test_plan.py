@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import BucketIndex, JobKind, Outcome, WriterEngine
+from service.access.secret_cipher import SecretCipher
 from service.catalog import decision_times, snapshot_store, table_store
 from service.catalog.registration import Writers
 from service.db.engine import reading, writing
@@ -293,6 +294,7 @@ def test_a_table_that_gets_another_name_gets_other_policies(service: Service, cl
         allowed_roots=None,
         storage_options={},
         clock=clock,
+        cipher=service.cipher,
     )
     assert len(service.plan().jobs) == 1
 
@@ -356,3 +358,29 @@ def test_a_policy_that_fences_starts_nothing_beside_flink_and_says_why(service: 
         decision = decision_store.latest(connection, "tbl_2")[JobKind.CLUSTERING]
     assert (decision.verdict, decision.code) == (Verdict.WAIT, "fence-loses-flink-batches")
     assert "lose the batch of a Flink job" in decision.because
+
+
+def test_a_table_whose_secrets_cannot_be_decrypted_waits_until_they_are_sent_again(
+    service: Service, clock: FakeClock
+) -> None:
+    """On both databases, also the encryption of what an earlier version stored."""
+    with writing(service.engine) as connection:
+        table = table_store.get(connection, "tbl_1").evolve(hudi_options={"my.password": "hush"})
+        table_store.change(connection, table)
+    registry.seal_stored(service.engine, SecretCipher.fresh())
+    service.look(commits=9)
+    assert service.plan().jobs == ()
+    decision = service.decision()
+    assert (decision.verdict, decision.code) == (Verdict.WAIT, "secret-unreadable")
+    registry.change(
+        service.engine,
+        "tbl_1",
+        {"hudi_options": {"my.password": "hush again"}},
+        examine=detection.examine,
+        allowed_roots=None,
+        storage_options={},
+        clock=clock,
+        cipher=service.cipher,
+    )
+    assert len(service.plan().jobs) == 1
+    assert service.lease() is not None

@@ -12,13 +12,13 @@ from fastapi.testclient import TestClient
 from jsonschema import Draft202012Validator
 
 from jobs.contract import ExpansionStep, Outcome, Problem, Progress, Result
+from service.access.secret_cipher import SecretCipher
 from service.access.token import Role
 from service.api.app import create_app
 from service.api.event_catalogue import CATALOGUE
 from service.db import schema
 from service.db.engine import reading
 from service.delivery import outbox
-from service.delivery.secret_cipher import SecretCipher
 from service.events.event import EventType
 from service.queue import recovery
 

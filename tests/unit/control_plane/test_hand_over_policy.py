@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.contract import BucketIndex, JobKind, WriterEngine
+from service.access.secret_cipher import SecretCipher
 from service.catalog.registration import Registration, Writers
 from service.lake.engine_sighting import Sighting
 from service.queue.hand_over import FlinkStop, HandOver, HandOverState
@@ -89,7 +90,7 @@ def test_fencing_is_refused_only_where_it_would_lose_a_flink_jobs_batch() -> Non
 
 
 def test_a_plan_says_that_the_writers_were_stopped_only_when_they_were() -> None:
-    contract = a_table().to_contract(FLINK)
+    contract = a_table().to_contract(FLINK, SecretCipher([]))
     assert a_job(hand_over=STOPPED).work_order(contract, 60).writers_stopped
     for state in (HandOverState.DRAINING, HandOverState.STOPPING, HandOverState.EXPIRED):
         assert not a_job(hand_over=STOPPED.evolve(state=state)).work_order(contract, 60).writers_stopped

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jobs.contract import WriterEngine
+from service.access.secret_cipher import SecretCipher
 from service.catalog.registration import FlinkWriter, Registration, Writers
 from service.lake import engine_sighting
 from service.lake.engine_sighting import Mark, Sighting, with_marks
@@ -32,7 +33,7 @@ def test_what_is_seen_is_added_to_what_was_declared() -> None:
     assert Writers(engines=(SPARK,)).known_engines(seen(FLINK)) == (SPARK, FLINK)
     assert Writers(flink=FlinkWriter("http://f", "job")).known_engines({}) == (FLINK,)
     table = Registration("t", "/t", "t", NOW, NOW, writers=Writers(engines=(SPARK,)))
-    assert table.to_contract(seen(SPARK_SQL)).writers_engines == ("spark", "spark-sql")
+    assert table.to_contract(seen(SPARK_SQL), SecretCipher([])).writers_engines == ("spark", "spark-sql")
 
 
 @pytest.mark.parametrize(("at", "counts"), [(BEFORE, False), (NOW, False), (AFTER, True)])
@@ -50,7 +51,7 @@ def test_a_flink_job_that_is_seen_after_the_writers_were_declared_stopped_is_not
     assert writers.are_stopped(seen(FLINK, at=at)) is are_stopped
     assert writers.are_stopped(seen(SPARK_SQL, at=AFTER))
     table = Registration("t", "/t", "t", NOW, NOW, writers=writers)
-    assert table.to_contract(seen(FLINK, at=at)).writers_stopped is are_stopped
+    assert table.to_contract(seen(FLINK, at=at), SecretCipher([])).writers_stopped is are_stopped
     assert not Writers(hudi_version="1.2.0", declared_at=NOW).are_stopped({})
 
 

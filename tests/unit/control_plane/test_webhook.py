@@ -15,10 +15,11 @@ from jsonschema import Draft202012Validator
 from standardwebhooks import Webhook as Verifier
 from standardwebhooks import WebhookVerificationError
 
+from service.access.errors import SecretKeyMissingError, SecretUnreadableError
+from service.access.secret_cipher import SecretCipher, key_from
 from service.api.event_catalogue import CATALOGUE
 from service.delivery import headers
-from service.delivery.errors import HeaderNotAllowedError, SecretKeyMissingError, SecretUnreadableError
-from service.delivery.secret_cipher import SecretCipher, key_from
+from service.delivery.errors import HeaderNotAllowedError
 from service.delivery.signing import new_secret, signed_headers
 from service.delivery.webhook import Webhook
 from service.events.event import Event, EventType, event_id

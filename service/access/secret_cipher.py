@@ -6,14 +6,13 @@ the database alone does not reveal them.
 
 from __future__ import annotations
 
-import os
-import secrets
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
-from service.delivery.errors import SecretKeyMissingError, SecretUnreadableError
+from service.access.errors import SecretKeyMissingError, SecretUnreadableError
+from service.model import private_file
 from service.model.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 class SecretCipher:
     """Encrypts with the first key and decrypts with any of them, so that a new key can be added in front.
 
-    Without keys it can neither encrypt nor decrypt: a service without webhooks needs none.
+    Without keys it can neither encrypt nor decrypt: a service without secrets needs none.
     """
 
     def __init__(self, keys: Sequence[str]) -> None:
@@ -65,24 +64,10 @@ def key_from(path: Path) -> str:
     Raises SettingsError when the file can be neither read nor created.
     """
     try:
-        if not path.exists():
-            _make(path)
+        private_file.create(path, Fernet.generate_key() + b"\n")
+        private_file.tighten(path)
         return path.read_text().strip()
     except OSError as error:
         raise SettingsError(
             f"The key file {path} cannot be used: {error.strerror}.", hint="Or set GROUNDSKEEPER_SECRET_KEYS."
         ) from error
-
-
-def _make(path: Path) -> None:
-    """Writes a new key to a temporary file and links it: no process reads a partial key, and the first link wins."""
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(Fernet.generate_key() + b"\n")
-        os.link(aside, path)
-    except FileExistsError:
-        pass
-    finally:
-        aside.unlink()

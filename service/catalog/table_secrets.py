@@ -1,0 +1,66 @@
+"""Secrets among the options of tables. They are encrypted one by one, so that everything else of a table stays readable
+without the key: lists, polls and decisions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.redaction import MASK, is_secret
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from service.access.secret_cipher import SecretCipher
+    from service.catalog.registration import Registration
+
+_PREFIX = "groundskeeper-sealed:"
+"""Marks an encrypted value. A value that a user sends with this prefix is encrypted too, so the mark is never wrong."""
+
+
+def masked(options: Mapping[str, str]) -> dict[str, str]:
+    """Returns stored options with a mask in place of each secret."""
+    return {key: MASK if _must_be_sealed(key, value) else value for key, value in options.items()}
+
+
+def sealed(cipher: SecretCipher, sent: Mapping[str, str], stored: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Returns options for the store, with secrets encrypted. A mask in `sent` stands for the value in `stored`, which
+    need not be readable.
+
+    Raises SecretKeyMissingError.
+    """
+    stored = stored or {}
+
+    def value(key: str) -> str:
+        if sent[key] == MASK and key in stored:
+            return stored[key] if stored[key].startswith(_PREFIX) else _sealed(cipher, key, stored[key])
+        return _sealed(cipher, key, sent[key])
+
+    return {key: value(key) for key in sent}
+
+
+def opened(cipher: SecretCipher, stored: Mapping[str, str]) -> dict[str, str]:
+    """Returns the options with their secrets decrypted. Raises SecretUnreadableError."""
+    return {
+        key: cipher.open(value.removeprefix(_PREFIX)) if value.startswith(_PREFIX) else value
+        for key, value in stored.items()
+    }
+
+
+def check_readable(cipher: SecretCipher, table: Registration) -> None:
+    """Raises SecretUnreadableError if a secret of the table cannot be decrypted, so that no worker can work on it."""
+    for options in (table.lock.options, table.hudi_options):
+        opened(cipher, options)
+
+
+def is_sealed(options: Mapping[str, str]) -> bool:
+    """Returns whether all secrets are encrypted. Earlier versions stored them as they were."""
+    return all(value.startswith(_PREFIX) for key, value in options.items() if is_secret(key, value))
+
+
+def _must_be_sealed(key: str, value: str) -> bool:
+    return value.startswith(_PREFIX) or is_secret(key, value)
+
+
+def _sealed(cipher: SecretCipher, key: str, value: str) -> str:
+    return _PREFIX + cipher.seal(value) if _must_be_sealed(key, value) else value

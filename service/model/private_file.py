@@ -1,0 +1,48 @@
+"""Files that only their owner may read and write, whatever the umask. Their folder is left as it is."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import stat
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+MODE = 0o600
+
+
+def create(path: Path, content: bytes = b"") -> None:
+    """Creates the file unless one exists. Raises OSError.
+
+    It is written under another name and linked: no process reads a part of it, and the first link wins. An existing
+    file is never opened, because closing it would drop the locks that SQLite holds on it in this process.
+    """
+    if path.exists():
+        return
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        os.link(aside, path)
+    except FileExistsError:
+        pass
+    finally:
+        aside.unlink()
+
+
+def tighten(path: Path) -> None:
+    """Takes the rights of group and others from a file, if it exists. Logs a warning where that is not possible, say
+    because another user owns it."""
+    try:
+        if stat.S_IMODE(path.stat().st_mode) & ~MODE:
+            path.chmod(MODE)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        log.warning("%s cannot be kept from other users: %s", path, error.strerror)
