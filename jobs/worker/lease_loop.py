@@ -27,6 +27,7 @@ from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.s3a_recycling import Connections
 from jobs.hudi.session import start_session
+from jobs.storage.permissions import Permissions
 from jobs.worker.attempt import Attempt
 
 if TYPE_CHECKING:
@@ -117,9 +118,18 @@ class Service:
 class Worker:
     """Runs up to `slots` jobs at once in one Spark session, each in its own thread."""
 
-    def __init__(self, service: Service, spark: SparkSession, slots: int, lifetime: Lifetime) -> None:
+    def __init__(
+        self,
+        service: Service,
+        spark: SparkSession,
+        slots: int,
+        lifetime: Lifetime,
+        *,
+        permissions: Permissions | None = None,
+    ) -> None:
         self._service = service
         self._spark = spark
+        self._permissions = permissions or Permissions()
         self._lifetime = lifetime
         self._ends_at = time.monotonic() + 3600 * lifetime.hours
         self._jobs = itertools.count(1)
@@ -182,7 +192,13 @@ class Worker:
             self._is_old.set()
         what = f"{order.kind} of {order.table.name} ({order.job_id}, attempt {order.attempt})"
         logger.info("running %s", what)
-        attempt = Attempt(self._spark, order, lease_seconds, lambda beat: self._service.heartbeat(order.job_id, beat))
+        attempt = Attempt(
+            self._spark,
+            order,
+            lease_seconds,
+            lambda beat: self._service.heartbeat(order.job_id, beat),
+            permissions=self._permissions,
+        )
         try:
             with self._connections.used_by(order.table.base_path):
                 result = attempt.run()
@@ -216,6 +232,7 @@ def main(
     packages: Sequence[str] = (),
     storage_options: Mapping[str, str] | None = None,
     lifetime: Lifetime | None = None,
+    permissions: Permissions | None = None,
 ) -> int:
     """Runs a worker until it is stopped (SIGTERM, SIGINT). Returns the exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -230,7 +247,8 @@ def main(
         storage_options=storage_options,
     )
     _warm_up(spark)
-    worker = Worker(Service(service_url, token, _info(spark, slots, group)), spark, slots, lifetime or Lifetime())
+    service = Service(service_url, token, _info(spark, slots, group))
+    worker = Worker(service, spark, slots, lifetime or Lifetime(), permissions=permissions)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: worker.stop())
     logger.info("%s is ready: %d slots on %s, service %s", worker.id, slots, master, service_url)

@@ -15,6 +15,7 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import Engine
 
+from jobs.storage.permissions import Permissions
 from service.access import token_store
 from service.access.token import Bearer, Role, Token
 from service.db.engine import reading
@@ -40,10 +41,10 @@ _ORIGIN = re.compile(rf"https?://{_AUTHORITY.pattern}", re.IGNORECASE | re.ASCII
 class AppContext:
     """The collaborators and settings of the API.
 
-    `allowed_roots` is None if not set. `readers` run what reads tables. `local_worker` is the token of the workers that
-    this process starts; it is not in the database, so it ends with the process. `flink_hosts` are the hosts whose REST
-    API may be called. `event_source` is the `source` of the CloudEvents. `verifications` limits the timelines that are
-    read at once for reports of workers.
+    `permissions` are the places, options and classes that tables may have; its roots are None if not set. `readers` run
+    what reads tables. `local_worker` is the token of the workers that this process starts; it is not in the database,
+    so it ends with the process. `flink_hosts` are the hosts whose REST API may be called. `event_source` is the
+    `source` of the CloudEvents. `verifications` limits the timelines that are read at once for reports of workers.
     """
 
     engine: Engine
@@ -59,7 +60,7 @@ class AppContext:
     planning: scheduler.SchedulerConfig = field(default_factory=scheduler.SchedulerConfig)
     max_request_bytes: int = 8 * 1024 * 1024
     is_loopback: bool = True
-    allowed_roots: tuple[str, ...] | None = None
+    permissions: Permissions = field(default_factory=Permissions)
     storage_options: Mapping[str, str] = field(default_factory=dict)
     local_worker: Token | None = None
     public_url: str | None = None
@@ -167,6 +168,6 @@ def url_of_service(request: Request, context: AppContext) -> str:
 def roots_for(context: AppContext, caller: Caller) -> tuple[str, ...] | None:
     """Returns the allowed locations of tables; None means any. Without the setting, only a loopback service without
     tokens allows any."""
-    if context.allowed_roots is not None:
-        return context.allowed_roots
+    if context.permissions.roots is not None:
+        return context.permissions.roots
     return None if context.is_loopback and caller.is_open else ()

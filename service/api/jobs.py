@@ -38,6 +38,8 @@ JobId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["job
         **documented(
             errors.TableNotFoundError,
             errors.ParamsInvalidError,
+            errors.OptionNotAllowedError,
+            errors.PathForbiddenError,
             errors.JobConflictError,
             errors.IncidentOpenError,
             errors.IdempotencyKeyReusedError,
@@ -68,6 +70,7 @@ def submit(
         dry_run=wanted.dry_run,
         max_attempts=context.max_attempts,
         idempotency_key=idempotency_key,
+        permissions=context.permissions,
         priority=wanted.priority,
         requested_by=caller.name,
     )

@@ -14,6 +14,7 @@ from service.api.requests import TableChange, TableIn, WritersIn
 from service.api.responses import TableOut, TablePage
 from service.api.statuses import CREATED, NOTHING, documented
 from service.catalog import table_store, watch_store
+from service.catalog.declared import check_declarations
 from service.catalog.registration import Registration, Writers
 from service.db.engine import reading
 from service.hand_over.flink_hosts import check_allowed
@@ -37,6 +38,7 @@ CursorText = Annotated[str | None, Query(description="`next_cursor` of the previ
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(
         errors.ParamsInvalidError,
+        errors.OptionNotAllowedError,
         errors.PathNotFoundError,
         errors.NotAHudiTableError,
         errors.TableUnsupportedError,
@@ -64,6 +66,7 @@ def register(wanted: TableIn, context: AppContextDep, caller: CallerDep, respons
         lock=wanted.lock.to_contract(),
         writers=_declared(wanted.writers, Writers(), context),
         hudi_options=wanted.hudi_options,
+        check=_check(context),
     )
     context.poll_requests.ask(table.id)
     response.headers["Location"] = f"/v1/tables/{table.id}"
@@ -107,6 +110,7 @@ def get_table(table_id: TableId, context: AppContextDep) -> TableOut:
     responses=documented(
         errors.TableNotFoundError,
         errors.ParamsInvalidError,
+        errors.OptionNotAllowedError,
         errors.PathForbiddenError,
         errors.FlinkHostNotAllowedError,
         errors.BucketIndexContradictedError,
@@ -126,6 +130,7 @@ def change_table(table_id: TableId, wanted: TableChange, context: AppContextDep,
         allowed_roots=roots_for(context, caller),
         storage_options=context.storage_options,
         clock=context.clock,
+        check=_check(context),
     )
     context.poll_requests.ask(table_id)
     return _shown(context, table)
@@ -142,6 +147,11 @@ def change_table(table_id: TableId, wanted: TableChange, context: AppContextDep,
 def unregister(table_id: TableId, context: AppContextDep) -> None:
     """Deletes the registration and the ended jobs. Does not touch the table's data."""
     registry.unregister(context.engine, table_id)
+
+
+def _check(context: AppContext) -> registry.Check:
+    """Returns the check of declarations. It follows links, on a storage that may not answer, so a reader runs it."""
+    return lambda table: context.readers.run(check_declarations, table, context.permissions)
 
 
 def _shown(context: AppContext, table: Registration) -> TableOut:

@@ -11,13 +11,14 @@ import anyio.to_thread
 from fastapi import APIRouter, BackgroundTasks, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from jobs.contract import Heartbeat, Problem, Result, WorkerInfo, WorkOrder
+from jobs.contract import Heartbeat, Outcome, Problem, Result, WorkerInfo, WorkOrder
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, needs
 from service.api.jobs import JobId
 from service.api.requests import HeartbeatIn, LeaseRequest, ReportIn
 from service.api.responses import HeartbeatOut, LeaseOut, ReportOut
 from service.api.statuses import NOTHING, documented
+from service.catalog.declared import check_declared
 from service.model import errors
 from service.queue import leases as leasing
 from service.queue import verification
@@ -51,6 +52,29 @@ async def lease(wanted: LeaseRequest, context: AppContextDep, request: Request) 
     return LeaseOut(plan=order.to_json(), lease_seconds=context.config.lease.total_seconds())
 
 
+def _lease(context: AppContext, worker_id: str, group: str) -> WorkOrder | None:
+    """Leases the next job whose table is still permitted. Those of other tables fail with the reason."""
+    while order := leasing.lease(
+        context.engine, context.notifier, context.clock, context.config, worker_id=worker_id, group=group
+    ):
+        try:
+            check_declared(order.table, context.permissions)
+        except errors.GroundskeeperError as error:
+            leasing.report(
+                context.engine,
+                context.notifier,
+                context.clock,
+                context.rng,
+                context.config,
+                job_id=order.job_id,
+                attempt=order.attempt,
+                result=Result(Outcome.FAILED, error=error.problem()),
+            )
+        else:
+            break
+    return order
+
+
 async def _next_order(wanted: LeaseRequest, group: str, context: AppContext, request: Request) -> WorkOrder | None:
     loop = asyncio.get_running_loop()
     end = loop.time() + wanted.wait_seconds
@@ -60,15 +84,7 @@ async def _next_order(wanted: LeaseRequest, group: str, context: AppContext, req
             # A worker that died while waiting must not get a job.
             if await request.is_disconnected():
                 return None
-            order = await run_in_threadpool(
-                leasing.lease,
-                context.engine,
-                context.notifier,
-                context.clock,
-                context.config,
-                worker_id=wanted.worker_id,
-                group=group,
-            )
+            order = await run_in_threadpool(_lease, context, wanted.worker_id, group)
             left = end - loop.time()
             if order is not None or left <= 0:
                 return order
@@ -125,7 +141,7 @@ async def report(job_id: JobId, wanted: ReportIn, context: AppContextDep, afterw
             context.engine,
             job.table_id,
             examine=context.examine,
-            allowed_roots=context.allowed_roots,
+            allowed_roots=context.permissions.roots,
             storage_options=context.storage_options,
         )
     return ReportOut(state=job.state)
@@ -140,6 +156,7 @@ async def _contradiction(context: AppContext, job_id: str, result: Result) -> Pr
         job_id,
         result,
         storage_options=context.storage_options,
+        allowed_roots=context.permissions.roots,
     )
     with anyio.move_on_after(_VERIFICATION_SECONDS):
         return await anyio.to_thread.run_sync(read, abandon_on_cancel=True, limiter=context.verifications)

@@ -12,6 +12,7 @@ from pyarrow import fs
 
 from jobs.storage import s3
 from service.lake.location import is_s3
+from service.lake.roots import check_allowed
 from service.model.errors import PathNotFoundError, PathOutsideTableError, StorageError, StorageUnsupportedError
 
 if TYPE_CHECKING:
@@ -103,12 +104,13 @@ def _entry(info: fs.FileInfo, start: int) -> Entry:
     return Entry(info.path[start:], info.size or 0, info.type == fs.FileType.Directory, info.mtime)
 
 
-def open_storage(base_path: str, options: Mapping[str, str]) -> Storage:
+def open_storage(base_path: str, options: Mapping[str, str], allowed_roots: Sequence[str] | None = None) -> Storage:
     """Opens the storage of a canonical base path.
 
-    `options` are Hadoop's (`fs.s3a.*`), as in the owner's Spark jobs. Raises StorageUnsupportedError for options that
-    cannot be reproduced, and StorageError.
+    `options` are Hadoop's (`fs.s3a.*`), as in the owner's Spark jobs. Raises PathForbiddenError for a path outside the
+    roots, StorageUnsupportedError for options that cannot be reproduced, and StorageError.
     """
+    check_allowed(base_path, allowed_roots)
     if not is_s3(base_path):
         return Storage(base_path, fs.LocalFileSystem(), base_path)
     with _translated_errors(base_path):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from jobs.contract import Table
 from service.catalog import decision_times, snapshot_store, table_store, watch_store
 from service.catalog.registration import Registration, Writers
 from service.catalog.table_events import table_registered
@@ -47,6 +49,10 @@ class Examination(Protocol):
     def marks(self) -> Sequence[Mark]: ...
 
 
+Check = Callable[["Table"], None]
+"""Checks the declarations about a table: `service.catalog.declared.check_declarations`, perhaps in another process."""
+
+
 class Examine(Protocol):
     """Examines the table at a location: `service.registration.detection.examine`, or a stand-in in tests.
 
@@ -77,8 +83,9 @@ def register(
     lock: TableLock,
     writers: Writers,
     hudi_options: Mapping[str, str],
+    check: Check,
 ) -> Registration:
-    """Registers a table. Examines it first, which reads its storage, and only then opens a transaction."""
+    """Registers a table. Examines and checks it first, which reads its storage, and only then opens a transaction."""
     found = examine(location, allowed_roots=allowed_roots, claimed=claimed, storage_options=storage_options)
     now = clock()
     table = Registration(
@@ -93,6 +100,7 @@ def register(
         hudi_options=hudi_options,
         profile=found.profile.to_json(),
     )
+    check(table.to_contract({}))
     with writing(engine) as connection:
         table_store.register(connection, table)
         # Keeps jobs from starting beside a Flink job before the first poll.
@@ -111,16 +119,20 @@ def change(
     allowed_roots: tuple[str, ...] | None,
     storage_options: Mapping[str, str],
     clock: Clock,
+    check: Check,
 ) -> Registration:
     """Changes a registration. `changes` maps fields of Registration to new values. A new `index` is checked against the
-    table's keys first.
+    table's keys first. Options that were stored before they were forbidden do not prevent other changes.
 
     Jobs that were leased before keep the work orders that they got.
     """
     changes = dict(changes)
+    with reading(engine) as connection:
+        base_path = table_store.get(connection, table_id).base_path
+    declared = {name: changes[name] for name in ("lock", "hudi_options") if name in changes}
+    if declared:
+        check(Table(base_path, "", **declared))
     if "index" in changes:
-        with reading(engine) as connection:
-            base_path = table_store.get(connection, table_id).base_path
         found = examine(
             base_path, allowed_roots=allowed_roots, claimed=changes["index"], storage_options=storage_options
         )

@@ -10,6 +10,7 @@ import pytest
 
 from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Result, Table, WorkOrder
 from jobs.errors import JobError, LeaseLostError
+from jobs.storage.permissions import Permissions
 from jobs.worker import attempt as attempts
 from jobs.worker.attempt import Attempt
 
@@ -62,7 +63,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
             return answer()
 
         anything: Any = spark
-        return Attempt(anything, PLAN, lease_seconds, beat).run()
+        return Attempt(anything, PLAN, lease_seconds, beat, permissions=Permissions()).run()
 
     return start
 

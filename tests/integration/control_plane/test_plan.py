@@ -293,6 +293,7 @@ def test_a_table_that_gets_another_name_gets_other_policies(service: Service, cl
         allowed_roots=None,
         storage_options={},
         clock=clock,
+        check=lambda _table: None,
     )
     assert len(service.plan().jobs) == 1
 

@@ -1,0 +1,92 @@
+"""Canonical locations of tables and locks: one spelling for each place, so that places can be compared."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+
+
+class LocationError(ValueError):
+    """The text cannot be a location; `hint` says what could."""
+
+    def __init__(self, detail: str, hint: str | None = None) -> None:
+        super().__init__(detail)
+        self.hint = hint
+
+
+class SchemeUnsupportedError(LocationError):
+    """The location is on a storage that is not supported."""
+
+
+def canonical(location: str) -> str:
+    """Returns the canonical form of an absolute path or URI: equal for equal places, and usable by Hudi.
+
+    Local paths and `file:` URIs become absolute plain paths with `..` and symbolic links resolved. `s3:` and `s3a:`
+    both become `s3a://bucket/key`: Hadoop's own S3 filesystem has no other name, and one spelling keeps a table from
+    being registered twice. Only the root `/` ends in a slash. As in Hadoop's `Path`, percent signs are literal. Raises
+    LocationError.
+    """
+    match = _SCHEME.fullmatch(location)
+    if match is None:
+        return _local(location, location)
+    scheme, rest = match.group(1).lower(), match.group(2)
+    if scheme == "file":
+        return _local(_after_host(rest, location), location)
+    if scheme in ("s3", "s3a"):
+        return _s3(rest, location)
+    raise SchemeUnsupportedError(f"{location!r} has the scheme {scheme!r}")
+
+
+def plain(location: str) -> str:
+    """Returns the canonical form of a location without links or `..`, without accessing any disk.
+
+    Returns locations with an unsupported scheme unchanged.
+    """
+    match = _SCHEME.fullmatch(location)
+    scheme, rest = (match.group(1).lower(), match.group(2)) if match else ("file", location)
+    if scheme in ("s3", "s3a"):
+        return f"s3a://{rest.strip('/')}"
+    if scheme != "file":
+        return location
+    return f"/{rest.removeprefix('//localhost').strip('/')}"
+
+
+def is_below(place: str, roots: Iterable[str]) -> bool:
+    """Returns whether a canonical location is one of the canonical roots, or below one.
+
+    Compares whole segments: `/data2` is not below `/data`.
+    """
+    return any(place == root or place.startswith(root.rstrip("/") + "/") for root in roots)
+
+
+def _after_host(rest: str, location: str) -> str:
+    if not rest.startswith("//"):
+        return rest
+    host, slash, path = rest[2:].partition("/")
+    if host not in ("", "localhost"):
+        raise SchemeUnsupportedError(f"{location!r} names the host {host!r}, but a file: URI must be local")
+    return slash + path
+
+
+def _local(path: str, location: str) -> str:
+    if not path.startswith("/"):
+        raise LocationError(f"{location!r} is not absolute", "Give an absolute path, beginning with a slash.")
+    try:
+        resolved = os.path.realpath(path)
+    except (OSError, ValueError) as error:  # ValueError: a NUL character
+        raise LocationError(f"{location!r} cannot be a path: {error}") from error
+    return "/" + resolved.lstrip("/")  # POSIX allows two leading slashes, and realpath keeps them
+
+
+def _s3(rest: str, location: str) -> str:
+    bucket, _, key = rest.removeprefix("//").partition("/")
+    if not rest.startswith("//") or not bucket or bucket in (".", ".."):
+        raise LocationError(f"{location!r} contains no bucket", "Write s3a://bucket/path.")
+    return f"s3a://{bucket}{posixpath.normpath('/' + key.strip('/'))}".rstrip("/")
