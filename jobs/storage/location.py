@@ -66,6 +66,37 @@ def is_below(place: str, roots: Iterable[str]) -> bool:
     return any(place == root or place.startswith(root.rstrip("/") + "/") for root in roots)
 
 
+def is_inside(base_path: str, path: str) -> bool:
+    """Returns whether a path in a table's metadata lies in the table: relative to it, or absolute.
+
+    A writer may spell the base path in another way, even by a link, so absolute local paths are compared without links.
+    """
+    if ".." in path.split("/") or "\0" in path:
+        return False
+    if not path.startswith("/") and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path):
+        return True
+    if is_below(plain(path), [plain(base_path)]):
+        return True
+    try:
+        return is_below(canonical(path), [canonical(base_path)])
+    except LocationError:
+        return False
+
+
+def link_out(base_path: str, folder: str) -> str | None:
+    """Returns a link in a folder of a local table that leads out of the table; None without one, and on S3.
+
+    `folder` is relative to the table.
+    """
+    try:
+        root = canonical(base_path)
+        with os.scandir(canonical(f"{root}/{folder}")) as entries:
+            links = [f"{root}/{folder}", *(entry.path for entry in entries if entry.is_symlink())]
+    except (OSError, LocationError):
+        return None
+    return next((link for link in links if not is_below(canonical(link), [root])), None)
+
+
 def _after_host(rest: str, location: str) -> str:
     if not rest.startswith("//"):
         return rest
