@@ -10,6 +10,7 @@ import fastavro
 import pytest
 
 from jobs.errors import PathOutsideTableError
+from jobs.hudi.boundaries import check_plans
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import commit_of, touched_of
@@ -29,6 +30,7 @@ from tests.integration.tables import INDEX
 from tests.small_table import SmallTable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import sqlalchemy as sa
@@ -202,24 +204,61 @@ def test_a_marker_of_a_file_outside_does_not_delete_it(spark: SparkSession, base
     assert (base.parent / VICTIM).exists()
 
 
+def plan(spark: SparkSession, base: Path, action: str, kind: str, record: dict[str, Any]) -> None:
+    """Leaves a pending plan on the timeline, in Hudi's own format."""
+    model = getattr(hudi_table(spark, base, INDEX).jvm.hudi.avro.model, kind)
+    with (base / ".hoodie" / "timeline" / f"{INSTANT}.{action}.requested").open("wb") as file:
+        fastavro.writer(file, json.loads(str(model.getClassSchema().toString())), [record])
+
+
 def test_a_pending_clean_of_a_file_outside_does_not_delete_it(spark: SparkSession, base: Path) -> None:
-    table = hudi_table(spark, base, INDEX)
-    victim = str(base.parent / VICTIM)
-    action = {"timestamp": "0", "action": "commit", "state": "COMPLETED"}
-    plan = {
-        "earliestInstantToRetain": action,
+    record = {
+        "earliestInstantToRetain": {"timestamp": "0", "action": "commit", "state": "COMPLETED"},
         "lastCompletedCommitTimestamp": "0",
         "policy": "KEEP_LATEST_COMMITS",
         "filesToBeDeletedPerPartition": {},
         "version": 2,
-        "filePathsToBeDeletedPerPartition": {"": [{"filePath": victim, "isBootstrapBaseFile": False}]},
+        "filePathsToBeDeletedPerPartition": {
+            "": [{"filePath": str(base.parent / VICTIM), "isBootstrapBaseFile": False}]
+        },
         "partitionsToBeDeleted": [],
-        "extraMetadata": {"anything": "/goes"},
     }
-    schema = json.loads(str(table.jvm.hudi.avro.model.HoodieCleanerPlan.getClassSchema().toString()))
-    requested = base / ".hoodie" / "timeline" / f"{INSTANT}.clean.requested"
-    with requested.open("wb") as file:
-        fastavro.writer(file, schema, [plan])
+    plan(spark, base, "clean", "HoodieCleanerPlan", record)
     with pytest.raises(PathOutsideTableError):
         run_job(spark, base, "cleaning", {"retain": 5})
     assert (base.parent / VICTIM).exists()
+
+
+def compaction(path: str) -> dict[str, Any]:
+    operation = {"baseInstantTime": "0", "deltaFilePaths": [], "dataFilePath": path, "fileId": "a", "partitionPath": ""}
+    return {"operations": [operation], "extraMetadata": {"anything": "/goes"}, "version": 2}
+
+
+def clustering(path: str) -> dict[str, Any]:
+    group = {"slices": [{"dataFilePath": path, "deltaFilePaths": [], "fileId": "a", "partitionPath": ""}]}
+    return {"operationType": "CLUSTER", "clusteringPlan": {"inputGroups": [group]}}
+
+
+def rollback(path: str) -> dict[str, Any]:
+    request = {"partitionPath": "", "fileId": "a", "latestBaseInstant": "0", "filesToBeDeleted": [path]}
+    undone = {"commitTime": "0", "action": "commit"}
+    return {"instantToRollback": undone, "RollbackRequests": [{**request, "logBlocksToBeDeleted": {}}]}
+
+
+@pytest.mark.parametrize(
+    ("action", "kind", "record_of"),
+    [
+        ("compaction", "HoodieCompactionPlan", compaction),
+        ("clustering", "HoodieRequestedReplaceMetadata", clustering),
+        ("rollback", "HoodieRollbackPlan", rollback),
+    ],
+)
+def test_every_kind_of_plan_is_checked(
+    spark: SparkSession, base: Path, action: str, kind: str, record_of: Callable[[str], dict[str, Any]]
+) -> None:
+    plan(spark, base, action, kind, record_of(f"file:{base}/p/a.parquet"))
+    check_plans(hudi_table(spark, base, INDEX), action)
+    for path in ("/etc/passwd", f"file:{base}2/p/a.parquet", "../trips2/a.parquet"):
+        plan(spark, base, action, kind, record_of(path))
+        with pytest.raises(PathOutsideTableError):
+            check_plans(hudi_table(spark, base, INDEX), action)
