@@ -52,11 +52,18 @@ class Storage:
             return bool(self.filesystem.get_file_info(self._at(path)).type != fs.FileType.NotFound)
 
     def list(self, path: str = "", *, recursive: bool = False) -> list[Entry]:
-        """Returns the files and folders below `path`; an empty list if it does not exist."""
+        """Returns the files and folders below `path`; an empty list if it does not exist.
+
+        Raises PathOutsideTableError if a folder in it is a link out of the table: Arrow lists what is behind.
+        """
         with _translated_errors(self.base_path, path):
             selector = fs.FileSelector(self._at(path), allow_not_found=True, recursive=recursive)
             infos = self.filesystem.get_file_info(selector)
         start = len(self.root.rstrip("/")) + 1
+        if recursive and not is_s3(self.base_path):
+            for info in infos:
+                if info.type == fs.FileType.Directory and os.path.islink(info.path):  # noqa: PTH114 - of each folder
+                    self._at(info.path[start:])
         return [_entry(info, start) for info in infos]
 
     def names(self, path: str) -> Sequence[str]:

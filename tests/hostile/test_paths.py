@@ -20,8 +20,11 @@ from service.catalog import table_store, watch_store
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
 from service.lake.active_timeline import read_active_timeline
+from service.lake.file_slices import files_by_partition
+from service.lake.storage import open_storage
 from service.model.clock import utc_now
 from service.model.errors import PathForbiddenError
+from service.model.errors import PathOutsideTableError as PathOutsideTable
 from service.observation.poll import poll_table
 from service.observation.table_read import TableReader
 from tests.integration import tables
@@ -56,6 +59,17 @@ def test_a_table_outside_the_roots_of_now_is_not_read(engine: sa.Engine, tmp_pat
         watch = watch_store.get(connection, "tbl_1")
     with pytest.raises(PathForbiddenError):
         poll_table(engine, utc_now, watch, TableReader(engine, {}, 100, narrowed))
+
+
+def test_a_listing_of_a_table_does_not_show_what_a_link_leads_to(tmp_path: Path) -> None:
+    table, outside = SmallTable(tmp_path / "trips"), tmp_path / "outside"
+    outside.mkdir()
+    (table.base / "p").mkdir()
+    storage = open_storage(str(table.base), {})
+    assert files_by_partition(storage) == {}
+    (table.base / "p" / "link").symlink_to(outside)
+    with pytest.raises(PathOutsideTable):
+        files_by_partition(storage)
 
 
 @pytest.mark.parametrize(
