@@ -59,6 +59,14 @@ class TableGoneError(JobError):
     hint = "Unregister the table, or restore it."
 
 
+class PathOutsideTableError(JobError):
+    """A job follows no path that leads out of its table: not to read, and still less to write or to delete."""
+
+    type = "path-outside-table"
+    title = "A path of the table leads out of it"
+    hint = "Nothing was changed. See who wrote it: Hudi's writers make no such links, properties or metadata."
+
+
 class TableLockedError(JobError):
     type = "table-locked"
     title = "The table's lock could not be acquired in time"

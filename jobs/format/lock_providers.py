@@ -1,11 +1,94 @@
-"""Hudi's lock providers (1.2.0), by the short names that a registration may use."""
+"""Hudi's lock providers (1.2.0), by the short names that a registration may use, and the options of each."""
 
-LOCK_PROVIDERS = {
-    "filesystem": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
-    "zookeeper": "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from jobs.format.hudi_options import EXTEND_CLASSES, REMOVE, Form, Refusal, malformed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from jobs.contract import TableLock
+
+_OF_CLIENTS = "org.apache.hudi.client.transaction.lock."
+FILESYSTEM = f"{_OF_CLIENTS}FileSystemBasedLockProvider"
+ZOOKEEPER = (f"{_OF_CLIENTS}ZookeeperBasedLockProvider", f"{_OF_CLIENTS}ZookeeperBasedImplicitBasePathLockProvider")
+IN_STORAGE = f"{_OF_CLIENTS}StorageBasedLockProvider"
+HIVE = "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"
+DYNAMODB = (
+    "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider",
+    "org.apache.hudi.aws.transaction.lock.DynamoDBBasedImplicitPartitionKeyLockProvider",
+)
+LOCK_PROVIDERS = {"filesystem": FILESYSTEM, "zookeeper": ZOOKEEPER[0]}
+
+PREFIX = "hoodie.write.lock."
+FOLDER = f"{PREFIX}filesystem.path"
+
+
+def _under(prefix: str, form: Form, names: str) -> dict[str, Form]:
+    return {f"{prefix}{name}": form for name in names.split()}
+
+
+_OF_ALL = _under(
+    PREFIX,
+    Form.NUMBER,
+    "client.num_retries client.wait_time_ms_between_retry heartbeat_interval_ms max_wait_time_ms_between_retry"
+    " num_retries wait_time_ms wait_time_ms_between_retry",
+)
+_OF_ZOOKEEPER = _under(f"{PREFIX}zookeeper.", Form.TEXT, "base_path lock_key url") | _under(
+    f"{PREFIX}zookeeper.", Form.NUMBER, "connection_timeout_ms port session_timeout_ms"
+)
+_OF_AWS = _under("hoodie.aws.", Form.TEXT, "access.key secret.key session.token")
+_OF_DYNAMODB = _under(f"{PREFIX}dynamodb.", Form.TEXT, "billing_mode endpoint_url partition_key region table") | _under(
+    f"{PREFIX}dynamodb.", Form.NUMBER, "read_capacity table_creation_timeout write_capacity"
+)
+
+_OPTIONS: dict[str, dict[str, Form]] = {
+    FILESYSTEM: {FOLDER: Form.TEXT, f"{PREFIX}filesystem.expire": Form.NUMBER},
+    IN_STORAGE: _OF_AWS
+    | _under(f"{PREFIX}storage.", Form.NUMBER, "heartbeat.poll.secs renew.interval.secs validity.timeout.secs"),
+    HIVE: _OF_ZOOKEEPER | _under(f"{PREFIX}hivemetastore.", Form.TEXT, "database table uris"),
+    **dict.fromkeys(ZOOKEEPER, _OF_ZOOKEEPER),
+    **dict.fromkeys(DYNAMODB, _OF_AWS | _OF_DYNAMODB),
 }
 
 
 def class_of(provider: str) -> str:
     """Returns the class name of a provider that is given by its short name or by its class."""
     return LOCK_PROVIDERS.get(provider, provider)
+
+
+def is_in_a_file(provider: str) -> bool:
+    """Returns whether the lock is Hudi's file, which never ends by itself and which anybody can delete."""
+    return class_of(provider) == FILESYSTEM
+
+
+def folder_of(lock: TableLock, base_path: str) -> str:
+    """Returns the folder of the file `lock` of the filesystem provider (`FileSystemBasedLockProvider`)."""
+    return lock.options.get(FOLDER) or f"{base_path.rstrip('/')}/.hoodie"
+
+
+def refusals(lock: TableLock, allowed_classes: Collection[str] = ()) -> Iterator[Refusal]:
+    """Yields what is refused of a table's lock. `allowed_classes` are the providers beside Hudi's own.
+
+    Hudi's providers for one process are not among them: they lock no other writer out.
+    """
+    provider = class_of(lock.provider)
+    if provider in _OPTIONS:
+        yield from _unknown(lock.options, _OF_ALL | _OPTIONS[provider])
+    elif provider in allowed_classes:
+        # Its own options are not known here.
+        own = {key: Form.TEXT for key in lock.options if re.fullmatch(r"hoodie\.write\.lock\.[\w.-]+", key, re.ASCII)}
+        yield from _unknown(lock.options, own | _OF_ALL)
+    else:
+        yield Refusal("lock.provider", "it is none of Hudi's lock providers", EXTEND_CLASSES)
+
+
+def _unknown(options: Mapping[str, str], forms: Mapping[str, Form]) -> Iterator[Refusal]:
+    for key, value in options.items():
+        if key in forms and key != f"{PREFIX}provider":
+            yield from malformed(f"lock.options.{key}", value, forms[key])
+        else:
+            yield Refusal(f"lock.options.{key}", "this lock provider has no such option", REMOVE)

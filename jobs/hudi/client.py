@@ -12,6 +12,7 @@ from py4j.java_gateway import get_java_class
 
 from jobs.errors import JobError, PlanTakenError
 from jobs.hudi import hashing_config
+from jobs.hudi.boundaries import check_plans
 from jobs.hudi.jvm import translated
 from jobs.hudi.late_files import LateFiles
 from jobs.hudi.options import bucket_index_options, client_options
@@ -88,6 +89,7 @@ class WriteClient:
         Raises `PlanTakenError` while another runner's heartbeat is alive: two on one plan corrupt a table (Hudi
         #18012).
         """
+        check_plans(self._table, "compaction")
         with translated("beginning the compaction"):
             if self.has_heartbeat(instant) and not self.is_dead(instant):
                 raise PlanTakenError(f"instant {instant}")
@@ -123,11 +125,16 @@ class WriteClient:
             return _value(self._client.scheduleClustering(self._jvm.nothing()))
 
     def cluster(self, instant: str) -> None:
+        check_plans(self._table, "clustering", REPLACE)
         with translated("clustering"):
             self._client.cluster(instant, True)
 
     def clean(self) -> CleanSummary | None:
-        """Deletes the files that the options no longer retain; returns None when there is nothing to delete."""
+        """Deletes the files that the options no longer retain; returns None when there is nothing to delete.
+
+        Hudi first executes the plans of cleans that were interrupted.
+        """
+        check_plans(self._table, "clean")
         with translated("cleaning"):
             metadata = self._client.clean()
             if metadata is None:
@@ -162,6 +169,8 @@ class WriteClient:
         if self._table.state_of(instant) == "COMPLETED":
             logger.warning("%s has completed in the meantime and is not rolled back", instant)
             return
+        check_plans(self._table, "rollback")
+        self.late_files.marked_files(instant)
         with translated(f"rolling back {instant}"):
             self._client.rollback(instant)
             self.forget_heartbeat(instant)
@@ -173,6 +182,7 @@ class WriteClient:
         Hudi's own `rollback` does not find such a rollback of a replacecommit: to distinguish it from clustering, it
         wants to read the instant that is gone (`BaseHoodieTableServiceClient.getPendingRollbackInfos`).
         """
+        check_plans(self._table, "rollback")
         with translated(f"finishing the rollback of {instant}"):
             meta = self._table.meta
             pending = meta.reloadActiveTimeline().filterPendingRollbackTimeline()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.errors import JobError
 from jobs.format.instants import wall_clock
+from jobs.hudi.boundaries import relative
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class LateFiles:
         """Returns the data files, relative to the base path, that a writer has announced by markers of any type.
 
         An active writer goes on to announce files, and rewrites markers while they are read here; so a truncated marker
-        is skipped, and an error that Hudi raises is a reason to try again.
+        is skipped, and an error that Hudi raises is a reason to try again. Raises PathOutsideTableError for a marker of
+        a file outside of the table: a rollback would delete that file.
         """
         with translated(f"reading the markers of {instant}"):
             folder = self._jvm.hudi.storage.StoragePath(self._table.meta.getMarkerFolderPath(instant))
@@ -68,7 +70,8 @@ class LateFiles:
             table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
             rollbacks = self._jvm.hudi.table.marker.MarkerBasedRollbackUtils
             markers = self._jvm.read(rollbacks.getAllMarkerPaths(table, context, instant, 1))
-        return {marker.rpartition(".marker.")[0] for marker in markers} - {""}
+        names = {marker.rpartition(".marker.")[0] for marker in markers} - {""}
+        return {relative(name, f"a marker of {instant}") for name in names}
 
     def files_of(self, undone: Mapping[str, str]) -> dict[str, set[str]]:
         """Returns existing data files of these instants, though they were rolled back, relative to the base path.

@@ -122,13 +122,12 @@ class TableLock:
 
     @property
     def _in_a_file(self) -> bool:
-        return self._table.declared.lock.provider == "filesystem"
+        return lock_providers.is_in_a_file(self._table.declared.lock.provider)
 
     @property
     def _path(self) -> Any:
-        folder = self._table.declared.lock.options.get("hoodie.write.lock.filesystem.path")
-        java_path = self._table.jvm.hudi.storage.StoragePath
-        return java_path(f"{folder}/lock") if folder else java_path(f"{self._table.base_path}/.hoodie/lock")
+        folder = lock_providers.folder_of(self._table.declared.lock, self._table.base_path)
+        return self._table.jvm.hudi.storage.StoragePath(f"{folder}/lock")
 
     @property
     def _storage(self) -> Any:

@@ -10,18 +10,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jobs.errors import JobError
+from jobs.format.lock_providers import IN_STORAGE, ZOOKEEPER
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from jobs.hudi.table import HudiTable
-
-ZOOKEEPER = (
-    "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
-    "org.apache.hudi.client.transaction.lock.ZookeeperBasedImplicitBasePathLockProvider",
-)
-IN_STORAGE = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
 
 
 class Proof(Protocol):

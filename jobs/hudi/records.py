@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jobs.format.stale_writes import CompletedWrite, known_of, repaired_of
+from jobs.hudi.boundaries import relative
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,10 +137,13 @@ def file_slice_of(item: dict[str, Any]) -> FileSlice:
 
 
 def touched_of(record: dict[str, Any]) -> Touched:
-    """Returns the targets of a write from the JSON form of Hudi's `HoodieCommitMetadata`."""
+    """Returns the targets of a write from the JSON form of Hudi's `HoodieCommitMetadata`.
+
+    Raises PathOutsideTableError if it names a path that is not relative to the table, or leads out of it.
+    """
     groups: dict[str, dict[str, int]] = {}
     inserts: dict[str, int] = {}
-    for partition, stats in (record.get("partitionToWriteStats") or {}).items():
+    for partition, stats in _written(record).items():
         for stat in stats:
             rows = sum(max(stat.get(name) or 0, 0) for name in ("numInserts", "numUpdateWrites", "numDeletes"))
             if stat.get("fileId"):
@@ -150,12 +154,22 @@ def touched_of(record: dict[str, Any]) -> Touched:
     return Touched(groups, inserts)
 
 
+def _written(record: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Returns the stats by partition path."""
+    written: dict[str, list[dict[str, Any]]] = record.get("partitionToWriteStats") or {}
+    for partition, stats in written.items():
+        relative(partition, "a partition in a commit's metadata")
+        for stat in stats:
+            relative(stat.get("path") or "", "a file in a commit's metadata")
+    return written
+
+
 def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
-    """Converts Hudi's `HoodieCommitMetadata` from its JSON form."""
+    """Converts Hudi's `HoodieCommitMetadata` from its JSON form. Raises PathOutsideTableError like `touched_of`."""
     files: dict[str, dict[str, list[str]]] = {}
     previous: dict[Group, str] = {}
     deleted: dict[Group, int] = {}
-    for partition, stats in (record.get("partitionToWriteStats") or {}).items():
+    for partition, stats in _written(record).items():
         for stat in stats:
             if stat.get("fileId") and stat.get("path"):
                 files.setdefault(partition, {}).setdefault(stat["fileId"], []).append(stat["path"])
@@ -163,6 +177,8 @@ def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
                 group = (partition, stat["fileId"])
                 deleted[group] = deleted.get(group, 0) + int(stat.get("numDeletes") or 0)
     replaced = (record.get("partitionToReplaceFileIds") or {}).items()
+    for partition, _ in replaced:
+        relative(partition, "a partition in a commit's metadata")
     extra = {str(key): str(value) for key, value in (record.get("extraMetadata") or {}).items()}
     write = CompletedWrite(
         requested,

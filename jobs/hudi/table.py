@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
 from jobs.hudi import hashing_config
+from jobs.hudi.boundaries import check_folders, check_links, inside, relative
 from jobs.hudi.jvm import Jvm, translated
 from jobs.hudi.records import (
     HOUSEKEEPING,
@@ -49,6 +50,7 @@ class HudiTable:
         with translated("opening the table"):
             builder = self.jvm.hudi.common.table.HoodieTableMetaClient.builder()
             self.meta = builder.setBasePath(self.base_path).setConf(self.jvm.storage_conf()).build()
+        check_folders(self)
 
     @cached_property
     def properties(self) -> dict[str, str]:
@@ -236,11 +238,14 @@ class HudiTable:
     # -- files
 
     def partitions(self) -> list[str]:
+        """Returns the partition paths. Raises PathOutsideTableError if one leads out of the table."""
         with translated("listing the partitions"):
             listed = self.jvm.hudi.common.fs.FSUtils.getAllPartitionPaths(
                 self.jvm.engine_context(), self.meta, "files" in self.metadata_partitions
             )
-            return sorted(self.jvm.read(listed))
+            found = sorted(relative(path, "a partition path") for path in self.jvm.read(listed))
+        check_links(self.base_path, found)
+        return found
 
     def file_slices(self) -> list[FileSlice]:
         """Returns the latest file slices; lists them again, after a reload, only if an instant has completed since."""
@@ -265,9 +270,13 @@ class HudiTable:
                 for partition in self.partitions():
                     for item in self.jvm.items(view.getLatestFileSlices(partition)):
                         slices.add(self.jvm.hudi.common.table.timeline.dto.FileSliceDTO.fromFileSlice(item))
-                return [file_slice_of(item) for item in self.jvm.read(slices)]
+                found = [file_slice_of(item) for item in self.jvm.read(slices)]
             finally:
                 view.close()
+        for item in found:
+            # The metadata table names the files.
+            inside(self.base_path, item.base_file or "", "a file slice")
+        return found
 
     def has_consistent_hashing(self) -> bool:
         """Returns whether the table has metadata of Hudi's consistent-hashing bucket index."""

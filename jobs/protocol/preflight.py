@@ -11,6 +11,7 @@ from jobs.contract import Problem
 from jobs.dataplane import parquet_layout
 from jobs.dataplane.split_writer import misplaced
 from jobs.errors import RefusedError
+from jobs.format import lock_providers
 from jobs.format.bucket_rules import not_a_multiple
 from jobs.hudi.hadoop import storage_of
 
@@ -103,8 +104,8 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
             hint='Register it with `"index": {"type": "bucket", "num_buckets": ..., "hash_fields": [...]}`.',
         )
     lock = table.declared.lock
-    folder = lock.options.get("hoodie.write.lock.filesystem.path") or table.base_path
-    if lock.provider == "filesystem" and folder.startswith("s3"):
+    folder = lock_providers.folder_of(lock, table.base_path)
+    if lock_providers.is_in_a_file(lock.provider) and folder.startswith("s3"):
         yield Problem(
             "lock-not-atomic",
             "Hudi's filesystem lock is not safe on S3, where two writers could both acquire it",

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from jobs.contract import Problem
-from jobs.errors import RefusedError
+from jobs.errors import PathOutsideTableError, RefusedError
 from jobs.storage import batches, s3
 
 if TYPE_CHECKING:
@@ -59,6 +59,10 @@ class Storage:
         self.filesystem.open_output_stream(path, compression=None).close()
 
     def _at(self, segments: Iterable[str]) -> str:
+        """Raises `PathOutsideTableError` for a segment that leads out of the table."""
+        segments = list(segments)
+        if outside := next((each for each in segments if ".." in each.split("/")), None):
+            raise PathOutsideTableError(outside)
         return "/".join([self.root, *(segment for segment in segments if segment)])
 
 

@@ -179,10 +179,17 @@ def of_hadoop(options: Mapping[str, str], bucket: str) -> S3:
         virtual_hosts=not is_path_style and not _IP_ADDRESS.fullmatch(host) and bool(_DNS_NAME.fullmatch(bucket)),
         sources=sources,
         keys=Credentials(access, secret, with_token) if {_KEYS, _KEYS_WITH_TOKEN} & {*sources} else Credentials(),
-        connect_seconds=int(chosen.get("connection.establish.timeout", "5000")) / 1000,
-        request_seconds=int(chosen.get("connection.timeout", "200000")) / 1000,
-        attempts=int(chosen.get("attempts.maximum", "20")),
+        connect_seconds=_number(chosen, "connection.establish.timeout", 5000) / 1000,
+        request_seconds=_number(chosen, "connection.timeout", 200_000) / 1000,
+        attempts=_number(chosen, "attempts.maximum", 20),
     )
+
+
+def _number(chosen: Mapping[str, str], name: str, default: int) -> int:
+    value = chosen.get(name, str(default))
+    if not re.fullmatch(r"\d{1,9}", value, re.ASCII):
+        raise NotReproducibleError(f"fs.s3a.{name} = {value}, which is no number")
+    return int(value)
 
 
 def _of_bucket(options: Mapping[str, str], bucket: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ import argparse
 import os
 
 from jobs.contract import DEFAULT_GROUP
+from jobs.storage.permissions import Permissions
 from jobs.worker.lease_loop import main
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -14,4 +15,7 @@ parser.add_argument("--slots", type=int, default=1, help="how many jobs may run 
 parser.add_argument("--group", default=DEFAULT_GROUP, help="group of the tables whose jobs it runs")
 arguments = parser.parse_args()
 bearer = os.environ.get("GROUNDSKEEPER_WORKER_TOKEN")
-raise SystemExit(main(arguments.service, token=bearer, slots=arguments.slots, group=arguments.group))
+permissions = Permissions.of_environment(os.environ)
+raise SystemExit(
+    main(arguments.service, token=bearer, slots=arguments.slots, group=arguments.group, permissions=permissions)
+)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import WorkOrder
     from jobs.job_context import JobContext
+    from jobs.storage.permissions import Permissions
 
 logger = logging.getLogger(__name__)
 
@@ -40,13 +41,21 @@ RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
 class Attempt:
     """Runs one leased work order in the calling thread and is the job's `JobContext`.
 
-    `beat` sends a heartbeat and returns the service's answer; it raises `OSError` when the service is unreachable.
+    `beat` sends a heartbeat and returns the service's answer; it raises `OSError` when the service is unreachable. A
+    table that `permissions` do not allow is refused.
     """
 
     def __init__(
-        self, spark: SparkSession, order: WorkOrder, lease_seconds: float, beat: Callable[[Heartbeat], HeartbeatAnswer]
+        self,
+        spark: SparkSession,
+        order: WorkOrder,
+        lease_seconds: float,
+        beat: Callable[[Heartbeat], HeartbeatAnswer],
+        *,
+        permissions: Permissions,
     ) -> None:
         self._spark = spark
+        self._permissions = permissions
         self._order = order
         self._beat = beat
         self._lease_seconds = lease_seconds
@@ -83,6 +92,8 @@ class Attempt:
         context.setJobGroup(self._group, f"{self._order.kind} of {self._order.table.name}")
         try:
             self._heartbeat()
+            if problems := self._permissions.problems(self._order.table):
+                raise RefusedError(problems)
             table = HudiTable(Jvm(self._spark), self._order.table)
             return RUN[self._order.kind](table, self._order, self)
         except Exception as error:

@@ -28,6 +28,7 @@ from jobs.hudi.jvm import Jvm
 from jobs.hudi.s3a_recycling import Connections
 from jobs.hudi.session import start_session
 from jobs.redaction import RedactingFormatter, redacted, redacted_json, secrets_of
+from jobs.storage.permissions import Permissions
 from jobs.worker.attempt import Attempt
 
 if TYPE_CHECKING:
@@ -129,9 +130,11 @@ class Worker:
         lifetime: Lifetime,
         *,
         log_format: RedactingFormatter | None = None,
+        permissions: Permissions | None = None,
     ) -> None:
         self._service = service
         self._spark = spark
+        self._permissions = permissions or Permissions()
         self._lifetime = lifetime
         self._log_format = log_format or RedactingFormatter(LOG_FORMAT)
         self._ends_at = time.monotonic() + 3600 * lifetime.hours
@@ -198,7 +201,11 @@ class Worker:
         secrets = secrets_of(order.table.lock.options) | secrets_of(order.table.hudi_options)
         self._log_format.learn(secrets)
         attempt = Attempt(
-            self._spark, order, lease_seconds, lambda beat: self._service.heartbeat(self.id, order.job_id, beat)
+            self._spark,
+            order,
+            lease_seconds,
+            lambda beat: self._service.heartbeat(self.id, order.job_id, beat),
+            permissions=self._permissions,
         )
         try:
             with self._connections.used_by(order.table.base_path):
@@ -241,6 +248,7 @@ def main(
     packages: Sequence[str] = (),
     storage_options: Mapping[str, str] | None = None,
     lifetime: Lifetime | None = None,
+    permissions: Permissions | None = None,
 ) -> int:
     """Runs a worker until it is stopped (SIGTERM, SIGINT). Returns the exit code."""
     handler, log_format = logging.StreamHandler(), RedactingFormatter(LOG_FORMAT)
@@ -258,7 +266,7 @@ def main(
     )
     _warm_up(spark)
     service = Service(service_url, token, _info(spark, slots, group))
-    worker = Worker(service, spark, slots, lifetime or Lifetime(), log_format=log_format)
+    worker = Worker(service, spark, slots, lifetime or Lifetime(), log_format=log_format, permissions=permissions)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: worker.stop())
     logger.info("%s is ready: %d slots on %s, service %s", worker.id, slots, master, service_url)

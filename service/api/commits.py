@@ -50,14 +50,20 @@ def list_commits(
     operation_id="getTimeline",
     summary="Show a table's active timeline",
     responses=documented(
-        errors.TableNotFoundError, errors.PathNotFoundError, errors.StorageError, errors.ReadersBusyError
+        errors.TableNotFoundError,
+        errors.PathNotFoundError,
+        errors.PathForbiddenError,
+        errors.StorageError,
+        errors.ReadersBusyError,
     ),
 )
 def timeline(table_id: TableId, context: AppContextDep) -> TimelineOut:
     """Reads the table's storage now. Pending instants have their age and heartbeat."""
     with reading(context.engine) as connection:
         watch = watch_store.get(connection, table_id)
-    found = context.readers.run(read_active_timeline, watch.base_path, context.storage_options)
+    found = context.readers.run(
+        read_active_timeline, watch.base_path, context.storage_options, context.permissions.roots
+    )
     return TimelineOut.of(found, watch, context.clock())
 
 

@@ -14,6 +14,7 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from sqlalchemy import Engine
 
+from jobs.storage.permissions import Permissions
 from service.access.secret_cipher import SecretCipher
 from service.access.token import Role, Token
 from service.delivery.guard import Guard
@@ -35,10 +36,10 @@ _VERIFICATIONS = 8
 class AppContext:
     """The collaborators and settings of the API.
 
-    `allowed_roots` is None if not set. `readers` run what reads tables. `local_worker` is the token of the workers that
-    this process starts; it is not in the database, so it ends with the process. `flink_hosts` are the hosts whose REST
-    API may be called. `event_source` is the `source` of the CloudEvents. `verifications` limits the timelines that are
-    read at once for reports of workers.
+    `permissions` are the places, options and classes that tables may have; its roots are None if not set. `readers` run
+    what reads tables. `local_worker` is the token of the workers that this process starts; it is not in the database,
+    so it ends with the process. `flink_hosts` are the hosts whose REST API may be called. `event_source` is the
+    `source` of the CloudEvents. `verifications` limits the timelines that are read at once for reports of workers.
     """
 
     engine: Engine
@@ -54,7 +55,7 @@ class AppContext:
     planning: scheduler.SchedulerConfig = field(default_factory=scheduler.SchedulerConfig)
     max_request_bytes: int = 8 * 1024 * 1024
     is_loopback: bool = True
-    allowed_roots: tuple[str, ...] | None = None
+    permissions: Permissions = field(default_factory=Permissions)
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     local_worker: Token | None = None
     public_url: str | None = None
@@ -150,6 +151,6 @@ def url_of_service(request: Request, context: AppContext) -> str:
 def roots_for(context: AppContext, caller: Caller) -> tuple[str, ...] | None:
     """Returns the allowed locations of tables; None means any. Without the setting, only a loopback service without
     tokens allows any."""
-    if context.allowed_roots is not None:
-        return context.allowed_roots
+    if context.permissions.roots is not None:
+        return context.permissions.roots
     return None if context.is_loopback and caller.is_open else ()

@@ -39,6 +39,8 @@ JobId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["job
         **documented(
             errors.TableNotFoundError,
             errors.ParamsInvalidError,
+            errors.OptionNotAllowedError,
+            errors.PathForbiddenError,
             errors.JobConflictError,
             errors.IncidentOpenError,
             errors.IdempotencyKeyReusedError,
@@ -71,6 +73,7 @@ def submit(
         dry_run=wanted.dry_run,
         max_attempts=context.max_attempts,
         idempotency_key=idempotency_key,
+        permissions=context.permissions,
         priority=wanted.priority,
         requested_by=caller.name,
     )

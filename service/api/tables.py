@@ -15,6 +15,7 @@ from service.api.requests import TableChange, TableIn, WritersIn
 from service.api.responses import TableOut, TablePage
 from service.api.statuses import CREATED, NOTHING, documented
 from service.catalog import table_store, watch_store
+from service.catalog.declared import check_declarations
 from service.catalog.registration import Registration, Writers
 from service.db.engine import reading
 from service.hand_over.flink_hosts import check_allowed
@@ -37,6 +38,7 @@ CursorText = Annotated[str | None, Query(max_length=500, description="`next_curs
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(
         errors.ParamsInvalidError,
+        errors.OptionNotAllowedError,
         errors.PathNotFoundError,
         errors.NotAHudiTableError,
         errors.TableUnsupportedError,
@@ -66,6 +68,7 @@ def register(wanted: TableIn, context: AppContextDep, caller: CallerDep, respons
         lock=wanted.lock.to_contract(),
         writers=_declared(wanted.writers, Writers(), context),
         hudi_options=wanted.hudi_options,
+        check=_check(context),
     )
     context.poll_requests.ask(table.id)
     response.headers["Location"] = f"/v1/tables/{table.id}"
@@ -110,6 +113,7 @@ def get_table(table_id: TableId, context: AppContextDep) -> TableOut:
         errors.TableNotFoundError,
         errors.ParamsInvalidError,
         SecretKeyMissingError,
+        errors.OptionNotAllowedError,
         errors.PathForbiddenError,
         errors.FlinkHostNotAllowedError,
         errors.BucketIndexContradictedError,
@@ -130,6 +134,7 @@ def change_table(table_id: TableId, wanted: TableChange, context: AppContextDep,
         storage_options=context.storage_options,
         clock=context.clock,
         cipher=context.cipher,
+        check=_check(context),
     )
     context.poll_requests.ask(table_id)
     return _shown(context, table)
@@ -146,6 +151,11 @@ def change_table(table_id: TableId, wanted: TableChange, context: AppContextDep,
 def unregister(table_id: TableId, context: AppContextDep) -> None:
     """Deletes the registration and the ended jobs. Does not touch the table's data."""
     registry.unregister(context.engine, table_id)
+
+
+def _check(context: AppContext) -> registry.Check:
+    """Returns the check of declarations. It follows links, on a storage that may not answer, so a reader runs it."""
+    return lambda table: context.readers.run(check_declarations, table, context.permissions)
 
 
 def _shown(context: AppContext, table: Registration) -> TableOut:

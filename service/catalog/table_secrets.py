@@ -39,6 +39,11 @@ def sealed(cipher: SecretCipher, sent: Mapping[str, str], stored: Mapping[str, s
     return {key: value(key) for key in sent}
 
 
+def without_masks(sent: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
+    """Returns what was sent, without the masks that stand for stored values."""
+    return {key: value for key, value in sent.items() if value != MASK or key not in stored}
+
+
 def opened(cipher: SecretCipher, stored: Mapping[str, str]) -> dict[str, str]:
     """Returns the options with their secrets decrypted. Raises SecretUnreadableError."""
     return {

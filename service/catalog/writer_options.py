@@ -276,7 +276,7 @@ def _notes(target: Target, engine: WriterEngine) -> list[str]:
             " a compaction during one of its instants breaks Hudi's check for conflicts."
         )
     notes += _NOTES_OF[engine](target)
-    if target.lock_provider == "filesystem":
+    if lock_providers.is_in_a_file(target.lock_provider):
         notes.append("Hudi's filesystem lock works only for writers on one machine. It expires only if configured to.")
     elif not target.lock_options:
         notes.append("Add the lock provider's own options, the same for all writers and in the table's registration.")

@@ -126,6 +126,7 @@ def worker(
         packages=chosen.packages,
         storage_options=chosen.storage_options,
         lifetime=spark_worker.Lifetime(chosen.recycle_jobs, chosen.recycle_hours, chosen.drain_seconds),
+        permissions=chosen.permissions,
     )
     raise typer.Exit(code)
 

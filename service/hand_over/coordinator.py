@@ -89,6 +89,7 @@ class HandOverConfig:
 
     hosts: tuple[str, ...] = ()
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    allowed_roots: tuple[str, ...] | None = None
     threads: int = 4
     retry_seconds: float = 15.0
 
@@ -243,7 +244,10 @@ class HandOvers:
         def pending() -> Sequence[Pending]:
             # The observer polls the table too, but a poll of an unchanged table records no result.
             self._poll_requests(table.id)
-            return self._readers.run(read_active_timeline, table.base_path, self._config.storage_options).pending
+            config = self._config
+            return self._readers.run(
+                read_active_timeline, table.base_path, config.storage_options, config.allowed_roots
+            ).pending
 
         def wrote_at() -> datetime | None:
             with reading(self._engine) as connection:

@@ -11,7 +11,7 @@ from service.lake.table_config import read_table_config
 from service.lake.timeline import read_timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from service.lake.instant import Instant
     from service.lake.snapshot import Pending
@@ -29,9 +29,11 @@ class ActiveTimeline:
     completed: tuple[Instant, ...]
 
 
-def read_active_timeline(base_path: str, storage_options: Mapping[str, str]) -> ActiveTimeline:
-    """Reads the table's storage. Raises StorageError and the other errors of `service.lake`."""
-    storage = open_storage(base_path, storage_options)
+def read_active_timeline(
+    base_path: str, storage_options: Mapping[str, str], allowed_roots: Sequence[str] | None = None
+) -> ActiveTimeline:
+    """Reads the table's storage. Raises PathForbiddenError, StorageError and the other errors of `service.lake`."""
+    storage = open_storage(base_path, storage_options, allowed_roots)
     config = read_table_config(storage)
     timeline = read_timeline(storage, config)
     completed = sorted(

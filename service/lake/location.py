@@ -1,74 +1,26 @@
-"""Canonical base paths: one spelling for each location."""
+"""Canonical base paths, with the service's own errors."""
 
 from __future__ import annotations
 
-import os
-import posixpath
-import re
-
+from jobs.storage import location as locations
+from jobs.storage.location import plain
 from service.model.errors import PathNotFoundError, StorageUnsupportedError
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+__all__ = ["canonical", "is_s3", "plain"]
 
 
 def canonical(location: str) -> str:
-    """Returns the canonical base path of a table: equal for equal locations, and usable by Hudi.
+    """Returns the canonical base path of a table: see `jobs.storage.location`.
 
-    Local paths and `file:` URIs become absolute plain paths with `..` and symbolic links resolved. `s3:` and `s3a:`
-    both become `s3a://bucket/key`: Hadoop's own S3 filesystem has no other name, and one spelling keeps a table from
-    being registered twice. Only the root `/` ends in a slash. As in Hadoop's `Path`, percent signs are literal. Raises
-    StorageUnsupportedError for other schemes, PathNotFoundError for text that cannot be a path.
+    Raises StorageUnsupportedError for other schemes, PathNotFoundError for text that cannot be a path.
     """
-    match = _SCHEME.fullmatch(location)
-    if match is None:
-        return _local(location, location)
-    scheme, rest = match.group(1).lower(), match.group(2)
-    if scheme == "file":
-        return _local(_after_host(rest, location), location)
-    if scheme in ("s3", "s3a"):
-        return _s3(rest, location)
-    raise StorageUnsupportedError(f"{location!r} has the scheme {scheme!r}")
-
-
-def plain(location: str) -> str:
-    """Returns the canonical base path of a location without links or `..`, without accessing any disk.
-
-    Returns locations with an unsupported scheme unchanged.
-    """
-    match = _SCHEME.fullmatch(location)
-    scheme, rest = (match.group(1).lower(), match.group(2)) if match else ("file", location)
-    if scheme in ("s3", "s3a"):
-        return f"s3a://{rest.strip('/')}"
-    if scheme != "file":
-        return location
-    return f"/{rest.removeprefix('//localhost').strip('/')}"
+    try:
+        return locations.canonical(location)
+    except locations.SchemeUnsupportedError as error:
+        raise StorageUnsupportedError(str(error)) from error
+    except locations.LocationError as error:
+        raise PathNotFoundError(str(error), hint=error.hint) from error
 
 
 def is_s3(base_path: str) -> bool:
     return base_path.startswith("s3a://")
-
-
-def _after_host(rest: str, location: str) -> str:
-    if not rest.startswith("//"):
-        return rest
-    host, slash, path = rest[2:].partition("/")
-    if host not in ("", "localhost"):
-        raise StorageUnsupportedError(f"{location!r} names the host {host!r}, but a file: URI must be local")
-    return slash + path
-
-
-def _local(path: str, location: str) -> str:
-    if not path.startswith("/"):
-        raise PathNotFoundError(f"{location!r} is not absolute", hint="Give an absolute path, beginning with a slash.")
-    try:
-        resolved = os.path.realpath(path)
-    except (OSError, ValueError) as error:  # ValueError: a NUL character
-        raise PathNotFoundError(f"{location!r} cannot be a path: {error}") from error
-    return "/" + resolved.lstrip("/")  # POSIX allows two leading slashes, and realpath keeps them
-
-
-def _s3(rest: str, location: str) -> str:
-    bucket, _, key = rest.removeprefix("//").partition("/")
-    if not rest.startswith("//") or not bucket or bucket in (".", ".."):
-        raise PathNotFoundError(f"{location!r} contains no bucket", hint="Write s3a://bucket/path.")
-    return f"s3a://{bucket}{posixpath.normpath('/' + key.strip('/'))}".rstrip("/")

@@ -12,6 +12,7 @@ from pyarrow import fs
 
 from jobs.storage import s3
 from service.lake.location import is_s3
+from service.lake.roots import check_allowed
 from service.model.errors import PathNotFoundError, PathOutsideTableError, StorageError, StorageUnsupportedError
 
 if TYPE_CHECKING:
@@ -54,14 +55,22 @@ class Storage:
             return bool(self.filesystem.get_file_info(self._at(path)).type != fs.FileType.NotFound)
 
     def list(self, path: str = "", *, recursive: bool = False, most: int = MAX_LISTED) -> list[Entry]:
-        """Returns the files and folders below `path`; an empty list if it does not exist. Raises StorageError for more
-        than `most`."""
+        """Returns the files and folders below `path`; an empty list if it does not exist.
+
+        Raises StorageError for more than `most`, and PathOutsideTableError if a folder in it is a link out of the
+        table: Arrow lists what is behind.
+        """
         with _translated_errors(self.base_path, path):
             selector = fs.FileSelector(self._at(path), allow_not_found=True, recursive=recursive)
             infos = self.filesystem.get_file_info(selector)
-            if len(infos) > most:
-                raise StorageError(f"{self.base_path}/{path} has more than {most} files")
-            start = len(self.root.rstrip("/")) + 1
+        if len(infos) > most:
+            raise StorageError(f"{self.base_path}/{path} has more than {most} files")
+        start = len(self.root.rstrip("/")) + 1
+        if recursive and not is_s3(self.base_path):
+            for info in infos:
+                if info.type == fs.FileType.Directory and os.path.islink(info.path):  # noqa: PTH114 - of each folder
+                    self._at(info.path[start:])
+        with _translated_errors(self.base_path, path):
             return [_entry(info, start) for info in infos]
 
     def names(self, path: str) -> Sequence[str]:
@@ -109,12 +118,13 @@ def _entry(info: fs.FileInfo, start: int) -> Entry:
     return Entry(info.path[start:], info.size or 0, info.type == fs.FileType.Directory, info.mtime)
 
 
-def open_storage(base_path: str, options: Mapping[str, str]) -> Storage:
+def open_storage(base_path: str, options: Mapping[str, str], allowed_roots: Sequence[str] | None = None) -> Storage:
     """Opens the storage of a canonical base path.
 
-    `options` are Hadoop's (`fs.s3a.*`), as in the owner's Spark jobs. Raises StorageUnsupportedError for options that
-    cannot be reproduced, and StorageError.
+    `options` are Hadoop's (`fs.s3a.*`), as in the owner's Spark jobs. Raises PathForbiddenError for a path outside the
+    roots, StorageUnsupportedError for options that cannot be reproduced, and StorageError.
     """
+    check_allowed(base_path, allowed_roots)
     if not is_s3(base_path):
         return Storage(base_path, fs.LocalFileSystem(), base_path)
     with _translated_errors(base_path):

@@ -122,6 +122,14 @@ class ParamsInvalidError(InvalidError):
     hint = "See `errors`; the API documentation at /docs lists the parameters of each call."
 
 
+class OptionNotAllowedError(InvalidError):
+    """`extensions["errors"]` lists the refused options, each with `field` and `message`."""
+
+    type = "option-not-allowed"
+    title = "An option of the table is not allowed"
+    hint = "Remove it, or PATCH the table with other options."
+
+
 class FlinkHostNotAllowedError(InvalidError):
     type = "flink-host-not-allowed"
     title = "The service may not call this Flink cluster"

@@ -81,16 +81,18 @@ class UnchangedTable:
 
 @dataclass(frozen=True)
 class TableReader:
-    """Reads tables in the calling process. `small_file_bytes`: smaller base files count as small."""
+    """Reads tables in the calling process. `small_file_bytes`: smaller base files count as small. Tables outside the
+    `allowed_roots` are not read; None allows all."""
 
     engine: Engine
     storage_options: Mapping[str, str] = field(repr=False)
     small_file_bytes: int
+    allowed_roots: tuple[str, ...] | None = None
 
     def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
         """Reads a table. Costs one listing while nothing has happened. Raises TableNotFoundError and the errors of
         `service.lake`."""
-        storage = open_storage(watch.base_path, self.storage_options)
+        storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
         if watch.fingerprint and watch.timeline_path:
             names = storage.names(watch.timeline_path)
             if fingerprint(names) == watch.fingerprint:
@@ -105,9 +107,11 @@ class IsolatedTableReader:
     database: str = field(repr=False)
     storage_options: Mapping[str, str] = field(repr=False)
     small_file_bytes: int
+    allowed_roots: tuple[str, ...] | None = None
 
     def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
-        return TableReader(_engine(self.database), self.storage_options, self.small_file_bytes)(watch, now)
+        engine = _engine(self.database)
+        return TableReader(engine, self.storage_options, self.small_file_bytes, self.allowed_roots)(watch, now)
 
 
 _engine = cache(open_engine)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from service.catalog import decision_times, table_store, watch_store
-from service.catalog.table_secrets import check_readable
+from service.catalog.declared import check_declared
 from service.db.engine import writing
 from service.delivery import outbox
 from service.incidents import store
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from jobs.contract import JobKind
+    from jobs.storage.permissions import Permissions
     from service.access.secret_cipher import SecretCipher
     from service.events.notifier import Notifier
     from service.model.clock import Clock
@@ -55,18 +56,19 @@ def submit(
     dry_run: bool,
     max_attempts: int,
     idempotency_key: str | None,
+    permissions: Permissions,
     priority: int = 0,
     requested_by: str | None = None,
 ) -> Submission:
     """Queues a job. `params` have been validated by the caller.
 
-    Raises TableNotFoundError, JobConflictError, IdempotencyKeyReusedError, FenceLosesFlinkError, IncidentOpenError or
-    SecretUnreadableError.
+    Raises TableNotFoundError, PathForbiddenError, OptionNotAllowedError, SecretUnreadableError, JobConflictError,
+    IdempotencyKeyReusedError, FenceLosesFlinkError or IncidentOpenError.
     """
     now = clock()
     with writing(engine) as connection:
         table = table_store.get(connection, table_id)
-        check_readable(cipher, table)
+        check_declared(table.to_contract({}, cipher), permissions)
         wanted = Job(
             id=f"job_{secrets.token_hex(8)}",
             table_id=table_id,

@@ -13,7 +13,7 @@ from service.model.errors import GroundskeeperError
 from service.queue import job_store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy import Engine
 
@@ -24,7 +24,13 @@ log = logging.getLogger(__name__)
 
 
 def contradiction(
-    engine: Engine, readers: Readers, job_id: str, result: Result, *, storage_options: Mapping[str, str]
+    engine: Engine,
+    readers: Readers,
+    job_id: str,
+    result: Result,
+    *,
+    storage_options: Mapping[str, str],
+    allowed_roots: Sequence[str] | None = None,
 ) -> Problem | None:
     """Returns the difference between a reported success and the timeline; None if they agree.
 
@@ -39,7 +45,7 @@ def contradiction(
             base_path = table_store.get(connection, job.table_id).base_path
         if job.dry_run:
             return None
-        timeline = readers.run(read_active_timeline, base_path, storage_options)
+        timeline = readers.run(read_active_timeline, base_path, storage_options, allowed_roots)
     except GroundskeeperError as error:
         log.warning("The timeline of the table of job %s could not be read: %s", job_id, error)
         return None

@@ -9,7 +9,6 @@ from service.lake.engine_marks import marks_of_table
 from service.lake.file_slices import read_snapshot
 from service.lake.hashing_config import HashingConfigs, read_hashing_configs
 from service.lake.location import canonical
-from service.lake.roots import check_allowed
 from service.lake.storage import open_storage
 from service.lake.table import TableProfile
 from service.lake.table_config import TableConfig, read_table_config
@@ -51,8 +50,7 @@ def examine(
     BucketIndexContradictedError, StorageError.
     """
     base_path = canonical(location)
-    check_allowed(base_path, allowed_roots)
-    storage = open_storage(base_path, storage_options)
+    storage = open_storage(base_path, storage_options, allowed_roots)
     config = read_table_config(storage)
     timeline = read_timeline(storage, config)
     hashing = read_hashing_configs(storage, config, timeline)

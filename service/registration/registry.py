@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jobs.contract import TableLock
+from jobs.contract import Table, TableLock
 from service.catalog import decision_times, snapshot_store, table_secrets, table_store, watch_store
 from service.catalog.registration import Registration, Writers
 from service.catalog.table_events import table_registered
@@ -49,6 +50,10 @@ class Examination(Protocol):
     def marks(self) -> Sequence[Mark]: ...
 
 
+Check = Callable[["Table"], None]
+"""Checks the declarations about a table: `service.catalog.declared.check_declarations`, perhaps in another process."""
+
+
 class Examine(Protocol):
     """Examines the table at a location: `service.registration.detection.examine`, or a stand-in in tests.
 
@@ -80,14 +85,14 @@ def register(
     lock: TableLock,
     writers: Writers,
     hudi_options: Mapping[str, str],
+    check: Check,
 ) -> Registration:
-    """Registers a table. Examines it first, which reads its storage, and only then opens a transaction.
+    """Registers a table. Examines and checks it first, which reads its storage, and only then opens a transaction.
 
-    Raises SecretKeyMissingError, and what `examine` and `table_store.register` raise.
+    Raises SecretKeyMissingError, and what `examine`, `check` and `table_store.register` raise.
     """
-    lock = TableLock(lock.provider, table_secrets.sealed(cipher, lock.options))
-    hudi_options = table_secrets.sealed(cipher, hudi_options)
     found = examine(location, allowed_roots=allowed_roots, claimed=claimed, storage_options=storage_options)
+    check(Table(found.base_path, "", lock=lock, hudi_options=hudi_options))
     now = clock()
     table = Registration(
         id=f"tbl_{secrets.token_hex(8)}",
@@ -96,9 +101,9 @@ def register(
         created_at=now,
         updated_at=now,
         index=found.index,
-        lock=lock,
+        lock=TableLock(lock.provider, table_secrets.sealed(cipher, lock.options)),
         writers=writers,
-        hudi_options=hudi_options,
+        hudi_options=table_secrets.sealed(cipher, hudi_options),
         profile=found.profile.to_json(),
     )
     with writing(engine) as connection:
@@ -120,18 +125,22 @@ def change(
     storage_options: Mapping[str, str],
     clock: Clock,
     cipher: SecretCipher,
+    check: Check,
 ) -> Registration:
     """Changes a registration. `changes` maps fields of Registration to new values. A new `index` is checked against the
-    table's keys first. Masks among new options stand for the stored values.
+    table's keys first. Masks among new options stand for the stored values. Options that were stored before they were
+    forbidden do not prevent other changes.
 
     Jobs that were leased before keep the work orders that they got.
     """
     changes = dict(changes)
+    with reading(engine) as connection:
+        stored = table_store.get(connection, table_id)
+    if declared := _declared(changes, stored):
+        check(Table(stored.base_path, "", **declared))
     if "index" in changes:
-        with reading(engine) as connection:
-            base_path = table_store.get(connection, table_id).base_path
         found = examine(
-            base_path, allowed_roots=allowed_roots, claimed=changes["index"], storage_options=storage_options
+            stored.base_path, allowed_roots=allowed_roots, claimed=changes["index"], storage_options=storage_options
         )
         changes.update(index=found.index, profile=found.profile.to_json())
     with writing(engine) as connection:
@@ -145,6 +154,16 @@ def change(
         # Under another name other policies may apply.
         decision_times.wake(connection, table_id, table.updated_at)
     return table
+
+
+def _declared(changes: Mapping[str, Any], stored: Registration) -> dict[str, Any]:
+    """Returns the options that are new, in the members that change."""
+    declared: dict[str, Any] = {}
+    if lock := changes.get("lock"):
+        declared["lock"] = TableLock(lock.provider, table_secrets.without_masks(lock.options, stored.lock.options))
+    if "hudi_options" in changes:
+        declared["hudi_options"] = table_secrets.without_masks(changes["hudi_options"], stored.hudi_options)
+    return declared
 
 
 def _sealed(cipher: SecretCipher, changes: Mapping[str, Any], stored: Registration) -> dict[str, Any]:

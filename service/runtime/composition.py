@@ -110,7 +110,7 @@ class Composition:
             ),
             max_request_bytes=chosen.max_request_bytes,
             is_loopback=is_loopback(chosen.host),
-            allowed_roots=chosen.allowed_roots,
+            permissions=chosen.permissions,
             storage_options=chosen.storage_options,
             local_worker=token,
             public_url=chosen.public_url,
@@ -181,7 +181,9 @@ class Composition:
 
     def _hand_overs(self) -> HandOvers:
         chosen = self.chosen
-        config = HandOverConfig(hosts=chosen.flink_hosts, storage_options=chosen.storage_options)
+        config = HandOverConfig(
+            hosts=chosen.flink_hosts, storage_options=chosen.storage_options, allowed_roots=chosen.allowed_roots
+        )
         return HandOvers(
             self.engine, self.notifier, utc_now, config, self._readers, poll_requests=self.poll_requests.ask
         )
@@ -202,6 +204,7 @@ class Composition:
                     self.engine.url.render_as_string(hide_password=False),
                     chosen.storage_options,
                     chosen.small_file_bytes,
+                    chosen.allowed_roots,
                 )
             ),
             on_change=lambda _result: self.notifier.notify(),

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ipaddress
-import json
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from jobs.contract import DEFAULT_GROUP, JobKind
+from jobs.format.hudi_options import Form
+from jobs.storage.permissions import Permissions, listed
 from service.model.errors import SettingsError
 from service.policies.policy import GROUP_PATTERN
+
+_STORAGE_OPTION = re.compile(r"(spark\.hadoop\.)?(dfs|fs|google\.cloud|hadoop|io|ipc)\.[\w.-]+", re.ASCII)
 
 
 class Settings(BaseSettings):
@@ -33,6 +37,12 @@ class Settings(BaseSettings):
 
     allowed_roots: Annotated[tuple[str, ...] | None, NoDecode] = Field(
         None, description="Where tables may lie: paths or URI prefixes, separated by commas, or a JSON list"
+    )
+    lock_roots: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Where the files of filesystem locks may lie, besides below their tables"
+    )
+    allowed_classes: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Classes that tables may name besides Hudi's own, such as lock providers"
     )
     storage_options: dict[str, str] = Field(
         default_factory=dict, repr=False, description="JSON object of file system options, such as an S3 endpoint"
@@ -117,6 +127,8 @@ class Settings(BaseSettings):
 
     @field_validator(
         "allowed_roots",
+        "allowed_classes",
+        "lock_roots",
         "trusted_proxies",
         "packages",
         "secret_keys",
@@ -127,11 +139,21 @@ class Settings(BaseSettings):
     )
     @classmethod
     def _split(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        if value.lstrip().startswith("["):
-            return tuple(json.loads(value))
-        return tuple(root.strip() for root in value.split(",") if root.strip())
+        return listed(value) if isinstance(value, str) else value
+
+    @field_validator("storage_options")
+    @classmethod
+    def _are_hadoops(cls, options: dict[str, str]) -> dict[str, str]:
+        for key, value in options.items():
+            if not _STORAGE_OPTION.fullmatch(key):
+                raise ValueError(f"{key} is no option of Hadoop's file systems")
+            if value and not Form.TEXT.accepts(value):
+                raise ValueError(f"the value of {key} must be {Form.TEXT.value[1]}")
+        return options
+
+    @property
+    def permissions(self) -> Permissions:
+        return Permissions(self.allowed_roots, self.lock_roots, self.allowed_classes)
 
     @field_validator("trusted_proxies")
     @classmethod

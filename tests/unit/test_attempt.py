@@ -12,6 +12,7 @@ import pytest
 from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Result, Table, TableLock, WorkOrder
 from jobs.errors import JobError, LeaseLostError
 from jobs.redaction import RedactingFormatter
+from jobs.storage.permissions import Permissions
 from jobs.worker import attempt as attempts
 from jobs.worker.attempt import Attempt
 from jobs.worker.lease_loop import Lifetime, Worker
@@ -65,7 +66,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
             return answer()
 
         anything: Any = spark
-        return Attempt(anything, PLAN, lease_seconds, beat).run()
+        return Attempt(anything, PLAN, lease_seconds, beat, permissions=Permissions()).run()
 
     return start
 
@@ -149,10 +150,10 @@ class FakeService:
     def lease(self, _worker_id: str) -> tuple[WorkOrder, float]:
         return self._plan, 30.0
 
-    def heartbeat(self, _job_id: str, _beat: Heartbeat) -> HeartbeatAnswer:
+    def heartbeat(self, _worker_id: str, _job_id: str, _beat: Heartbeat) -> HeartbeatAnswer:
         return HeartbeatAnswer.CONTINUE
 
-    def finish(self, _job_id: str, _attempt: int, result: Result) -> None:
+    def finish(self, _worker_id: str, _order: WorkOrder, result: Result) -> None:
         self.result = result
 
 

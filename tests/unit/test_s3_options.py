@@ -89,6 +89,7 @@ def test_providers_are_asked_in_their_order() -> None:
         {**KEYS, "fs.s3a.acl.default": "BucketOwnerFullControl"},
         {**KEYS, "fs.s3a.proxy.host": "proxy"},
         {**KEYS, "fs.s3a.impl": "com.example.Other"},
+        {**KEYS, "fs.s3a.connection.timeout": "200s"},
     ],
 )
 def test_what_arrow_cannot_do_as_hadoop_does_is_refused_by_name(options: dict[str, str]) -> None:

@@ -7,6 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import DEFAULT_GROUP, JobKind, Outcome, Problem, Result
+from jobs.storage.permissions import Permissions
 from service.access.secret_cipher import SecretCipher
 from service.catalog import decision_times, snapshot_store, table_store
 from service.catalog.registration import Registration
@@ -128,4 +129,5 @@ def ask(service: Service, kind: JobKind, table_id: str = "tbl_1") -> Job:
         dry_run=False,
         max_attempts=1,
         idempotency_key=None,
+        permissions=Permissions(),
     ).job

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fastapi.testclient import TestClient
 
+from jobs.storage.permissions import Permissions
 from service.access import token_store
 from service.access.token import Bearer, Role, Token, digest
 from service.api.app import create_app
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from service.api.dependencies import AppContext
 
 MakeToken = Callable[[Role], dict[str, str]]
+
+SECRET_LOCK = {
+    "provider": "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider",
+    "options": {"hoodie.aws.secret.key": "hush"},
+}
 
 
 def test_an_unknown_address_is_a_problem_document(client: TestClient) -> None:
@@ -190,7 +196,7 @@ def test_with_tokens_no_place_is_allowed_until_one_is_set(app_context: AppContex
     with TestClient(create_app(app_context), base_url="http://127.0.0.1") as client:
         answer = client.post("/v1/tables", json={"base_path": "/lake/a"}, headers=admin)
         assert (answer.status_code, answer.json()["type"]) == (403, "/problems/path-not-allowed")
-    set_up = dataclasses.replace(app_context, allowed_roots=("/lake",))
+    set_up = dataclasses.replace(app_context, permissions=Permissions(("/lake",)))
     with TestClient(create_app(set_up), base_url="http://127.0.0.1") as client:
         assert client.post("/v1/tables", json={"base_path": "/lake/a"}, headers=admin).status_code == 201
         assert client.post("/v1/tables", json={"base_path": "/etc/a"}, headers=admin).status_code == 403
@@ -201,10 +207,10 @@ def test_what_changes_something_leaves_one_line_in_the_audit_log(
 ) -> None:
     caplog.set_level(logging.INFO, "groundskeeper.audit")
     admin = make_token(Role.ADMIN)
-    app = create_app(dataclasses.replace(app_context, allowed_roots=("/lake",)))
+    app = create_app(dataclasses.replace(app_context, permissions=Permissions(("/lake",))))
     with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
         client.get("/v1/tables", headers=admin)
-        client.post("/v1/tables", json={"base_path": "/lake/a", "hudi_options": {"password": "hush"}}, headers=admin)
+        client.post("/v1/tables", json={"base_path": "/lake/a", "lock": SECRET_LOCK}, headers=admin)
         client.post("/v1/tables", json={"base_path": "/lake/b"})
         client.post("/v1/tables", json={"base_path": "/lake/broken"}, headers=admin)
     lines = [json.loads(record.message) for record in caplog.records if record.name == "groundskeeper.audit"]

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import event
 
 from jobs.contract import BucketIndex, JobKind, WriterEngine
+from jobs.storage.permissions import Permissions
 from service.access.secret_cipher import SecretCipher
 from service.catalog import table_store, watch_store
 from service.catalog.registration import FlinkWriter, Registration, Writers
@@ -94,6 +95,7 @@ class Service:
             dry_run=False,
             max_attempts=3,
             idempotency_key=None,
+            permissions=Permissions(),
         ).job.id
 
     def tick(self, seconds: float = 1) -> None:

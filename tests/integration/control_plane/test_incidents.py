@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from jobs.contract import JobKind, Outcome, Result
 from jobs.format.stale_writes import REPAIRED_KEY
+from jobs.storage.permissions import Permissions
 from service.db import schema
 from service.db.engine import reading, writing
 from service.events.event import EventType
@@ -399,6 +400,7 @@ class Upkeep:
             dry_run=dry_run,
             max_attempts=1,
             idempotency_key=None,
+            permissions=Permissions(),
         ).job
 
     def run(self, job: Job, **details: Any) -> None:

@@ -295,6 +295,7 @@ def test_a_table_that_gets_another_name_gets_other_policies(service: Service, cl
         storage_options={},
         clock=clock,
         cipher=service.cipher,
+        check=lambda _table: None,
     )
     assert len(service.plan().jobs) == 1
 

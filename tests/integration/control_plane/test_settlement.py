@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import Heartbeat, JobKind, Progress
+from jobs.storage.permissions import Permissions
 from service.db.engine import reading, writing
 from service.events.notifier import Notifier
 from service.model.backoff import BackOff
@@ -47,6 +48,7 @@ class Lost:
             dry_run=False,
             max_attempts=1,
             idempotency_key=None,
+            permissions=Permissions(),
         ).job.id
         order = leases.lease(watched.engine, Notifier(), watched.clock, CONFIG, worker_id="w", group="default")
         assert order

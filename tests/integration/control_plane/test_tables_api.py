@@ -46,28 +46,21 @@ def test_a_table_is_registered_and_shown(client: TestClient, examine: Any) -> No
 
 
 def test_secrets_are_stored_but_never_shown(client: TestClient) -> None:
-    options = {"fs.s3a.secret.key": "hush", "fs.s3a.endpoint": "http://s3"}
-    answer = client.post(
-        "/v1/tables",
-        json={
-            "base_path": "/lake/a",
-            "hudi_options": options,
-            "lock": {"provider": "org.example.Lock", "options": {"password": "hush"}},
-        },
-    )
-    assert answer.json()["hudi_options"] == {"fs.s3a.secret.key": "******", "fs.s3a.endpoint": "http://s3"}
+    provider = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider"
+    options = {"hoodie.aws.secret.key": "hush", "hoodie.write.lock.dynamodb.table": "locks"}
+    lock = {"provider": provider, "options": options}
+    answer = client.post("/v1/tables", json={"base_path": "/lake/a", "lock": lock})
+    assert answer.json()["lock"]["options"] == {**options, "hoodie.aws.secret.key": "******"}
     table_id = answer.json()["id"]
     shown = client.get(f"/v1/tables/{table_id}")
-    changed = client.patch(
-        f"/v1/tables/{table_id}", json={"hudi_options": {**shown.json()["hudi_options"], "more": "1"}}
-    )
+    more = {**shown.json()["lock"]["options"], "hoodie.write.lock.num_retries": "1"}
+    changed = client.patch(f"/v1/tables/{table_id}", json={"lock": {"provider": provider, "options": more}})
     job = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"})
     for text in (answer.text, shown.text, changed.text, job.text, client.get("/v1/tables").text):
         assert "hush" not in text
     # The worker needs them, and a mask that is sent back has not replaced the secret.
     plan = client.post("/v1/worker/leases", json={"worker_id": "w"}).json()["plan"]
-    assert plan["table"]["hudi_options"] == {**options, "more": "1"}
-    assert plan["table"]["lock"]["options"] == {"password": "hush"}
+    assert plan["table"]["lock"]["options"] == {**options, "hoodie.write.lock.num_retries": "1"}
 
 
 def test_a_table_is_registered_once_whatever_the_spelling(client: TestClient, table_id: str) -> None:

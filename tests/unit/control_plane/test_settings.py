@@ -1,5 +1,8 @@
+import json
+
 import pytest
 
+from jobs.storage.permissions import Permissions
 from service.model.errors import SettingsError
 from service.runtime import settings
 
@@ -28,6 +31,24 @@ def test_empty_allowed_roots_allow_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     assert settings.load().allowed_roots == ()
 
 
+def test_permissions_come_from_three_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings.load().permissions == Permissions()
+    monkeypatch.setenv("GROUNDSKEEPER_ALLOWED_ROOTS", "/lake")
+    monkeypatch.setenv("GROUNDSKEEPER_LOCK_ROOTS", "/locks, /var/locks")
+    monkeypatch.setenv("GROUNDSKEEPER_ALLOWED_CLASSES", "com.example.Lock")
+    assert settings.load().permissions == Permissions(("/lake",), ("/locks", "/var/locks"), ("com.example.Lock",))
+
+
+def test_storage_options_are_hadoops_and_their_values_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"fs.s3a.bucket.my-lake.access.key": "k", "spark.hadoop.fs.s3a.endpoint": "", "dfs.replication": "1"}
+    monkeypatch.setenv("GROUNDSKEEPER_STORAGE_OPTIONS", json.dumps(options))
+    assert settings.load().storage_options == options
+    monkeypatch.setenv("GROUNDSKEEPER_STORAGE_OPTIONS", '{"fs.s3a.secret.key": "hush\\u0000"}')
+    with pytest.raises(SettingsError, match=r"fs\.s3a\.secret\.key") as caught:
+        settings.load()
+    assert "hush" not in str(caught.value)
+
+
 def test_a_schedule_is_a_list_of_seconds_and_keys_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(settings.load().webhook_schedule_seconds) == 7
     monkeypatch.setenv("GROUNDSKEEPER_WEBHOOK_SCHEDULE_SECONDS", "0.5, 10")
@@ -51,6 +72,8 @@ def test_an_option_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) ->
         ("PORT", "many"),
         ("WORKERS", "-1"),
         ("STORAGE_OPTIONS", "no json"),
+        ("STORAGE_OPTIONS", '{"hoodie.base.path": "/etc"}'),
+        ("STORAGE_OPTIONS", '{"fs.s3a.endpoint": "s3\\n"}'),
         ("LOG_LEVEL", "LOUD"),
         ("ALLOWED_ROOTS", "["),
     ],

@@ -1,0 +1,123 @@
+"""Canonical locations of tables and locks: one spelling for each place, so that places can be compared."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+
+
+class LocationError(ValueError):
+    """The text cannot be a location; `hint` says what could."""
+
+    def __init__(self, detail: str, hint: str | None = None) -> None:
+        super().__init__(detail)
+        self.hint = hint
+
+
+class SchemeUnsupportedError(LocationError):
+    """The location is on a storage that is not supported."""
+
+
+def canonical(location: str) -> str:
+    """Returns the canonical form of an absolute path or URI: equal for equal places, and usable by Hudi.
+
+    Local paths and `file:` URIs become absolute plain paths with `..` and symbolic links resolved. `s3:` and `s3a:`
+    both become `s3a://bucket/key`: Hadoop's own S3 filesystem has no other name, and one spelling keeps a table from
+    being registered twice. Only the root `/` ends in a slash. As in Hadoop's `Path`, percent signs are literal. Raises
+    LocationError.
+    """
+    match = _SCHEME.fullmatch(location)
+    if match is None:
+        return _local(location, location)
+    scheme, rest = match.group(1).lower(), match.group(2)
+    if scheme == "file":
+        return _local(_after_host(rest, location), location)
+    if scheme in ("s3", "s3a"):
+        return _s3(rest, location)
+    raise SchemeUnsupportedError(f"{location!r} has the scheme {scheme!r}")
+
+
+def plain(location: str) -> str:
+    """Returns the canonical form of a location without links or `..`, without accessing any disk.
+
+    Returns locations with an unsupported scheme unchanged.
+    """
+    match = _SCHEME.fullmatch(location)
+    scheme, rest = (match.group(1).lower(), match.group(2)) if match else ("file", location)
+    if scheme in ("s3", "s3a"):
+        return f"s3a://{rest.strip('/')}"
+    if scheme != "file":
+        return location
+    return f"/{rest.removeprefix('//localhost').strip('/')}"
+
+
+def is_below(place: str, roots: Iterable[str]) -> bool:
+    """Returns whether a canonical location is one of the canonical roots, or below one.
+
+    Compares whole segments: `/data2` is not below `/data`.
+    """
+    return any(place == root or place.startswith(root.rstrip("/") + "/") for root in roots)
+
+
+def is_inside(base_path: str, path: str) -> bool:
+    """Returns whether a path in a table's metadata lies in the table: relative to it, or absolute.
+
+    A writer may spell the base path in another way, even by a link, so absolute local paths are compared without links.
+    """
+    if ".." in path.split("/") or "\0" in path:
+        return False
+    if not path.startswith("/") and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path):
+        return True
+    if is_below(plain(path), [plain(base_path)]):
+        return True
+    try:
+        return is_below(canonical(path), [canonical(base_path)])
+    except LocationError:
+        return False
+
+
+def link_out(base_path: str, folder: str) -> str | None:
+    """Returns a link in a folder of a local table that leads out of the table; None without one, and on S3.
+
+    `folder` is relative to the table.
+    """
+    try:
+        root = canonical(base_path)
+        with os.scandir(canonical(f"{root}/{folder}")) as entries:
+            links = [f"{root}/{folder}", *(entry.path for entry in entries if entry.is_symlink())]
+    except (OSError, LocationError):
+        return None
+    return next((link for link in links if not is_below(canonical(link), [root])), None)
+
+
+def _after_host(rest: str, location: str) -> str:
+    if not rest.startswith("//"):
+        return rest
+    host, slash, path = rest[2:].partition("/")
+    if host not in ("", "localhost"):
+        raise SchemeUnsupportedError(f"{location!r} names the host {host!r}, but a file: URI must be local")
+    return slash + path
+
+
+def _local(path: str, location: str) -> str:
+    if not path.startswith("/"):
+        raise LocationError(f"{location!r} is not absolute", "Give an absolute path, beginning with a slash.")
+    try:
+        resolved = os.path.realpath(path)
+    except (OSError, ValueError) as error:  # ValueError: a NUL character
+        raise LocationError(f"{location!r} cannot be a path: {error}") from error
+    return "/" + resolved.lstrip("/")  # POSIX allows two leading slashes, and realpath keeps them
+
+
+def _s3(rest: str, location: str) -> str:
+    bucket, _, key = rest.removeprefix("//").partition("/")
+    if not rest.startswith("//") or not bucket or bucket in (".", ".."):
+        raise LocationError(f"{location!r} contains no bucket", "Write s3a://bucket/path.")
+    return f"s3a://{bucket}{posixpath.normpath('/' + key.strip('/'))}".rstrip("/")

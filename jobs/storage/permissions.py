@@ -1,0 +1,94 @@
+"""The administrator's permissions for tables: the places of tables and of their locks, options and classes.
+
+The service checks it when a table is registered or changed and when a job is asked for or leased. Each worker checks it
+again at the beginning of an attempt: the work order comes from elsewhere, and links may have been laid meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.contract import Problem
+from jobs.format import hudi_options, lock_providers
+from jobs.format.hudi_options import Refusal
+from jobs.storage.location import LocationError, canonical, is_below
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from jobs.contract import Table
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """Tables may lie below `roots`, None for anywhere. The file of a lock may lie below its table or below one of
+    `lock_roots`. Beside Hudi's own classes, tables may name `classes`."""
+
+    roots: tuple[str, ...] | None = None
+    lock_roots: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+
+    @classmethod
+    def of_environment(cls, variables: Mapping[str, str]) -> Permissions:
+        """Reads the variables of `service.runtime.settings`, for a worker that runs without the service's packages."""
+        roots = variables.get("GROUNDSKEEPER_ALLOWED_ROOTS")
+        return cls(
+            None if roots is None else listed(roots),
+            listed(variables.get("GROUNDSKEEPER_LOCK_ROOTS", "")),
+            listed(variables.get("GROUNDSKEEPER_ALLOWED_CLASSES", "")),
+        )
+
+    def problems(self, table: Table) -> list[Problem]:
+        """Returns everything about a table that is not permitted. Follows links on local disks."""
+        found = [refusal.problem() for refusal in (*self.refused_options(table), *self.refused_lock_file(table))]
+        return found if self._allows(table.base_path) else [_outside_roots(table.base_path), *found]
+
+    def refused_options(self, table: Table) -> Iterator[Refusal]:
+        """Yields what is not permitted of the options. Accesses no storage."""
+        yield from hudi_options.refusals(table.hudi_options, self.classes)
+        yield from lock_providers.refusals(table.lock, self.classes)
+
+    def refused_lock_file(self, table: Table) -> Iterator[Refusal]:
+        """Yields a refusal of the file of a filesystem lock, which is deleted when its owner has died."""
+        folder = lock_providers.folder_of(table.lock, table.base_path)
+        is_named = lock_providers.FOLDER in table.lock.options
+        if not is_named and not lock_providers.is_in_a_file(table.lock.provider):
+            return
+        try:
+            roots = [canonical(root) for root in (table.base_path, *self.lock_roots)]
+            # The file itself may be a link.
+            is_allowed = ".." not in folder.split("/") and is_below(canonical(f"{folder}/lock"), roots)
+        except LocationError:
+            is_allowed = False
+        if not is_allowed:
+            yield Refusal(
+                f"lock.options.{lock_providers.FOLDER}" if is_named else "lock",
+                "the lock's file is neither below the table nor below an allowed root of locks",
+                "An administrator can extend GROUNDSKEEPER_LOCK_ROOTS.",
+            )
+
+    def _allows(self, base_path: str) -> bool:
+        if self.roots is None:
+            return True
+        try:
+            return is_below(canonical(base_path), map(canonical, self.roots))
+        except LocationError:
+            return False
+
+
+def _outside_roots(base_path: str) -> Problem:
+    return Problem(
+        "path-not-allowed",
+        "The path is not below one of the allowed roots",
+        base_path,
+        "An administrator can extend GROUNDSKEEPER_ALLOWED_ROOTS, for the service and for each worker.",
+    )
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """Returns the items of a setting: separated by commas, or a JSON list. Raises ValueError."""
+    if text.lstrip().startswith("["):
+        return tuple(json.loads(text))
+    return tuple(item.strip() for item in text.split(",") if item.strip())
