@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from service.access.token import Role, issued
 from service.api.app import create_app
 from service.api.dependencies import AppContext, is_loopback
+from service.db.database_clock import DatabaseClock
 from service.delivery.attempt_policy import DeliveryConfig
 from service.delivery.dispatcher import Dispatcher, DispatcherConfig
 from service.delivery.guard import Guard
@@ -24,7 +25,7 @@ from service.events.replicas import ReplicaNotifications
 from service.hand_over.coordinator import HandOverConfig, HandOvers
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.backoff import BackOff
-from service.model.clock import utc_now
+from service.model.clock import SteadyClock, utc_now
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import IsolatedTableReader
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 _OBSERVE_SECONDS = 1.0
 _HAND_OVER_SECONDS = 1.0
 _PRUNE_SECONDS = 600.0
+_CLOCK_SECONDS = 10.0
 # Registrations, verifications and hand-overs read tables at once, and wait for a reader, up to these numbers.
 _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
@@ -68,6 +70,10 @@ class Composition:
     rng: random.Random = field(default_factory=random.Random)  # jitter, nothing secret
 
     def __post_init__(self) -> None:
+        self._is_shared = self.engine.dialect.name == "postgresql"
+        # Replicas agree on leases only if they agree on the time.
+        self._database_clock = DatabaseClock(self.engine) if self._is_shared else None
+        self._clock = SteadyClock(self._database_clock or utc_now)
         self._cipher = self._secret_cipher()
         self._guard = Guard.of(self.chosen.webhook_allowed_hosts)
         # Polls give way to calls.
@@ -81,9 +87,10 @@ class Composition:
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
         """Returns the service with its local workers. The database must be migrated."""
         chosen = self.chosen
-        secret, token = issued("local worker", Role.WORKER, utc_now())
+        secret, token = issued("local worker", Role.WORKER, self._clock())
         context = AppContext(
             engine=self.engine,
+            clock=self._clock,
             examine=self._readers.isolated(detection.examine),
             readers=self._readers,
             notifier=self.notifier,
@@ -142,7 +149,7 @@ class Composition:
         )
 
     def _ticks(self, context: AppContext) -> list[Tick]:
-        chosen, engine, notifier = self.chosen, self.engine, self.notifier
+        chosen, engine, notifier, clock = self.chosen, self.engine, self.notifier, self._clock
         keep = retention.Keep(
             history=timedelta(days=chosen.history_days),
             commits=timedelta(days=chosen.commit_days),
@@ -152,36 +159,38 @@ class Composition:
             Tick(
                 "recover",
                 chosen.recover_seconds,
-                lambda: recovery.run_once(engine, notifier, utc_now),
+                lambda: recovery.run_once(engine, notifier, clock),
                 # While the service was down no worker could renew its lease; this gives each the time for a heartbeat.
                 first_after=chosen.lease_seconds / 2,
             ),
             Tick("observe", _OBSERVE_SECONDS, self._observer().run_once, notified=self.poll_requests.notified),
             Tick("hand-over", _HAND_OVER_SECONDS, self._hand_overs().run_once),
-            Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, utc_now, keep)),
+            Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, keep)),
         ]
         if chosen.automatic:
             ticks.append(
                 Tick(
                     "plan",
                     chosen.plan_seconds,
-                    lambda: scheduler.run_once(engine, notifier, utc_now, config=context.planning),
+                    lambda: scheduler.run_once(engine, notifier, clock, config=context.planning),
                 )
             )
+        if self._database_clock:
+            ticks.append(Tick("clock", _CLOCK_SECONDS, self._database_clock.run_once))
         return ticks
 
     def _hand_overs(self) -> HandOvers:
         chosen = self.chosen
         config = HandOverConfig(hosts=chosen.flink_hosts, storage_options=chosen.storage_options)
         return HandOvers(
-            self.engine, self.notifier, utc_now, config, self._readers, poll_requests=self.poll_requests.ask
+            self.engine, self.notifier, self._clock, config, self._readers, poll_requests=self.poll_requests.ask
         )
 
     def _observer(self) -> Observer:
         chosen = self.chosen
         return Observer(
             self.engine,
-            utc_now,
+            self._clock,
             self.rng,
             self.poll_requests,
             ObserverConfig(
@@ -213,7 +222,7 @@ class Composition:
         agent, tls = f"groundskeeper/{version('groundskeeper')}", trusted(chosen.webhook_ca_file)
         return Dispatcher(
             self.engine,
-            utc_now,
+            self._clock,
             self.rng,
             self.notifier,
             self._cipher,
@@ -230,8 +239,7 @@ class Composition:
             readers.close()
 
     def _replicas(self) -> ReplicaNotifications | None:
-        is_shared = self.engine.dialect.name == "postgresql"
-        return ReplicaNotifications(self.engine, self.notifier) if is_shared else None
+        return ReplicaNotifications(self.engine, self.notifier) if self._is_shared else None
 
     def _secret_cipher(self) -> SecretCipher:
         """Returns the cipher with the keys of the settings, or else with a key file beside an SQLite database. Other
