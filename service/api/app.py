@@ -26,6 +26,7 @@ from service.api import (
 )
 from service.api.dependencies import AppContext
 from service.api.responses import ProblemDocument
+from service.db.probe import Probe
 
 _DESCRIPTION = """
 Runs compaction, cleaning, clustering and bucket expansion on Apache Hudi tables, under the table's own lock.
@@ -70,6 +71,7 @@ def create_app(context: AppContext) -> FastAPI:
     )
     app.state.context = context
     app.state.streams = events.Streams()
+    app.state.probe = Probe(context.engine)
     for part in (
         tables,
         commits,

@@ -6,15 +6,24 @@ none of which commits.
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    InterfaceError,
+    NoSuchModuleError,
+    OperationalError,
+)
+from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
-from service.model.errors import DatabaseUnavailableError, SettingsError
+from service.db.database_files import DatabaseFiles
+from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +33,10 @@ if TYPE_CHECKING:
 
 _WRITES = "groundskeeper_writes"
 _BUSY_TIMEOUT_MS = 10_000
+# Primary result codes of SQLite: corrupt, and not a database; and the SQLSTATEs of corrupted data and indexes.
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, "XX001", "XX002"}
 _turns: WeakKeyDictionary[Engine, threading.RLock] = WeakKeyDictionary()
+_files: WeakKeyDictionary[Engine, DatabaseFiles] = WeakKeyDictionary()
 
 
 def open_engine(url: str) -> Engine:
@@ -50,17 +62,22 @@ def open_engine(url: str) -> Engine:
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """Opens a transaction that only reads."""
-    with _reachable(), engine.connect() as connection, connection.begin():
+    with _reachable(engine), engine.connect() as connection, connection.begin():
         yield connection
 
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """Opens a transaction that writes: committed at the end of the block, rolled back when it raises."""
-    with _reachable(), _turn_of(engine), engine.connect() as connection:
+    """Opens a transaction that writes: committed at the end of the block, rolled back when it raises.
+
+    Raises DatabaseUnavailableError, also if the files of an SQLite database are not where they were opened.
+    """
+    with _reachable(engine), _turn_of(engine), engine.connect() as connection:
         connection.execution_options(**{_WRITES: True})
         with connection.begin():
             yield connection
+            if engine in _files:
+                _files[engine].check()
 
 
 def _turn_of(engine: Engine) -> AbstractContextManager[object]:
@@ -70,11 +87,20 @@ def _turn_of(engine: Engine) -> AbstractContextManager[object]:
 
 
 @contextmanager
-def _reachable() -> Iterator[None]:
+def _reachable(engine: Engine) -> Iterator[None]:
     try:
         yield
-    except (OperationalError, InterfaceError) as error:
-        raise DatabaseUnavailableError(_first_line(error.orig or error)) from error
+    except (DatabaseError, InterfaceError, PoolExhaustedError) as error:
+        origin = getattr(error, "orig", None)
+        why = _first_line(origin or error)
+        if engine.dialect.name == "sqlite":
+            why += f" ({engine.url.database})"
+        code = getattr(origin, "sqlite_errorcode", None)
+        if (getattr(origin, "sqlstate", None) if code is None else code & 0xFF) in _DAMAGED:
+            raise DatabaseDamagedError(why) from error
+        if isinstance(error, OperationalError | InterfaceError | PoolExhaustedError):
+            raise DatabaseUnavailableError(why) from error
+        raise
 
 
 def _sqlite(url: sa.URL) -> Engine:
@@ -83,6 +109,15 @@ def _sqlite(url: sa.URL) -> Engine:
             "An SQLite database in memory would be a separate one for every thread.", hint="Use sqlite:///file.db."
         )
     engine = sa.create_engine(url, pool_size=10, max_overflow=30)
+    files = _files[engine] = DatabaseFiles()
+
+    @sa.event.listens_for(engine, "do_connect")
+    def _check(*_: object) -> None:
+        files.check()
+
+    @sa.event.listens_for(engine, "close")
+    def _forget(dbapi_connection: Any, _record: object) -> None:
+        files.closed(dbapi_connection)
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(dbapi_connection: Any, _record: object) -> None:
@@ -94,7 +129,10 @@ def _sqlite(url: sa.URL) -> Engine:
         # Safe with WAL: a power cut may lose the last commits, but breaks nothing. Workers report again.
         cursor.execute("PRAGMA synchronous = NORMAL")
         cursor.execute("PRAGMA foreign_keys = ON")
+        # The first to be read; only now all files are open.
+        cursor.execute("PRAGMA schema_version")
         cursor.close()
+        files.opened(dbapi_connection)
 
     @sa.event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:

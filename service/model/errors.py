@@ -304,6 +304,12 @@ class DatabaseUnavailableError(GroundskeeperError):
     hint = "Check that the database is up and that GROUNDSKEEPER_DATABASE points to it, then try again."
 
 
+class DatabaseDamagedError(DatabaseUnavailableError):
+    type = "database-damaged"
+    title = "The service's database is damaged"
+    hint = "Stop the service, and restore the database from a backup, or what `sqlite3 FILE .recover` can read of it."
+
+
 class NotReadyError(GroundskeeperError):
     type = "not-ready"
     title = "The service is not ready for calls yet"
