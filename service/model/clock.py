@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 Clock = Callable[[], datetime]
@@ -24,29 +25,56 @@ def elapsed() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
+@dataclass(frozen=True)
+class ClockReading:
+    """The time of the service, and that of the clock that it follows at the same moment."""
+
+    at: datetime
+    reference_at: datetime
+
+
 class SteadyClock:
     """The time of the service, for all that it plans, leases and records. It may be used from any thread.
 
     It follows a reference clock, but makes none of its steps: it advances by the elapsed time, corrected by a tenth of
     that at most. So when the reference is set by an hour, nothing is due an hour early or late. All intervals are up to
     a tenth shorter or longer until both agree again.
+
+    It goes on from its `last` reading, of an earlier process. What has elapsed since then only the reference can tell;
+    if that was set back, nothing.
     """
 
-    def __init__(self, reference: Clock = utc_now, elapsed: Callable[[], float] = elapsed) -> None:
+    def __init__(
+        self,
+        reference: Clock = utc_now,
+        elapsed: Callable[[], float] = elapsed,
+        *,
+        last: ClockReading | None = None,
+    ) -> None:
         self._reference = reference
         self._elapsed = elapsed
         self._guard = threading.Lock()
         self._at = elapsed()
-        self._start = reference()
+        now = reference()
+        last = last or ClockReading(now, now)
+        self._start = last.at
         # A float, because a datetime would lose the fractions of microseconds between two calls.
         self._seconds = 0.0
+        self._advance(max(0.0, (now - last.reference_at).total_seconds()), now)
 
     def __call__(self) -> datetime:
+        return self.read().at
+
+    def read(self) -> ClockReading:
         with self._guard:
             at = self._elapsed()
             passed, self._at = at - self._at, at
-            self._seconds += passed
-            behind = (self._reference() - self._start).total_seconds() - self._seconds
-            most = _MOST_CORRECTION * passed
-            self._seconds += max(-most, min(behind, most))
-            return self._start + timedelta(seconds=self._seconds)
+            reference_at = self._reference()
+            self._advance(passed, reference_at)
+            return ClockReading(self._start + timedelta(seconds=self._seconds), reference_at)
+
+    def _advance(self, passed: float, reference_at: datetime) -> None:
+        self._seconds += passed
+        behind = (reference_at - self._start).total_seconds() - self._seconds
+        most = _MOST_CORRECTION * passed
+        self._seconds += max(-most, min(behind, most))

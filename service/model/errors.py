@@ -300,7 +300,7 @@ class TooManyStreamsError(GroundskeeperError):
 
 class DatabaseUnavailableError(GroundskeeperError):
     type = "database-unavailable"
-    title = "The service's database does not respond"
+    title = "The service's database cannot be used"
     hint = "Check that the database is up and that GROUNDSKEEPER_DATABASE points to it, then try again."
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from service.access.token import Role, issued
 from service.api.app import create_app
 from service.api.dependencies import AppContext, is_loopback
-from service.db.database_clock import DatabaseClock
+from service.db.timekeeping import Timekeeping
 from service.delivery.attempt_policy import DeliveryConfig
 from service.delivery.dispatcher import Dispatcher, DispatcherConfig
 from service.delivery.guard import Guard
@@ -25,7 +25,6 @@ from service.events.replicas import ReplicaNotifications
 from service.hand_over.coordinator import HandOverConfig, HandOvers
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.backoff import BackOff
-from service.model.clock import SteadyClock, utc_now
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import IsolatedTableReader
@@ -61,7 +60,7 @@ _READERS_IMPORT = ("service.observation.table_read", "service.registration.detec
 
 @dataclass
 class Composition:
-    """The parts of one running service, and the objects that they share."""
+    """The parts of one running service, and the objects that they share. The database must be migrated."""
 
     chosen: Settings
     engine: Engine
@@ -70,10 +69,8 @@ class Composition:
     rng: random.Random = field(default_factory=random.Random)  # jitter, nothing secret
 
     def __post_init__(self) -> None:
-        self._is_shared = self.engine.dialect.name == "postgresql"
-        # Replicas agree on leases only if they agree on the time.
-        self._database_clock = DatabaseClock(self.engine) if self._is_shared else None
-        self._clock = SteadyClock(self._database_clock or utc_now)
+        self._timekeeping = Timekeeping(self.engine)
+        self._clock = self._timekeeping.clock
         self._cipher = self._secret_cipher()
         self._guard = Guard.of(self.chosen.webhook_allowed_hosts)
         # Polls give way to calls.
@@ -85,7 +82,7 @@ class Composition:
         )
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
-        """Returns the service with its local workers. The database must be migrated."""
+        """Returns the service with its local workers."""
         chosen = self.chosen
         secret, token = issued("local worker", Role.WORKER, self._clock())
         context = AppContext(
@@ -166,6 +163,7 @@ class Composition:
             Tick("observe", _OBSERVE_SECONDS, self._observer().run_once, notified=self.poll_requests.notified),
             Tick("hand-over", _HAND_OVER_SECONDS, self._hand_overs().run_once),
             Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, keep)),
+            Tick("clock", _CLOCK_SECONDS, self._timekeeping.run_once),
         ]
         if chosen.automatic:
             ticks.append(
@@ -175,8 +173,6 @@ class Composition:
                     lambda: scheduler.run_once(engine, notifier, clock, config=context.planning),
                 )
             )
-        if self._database_clock:
-            ticks.append(Tick("clock", _CLOCK_SECONDS, self._database_clock.run_once))
         return ticks
 
     def _hand_overs(self) -> HandOvers:
@@ -239,7 +235,8 @@ class Composition:
             readers.close()
 
     def _replicas(self) -> ReplicaNotifications | None:
-        return ReplicaNotifications(self.engine, self.notifier) if self._is_shared else None
+        is_shared = self.engine.dialect.name == "postgresql"
+        return ReplicaNotifications(self.engine, self.notifier) if is_shared else None
 
     def _secret_cipher(self) -> SecretCipher:
         """Returns the cipher with the keys of the settings, or else with a key file beside an SQLite database. Other

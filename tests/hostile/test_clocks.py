@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -14,13 +17,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.model.clock import SteadyClock
+from service.db import migrate
+from service.db.engine import open_engine
+from service.db.timekeeping import Timekeeping
+from service.model.clock import ClockReading, SteadyClock, utc_now
 from tests.integration.receiver import Received, Receiver, Reply
 from tests.integration.serving import Serving, eventually
 from tests.small_table import SmallTable
 
 if TYPE_CHECKING:
+    import sqlalchemy as sa
+
     from tests.integration.control_plane.posting import Post
+    from tests.postgresql import Server
 
 LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 HOUR = 3600.0
@@ -38,8 +47,8 @@ class Machine:
         self.wall += timedelta(seconds=seconds)
         self.seconds += seconds
 
-    def steady(self) -> SteadyClock:
-        return SteadyClock(lambda: self.wall, lambda: self.seconds)
+    def steady(self, last: ClockReading | None = None) -> SteadyClock:
+        return SteadyClock(lambda: self.wall, lambda: self.seconds, last=last)
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e5), st.floats(-1e9, 1e9)), max_size=20))
@@ -53,6 +62,42 @@ def test_the_time_of_the_service_passes_steadily_whatever_is_set(moves: list[tup
         now = clock()
         assert 0.9 * passed - 1e-5 <= (now - before).total_seconds() <= 1.1 * passed + 1e-5
         before = now
+
+
+@pytest.mark.parametrize(
+    ("step", "passed"),
+    [
+        (0, 60),
+        (-HOUR, 0),
+        (HOUR, HOUR + 60),  # Nothing tells it from an hour that has passed.
+    ],
+)
+def test_the_time_of_the_service_goes_on_after_a_restart(step: float, passed: float) -> None:
+    machine = Machine()
+    before = machine.steady().read()
+    machine.run(60)
+    machine.wall += timedelta(seconds=step)
+    after = machine.steady(before).read()
+    assert after.at == before.at + timedelta(seconds=passed)
+
+
+def test_a_time_that_differs_still_does_so_after_a_restart() -> None:
+    machine = Machine()
+    clock = machine.steady()
+    machine.wall += timedelta(seconds=HOUR)
+    machine.run(60)
+    before = clock.read()
+    machine.run(60)
+    after = machine.steady(before).read()
+    assert after.at == before.at + timedelta(seconds=66)
+
+
+def test_replicas_agree_on_the_time(engine: sa.Engine) -> None:
+    first = Timekeeping(engine)
+    behind = ClockReading(utc_now() - timedelta(seconds=HOUR), utc_now())
+    first.clock = SteadyClock(last=behind)
+    first.run_once()
+    assert abs(Timekeeping(engine).clock() - first.clock()) < timedelta(seconds=5)
 
 
 @pytest.mark.parametrize("step", [-HOUR, HOUR])
@@ -141,12 +186,32 @@ class Client:
 
 
 def test_a_clock_that_is_set_by_an_hour_back_and_forth_stalls_nothing(tmp_path: Path, wall: Wall) -> None:
-    tables = [SmallTable(tmp_path / name) for name in ("held", "failing", "silent", "watched")]
+    tables = {name: SmallTable(tmp_path / name) for name in ("held", "failing", "silent", "watched")}
+    ids: dict[str, str] = {}
     tries: Counter[str] = Counter()
 
     def twice_in_vain(got: Received) -> Reply:
         tries[got.id] += 1
         return Reply(503 if tries[got.id] <= 2 else 200)
+
+    def goes_on(client: Client, number: int, seconds: float = 8) -> None:
+        # Polls and deliveries.
+        tables["watched"].commit(f"2026010112{number:07d}")
+        path = f"/v1/commits?table_id={ids['watched']}"
+        assert eventually(lambda: len(client.get(path)["items"]) == number + 1, seconds)
+        assert eventually(lambda: list(tries.values()) == [3] * (number + 1), seconds)
+        # The back-off after a failed attempt.
+        job = client.post(f"/v1/tables/{ids['failing']}/jobs", kind="audit")["id"]
+        for attempt in (1, 2):
+            assert client.lease()["attempt"] == attempt
+            client.post(f"/v1/worker/leases/{job}/result", attempt=attempt, result={"outcome": "unknown"})
+        client.post(f"/v1/jobs/{job}/cancel")
+        # A lease that expires.
+        job = client.post(f"/v1/tables/{ids['silent']}/jobs", kind="audit")["id"]
+        assert client.lease()["attempt"] == 1
+        assert client.lease()["attempt"] == 2
+        client.post(f"/v1/jobs/{job}/cancel")
+        client.post(f"/v1/worker/leases/{job}/result", attempt=2, result={"outcome": "cancelled"})
 
     with (
         Receiver(twice_in_vain) as receiver,
@@ -162,33 +227,39 @@ def test_a_clock_that_is_set_by_an_hour_back_and_forth_stalls_nothing(tmp_path: 
         ) as service,
     ):
         client = Client(service)
-        held, failing, silent, watched = (
-            client.post("/v1/tables", base_path=str(table.base))["id"] for table in tables
-        )
-        client.post(f"/v1/tables/{held}/jobs", kind="audit")
-        client.hold(client.lease())
+        ids.update({name: client.post("/v1/tables", base_path=str(table.base))["id"] for name, table in tables.items()})
+        client.post(f"/v1/tables/{ids['held']}/jobs", kind="audit")
+        client.hold(plan := client.lease())
         client.post("/v1/webhooks", url=receiver.url, types=["commit.published"])
         try:
-            for number, seconds in enumerate([HOUR, 0, -HOUR, 50 * YEAR, 0]):
+            for number, seconds in enumerate(steps := [HOUR, 0, -HOUR, 50 * YEAR, 0]):
                 wall.set(seconds)
-                # Polls and deliveries.
-                tables[-1].commit(f"2026010112{number:07d}")
-                path = f"/v1/commits?table_id={watched}"
-                assert eventually(lambda: len(client.get(path)["items"]) == number + 1, 8), seconds  # noqa: B023
-                assert eventually(lambda: list(tries.values()) == [3] * (number + 1), 10), seconds  # noqa: B023
-                # Back-off after a failed attempt.
-                job = client.post(f"/v1/tables/{failing}/jobs", kind="audit")["id"]
-                for attempt in (1, 2):
-                    assert client.lease()["attempt"] == attempt
-                    client.post(f"/v1/worker/leases/{job}/result", attempt=attempt, result={"outcome": "unknown"})
-                client.post(f"/v1/jobs/{job}/cancel")
-                # A lease that runs out.
-                job = client.post(f"/v1/tables/{silent}/jobs", kind="audit")["id"]
-                assert client.lease()["attempt"] == 1
-                assert client.lease()["attempt"] == 2
-                client.post(f"/v1/jobs/{job}/cancel")
-                client.post(f"/v1/worker/leases/{job}/result", attempt=2, result={"outcome": "cancelled"})
+                goes_on(client, number)
         finally:
             client.close()
         assert client.answers == {"continue"}
+        client.post(
+            f"/v1/worker/leases/{plan['job_id']}/result", attempt=plan["attempt"], result={"outcome": "succeeded"}
+        )
+        service.kill()
+        wall.set(-HOUR)
+        service.start()
+        # The time was recorded ten seconds ago at most.
+        goes_on(Client(service), len(steps), 20)
         assert service.stop() == 0
+
+
+def test_replicas_follow_the_clock_of_their_database(postgresql: Server, wall: Wall) -> None:
+    url = postgresql.new_database()
+    engine = open_engine(url)
+    migrate.upgrade(engine)
+    engine.dispose()
+    wall.set(HOUR)
+    code = (
+        "import sys; from service.db.engine import open_engine; from service.db.timekeeping import Timekeeping;"
+        "kept = Timekeeping(open_engine(sys.argv[1])); kept.run_once(); print(kept.clock().isoformat())"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, url], env={**os.environ, **wall.environment}, capture_output=True, check=True
+    )
+    assert abs(datetime.fromisoformat(ended.stdout.decode().strip()) - utc_now()) < timedelta(seconds=60)
