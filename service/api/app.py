@@ -29,6 +29,7 @@ from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
 from service.api.responses import ProblemDocument
 from service.api.statuses import document_common
+from service.db.probe import Probe
 
 _DESCRIPTION = """
 Runs compaction, cleaning, clustering and bucket expansion on Apache Hudi tables, under the table's own lock.
@@ -74,6 +75,7 @@ def create_app(context: AppContext) -> FastAPI:
     )
     app.state.context = context
     app.state.streams = events.Streams()
+    app.state.probe = Probe(context.engine)
     for part in (
         tables,
         commits,

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
 
-from service.api.dependencies import AppContextDep
 from service.api.responses import HealthOut
 from service.api.statuses import documented, status_of
-from service.db import migrate
-from service.model.errors import DatabaseUnavailableError, GroundskeeperError, NotReadyError, RouteNotFoundError
+from service.model.errors import (
+    DatabaseDamagedError,
+    DatabaseUnavailableError,
+    GroundskeeperError,
+    NotReadyError,
+    RouteNotFoundError,
+)
 
 router = APIRouter(tags=["health"])
+
+_SECONDS = 5.0
 
 
 class ProblemType(BaseModel):
@@ -23,21 +30,28 @@ class ProblemType(BaseModel):
     status: int = Field(description="HTTP status of such an answer")
 
 
+# No thread is needed for either call, so they are answered also when calls that wait for tables take all.
 @router.get("/healthz", operation_id="isAlive", summary="Check that the process is alive")
 async def healthz() -> HealthOut:
-    # Not in a thread of the pool, which requests that hang may have used up.
     return HealthOut()
 
 
 @router.get(
     "/readyz",
     operation_id="isReady",
-    summary="Check that the database is reachable and up to date",
-    responses=documented(NotReadyError, DatabaseUnavailableError),
+    summary="Check that the database is up to date, and can be read and written",
+    responses=documented(NotReadyError, DatabaseUnavailableError, DatabaseDamagedError),
 )
-def readyz(context: AppContextDep) -> HealthOut:
-    if not migrate.is_at_head(context.engine):
-        raise NotReadyError("The database does not have the schema of this version.")
+async def readyz(request: Request) -> HealthOut:
+    """Writes and commits, once a second at most: callers in between get the last outcome. Of an SQLite database it also
+    checks that its files are still those that were opened, intact, and on a disk with space left."""
+    outcome = asyncio.wrap_future(request.app.state.probe.outcome())
+    # Unlike `wait_for` this does not cancel the attempt, which other callers may wait for.
+    await asyncio.wait([outcome], timeout=_SECONDS)
+    if not outcome.done():
+        raise NotReadyError(f"The database did not answer within {_SECONDS:g} s.")
+    if error := outcome.result():
+        raise error
     return HealthOut()
 
 

@@ -17,6 +17,7 @@ from service.access.token import Role, Token, issued
 from service.api.dependencies import is_loopback
 from service.db import migrate as migrations
 from service.db.engine import open_engine, reading, writing
+from service.db.probe import check_integrity
 from service.model.clock import utc_now
 from service.model.errors import GroundskeeperError, SettingsError
 from service.runtime import process, settings
@@ -68,6 +69,7 @@ def serve(
     chosen = settings.load(host=host, port=port, database=database, workers=workers)
     _log_to_stderr(chosen.log_level)
     engine = open_engine(chosen.database)
+    check_integrity(engine)
     migrations.upgrade(engine)
     with reading(engine) as connection:
         has_tokens = token_store.exist(connection)

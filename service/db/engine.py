@@ -14,10 +14,19 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    DBAPIError,
+    InterfaceError,
+    NoSuchModuleError,
+    OperationalError,
+)
+from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
+from service.db.database_files import DatabaseFiles
 from service.model import private_file
-from service.model.errors import DatabaseUnavailableError, SettingsError
+from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +38,10 @@ _WRITES = "groundskeeper_writes"
 _BUSY_TIMEOUT_MS = 10_000
 # Neither errors nor the log at DEBUG may contain what statements carry.
 _OPTIONS: dict[str, Any] = {"pool_size": 10, "max_overflow": 30, "hide_parameters": True}
+# Primary result codes of SQLite: corrupt, and not a database; and the SQLSTATEs of corrupted data and indexes.
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, "XX001", "XX002"}
 _turns: WeakKeyDictionary[Engine, threading.RLock] = WeakKeyDictionary()
+_files: WeakKeyDictionary[Engine, DatabaseFiles] = WeakKeyDictionary()
 
 
 def open_engine(url: str) -> Engine:
@@ -55,17 +67,22 @@ def open_engine(url: str) -> Engine:
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """Opens a transaction that only reads."""
-    with _reachable(), engine.connect() as connection, connection.begin():
+    with _reachable(engine), engine.connect() as connection, connection.begin():
         yield connection
 
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """Opens a transaction that writes: committed at the end of the block, rolled back when it raises."""
-    with _reachable(), _turn_of(engine), engine.connect() as connection:
+    """Opens a transaction that writes: committed at the end of the block, rolled back when it raises.
+
+    Raises DatabaseUnavailableError, also if the files of an SQLite database are not where they were opened.
+    """
+    with _reachable(engine), _turn_of(engine), engine.connect() as connection:
         connection.execution_options(**{_WRITES: True})
         with connection.begin():
             yield connection
+            if engine in _files:
+                _files[engine].check()
 
 
 def rewrite(engine: Engine) -> None:
@@ -74,7 +91,7 @@ def rewrite(engine: Engine) -> None:
     if engine.dialect.name != "sqlite":
         return
     try:
-        with _reachable(), _turn_of(engine), closing(engine.raw_connection()) as connection:
+        with _reachable(engine), _turn_of(engine), closing(engine.raw_connection()) as connection:
             for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
                 connection.cursor().execute(statement).close()
     except sqlite3.OperationalError as error:  # SQLAlchemy translates only errors of its own connections
@@ -88,13 +105,22 @@ def _turn_of(engine: Engine) -> AbstractContextManager[object]:
 
 
 @contextmanager
-def _reachable() -> Iterator[None]:
+def _reachable(engine: Engine) -> Iterator[None]:
     try:
         yield
-    except (OperationalError, InterfaceError) as error:
-        if _is_of_statement(error):
+    except (DatabaseError, InterfaceError, PoolExhaustedError) as error:
+        if isinstance(error, DBAPIError) and _is_of_statement(error):
             raise
-        raise DatabaseUnavailableError(_first_line(error.orig or error)) from error
+        origin = getattr(error, "orig", None)
+        why = _first_line(origin or error)
+        if engine.dialect.name == "sqlite":
+            why += f" ({engine.url.database})"
+        code = getattr(origin, "sqlite_errorcode", None)
+        if (getattr(origin, "sqlstate", None) if code is None else code & 0xFF) in _DAMAGED:
+            raise DatabaseDamagedError(why) from error
+        if isinstance(error, OperationalError | InterfaceError | PoolExhaustedError):
+            raise DatabaseUnavailableError(why) from error
+        raise
 
 
 def _is_of_statement(error: DBAPIError) -> bool:
@@ -111,15 +137,21 @@ def _sqlite(url: sa.URL) -> Engine:
         )
     engine = sa.create_engine(url, **_OPTIONS)
     file = Path(str(url.database).removeprefix("file:").partition("?")[0])
+    files = _files[engine] = DatabaseFiles()
 
     @sa.event.listens_for(engine, "do_connect")
-    def _keep_private(*_: object) -> None:
+    def _check(*_: object) -> None:
+        files.check()
         # SQLite makes its other files with the rights of the database file. If the file cannot be created, connecting
         # fails for the same reason.
         with suppress(OSError):
             private_file.create(file)
         for suffix in ("", "-wal", "-shm", "-journal"):
             private_file.tighten(file.with_name(file.name + suffix))
+
+    @sa.event.listens_for(engine, "close")
+    def _forget(dbapi_connection: Any, _record: object) -> None:
+        files.closed(dbapi_connection)
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(dbapi_connection: Any, _record: object) -> None:
@@ -131,7 +163,10 @@ def _sqlite(url: sa.URL) -> Engine:
         # Safe with WAL: a power cut may lose the last commits, but breaks nothing. Workers report again.
         cursor.execute("PRAGMA synchronous = NORMAL")
         cursor.execute("PRAGMA foreign_keys = ON")
+        # The first to be read; only now all files are open.
+        cursor.execute("PRAGMA schema_version")
         cursor.close()
+        files.opened(dbapi_connection)
 
     @sa.event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,11 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 
 import migrations
 from service.db.engine import reading, writing
+from service.model.errors import SettingsError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -22,19 +25,42 @@ _POSTGRESQL_LOCK = 7_202_611_001
 
 
 def upgrade(engine: Engine, revision: str = "head") -> str:
-    """Applies what is missing in one transaction, and returns the revision. Replicas may call this concurrently."""
+    """Applies what is missing in one transaction, and returns the revision. Replicas may call this concurrently.
+
+    Raises SettingsError if a newer version has migrated the database, and DatabaseUnavailableError.
+    """
     with writing(engine) as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _POSTGRESQL_LOCK})
         config = _config()
         config.attributes["connection"] = connection
-        command.upgrade(config, revision)
+        try:
+            command.upgrade(config, revision)
+        except CommandError as error:  # Alembic does not know the revision that it found
+            shown = engine.url.render_as_string(hide_password=True)
+            raise SettingsError(
+                f"The database {shown} was made by a newer version of Groundskeeper.",
+                hint="Run that version, or choose another database with GROUNDSKEEPER_DATABASE.",
+            ) from error
+        # A database that cannot be written to should not be noticed later.
+        rewrite(connection)
         return _current(connection) or ""
 
 
 def is_at_head(engine: Engine) -> bool:
     with reading(engine) as connection:
-        return _current(connection) == ScriptDirectory.from_config(_config()).get_current_head()
+        return _current(connection) == _head()
+
+
+def rewrite(connection: Connection) -> None:
+    """Writes the revision as it is, so that committing shows whether the database can be written to."""
+    version = sa.table("alembic_version", sa.column("version_num"))
+    connection.execute(version.update().values(version_num=version.c.version_num))
+
+
+@cache
+def _head() -> str | None:
+    return ScriptDirectory.from_config(_config()).get_current_head()
 
 
 def _current(connection: Connection) -> str | None:

@@ -47,15 +47,23 @@ class GiveUp:
 
 
 def after_answer(
-    answer: SendResult, *, tries: int, first_tried_at: datetime, now: datetime, config: DeliveryConfig, rng: Random
+    answer: SendResult,
+    *,
+    tries: int,
+    first_tried_at: datetime,
+    now: datetime,
+    wall: datetime,
+    config: DeliveryConfig,
+    rng: Random,
 ) -> Done | TryAgain | GiveUp:
-    """Decides about the delivery. `tries` includes this attempt."""
+    """Decides about the delivery. `tries` includes this attempt. `now` is the time of the service, and `wall` that of
+    the rest of the world, which a date from the receiver is compared with."""
     if answer.is_accepted:
         return Done()
     if tries > len(config.schedule):
         return GiveUp()
     pause = timedelta(seconds=config.schedule[tries - 1])
-    requested = min(retry_after(answer.retry_after, now), config.most_retry_after)
+    requested = min(retry_after(answer.retry_after, wall), config.most_retry_after)
     # Never sooner than requested or scheduled: `Retry-After: 0` would use up the schedule at once.
     at = now + max(pause, requested) * (1 + config.jitter * rng.random())
     return TryAgain(at) if at - first_tried_at <= config.most_hold else GiveUp()

@@ -25,6 +25,7 @@ from service.delivery.queue_store import AttemptRecord
 from service.delivery.webhook import DeliveryAttempt, DeliveryState, SendResult
 from service.delivery.webhooks import disable
 from service.events.event import EventType
+from service.model.clock import utc_now
 from service.model.errors import DatabaseUnavailableError, WebhookNotFoundError
 
 if TYPE_CHECKING:
@@ -92,9 +93,12 @@ class Dispatcher:
         transport: Transport,
         config: DispatcherConfig,
         wake: Callable[[], None] = lambda: None,
+        wall: Clock = utc_now,
     ) -> None:
         self._engine = engine
         self._clock = clock
+        # Receivers compare the time of a signature with their own clock, and name moments of it.
+        self._wall = wall
         self._rng = rng
         self._notifier = notifier
         self._cipher = cipher
@@ -197,7 +201,7 @@ class Dispatcher:
         body = cloud_event.body(published, self._config.source)
         headers = {
             "Content-Type": f"{cloud_event.MEDIA_TYPE}; charset=utf-8",
-            **signing.signed_headers(signers, published.event.id, int(at.timestamp()), body),
+            **signing.signed_headers(signers, published.event.id, int(self._wall().timestamp()), body),
         }
         return await self._transport.send(webhook.url, published.event.table_id or "", body, headers, own)
 
@@ -205,7 +209,13 @@ class Dispatcher:
         now = self._clock()
         tries, first = delivery.tries + 1, delivery.first_tried_at or at
         outcome = after_answer(
-            answer, tries=tries, first_tried_at=first, now=now, config=self._config.delivery, rng=self._rng
+            answer,
+            tries=tries,
+            first_tried_at=first,
+            now=now,
+            wall=self._wall(),
+            config=self._config.delivery,
+            rng=self._rng,
         )
         if delivery.event_type == EventType.WEBHOOK_TEST and isinstance(outcome, TryAgain):
             outcome = GiveUp()  # A person is watching the test and can repeat it.

@@ -318,8 +318,14 @@ class TooManyStreamsError(GroundskeeperError):
 
 class DatabaseUnavailableError(GroundskeeperError):
     type = "database-unavailable"
-    title = "The service's database does not respond"
+    title = "The service's database cannot be used"
     hint = "Check that the database is up and that GROUNDSKEEPER_DATABASE points to it, then try again."
+
+
+class DatabaseDamagedError(DatabaseUnavailableError):
+    type = "database-damaged"
+    title = "The service's database is damaged"
+    hint = "Stop the service, and restore the database from a backup, or what `sqlite3 FILE .recover` can read of it."
 
 
 class NotReadyError(GroundskeeperError):

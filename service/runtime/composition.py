@@ -14,6 +14,7 @@ from service.access.secret_cipher import SecretCipher, key_from
 from service.access.token import Role, issued
 from service.api.app import create_app
 from service.api.dependencies import AppContext, is_loopback
+from service.db.timekeeping import Timekeeping
 from service.delivery.attempt_policy import DeliveryConfig
 from service.delivery.dispatcher import Dispatcher, DispatcherConfig
 from service.delivery.guard import Guard
@@ -25,7 +26,6 @@ from service.events.replicas import ReplicaNotifications
 from service.hand_over.coordinator import HandOverConfig, HandOvers
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.backoff import BackOff
-from service.model.clock import utc_now
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import IsolatedTableReader
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 _OBSERVE_SECONDS = 1.0
 _HAND_OVER_SECONDS = 1.0
 _PRUNE_SECONDS = 600.0
+_CLOCK_SECONDS = 10.0
 # Registrations, verifications and hand-overs read tables at once, and wait for a reader, up to these numbers.
 _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
@@ -62,7 +63,7 @@ _READERS_IMPORT = ("service.observation.table_read", "service.registration.detec
 
 @dataclass
 class Composition:
-    """The parts of one running service, and the objects that they share."""
+    """The parts of one running service, and the objects that they share. The database must be migrated."""
 
     chosen: Settings
     engine: Engine
@@ -71,6 +72,8 @@ class Composition:
     rng: random.Random = field(default_factory=random.Random)  # jitter, nothing secret
 
     def __post_init__(self) -> None:
+        self._timekeeping = Timekeeping(self.engine)
+        self._clock = self._timekeeping.clock
         self._cipher = self._secret_cipher()
         self._guard = Guard.of(self.chosen.webhook_allowed_hosts)
         # Polls give way to calls.
@@ -82,12 +85,13 @@ class Composition:
         )
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
-        """Returns the service with its local workers. The database must be migrated."""
+        """Returns the service with its local workers."""
         chosen = self.chosen
         registry.seal_stored(self.engine, self._cipher)
-        secret, token = issued("local worker", Role.WORKER, utc_now(), groups=(chosen.worker_group,))
+        secret, token = issued("local worker", Role.WORKER, self._clock(), groups=(chosen.worker_group,))
         context = AppContext(
             engine=self.engine,
+            clock=self._clock,
             examine=self._readers.isolated(detection.examine),
             readers=self._readers,
             notifier=self.notifier,
@@ -151,7 +155,7 @@ class Composition:
         )
 
     def _ticks(self, context: AppContext) -> list[Tick]:
-        chosen, engine, notifier = self.chosen, self.engine, self.notifier
+        chosen, engine, notifier, clock = self.chosen, self.engine, self.notifier, self._clock
         keep = retention.Keep(
             history=timedelta(days=chosen.history_days),
             commits=timedelta(days=chosen.commit_days),
@@ -161,20 +165,21 @@ class Composition:
             Tick(
                 "recover",
                 chosen.recover_seconds,
-                lambda: recovery.run_once(engine, notifier, utc_now),
+                lambda: recovery.run_once(engine, notifier, clock),
                 # While the service was down no worker could renew its lease; this gives each the time for a heartbeat.
                 first_after=chosen.lease_seconds / 2,
             ),
             Tick("observe", _OBSERVE_SECONDS, self._observer().run_once, notified=self.poll_requests.notified),
             Tick("hand-over", _HAND_OVER_SECONDS, self._hand_overs().run_once),
-            Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, utc_now, keep)),
+            Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, keep)),
+            Tick("clock", _CLOCK_SECONDS, self._timekeeping.run_once),
         ]
         if chosen.automatic:
             ticks.append(
                 Tick(
                     "plan",
                     chosen.plan_seconds,
-                    lambda: scheduler.run_once(engine, notifier, utc_now, config=context.planning, cipher=self._cipher),
+                    lambda: scheduler.run_once(engine, notifier, clock, config=context.planning, cipher=self._cipher),
                 )
             )
         return ticks
@@ -185,14 +190,14 @@ class Composition:
             hosts=chosen.flink_hosts, storage_options=chosen.storage_options, allowed_roots=chosen.allowed_roots
         )
         return HandOvers(
-            self.engine, self.notifier, utc_now, config, self._readers, poll_requests=self.poll_requests.ask
+            self.engine, self.notifier, self._clock, config, self._readers, poll_requests=self.poll_requests.ask
         )
 
     def _observer(self) -> Observer:
         chosen = self.chosen
         return Observer(
             self.engine,
-            utc_now,
+            self._clock,
             self.rng,
             self.poll_requests,
             ObserverConfig(
@@ -225,7 +230,7 @@ class Composition:
         agent, tls = f"groundskeeper/{version('groundskeeper')}", trusted(chosen.webhook_ca_file)
         return Dispatcher(
             self.engine,
-            utc_now,
+            self._clock,
             self.rng,
             self.notifier,
             self._cipher,

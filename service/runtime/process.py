@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import uvicorn
 from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
 from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.base import BaseTrigger
 
 from jobs.redaction import redacted
 from service.model.errors import DatabaseUnavailableError, SettingsError
@@ -42,6 +43,7 @@ _GRACE_SECONDS = 10
 _READ_GRACE_SECONDS = 3.0
 # Time for threads to end by themselves, after the server has ended.
 _LEAVE_SECONDS = 2.0
+_KEEP_NEAR_SECONDS = 1.0
 # How long a thread may keep the interpreter while others wait for it. A call passes between threads several times, and
 # with Python's 5 ms it would wait as often for each thread that polls tables.
 _SWITCH_SECONDS = 0.0005
@@ -87,6 +89,7 @@ class Daemon:
         self._on_end = on_end
         self._died: str | None = None
         self._stopping = threading.Lock()
+        self._ended = threading.Event()
         # Without log_config and log_level the server uses the logging of the process.
         config = uvicorn.Config(
             app,
@@ -105,15 +108,13 @@ class Daemon:
         self._scheduler.add_listener(self._tick_failed, EVENT_JOB_ERROR)
         self._notified = [(tick, tick.notified) for tick in ticks if tick.notified is not None]
         for tick in (tick for tick in ticks if tick.notified is None):
-            # A late tick runs once, not once for each missed time.
+            every = _Every(tick.seconds, first_after=tick.first_after)
             self._scheduler.add_job(
                 tick.run_once,
-                "interval",
-                seconds=tick.seconds,
+                every,
                 id=tick.name,
                 name=tick.name,
-                start_date=datetime.now(UTC) + timedelta(seconds=max(tick.seconds, tick.first_after)),
-                coalesce=True,
+                next_run_time=datetime.now(UTC) + every.most,
                 max_instances=1,
                 misfire_grace_time=None,
             )
@@ -129,6 +130,7 @@ class Daemon:
         try:
             self._server.run(sockets=[self._socket])
         finally:
+            self._ended.set()
             self._notifier.close()
             self._workers.stop()
             self._on_end()
@@ -148,6 +150,7 @@ class Daemon:
 
     def _started(self) -> None:
         self._scheduler.start()
+        threading.Thread(target=self._keep_near, name="clock", daemon=True).start()
         for tick, notified in self._notified:
             threading.Thread(target=self._keep_ticking, args=(tick, notified), name=tick.name, daemon=True).start()
         self._dispatch.start()
@@ -163,7 +166,7 @@ class Daemon:
         finally:
             self._server.should_exit = True
             # Requests that a table still holds up after this time get an answer, before the server gives them up.
-            time.sleep(_READ_GRACE_SECONDS)
+            self._ended.wait(_READ_GRACE_SECONDS)
             self._on_end()
 
     def _keep_ticking(self, tick: Tick, notified: threading.Event) -> None:
@@ -173,8 +176,17 @@ class Daemon:
                 tick.run_once()
             except DatabaseUnavailableError as error:
                 log.warning("%s: %s", tick.name, error)
-                time.sleep(tick.seconds)
+                self._ended.wait(tick.seconds)
             notified.wait(tick.seconds)
+
+    def _keep_near(self) -> None:
+        """Brings ticks back within their interval. The scheduler waits for moments of the wall clock, which are far
+        away once that has been set back."""
+        while not self._ended.wait(_KEEP_NEAR_SECONDS):
+            for job in self._scheduler.get_jobs():
+                latest = datetime.now(UTC) + job.trigger.most
+                if job.next_run_time > latest:
+                    job.modify(next_run_time=latest)
 
     def _tick_failed(self, event: JobExecutionEvent) -> None:
         if isinstance(event.exception, DatabaseUnavailableError):
@@ -192,6 +204,18 @@ class Daemon:
     def _die(self, why: str) -> None:
         self._died = self._died or why
         self.stop()
+
+
+class _Every(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types
+    """An interval after the current time. APScheduler's own trigger adds it to the last time, and after the clock was
+    set forward by years would go through all the times that were missed."""
+
+    def __init__(self, seconds: float, *, first_after: float) -> None:
+        self._interval = timedelta(seconds=seconds)
+        self.most = timedelta(seconds=max(seconds, first_after))
+
+    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime:  # noqa: ARG002
+        return now + self._interval
 
 
 class _Server(uvicorn.Server):

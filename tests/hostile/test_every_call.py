@@ -21,6 +21,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
+from jobs.storage.permissions import Permissions
 from service.access.token import Role
 from service.api.app import create_app
 from service.api.authentication import Failures
@@ -49,7 +50,9 @@ class Service:
     """A service that knows a table with a snapshot, a job, a policy and a webhook; `ids` are theirs."""
 
     def __init__(self, context: AppContext, clock: FakeClock, folder: Path) -> None:
-        self.context = replace(context, examine=examine, allowed_roots=("/",), guard=Guard(frozenset({"localhost"})))
+        self.context = replace(
+            context, examine=examine, permissions=Permissions(("/",)), guard=Guard(frozenset({"localhost"}))
+        )
         self.app = create_app(self.context)
         self.folder = folder
         self.ids: dict[str, str] = {"name": "job-conflict", "pattern": "trips*", "incident_id": "inc_1"}

@@ -14,7 +14,7 @@ from service.db import migrate
 from service.db.engine import open_engine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     import sqlalchemy as sa
@@ -32,12 +32,13 @@ def eventually(holds: Callable[[], bool], seconds: float) -> bool:
 class Serving:
     """Without workers. Killed and started again it keeps its folder, and so its database and its key."""
 
-    def __init__(self, folder: Path, **settings: str) -> None:
+    def __init__(self, folder: Path, *, environment: Mapping[str, str] | None = None, **settings: str) -> None:
         self.engine: sa.Engine = open_engine(f"sqlite:///{folder}/groundskeeper.db")
         migrate.upgrade(self.engine)
         clean = {name: value for name, value in os.environ.items() if not name.startswith("GROUNDSKEEPER_")}
         local = {"GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS": "127.0.0.1"}
-        self._environment = {**clean, **local, **{f"GROUNDSKEEPER_{name}": value for name, value in settings.items()}}
+        own = {f"GROUNDSKEEPER_{name}": value for name, value in settings.items()}
+        self._environment = {**clean, **local, **own, **(environment or {})}
         self._folder = folder
         self.log = folder / "serve.log"
         self.start()

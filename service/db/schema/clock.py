@@ -1,0 +1,14 @@
+"""The last reading of the service's clock: one row."""
+
+import sqlalchemy as sa
+
+from service.db.schema.core import UtcDateTime, metadata
+
+service_clock = sa.Table(
+    "service_clock",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("at", UtcDateTime, nullable=False),
+    # Of the clock that it follows, at the same moment.
+    sa.Column("reference_at", UtcDateTime, nullable=False),
+)

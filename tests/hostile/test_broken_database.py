@@ -1,0 +1,256 @@
+"""Databases that someone deletes, overwrites or locks, and disks that are full, under a service that runs or starts."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from service.db import schema
+from service.db.engine import open_engine, reading, writing
+from service.db.probe import Probe, check_integrity
+from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError
+from tests.integration.serving import Serving, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NAME = "groundskeeper.db"
+HOOK = {"url": "http://127.0.0.1:9/hook"}
+
+
+def ready(service: Serving) -> tuple[int, str]:
+    """The status, and the reason if it is not ready."""
+    answer = httpx.get(f"{service.url}/readyz", timeout=15)
+    return answer.status_code, answer.json().get("type", "").removeprefix("/problems/")
+
+
+def create(service: Serving) -> tuple[int, str]:
+    answer = httpx.post(f"{service.url}/v1/webhooks", json=HOOK, timeout=15)
+    return answer.status_code, answer.json().get("type", "").removeprefix("/problems/")
+
+
+def overwrite(path: Path) -> None:
+    """The middle half of the file."""
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 4)
+        file.write(os.urandom(path.stat().st_size // 2))
+
+
+def checkpoint(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
+def test_a_file_that_was_moved_away_is_noticed_before_anything_is_accepted(tmp_path: Path, suffix: str) -> None:
+    with Serving(tmp_path) as service:
+        assert create(service) == (201, "")
+        assert ready(service) == (200, "")
+        file, away = tmp_path / f"{NAME}{suffix}", tmp_path / "away"
+        file.rename(away)
+        assert create(service) == (503, "database-unavailable")
+        assert eventually(lambda: ready(service) == (503, "database-unavailable"), 3)
+        assert not file.exists()
+        assert httpx.get(f"{service.url}/healthz").status_code == 200
+        away.rename(file)
+        assert create(service) == (201, "")
+        assert eventually(lambda: ready(service) == (200, ""), 3)
+        assert service.stop() == 0
+
+
+def test_a_file_that_was_replaced_is_not_written_to(tmp_path: Path) -> None:
+    with Serving(tmp_path) as service:
+        (tmp_path / NAME).rename(tmp_path / "away")
+        (tmp_path / NAME).touch()
+        assert create(service) == (503, "database-unavailable")
+        assert (tmp_path / NAME).stat().st_size == 0
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a disk of 8 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"no small disk can be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def fill(path: Path) -> None:
+    try:
+        with path.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+    except OSError:
+        pass
+
+
+def test_a_full_disk_is_said_and_lived_through(small_disk: Path) -> None:
+    with Serving(small_disk, WEBHOOK_POLL_SECONDS="0.1") as service:
+        assert ready(service) == (200, "")
+        fill(small_disk / "filler")
+        assert eventually(lambda: ready(service) == (503, "database-unavailable"), 3)
+        answers = [create(service) for _ in range(200)]
+        assert set(answers) <= {(201, ""), (503, "database-unavailable")}
+        assert answers[-1][0] == 503
+        (small_disk / "filler").unlink()
+        assert eventually(lambda: ready(service) == (200, ""), 3)
+        assert create(service) == (201, "")
+        accepted = 1 + answers.count((201, ""))
+        with reading(service.engine) as connection:
+            assert connection.execute(sa.select(sa.func.count()).select_from(schema.webhooks)).scalar() == accepted
+        assert service.stop() == 0
+
+
+def test_a_disk_that_is_full_is_said_even_where_sqlite_writes_in_place(small_disk: Path) -> None:
+    with Serving(small_disk) as service:
+        # The log is long enough now to be written again from its start.
+        with closing(sqlite3.connect(small_disk / NAME)) as other:
+            other.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (zeroblob(1000000)); DROP TABLE t;")
+            other.execute("PRAGMA wal_checkpoint")
+        fill(small_disk / "filler")
+        assert create(service) == (201, "")
+        assert ready(service) == (503, "database-unavailable")
+
+
+def test_an_overwritten_file_is_said_and_ends_nothing(tmp_path: Path) -> None:
+    with Serving(tmp_path) as service:
+        for _ in range(50):
+            create(service)
+        assert ready(service) == (200, "")
+        checkpoint(tmp_path / NAME)
+        overwrite(tmp_path / NAME)
+        assert eventually(lambda: ready(service) == (503, "database-damaged"), 5)
+        for path in ("tables", "jobs", "webhooks", "commits", "incidents", "workers", "policies", "events?after=0"):
+            answer = httpx.get(f"{service.url}/v1/{path}", headers={"Accept": "application/json"}, timeout=15)
+            assert answer.status_code in (200, 503), answer.text
+        time.sleep(3)
+        assert httpx.get(f"{service.url}/healthz").status_code == 200
+        assert service.stop() == 0
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(os.urandom(100_000))
+
+
+def cut_off(path: Path) -> None:
+    os.truncate(path, 40_000)
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def newer(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+
+
+@pytest.mark.parametrize(
+    ("breaks", "words"),
+    [
+        (garbage, "is damaged: file is not a database"),
+        (overwrite, "is damaged: "),
+        (cut_off, "is damaged: "),
+        (folder, "unable to open database file"),
+        (newer, "newer"),
+    ],
+)
+def test_a_service_on_a_broken_database_does_not_start_and_says_why_in_a_line(
+    tmp_path: Path, breaks: Any, words: str
+) -> None:
+    migrated(tmp_path)
+    breaks(tmp_path / NAME)
+    ended = serve(tmp_path)
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1), ended.stderr
+    assert words in ended.stderr
+    assert NAME in ended.stderr
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o444])
+def test_nor_does_it_without_the_permission_to_write(tmp_path: Path, mode: int) -> None:
+    migrated(tmp_path)
+    (tmp_path / NAME).chmod(mode)
+    # Root may do all, unless it gives that up.
+    bare = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    ended = serve(tmp_path, *bare)
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1), ended.stderr
+    assert NAME in ended.stderr
+
+
+def migrated(folder: Path) -> None:
+    subprocess.run([sys.executable, "-m", "service.cli", "migrate"], cwd=folder, check=True, capture_output=True)
+    checkpoint(folder / NAME)
+
+
+def serve(folder: Path, *prefix: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*prefix, sys.executable, "-m", "service.cli", "serve", "--workers", "0", "--port", "0"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_many_who_ask_at_once_cost_one_write_a_second(sqlite: sa.Engine) -> None:
+    commits: list[object] = []
+    sa.event.listen(sqlite, "commit", lambda connection: commits.append(connection))
+    probe = Probe(sqlite)
+    started = time.monotonic()
+    with ThreadPoolExecutor(20) as pool:
+        outcomes = list(pool.map(lambda _: probe.outcome().result(), range(2000)))
+    assert set(outcomes) == {None}
+    # An attempt has four transactions.
+    assert 4 <= len(commits) <= 5 * (1 + time.monotonic() - started)
+
+
+def test_a_database_that_another_process_locks_is_said_and_holds_up_no_other_call(tmp_path: Path) -> None:
+    with Serving(tmp_path) as service, closing(sqlite3.connect(tmp_path / NAME, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor(50) as pool:
+            started = time.monotonic()
+            asked = [pool.submit(ready, service) for _ in range(50)]
+            for _ in range(10):
+                assert httpx.get(f"{service.url}/healthz", timeout=3).status_code == 200
+                assert httpx.get(f"{service.url}/v1/tables", timeout=3).status_code == 200
+            assert {each.result() for each in asked} == {(503, "not-ready")}
+            assert time.monotonic() - started < 9
+        other.execute("ROLLBACK")
+        assert eventually(lambda: ready(service) == (200, ""), 12)
+
+
+def test_the_integrity_of_a_postgresql_database_is_left_to_it(postgresql: Any) -> None:
+    engine = open_engine(postgresql.new_database())
+    check_integrity(engine)
+    engine.dispose()
+
+
+def test_each_error_of_sqlite_has_its_type(sqlite: sa.Engine) -> None:
+    with pytest.raises(DatabaseUnavailableError, match="no such table"), writing(sqlite) as connection:
+        connection.execute(sa.text("SELECT * FROM nowhere"))
+    with reading(sqlite) as connection:
+        path = str(sqlite.url.database)
+        connection.execute(sa.text("SELECT 1"))
+    sqlite.dispose()
+    with open(path, "r+b") as file:  # noqa: PTH123
+        file.write(b"no database")
+    with pytest.raises(DatabaseDamagedError, match="not a database"), reading(sqlite):
+        pass
