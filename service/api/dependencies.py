@@ -39,7 +39,8 @@ class AppContext:
     `permissions` are the places, options and classes that tables may have; its roots are None if not set. `readers` run
     what reads tables. `local_worker` is the token of the workers that this process starts; it is not in the database,
     so it ends with the process. `flink_hosts` are the hosts whose REST API may be called. `event_source` is the
-    `source` of the CloudEvents. `verifications` limits the timelines that are read at once for reports of workers.
+    `source` of the CloudEvents. `failing_ticks` are the background tasks whose last run failed. `verifications` limits
+    the timelines that are read at once for reports of workers.
     """
 
     engine: Engine
@@ -64,6 +65,7 @@ class AppContext:
     cipher: SecretCipher = field(default_factory=SecretCipher.fresh)
     guard: Guard = field(default_factory=Guard)
     event_source: str = "/groundskeeper"
+    failing_ticks: set[str] = field(default_factory=set)
     verifications: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_VERIFICATIONS))
 
 

@@ -151,6 +151,7 @@ class Composition:
             dispatch=DispatchThread(self.notifier, self._dispatcher, poll_seconds=chosen.webhook_poll_seconds),
             replicas=self._replicas(),
             on_end=self._end,
+            failing=context.failing_ticks,
             on_ready=on_ready,
         )
 

@@ -16,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import uvicorn
-from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 
@@ -64,7 +63,8 @@ class Tick:
 
 
 class Daemon:
-    """Runs until a signal arrives, or a thread or tick that must not fail fails."""
+    """Runs until a signal arrives, or a thread that must not end ends. A tick that fails is tried again at its next
+    time, and until it succeeds its name is in `failing`."""
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class Daemon:
         dispatch: DispatchThread,
         replicas: ReplicaNotifications | None = None,
         limits: ConnectionLimits | None = None,
+        failing: set[str] | None = None,
         on_end: Callable[[], None] = lambda: None,
         on_ready: Callable[[], None],
     ) -> None:
@@ -87,6 +88,7 @@ class Daemon:
         self._replicas = replicas
         self._on_ready = on_ready
         self._on_end = on_end
+        self._failing = set() if failing is None else failing
         self._died: str | None = None
         self._stopping = threading.Lock()
         self._ended = threading.Event()
@@ -105,12 +107,11 @@ class Daemon:
         )
         self._server = _Server(config, on_started=self._started, on_signal=self.stop)
         self._scheduler = BackgroundScheduler(timezone="UTC")
-        self._scheduler.add_listener(self._tick_failed, EVENT_JOB_ERROR)
         self._notified = [(tick, tick.notified) for tick in ticks if tick.notified is not None]
         for tick in (tick for tick in ticks if tick.notified is None):
             every = _Every(tick.seconds, first_after=tick.first_after)
             self._scheduler.add_job(
-                tick.run_once,
+                partial(self._run, tick),
                 every,
                 id=tick.name,
                 name=tick.name,
@@ -169,13 +170,25 @@ class Daemon:
             self._ended.wait(_READ_GRACE_SECONDS)
             self._on_end()
 
+    def _run(self, tick: Tick) -> bool:
+        """Runs the tick once; returns whether it succeeded."""
+        try:
+            tick.run_once()
+        except DatabaseUnavailableError as error:
+            # It may be back at the next time; /readyz finds it away by itself meanwhile.
+            log.warning("%s: %s", tick.name, error)
+            return False
+        except Exception:
+            log.exception("%s failed", tick.name)
+            self._failing.add(tick.name)
+            return False
+        self._failing.discard(tick.name)
+        return True
+
     def _keep_ticking(self, tick: Tick, notified: threading.Event) -> None:
-        """Runs the tick until the server stops. An exception ends the thread, and thereby the process."""
+        """Runs the tick until the server stops."""
         while not self._server.should_exit:
-            try:
-                tick.run_once()
-            except DatabaseUnavailableError as error:
-                log.warning("%s: %s", tick.name, error)
+            if not self._run(tick):
                 self._ended.wait(tick.seconds)
             notified.wait(tick.seconds)
 
@@ -187,14 +200,6 @@ class Daemon:
                 latest = datetime.now(UTC) + job.trigger.most
                 if job.next_run_time > latest:
                     job.modify(next_run_time=latest)
-
-    def _tick_failed(self, event: JobExecutionEvent) -> None:
-        if isinstance(event.exception, DatabaseUnavailableError):
-            # It may be back at the next tick; /readyz reports it meanwhile.
-            log.warning("%s: %s", event.job_id, event.exception)
-            return
-        log.error("%s failed\n%s", event.job_id, event.traceback)
-        self._die(f"{event.job_id} failed: {event.exception}")
 
     def _thread_died(self, died: threading.ExceptHookArgs) -> None:
         name = died.thread.name if died.thread else "a thread"

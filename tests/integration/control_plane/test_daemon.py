@@ -20,6 +20,7 @@ from service.model.errors import DatabaseUnavailableError
 from service.runtime.dispatch import DispatchThread
 from service.runtime.local_worker import LocalWorkers
 from service.runtime.process import Daemon, Tick, listen, url_of
+from tests.integration.serving import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,6 +63,7 @@ def _run(
             poll_seconds=1.0,
         ),
         on_ready=lambda: on_ready(running, url_of(opened)),
+        failing=app_context.failing_ticks,
     )
     before = threading.excepthook
     try:
@@ -70,15 +72,36 @@ def _run(
         threading.excepthook = before
 
 
-@pytest.mark.parametrize(("notified", "how"), [(None, "failed"), (threading.Event(), "died")])
-def test_a_tick_with_a_bug_ends_the_process(
-    client: TestClient, capsys: pytest.CaptureFixture[str], notified: threading.Event | None, how: str
+@pytest.mark.parametrize("notified", [None, threading.Event()])
+def test_a_tick_with_a_bug_is_tried_again_and_the_service_is_not_ready_meanwhile(
+    client: TestClient, caplog: pytest.LogCaptureFixture, notified: threading.Event | None
 ) -> None:
-    def broken() -> None:
-        raise ZeroDivisionError("a bug")
+    is_mended = threading.Event()
+    answers: list[httpx.Response] = []
 
-    assert _run(client, broken, lambda _daemon, _url: None, notified=notified) == 1
-    assert f"tick {how}: a bug" in capsys.readouterr().err
+    def broken() -> None:
+        if not is_mended.is_set():
+            raise ZeroDivisionError("a bug")
+
+    def start(daemon: Daemon, url: str) -> None:
+        def becomes(status: int) -> bool:
+            answers.append(httpx.get(f"{url}/readyz"))
+            return answers[-1].status_code == status
+
+        def watch() -> None:
+            try:
+                assert eventually(lambda: becomes(503), 5)
+                assert "tick" in answers[-1].json()["detail"]
+                assert httpx.get(f"{url}/healthz").status_code == 200
+                is_mended.set()
+                assert eventually(lambda: becomes(200), 5)
+            finally:
+                daemon.stop()
+
+        threading.Thread(target=watch).start()
+
+    assert _run(client, broken, start, notified=notified) == 0
+    assert "tick failed" in caplog.text
 
 
 def test_a_tick_that_is_rung_for_comes_at_once(client: TestClient) -> None:
