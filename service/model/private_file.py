@@ -40,8 +40,9 @@ def tighten(path: Path) -> None:
     """Takes the rights of group and others from a file, if it exists. Logs a warning where that is not possible, say
     because another user owns it."""
     try:
-        if stat.S_IMODE(path.stat().st_mode) & ~MODE:
-            path.chmod(MODE)
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & ~MODE:
+            path.chmod(mode & MODE)
     except FileNotFoundError:
         pass
     except OSError as error:
