@@ -21,6 +21,7 @@ from jobs.contract import Heartbeat, HeartbeatAnswer, WorkOrder
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.session import start_session
+from jobs.storage.permissions import Permissions
 from jobs.worker.attempt import Attempt
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def main(jars: str) -> None:
                 tell("stored", instant)
         return HeartbeatAnswer.CONTINUE
 
-    attempt = Victim(spark, plan, LEASE_SECONDS, beat)
+    attempt = Victim(spark, plan, LEASE_SECONDS, beat, permissions=Permissions())
     attempt.death, attempt.hold = death, order.get("hold")
     death.comes("start")
     result = attempt.run()

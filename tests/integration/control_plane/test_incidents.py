@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from jobs.contract import JobKind, Outcome, Result
 from jobs.format.stale_writes import REPAIRED_KEY
 from jobs.storage.permissions import Permissions
+from service.access.secret_cipher import SecretCipher
 from service.db import schema
 from service.db.engine import reading, writing
 from service.events.event import EventType
@@ -384,9 +385,12 @@ class Upkeep:
     def __init__(self, story: Story) -> None:
         self.story, self.engine, self.clock = story, story.watched.engine, story.watched.clock
         self.config = LeaseConfig(timedelta(seconds=30), 60.0, BackOff())
+        self.cipher = SecretCipher.fresh()
 
     def plan(self) -> list[Job]:
-        planned = scheduler.run_once(self.engine, Notifier(), self.clock, config=scheduler.SchedulerConfig())
+        planned = scheduler.run_once(
+            self.engine, Notifier(), self.clock, config=scheduler.SchedulerConfig(), cipher=self.cipher
+        )
         return [self.job(job_id) for job_id in planned.jobs]
 
     def ask(self, kind: JobKind, *, dry_run: bool = False) -> Job:
@@ -394,6 +398,7 @@ class Upkeep:
             self.engine,
             Notifier(),
             self.clock,
+            self.cipher,
             table_id=self.story.id,
             kind=kind,
             params={},
@@ -404,7 +409,9 @@ class Upkeep:
         ).job
 
     def run(self, job: Job, **details: Any) -> None:
-        leased = leases.lease(self.engine, Notifier(), self.clock, self.config, worker_id="w", group="default")
+        leased = leases.lease(
+            self.engine, Notifier(), self.clock, self.config, self.cipher, worker_id="w", group="default"
+        )
         assert leased is not None
         assert leased.job_id == job.id
         result = Result(Outcome.SUCCEEDED, details=details)

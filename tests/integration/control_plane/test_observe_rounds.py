@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from jobs.contract import BucketIndex
+from service.access.secret_cipher import SecretCipher
 from service.catalog import snapshot_store, table_store, watch_store
 from service.db.engine import open_engine, reading, writing
 from service.lake.reader_pool import ReaderLimits, ReaderPool
@@ -274,7 +275,7 @@ def test_a_table_that_is_changed_while_it_is_looked_at_is_looked_at_again(
         return found
 
     examining = {"examine": examine_nothing, "allowed_roots": None, "storage_options": {}, "clock": watched.clock}
-    examining["check"] = lambda _table: None
+    examining |= {"check": lambda _table: None, "cipher": SecretCipher.fresh()}
     found = poll_table(watched.engine, watched.clock, watched.watch(table_id), read_and_change)
     assert found.commits == ()
     watched.poll(0)

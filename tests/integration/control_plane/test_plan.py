@@ -382,6 +382,7 @@ def test_a_table_whose_secrets_cannot_be_decrypted_waits_until_they_are_sent_aga
         storage_options={},
         clock=clock,
         cipher=service.cipher,
+        check=lambda _table: None,
     )
     assert len(service.plan().jobs) == 1
     assert service.lease() is not None

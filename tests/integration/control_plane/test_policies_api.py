@@ -175,7 +175,9 @@ def look(app_context: AppContext, table_id: str, clock: FakeClock) -> Callable[[
         seen = TableSnapshot(table_id, clock(), TableType.MERGE_ON_READ, (state,), since_compaction=Since(commits))
         with writing(app_context.engine) as connection:
             save_look(connection, seen)
-        scheduler.run_once(app_context.engine, app_context.notifier, clock, config=app_context.planning)
+        scheduler.run_once(
+            app_context.engine, app_context.notifier, clock, config=app_context.planning, cipher=app_context.cipher
+        )
 
     return decide
 

@@ -9,6 +9,7 @@ import pytest
 
 from jobs.contract import Heartbeat, JobKind, Progress
 from jobs.storage.permissions import Permissions
+from service.access.secret_cipher import SecretCipher
 from service.db.engine import reading, writing
 from service.events.notifier import Notifier
 from service.model.backoff import BackOff
@@ -38,10 +39,12 @@ class Lost:
         self.table.commit(written, {"p": {log_file(A, written): 10}}, completed=written)
         self.table_id = watched.register(self.table)
         watched.poll()
+        cipher = SecretCipher.fresh()
         self.job_id = submission.submit(
             watched.engine,
             Notifier(),
             watched.clock,
+            cipher,
             table_id=self.table_id,
             kind=JobKind.COMPACTION,
             params={},
@@ -50,7 +53,7 @@ class Lost:
             idempotency_key=None,
             permissions=Permissions(),
         ).job.id
-        order = leases.lease(watched.engine, Notifier(), watched.clock, CONFIG, worker_id="w", group="default")
+        order = leases.lease(watched.engine, Notifier(), watched.clock, CONFIG, cipher, worker_id="w", group="default")
         assert order
         self.instant = instant_at(watched.clock())
         beat = Heartbeat(1, Progress("executing", 0, 1, 0, 0), (self.instant,))
