@@ -2,8 +2,8 @@
 
     python tests/benchmarks/hostile_tables.py --healthy 100 --minutes 10 --json
 
-The first half of the time nothing happens, for comparison; in the second half a table a minute gets a commit, or
-another file, that crashes, blocks or fills the process that reads it. The healthy ones commit all the time, each commit
+For two minutes nothing happens, for comparison; then a table a minute gets a commit, or another file, that crashes,
+blocks or fills the process that reads it. The healthy ones commit all the time, each commit
 followed by Hudi's callback, and clients call as in `control_plane.py`. A hostile table calls back too, once a second.
 """
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 _COMMITS_PER_MINUTE = 60
+_QUIET_MINUTES = 2.0
 _MIB = 1024 * 1024
 
 
@@ -150,13 +151,12 @@ def measure(folder: Path, healthy: int, minutes: float) -> Figures:
     with Daemon(folder / "service", **settings) as daemon:
         while looked_at(engine) < len(ids):
             time.sleep(1)
-        half = minutes * 60 / 2
 
-        def phase() -> Phase:
+        def phase(seconds: float) -> Phase:
             writers, clients = Writers(daemon.url, good, _COMMITS_PER_MINUTE), Clients(daemon.url, good)
             writers.start()
             clients.start()
-            time.sleep(half)
+            time.sleep(seconds)
             writers.stop()
             clients.stop()
             time.sleep(5)
@@ -170,10 +170,10 @@ def measure(folder: Path, healthy: int, minutes: float) -> Figures:
             )
 
         say("nothing happens")
-        quiet = phase()
-        attackers = Attackers(daemon.url, bad, half / len(ATTACKS))
+        quiet = phase(min(_QUIET_MINUTES, minutes) * 60)
+        attackers = Attackers(daemon.url, bad, minutes * 60 / len(ATTACKS))
         attackers.start()
-        attacked = phase()
+        attacked = phase(minutes * 60)
         attackers.stop()
         attacks = {name: _problem(engine, table_id) for table_id, name in attackers.hostile.items()}
     return Figures(healthy, minutes, quiet, attacked, attacks)
@@ -188,7 +188,7 @@ def _problem(engine: Engine, table_id: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--healthy", type=int, default=100)
-    parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     chosen = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="gk-hostile-"))
