@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import sqlalchemy as sa
 
 from jobs.contract import DEFAULT_GROUP, Heartbeat, JobKind, Outcome, Progress, Result
+from service.access.secret_cipher import SecretCipher
 from service.catalog import watch_store
 from service.db import schema
 from service.db.engine import open_engine, reading
@@ -71,6 +72,7 @@ class Day:
         self.now = utc_now()
         self.rng = random.Random(1)
         self.plans = scheduler.SchedulerConfig()
+        self.cipher = SecretCipher.fresh()
         self.ids = register(self.engine, lay(folder / "lake", count))
         self.order = list(self.ids)
         self.id_of = {str(base): table_id for table_id, base in self.ids.items()}
@@ -100,15 +102,18 @@ class Day:
     def serve(self) -> None:
         """Decides and works until nothing is left to do."""
         while True:
-            scheduler.run_once(self.engine, self.notifier, self.clock, config=self.plans)
-            taken = leases.lease(self.engine, self.notifier, self.clock, CONFIG, worker_id="w1", group=DEFAULT_GROUP)
+            scheduler.run_once(self.engine, self.notifier, self.clock, config=self.plans, cipher=self.cipher)
+            taken = self.lease()
             if taken is None:
                 return
             while taken:
                 self.work(taken)
-                taken = leases.lease(
-                    self.engine, self.notifier, self.clock, CONFIG, worker_id="w1", group=DEFAULT_GROUP
-                )
+                taken = self.lease()
+
+    def lease(self) -> WorkOrder | None:
+        return leases.lease(
+            self.engine, self.notifier, self.clock, CONFIG, self.cipher, worker_id="w1", group=DEFAULT_GROUP
+        )
 
     def write(self, table_id: str) -> None:
         table, instant = self.table(table_id), instant_at(self.now)
