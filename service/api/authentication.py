@@ -138,8 +138,11 @@ def _refuse_foreign_host(request: Request) -> None:
 
 
 def _refuse_form(request: Request) -> None:
-    """Raises MediaTypeError: browsers send forms of any page without asking, but JSON only after a preflight."""
-    if request.method not in READS and not _JSON.fullmatch(request.headers.get("content-type", "")):
+    """Raises MediaTypeError: browsers send forms of any page without asking, but JSON only after a preflight. Calls of
+    our own pages need not be JSON; that of the API documentation sends no type where there is no body."""
+    is_own = request.headers.get("origin", "").partition("://")[2] == request.headers["host"]
+    is_json = _JSON.fullmatch(request.headers.get("content-type", ""))
+    if request.method not in READS and not is_json and not is_own:
         raise MediaTypeError
 
 

@@ -92,3 +92,12 @@ def test_with_a_token_a_call_without_a_body_needs_no_content_type(
     headers = make_token(Role.ADMIN)
     with TestClient(create_app(app_context), base_url="http://127.0.0.1", headers=headers) as client:
         assert client.delete("/v1/pause").is_success
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"), [("http://127.0.0.1", 404), ("http://127.0.0.1:9000", 415), ("http://localhost", 415)]
+)
+def test_only_the_own_pages_need_no_content_type(app_context: AppContext, origin: str, status: int) -> None:
+    with TestClient(create_app(app_context), base_url="http://127.0.0.1") as client:
+        answer = client.post("/v1/jobs/job_1/cancel", headers={"Origin": origin})
+    assert answer.status_code == status
