@@ -124,8 +124,9 @@ def test_a_disk_that_is_full_is_said_even_where_sqlite_writes_in_place(small_dis
             other.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (zeroblob(1000000)); DROP TABLE t;")
             other.execute("PRAGMA wal_checkpoint")
         fill(small_disk / "filler")
-        assert create(service) == (201, "")
-        assert ready(service) == (503, "database-unavailable")
+        # Usually it succeeds; not if another write of the service came first and has used up the log.
+        assert create(service) in {(201, ""), (503, "database-unavailable")}
+        assert eventually(lambda: ready(service) == (503, "database-unavailable"), 5)
 
 
 def test_an_overwritten_file_is_said_and_ends_nothing(tmp_path: Path) -> None:
