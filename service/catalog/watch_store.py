@@ -40,12 +40,13 @@ def claim(
     without: Collection[str] = (),
 ) -> list[Watch]:
     """Claims at most `limit` tables that are requested or due, requested ones first, then longest due; none of
-    `without`.
+    `without`. Requests count for tables whose last poll succeeded: a writer whose table cannot be read must not be able
+    to have it read all the time.
 
     Claimed tables are due again at `next_poll_at`, so claims need no release, and a table whose claimer dies is only
     polled later. Concurrent calls are safe: on PostgreSQL each skips the rows that another has locked.
     """
-    is_due, is_requested = _w.c.next_poll_at <= now, _w.c.table_id.in_(requested)
+    is_due, is_requested = _w.c.next_poll_at <= now, _w.c.table_id.in_(requested) & (_w.c.failures == 0)
     due = sa.select(_w.c.table_id).where(_w.c.table_id.not_in(without)).limit(limit).with_for_update(skip_locked=True)
     if requested:
         due = due.where(sa.or_(is_due, is_requested)).order_by(sa.case((is_requested, 0), else_=1), _w.c.next_poll_at)

@@ -49,7 +49,8 @@ class Polls:
         migrate.upgrade(self.engine)
         config = ObserverConfig(at_once=1, backoff=BackOff(first=3600, most=3600))
         read = readers.isolated(IsolatedTableReader(url, {}, 100))
-        self._observer = Observer(self.engine, utc_now, Random(1), PollRequests(), config, read=read)
+        self.requests = PollRequests()
+        self._observer = Observer(self.engine, utc_now, Random(1), self.requests, config, read=read)
 
     def register(self, table: SmallTable) -> None:
         now, name = utc_now(), table.base.name
@@ -96,7 +97,8 @@ def test_a_hostile_commit_makes_its_table_unhealthy_and_touches_no_other(
     watch = polls.watch("hostile")
     assert watch.error is not None
     assert watch.error.type == problem, watch.error
-    # It waits now, and is not read again at once.
+    # It waits now, and is not read again at once, not even for a callback of its writer.
+    polls.requests.ask("hostile")
     polls.run()
     assert polls.watch("hostile").failures == 1
 
