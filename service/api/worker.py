@@ -11,14 +11,13 @@ import anyio.to_thread
 from fastapi import APIRouter, BackgroundTasks, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from jobs.contract import Heartbeat, Outcome, Problem, Result, WorkerInfo, WorkOrder
+from jobs.contract import Heartbeat, Problem, Result, WorkerInfo, WorkOrder
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
 from service.api.jobs import JobId
 from service.api.requests import HeartbeatIn, LeaseRequest, ReportIn
 from service.api.responses import HeartbeatOut, LeaseOut, ReportOut
 from service.api.statuses import NOTHING, documented
-from service.catalog.declared import check_declared
 from service.model import errors
 from service.queue import leases as leasing
 from service.queue import verification
@@ -61,37 +60,6 @@ async def lease(
     return LeaseOut(plan=order.to_json(), lease_seconds=context.config.lease.total_seconds())
 
 
-def _lease(context: AppContext, worker_id: str, group: str, token_id: str | None) -> WorkOrder | None:
-    """Leases the next job whose table is still permitted. Those of other tables fail with the reason."""
-    while order := leasing.lease(
-        context.engine,
-        context.notifier,
-        context.clock,
-        context.config,
-        context.cipher,
-        worker_id=worker_id,
-        token_id=token_id,
-        group=group,
-    ):
-        try:
-            check_declared(order.table, context.permissions)
-        except errors.GroundskeeperError as error:
-            leasing.report(
-                context.engine,
-                context.notifier,
-                context.clock,
-                context.rng,
-                context.config,
-                job_id=order.job_id,
-                attempt=order.attempt,
-                result=Result(Outcome.FAILED, error=error.problem()),
-                holder=Holder(worker_id, token_id),
-            )
-        else:
-            break
-    return order
-
-
 async def _next_order(
     wanted: LeaseRequest, group: str, context: AppContext, caller: Caller, request: Request
 ) -> WorkOrder | None:
@@ -103,7 +71,18 @@ async def _next_order(
             # A worker that died while waiting must not get a job.
             if await request.is_disconnected():
                 return None
-            order = await run_in_threadpool(_lease, context, wanted.worker_id, group, caller.token_id)
+            order = await run_in_threadpool(
+                leasing.lease,
+                context.engine,
+                context.notifier,
+                context.clock,
+                context.config,
+                context.cipher,
+                worker_id=wanted.worker_id,
+                group=group,
+                permissions=context.permissions,
+                token_id=caller.token_id,
+            )
             left = end - loop.time()
             if order is not None or left <= 0:
                 return order

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, assert_never
 from jobs.contract import HeartbeatAnswer, JobKind, OnActiveWriters, Result, WorkOrder
 from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, snapshot_store, table_store, watch_store
-from service.catalog.table_secrets import check_readable
+from service.catalog.declared import check_declared
 from service.db.engine import reading, writing
 from service.delivery import outbox
-from service.model.errors import LeaseLostError
+from service.model.errors import LeaseLostError, OptionNotAllowedError, PathForbiddenError
 from service.queue import hold_back, job_changes, job_incidents, job_store, lease_store, worker_store
 from service.queue.hand_over_policy import loses_batches
 from service.queue.job import NOBODY, AttemptOutcome, Holder, Job, JobState
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from jobs.contract import Heartbeat, Problem, WorkerInfo
+    from jobs.storage.permissions import Permissions
     from service.access.secret_cipher import SecretCipher
     from service.events.event import Event
     from service.events.notifier import Notifier
@@ -60,13 +61,14 @@ def lease(
     *,
     worker_id: str,
     group: str,
+    permissions: Permissions,
     token_id: str | None = None,
 ) -> WorkOrder | None:
     """Leases the next due job to this worker and returns its work order; None when no job is due.
 
-    The work order is the only place where the secrets of a table leave the service. A job whose table has secrets that
-    cannot be decrypted fails, so that it does not stand in the way of others. Only the token `token_id` may extend or
-    end the lease; any may if it is None.
+    The work order is the only place where the secrets of a table leave the service. A job whose table is no longer
+    permitted, or has secrets that cannot be decrypted, fails, so that it does not stand in the way of others. Only the
+    token `token_id` may extend or end the lease; any may if it is None.
     """
     now = clock()
     with reading(engine) as connection:
@@ -78,8 +80,8 @@ def lease(
         def may_start(job: Job) -> bool:
             table = table_store.get(connection, job.table_id)
             try:
-                check_readable(cipher, table)
-            except SecretUnreadableError as error:
+                check_declared(table.to_contract({}, cipher), permissions)
+            except (SecretUnreadableError, PathForbiddenError, OptionNotAllowedError) as error:
                 job_store.fail_queued(connection, job.id, error=with_leftovers(error.problem(), job.instants), now=now)
                 decision_times.wake(connection, job.table_id, now)
                 events.append(job_changes.of_job(connection, job.id, now, job_ended))

@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import sqlalchemy as sa
 
 from jobs.contract import DEFAULT_GROUP, Heartbeat, JobKind, Outcome, Progress, Result
+from jobs.storage.permissions import Permissions
 from service.access.secret_cipher import SecretCipher
 from service.catalog import watch_store
 from service.db import schema
@@ -112,7 +113,14 @@ class Day:
 
     def lease(self) -> WorkOrder | None:
         return leases.lease(
-            self.engine, self.notifier, self.clock, CONFIG, self.cipher, worker_id="w1", group=DEFAULT_GROUP
+            self.engine,
+            self.notifier,
+            self.clock,
+            CONFIG,
+            self.cipher,
+            worker_id="w1",
+            group=DEFAULT_GROUP,
+            permissions=Permissions(),
         )
 
     def write(self, table_id: str) -> None:

@@ -79,7 +79,14 @@ class Service:
 
     def lease(self, group: str = DEFAULT_GROUP) -> Job | None:
         leased = leases.lease(
-            self.engine, self.notifier, self.clock, self._lease_config, self.cipher, worker_id="w1", group=group
+            self.engine,
+            self.notifier,
+            self.clock,
+            self._lease_config,
+            self.cipher,
+            worker_id="w1",
+            group=group,
+            permissions=Permissions(),
         )
         return self.job(leased.job_id) if leased else None
 

@@ -372,7 +372,14 @@ def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_stopped_again(
 
     def lease() -> object:
         return leases.lease(
-            service.engine, service.notifier, clock, config, SecretCipher([]), worker_id="w", group="default"
+            service.engine,
+            service.notifier,
+            clock,
+            config,
+            SecretCipher([]),
+            worker_id="w",
+            group="default",
+            permissions=Permissions(),
         )
 
     assert lease() is None

@@ -410,7 +410,14 @@ class Upkeep:
 
     def run(self, job: Job, **details: Any) -> None:
         leased = leases.lease(
-            self.engine, Notifier(), self.clock, self.config, self.cipher, worker_id="w", group="default"
+            self.engine,
+            Notifier(),
+            self.clock,
+            self.config,
+            self.cipher,
+            worker_id="w",
+            group="default",
+            permissions=Permissions(),
         )
         assert leased is not None
         assert leased.job_id == job.id

@@ -366,7 +366,9 @@ def test_a_table_whose_secrets_cannot_be_decrypted_waits_until_they_are_sent_aga
 ) -> None:
     """On both databases, also the encryption of what an earlier version stored."""
     with writing(service.engine) as connection:
-        table = table_store.get(connection, "tbl_1").evolve(hudi_options={"my.password": "hush"})
+        table = table_store.get(connection, "tbl_1").evolve(
+            hudi_options={"hoodie.table.ordering.fields": "https://u:hush@host"}
+        )
         table_store.change(connection, table)
     registry.seal_stored(service.engine, SecretCipher.fresh())
     service.look(commits=9)
@@ -376,7 +378,7 @@ def test_a_table_whose_secrets_cannot_be_decrypted_waits_until_they_are_sent_aga
     registry.change(
         service.engine,
         "tbl_1",
-        {"hudi_options": {"my.password": "hush again"}},
+        {"hudi_options": {"hoodie.table.ordering.fields": "https://u:again@host"}},
         examine=detection.examine,
         allowed_roots=None,
         storage_options={},

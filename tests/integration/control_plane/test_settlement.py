@@ -53,7 +53,16 @@ class Lost:
             idempotency_key=None,
             permissions=Permissions(),
         ).job.id
-        order = leases.lease(watched.engine, Notifier(), watched.clock, CONFIG, cipher, worker_id="w", group="default")
+        order = leases.lease(
+            watched.engine,
+            Notifier(),
+            watched.clock,
+            CONFIG,
+            cipher,
+            worker_id="w",
+            group="default",
+            permissions=Permissions(),
+        )
         assert order
         self.instant = instant_at(watched.clock())
         beat = Heartbeat(1, Progress("executing", 0, 1, 0, 0), (self.instant,))
