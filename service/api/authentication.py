@@ -83,7 +83,7 @@ class Failures:
 
 def _identify(request: Request, context: AppContext) -> Caller:
     """Returns the caller. Raises UnauthenticatedError, with the same message for every fault of the token."""
-    if context.callback_key is not None and request.url.path == CALLBACK_PATH:
+    if context.callback_key is not None and request.scope["path"] == CALLBACK_PATH:
         return _writer(request, context.callback_key)
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     claimed = Bearer.parse(text.strip()) if scheme.lower() == "bearer" else None

@@ -53,7 +53,7 @@ async def readyz(request: Request, context: AppContextDep) -> HealthOut:
         raise NotReadyError(f"The database did not answer within {_SECONDS:g} s.")
     if error := outcome.result():
         raise error
-    if failing := sorted(list(context.failing_ticks)):  # noqa: C414 - a copy: other threads change it
+    if failing := sorted(context.failing_ticks.copy()):  # other threads change it
         raise NotReadyError(f"These background tasks fail: {', '.join(failing)}.", hint="See the service's log.")
     return HealthOut()
 

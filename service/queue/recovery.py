@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, assert_never
+
+from sqlalchemy.exc import DBAPIError
 
 from service.catalog import decision_times, watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
-from service.model.errors import DatabaseUnavailableError
 from service.queue import job_changes, lease_store
 from service.queue.job import AttemptOutcome, JobState
 from service.queue.job_events import job_ended, job_queued
@@ -49,30 +51,32 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
         # Read first, so that the usual case takes no write lock.
         if not lease_store.is_any_run_out(connection, now):
             return Recovered()
-    found: dict[str, list[str]] = {"queued": [], "ended": [], "undecided": []}
+    ends: dict[str, JobState] = {}
     with writing(engine) as connection:
         for job in lease_store.run_out(connection, now, _AT_ONCE):
             try:
                 with connection.begin_nested():
-                    found[_take_back(connection, job, now)].append(job.id)
-            except DatabaseUnavailableError:
-                raise
+                    ends[job.id] = _take_back(connection, job, now)
+            except DBAPIError:
+                raise  # It is the database, not the job.
             except Exception:
                 # A failure with one job must not keep the others from being taken back.
                 log.exception("Job %s could not be taken back", job.id)
+        by_state = {state: tuple(job_id for job_id in ends if ends[job_id] is state) for state in set(ends.values())}
+        queued, undecided = by_state.pop(JobState.QUEUED, ()), by_state.pop(JobState.UNKNOWN, ())
+        recovered = Recovered(queued, tuple(chain(*by_state.values())), undecided)
         events = [
-            *(job_changes.of_job(connection, job_id, now, job_queued) for job_id in found["queued"]),
-            *(job_changes.of_job(connection, job_id, now, job_ended) for job_id in found["ended"]),
+            *(job_changes.of_job(connection, job_id, now, job_queued) for job_id in recovered.queued),
+            *(job_changes.of_job(connection, job_id, now, job_ended) for job_id in recovered.ended),
         ]
         outbox.publish(connection, events, now=now)
     notifier.notify()
-    recovered = Recovered(**{what: tuple(ids) for what, ids in found.items()})
     log.warning("Leases expired; %s", recovered)
     return recovered
 
 
-def _take_back(connection: Connection, job: Job, now: datetime) -> str:
-    """Ends the lost attempt; returns the member of Recovered to which the job belongs."""
+def _take_back(connection: Connection, job: Job, now: datetime) -> JobState:
+    """Ends the lost attempt; returns the state of the job."""
     match after_lost_lease(job, now=now):
         case End(state, error):
             lease_store.end(
@@ -86,10 +90,9 @@ def _take_back(connection: Connection, job: Job, now: datetime) -> str:
                 now=now,
             )
             decision_times.wake(connection, job.table_id, now)
-            if state is not JobState.UNKNOWN:
-                return "ended"
-            watch_store.start_over(connection, job.table_id, now)
-            return "undecided"
+            if state is JobState.UNKNOWN:
+                watch_store.start_over(connection, job.table_id, now)
+            return state
         case Retry(not_before, error):
             lease_store.put_back(
                 connection,
@@ -100,6 +103,6 @@ def _take_back(connection: Connection, job: Job, now: datetime) -> str:
                 instants=job.instants,
                 now=now,
             )
-            return "queued"
+            return JobState.QUEUED
         case never:
             assert_never(never)
