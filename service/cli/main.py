@@ -146,7 +146,7 @@ def create_token(
     """Create a token and print it once. From the first token on, every call needs one."""
     groups = tuple(group or [DEFAULT_GROUP]) if role is Role.WORKER else None
     if group and groups is None:
-        raise SettingsError("Only a token with the role worker has groups.", hint="Leave out --group.")
+        raise typer.BadParameter("only a token with the role worker has groups", param_hint="--group")
     engine = open_engine(settings.load(database=database).database)
     migrations.upgrade(engine)
     now = utc_now()
@@ -217,7 +217,8 @@ def main() -> NoReturn:
     try:
         app()
     except GroundskeeperError as error:
-        line = f"groundskeeper: {error.title}: {error.detail}" if error.detail else f"groundskeeper: {error.title}."
+        line = f"groundskeeper: {error.title}: {error.detail}" if error.detail else f"groundskeeper: {error.title}"
+        line = line if line.endswith(".") else f"{line}."
         print(" ".join(f"{line} {error.hint}".split()), file=sys.stderr)
         sys.exit(2)
     sys.exit(0)

@@ -166,7 +166,10 @@ def load(**overrides: Any) -> Settings:
     try:
         return Settings(**{name: value for name, value in overrides.items() if value is not None})
     except ValidationError as error:
-        found = [f"GROUNDSKEEPER_{_name(each['loc'])}: {each['msg']}" for each in error.errors()]
+        found = [
+            f"GROUNDSKEEPER_{_name(each['loc'])}: {each['msg'].removeprefix('Value error, ')}"
+            for each in error.errors()
+        ]
         raise SettingsError("; ".join(found) + ".") from error
     except ValueError as error:  # pydantic-settings raises this if a value is not JSON.
         raise SettingsError(f"{error}.") from error
