@@ -57,7 +57,7 @@ class ReaderLimits:
     service."""
 
     seconds: float = 30.0
-    memory_bytes: int = 2048 * _MIB
+    memory_bytes: int = 1024 * _MIB
     queued: int = 64
     niceness: int = 0
 

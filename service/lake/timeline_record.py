@@ -7,19 +7,17 @@ file.
 
 from __future__ import annotations
 
-import io
 from typing import Annotated, Any, TypeVar
 
-import fastavro
 import msgspec
 
+from service.lake.avro_file import MAGIC, first_record
 from service.lake.storage import MAX_METADATA_BYTES
 from service.model.errors import StorageError
 
 MAX_COUNT = 2**53
 """The first number that JSON does not carry exactly (RFC 8259). No table has as many bytes."""
 
-_AVRO = b"Obj\x01"
 _MAX_PARTITIONS = 100_000
 _MAX_FILES = 1_000_000
 
@@ -91,8 +89,8 @@ def decode(content: bytes, kind: type[Record], where: str) -> Record:
     try:
         if not content:
             return kind()
-        if content.startswith(_AVRO):
-            return msgspec.convert(next(fastavro.reader(io.BytesIO(content))), kind, strict=False)
+        if content.startswith(MAGIC):
+            return msgspec.convert(first_record(content), kind, strict=False)
         return msgspec.json.decode(content, type=kind, strict=False)
     except Exception as error:  # fastavro raises many types on damaged files
         raise StorageError(f"{where} is damaged: {type(error).__name__}: {error}") from error

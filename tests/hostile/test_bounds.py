@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,15 @@ from jobs.format.hashing_config import DamagedConfigError, HashingConfig
 from service.catalog import commit_store, table_store
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
+from service.lake.avro_file import first_record
 from service.lake.commit import COMPACTION, Commit
 from service.lake.history import archived_since
-from service.lake.storage import open_storage
+from service.lake.storage import MAX_METADATA_BYTES, open_storage
 from service.lake.table_config import read_table_config
+from service.lake.timeline_record import CommitRecord, decode
 from service.model.errors import DatabaseUnavailableError, NotAHudiTableError, StorageError
 from service.registration.detection import examine
+from tests.hostile import avro
 from tests.integration.control_plane.watching import Watched
 from tests.small_table import SmallTable, base_file, bucket_id
 
@@ -79,6 +83,28 @@ def test_a_commit_beyond_the_bounds_makes_its_table_unhealthy(watched: Watched, 
     table.commit("001")
     (table.timeline / "002.deltacommit").write_text(json.dumps(COMMITS[name]))
     assert "002.deltacommit is damaged" in refused(watched, table)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (avro.bomb(MAX_METADATA_BYTES), "unpacks to more than 67108864 bytes"),
+        (avro.avro_file('"string"', b"\x02a", codec="bzip2"), "a codec that Hudi does not write: b'bzip2'"),
+        (avro.avro_file('"string"', avro.deflated(b"\x02a")[:-1], codec="deflate"), "a block that is cut off"),
+    ],
+    ids=["bomb", "codec", "cut-off"],
+)
+def test_a_block_of_avro_is_unpacked_within_a_bound(content: bytes, reason: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    with pytest.raises(StorageError, match=reason):
+        decode(content, CommitRecord, "a.commit")
+
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < 3 * MAX_METADATA_BYTES
+
+
+def test_a_deflated_record_within_the_bound_is_read() -> None:
+    assert first_record(avro.bomb(1000)) == {"n": b"\0" * 1000}
 
 
 ODD_NAMES = [b"2" * 40 + b"_003.deltacommit", b"002_" + b"3" * 40 + b".deltacommit", b"002_003\xff.deltacommit"]
