@@ -1,58 +1,85 @@
-"""The interface through which a running job reports progress and learns that it must stop."""
+"""The state that a running job shares with its worker: its progress, and the reason for which it must end."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Protocol
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from jobs.errors import LeaseLostError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from jobs.errors import JobError
+
+logger = logging.getLogger(__name__)
 
 
-class JobContext(Protocol):
-    """The worker's side of a running job.
+class JobContext:
+    """One running job: its thread writes the progress, and the thread that keeps the lease writes the reason to end.
 
     `step`, `instant` and `checkpoint` raise `CancelledError`, `TimedOutError` or `LeaseLostError` when the attempt must
-    end, so a job calls none of them where it must not be interrupted.
+    end, so a job calls none of them where it must not be interrupted. `name` is that of the attempt in the log;
+    `on_instant` runs for each new instant and returns when the service has stored it.
     """
+
+    def __init__(self, name: str = "job", *, on_instant: Callable[[], None] = lambda: None) -> None:
+        self._name = name
+        self._on_instant = on_instant
+        self._count_bytes: Callable[[], int] = lambda: 0
+        self.current_step = ""
+        self.bytes_total = 0
+        self.instants: list[str] = []
+        self.must_end: JobError | None = None
+        self.is_undoing = False
+
+    # -- for the job
 
     def step(self, name: str, *, bytes_total: int = 0) -> None:
         """Begins a step of the protocol, such as `planning`; the step will read `bytes_total` bytes of input."""
+        self.checkpoint()
+        logger.info("%s: %s", self._name, name)
+        self.current_step, self.bytes_total, self._count_bytes = name, bytes_total, lambda: 0
 
     def watch_bytes(self, count: Callable[[], int]) -> None:
         """Registers `count`, which returns the bytes of the step's input read so far."""
+        self._count_bytes = count
 
     def instant(self, instant: str) -> None:
         """Records an instant that the job has put on the timeline; returns when the service has stored it."""
+        self.instants.append(instant)
+        self._on_instant()
+        self.checkpoint()
 
     def checkpoint(self) -> None:
         """Returns at once while the attempt may go on."""
+        if self.must_end is not None:
+            raise self.must_end
 
-    def undoing(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def undoing(self) -> Iterator[None]:
         """Lets an attempt that was cancelled or timed out run Spark jobs inside the block, to leave nothing behind.
 
         Raises `LeaseLostError` when another attempt holds the job, because that attempt undoes it as well.
         """
+        if isinstance(self.must_end, LeaseLostError):
+            raise self.must_end
+        self.is_undoing = True
+        try:
+            yield
+        finally:
+            self.is_undoing = False
 
+    # -- for the worker
 
-class SilentContext:
-    """Reports to no service and never stops the job; for use without a service."""
+    def bytes_done(self) -> int:
+        """Returns the bytes of the step's input read so far."""
+        return min(self._count_bytes(), self.bytes_total)
 
-    def __init__(self) -> None:
-        self.steps: list[str] = []
-        self.instants: list[str] = []
-
-    def step(self, name: str, *, bytes_total: int = 0) -> None:  # noqa: ARG002 - the protocol has it
-        self.steps.append(name)
-
-    def watch_bytes(self, count: Callable[[], int]) -> None:
-        pass
-
-    def instant(self, instant: str) -> None:
-        self.instants.append(instant)
-
-    def checkpoint(self) -> None:
-        pass
-
-    def undoing(self) -> AbstractContextManager[None]:
-        return nullcontext()
+    def end(self, reason: JobError) -> None:
+        """Makes the job end. The first reason stays, except that a lost lease replaces any other."""
+        is_lost = isinstance(reason, LeaseLostError)
+        if self.must_end is None or (is_lost and not isinstance(self.must_end, LeaseLostError)):
+            logger.warning("%s ends: %s", self._name, reason.title)
+            self.must_end = reason

@@ -5,22 +5,21 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Problem, Progress, Result
 from jobs.errors import CancelledError, CommitStateUnknownError, JobError, LeaseLostError, RefusedError, TimedOutError
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
+from jobs.job_context import JobContext
 from jobs.services import audit, bucket_expansion, cleaning, clustering, compaction, finish_expansion, repair
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
     from jobs.contract import WorkOrder
-    from jobs.job_context import JobContext
     from jobs.storage.permissions import Permissions
 
 logger = logging.getLogger(__name__)
@@ -39,7 +38,7 @@ RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
 
 
 class Attempt:
-    """Runs one leased work order in the calling thread and is the job's `JobContext`.
+    """Runs one leased work order in the calling thread, and keeps its lease in another one.
 
     `beat` sends a heartbeat and returns the service's answer; it raises `OSError` when the service is unreachable. A
     table that `permissions` do not allow is refused.
@@ -63,13 +62,8 @@ class Attempt:
         self._started = time.monotonic()
         self._confirmed = self._started
         self._ended = threading.Event()
-        self._must_end: JobError | None = None
-        self._undoing = False
-        self._step = ""
-        self._bytes_total = 0
-        self._bytes_done: Callable[[], int] = lambda: 0
-        self._instants: list[str] = []
         self._sending = threading.Lock()
+        self.context = JobContext(self._group, on_instant=self._heartbeat)
 
     def run(self) -> Result:
         """Returns the result to report. Raises `LeaseLostError` when the job no longer belongs to this attempt."""
@@ -81,33 +75,33 @@ class Attempt:
             self._ended.set()
             keeper.join()
         details = {**result.details, "seconds": round(time.monotonic() - self._started, 3)}
-        instants = tuple(dict.fromkeys((*self._instants, *result.instants)))
+        instants = tuple(dict.fromkeys((*self.context.instants, *result.instants)))
         return Result(result.outcome, instants, details, result.error)
 
     def _work(self) -> Result:
-        context = self._spark.sparkContext
+        spark_context = self._spark.sparkContext
         # Each attempt has its own job group, so that it can be cancelled, and its own pool, so that jobs share cores
         # fairly.
-        context.setLocalProperty("spark.scheduler.pool", self._group)
-        context.setJobGroup(self._group, f"{self._order.kind} of {self._order.table.name}")
+        spark_context.setLocalProperty("spark.scheduler.pool", self._group)
+        spark_context.setJobGroup(self._group, f"{self._order.kind} of {self._order.table.name}")
         try:
             self._heartbeat()
             if problems := self._permissions.problems(self._order.table):
                 raise RefusedError(problems)
             table = HudiTable(Jvm(self._spark), self._order.table)
-            return RUN[self._order.kind](table, self._order, self)
+            return RUN[self._order.kind](table, self._order, self.context)
         except Exception as error:
-            if isinstance(self._must_end, LeaseLostError) or isinstance(error, LeaseLostError):
+            if isinstance(self.context.must_end, LeaseLostError) or isinstance(error, LeaseLostError):
                 raise LeaseLostError from error
             return self._failed(error)
         finally:
-            context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]  # None unsets it; the stub lacks that
+            spark_context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]  # None unsets it; the stub lacks that
 
     def _failed(self, error: Exception) -> Result:
         if isinstance(error, CommitStateUnknownError):
             return Result(Outcome.UNKNOWN, error=error.problem())
-        # Spark's error for a cancelled job group is not the reason; the reason is in `_must_end`.
-        reason = self._must_end or error
+        # Spark's error for a cancelled job group is not the reason; the reason is in `must_end`.
+        reason = self.context.must_end or error
         if isinstance(reason, CancelledError):
             return Result(Outcome.CANCELLED, error=reason.problem())
         if isinstance(reason, RefusedError):
@@ -118,37 +112,6 @@ class Attempt:
         logger.exception("%s failed", self._group, exc_info=error)
         detail = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return Result(Outcome.FAILED, error=Problem("job-failed", JobError.title, detail[:300], JobError.hint))
-
-    # -- called by the job (see `JobContext`)
-
-    def step(self, name: str, *, bytes_total: int = 0) -> None:
-        self.checkpoint()
-        logger.info("%s: %s", self._group, name)
-        self._step, self._bytes_total, self._bytes_done = name, bytes_total, lambda: 0
-
-    def watch_bytes(self, count: Callable[[], int]) -> None:
-        self._bytes_done = count
-
-    def instant(self, instant: str) -> None:
-        self._instants.append(instant)
-        self._heartbeat()
-        self.checkpoint()
-
-    def checkpoint(self) -> None:
-        if self._must_end is not None:
-            raise self._must_end
-
-    @contextmanager
-    def undoing(self) -> Iterator[None]:
-        if isinstance(self._must_end, LeaseLostError):
-            raise self._must_end
-        self._undoing = True
-        try:
-            yield
-        finally:
-            self._undoing = False
-
-    # -- keeping the lease
 
     def _keep_lease(self) -> None:
         while not self._ended.wait(HEARTBEAT_SECONDS):
@@ -168,7 +131,7 @@ class Attempt:
     def _heartbeat(self) -> None:
         with self._sending:
             sent = time.monotonic()
-            answer = self._beat(Heartbeat(self._order.attempt, self._progress(), tuple(self._instants)))
+            answer = self._beat(Heartbeat(self._order.attempt, self._progress(), tuple(self.context.instants)))
             self._confirmed = sent
         if answer is HeartbeatAnswer.CANCEL:
             self._end(CancelledError())
@@ -176,16 +139,14 @@ class Attempt:
             self._end(LeaseLostError())
 
     def _end(self, reason: JobError) -> None:
-        is_lost = isinstance(reason, LeaseLostError)
-        if self._must_end is None or (is_lost and not isinstance(self._must_end, LeaseLostError)):
-            logger.warning("%s ends: %s", self._group, reason.title)
-            self._must_end = reason
+        self.context.end(reason)
         # At each heartbeat again, since the job may have started another Spark job; but Spark jobs that clean up go on.
-        if is_lost or not self._undoing:
+        if isinstance(reason, LeaseLostError) or not self.context.is_undoing:
             self._spark.sparkContext.cancelJobGroup(self._group)
 
     def _progress(self) -> Progress | None:
-        if not self._step:
+        context = self.context
+        if not context.current_step:
             return None
         tracker: Any = self._spark.sparkContext.statusTracker()
         done = total = 0
@@ -195,4 +156,4 @@ class Attempt:
                 if stage_info := tracker.getStageInfo(stage):
                     done += stage_info.numCompletedTasks
                     total += stage_info.numTasks
-        return Progress(self._step, done, total, min(self._bytes_done(), self._bytes_total), self._bytes_total)
+        return Progress(context.current_step, done, total, context.bytes_done(), context.bytes_total)

@@ -26,7 +26,7 @@ from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.session import start_session
 from jobs.hudi.table import HudiTable
-from jobs.job_context import SilentContext
+from jobs.job_context import JobContext
 from jobs.worker.attempt import RUN
 from tests.benchmarks import chart, trips, variants
 from tests.benchmarks.process_tree import Cost, measured
@@ -122,7 +122,7 @@ class Bench:
         if variant == OURS:
             index = BucketIndex(self._shape.buckets, variants.INDEX_FIELDS)
             plan = WorkOrder("benchmark", 1, JobKind.AUDIT, Table(str(base), "trips", index))
-            found = RUN[plan.kind](HudiTable(Jvm(self._spark), plan.table), plan, SilentContext()).details
+            found = RUN[plan.kind](HudiTable(Jvm(self._spark), plan.table), plan, JobContext()).details
             if not found["clean"]:
                 raise AssertionError(f"the audit found {found}")
 

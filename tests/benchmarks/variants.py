@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from jobs.contract import BucketIndex, JobKind, Outcome, Table, WorkOrder
 from jobs.dataplane import parquet_layout
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
-from jobs.job_context import SilentContext
+from jobs.job_context import JobContext
 from jobs.worker.attempt import RUN
 from tests.benchmarks.trips import Shape, table_options
 
@@ -27,17 +26,16 @@ if TYPE_CHECKING:
 INDEX_FIELDS = ("id",)
 
 
-@dataclass
-class Steps(SilentContext):
+class Steps(JobContext):
     """Notes when each step of a job began, so that one sees where its time went."""
 
-    began: list[tuple[str, float]] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__()
+        self.began: list[tuple[str, float]] = []
 
     def step(self, name: str, *, bytes_total: int = 0) -> None:
+        super().step(name, bytes_total=bytes_total)
         self.began.append((str(name), time.monotonic()))
-
-    def instant(self, instant: str) -> None:
-        pass
 
     def seconds(self) -> dict[str, float]:
         """Seconds of each step, the last one until now."""

@@ -27,6 +27,8 @@ from jobs.worker.attempt import Attempt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jobs.job_context import JobContext
+
 LEASE_SECONDS = 600.0
 
 # What happens between two steps: `before` or `after` a call of these.
@@ -110,20 +112,20 @@ class Death:
         setattr(owner, name, wrapped)
 
 
-class Victim(Attempt):
-    """The worker's own attempt, which also tells its steps; `hold` names one at which it waits for a line of input."""
+def telling_its_steps(context: JobContext, death: Death, hold: str | None) -> None:
+    """Makes the context tell each step; `hold` names one at which it waits for a line of input, once."""
+    begin, held = context.step, [hold]
 
-    death: Death
-    hold: str | None = None
-
-    def step(self, name: str, *, bytes_total: int = 0) -> None:
-        super().step(name, bytes_total=bytes_total)
+    def step(name: str, *, bytes_total: int = 0) -> None:
+        begin(name, bytes_total=bytes_total)
         tell("step", name)
-        if self.hold and name.startswith(self.hold):
-            self.hold = None
+        if held[0] and name.startswith(held[0]):
+            held[0] = None
             tell("held")
             sys.stdin.readline()
-        self.death.comes("step", name)
+        death.comes("step", name)
+
+    context.step = step
 
 
 def main(jars: str) -> None:
@@ -153,8 +155,8 @@ def main(jars: str) -> None:
                 tell("stored", instant)
         return HeartbeatAnswer.CONTINUE
 
-    attempt = Victim(spark, plan, LEASE_SECONDS, beat, permissions=Permissions())
-    attempt.death, attempt.hold = death, order.get("hold")
+    attempt = Attempt(spark, plan, LEASE_SECONDS, beat, permissions=Permissions())
+    telling_its_steps(attempt.context, death, order.get("hold"))
     death.comes("start")
     result = attempt.run()
     tell("ended", json.dumps(result.to_json()))

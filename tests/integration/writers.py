@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from jobs.errors import CancelledError
-from jobs.job_context import SilentContext
+from jobs.job_context import JobContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,8 +95,8 @@ def let_heartbeat_expire(base: Path, instant: str) -> None:
     os.utime(heartbeat, (time.time() - 3600, time.time() - 3600))
 
 
-class At(SilentContext):
-    """A report that does something when the job comes to a step, once for each; what it raises ends the job."""
+class At(JobContext):
+    """A context that does something when the job comes to a step, once for each; what it raises ends the job."""
 
     def __init__(self, step: str, action: Callable[[], None], *more: tuple[str, Callable[[], None]]) -> None:
         super().__init__()
@@ -109,19 +109,21 @@ class At(SilentContext):
 
 
 class Cancelled(At):
-    """A report whose job is cancelled so many seconds after it came to a step, or after its beginning."""
+    """A context whose job is cancelled so many seconds after it came to a step, or after its beginning."""
 
     def __init__(self, *, after: float, step: str = "", action: Callable[[], None] = lambda: None) -> None:
         super().__init__(step, action)
         self._after = after
         self._step = step
-        self._deadline = float("inf") if step else time.monotonic() + after
+        if not step:
+            self._cancel_later()
 
     def step(self, name: str, *, bytes_total: int = 0) -> None:
         super().step(name, bytes_total=bytes_total)
         if self._step and name.startswith(self._step):
-            self._deadline = time.monotonic() + self._after
+            self._cancel_later()
 
-    def checkpoint(self) -> None:
-        if time.monotonic() > self._deadline:
-            raise CancelledError
+    def _cancel_later(self) -> None:
+        timer = threading.Timer(self._after, self.end, [CancelledError()])
+        timer.daemon = True
+        timer.start()

@@ -21,7 +21,7 @@ from jobs.worker.lease_loop import Lifetime, Worker
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jobs.job_context import Report
+    from jobs.job_context import JobContext
 
 PLAN = WorkOrder("job_1", 1, JobKind.BUCKET_EXPANSION, Table("/lake/orders", "orders"))
 
@@ -50,7 +50,7 @@ class FakeSpark:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Runs `job(report)` as an attempt whose heartbeats are answered by `answer()`."""
+    """Runs `job(context)` as an attempt whose heartbeats are answered by `answer()`."""
     monkeypatch.setattr(attempts, "HEARTBEAT_SECONDS", 0.01)
     monkeypatch.setattr(attempts, "Jvm", lambda _: None)
     monkeypatch.setattr(attempts, "HudiTable", lambda *_: None)
@@ -58,10 +58,10 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     def start(
         spark: FakeSpark,
         answer: Callable[[], HeartbeatAnswer],
-        job: Callable[[Report], None],
+        job: Callable[[JobContext], None],
         lease_seconds: float = 30.0,
     ) -> Result:
-        monkeypatch.setitem(attempts.RUN, PLAN.kind, lambda _table, _plan, report: job(report))
+        monkeypatch.setitem(attempts.RUN, PLAN.kind, lambda _table, _plan, context: job(context))
 
         def beat(_heartbeat: Heartbeat) -> HeartbeatAnswer:
             return answer()
@@ -76,9 +76,9 @@ def test_what_cleans_up_after_a_cancelled_job_is_not_cancelled_as_well(run: Call
     spark = FakeSpark()
     seen: list[int] = []
 
-    def job(report: Report) -> None:
+    def job(context: JobContext) -> None:
         spark.wait_for_cancel()
-        with report.undoing():
+        with context.undoing():
             time.sleep(0.02)
             before = spark.cancelled
             time.sleep(0.1)
@@ -94,9 +94,9 @@ def test_an_attempt_without_its_lease_undoes_nothing_since_another_one_is_at_wor
     spark = FakeSpark()
     undone: list[str] = []
 
-    def job(report: Report) -> None:
+    def job(context: JobContext) -> None:
         spark.wait_for_cancel()
-        with report.undoing():
+        with context.undoing():
             undone.append("by the attempt that had lost it")
 
     with pytest.raises(LeaseLostError):
@@ -108,9 +108,9 @@ def test_a_lease_that_is_lost_while_a_cancelled_job_cleans_up_ends_that_too(run:
     spark = FakeSpark()
     answers = [HeartbeatAnswer.CANCEL]
 
-    def job(report: Report) -> None:
+    def job(context: JobContext) -> None:
         spark.wait_for_cancel()
-        with report.undoing():
+        with context.undoing():
             time.sleep(0.02)
             spark.cancelled = 0
             answers[0] = HeartbeatAnswer.LOST
@@ -132,9 +132,9 @@ def test_a_heartbeat_that_cannot_be_made_ends_the_attempt_when_its_lease_runs_ou
             raise RuntimeError("the JVM does not answer")
         return HeartbeatAnswer.CONTINUE
 
-    def job(report: Report) -> None:
+    def job(context: JobContext) -> None:
         spark.wait_for_cancel()
-        report.checkpoint()
+        context.checkpoint()
 
     with pytest.raises(LeaseLostError):
         run(spark, broken, job, lease_seconds=3.0)
