@@ -22,15 +22,15 @@ from service.model.errors import (
 )
 from service.observation import poll_events
 from service.observation.bounded_pool import BoundedPool
-from service.observation.poll import PollResult, ReadTable, poll_table
+from service.observation.poll import ReadTable, poll_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from random import Random
 
     from sqlalchemy import Engine
 
     from service.catalog.watch import Watch
+    from service.events.notifier import Notifier
     from service.model.clock import Clock
     from service.observation.poll_requests import PollRequests
 
@@ -70,7 +70,7 @@ class Observed:
 
 
 class Observer:
-    """Calls `on_change` after each poll that found something or failed, outside any transaction."""
+    """Notifies after each poll that found something or failed, outside any transaction."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Observer:
         config: ObserverConfig,
         *,
         read: ReadTable,
-        on_change: Callable[[PollResult], None] = lambda _result: None,
+        notifier: Notifier,
     ) -> None:
         self._engine = engine
         self._clock = clock
@@ -89,7 +89,7 @@ class Observer:
         self._poll_requests = poll_requests
         self._config = config
         self._read = read
-        self._on_change = on_change
+        self._notifier = notifier
         self._guard = threading.Lock()
         self._counts: Counter[str] = Counter()
         self.pool: BoundedPool[Watch] = BoundedPool(
@@ -149,7 +149,7 @@ class Observer:
             result = poll_table(self._engine, self._clock, watch, self._read)
             self._count(changed=1, commits=len(result.commits)) if result.changed else self._count(unchanged=1)
             if result.changed or watch.failures:
-                self._on_change(result)
+                self._notifier.notify()
         except TableNotFoundError:
             pass  # The table was unregistered meanwhile.
         except DatabaseUnavailableError as error:
@@ -174,7 +174,7 @@ class Observer:
                 )
                 events = poll_events.of_failed_poll(connection, watch.table_id, failures, problem, now)
                 outbox.publish(connection, events, now=now)
-            self._on_change(PollResult(watch.table_id))
+            self._notifier.notify()
         except DatabaseUnavailableError as unavailable:
             log.warning("Table %s: %s", watch.table_id, unavailable)
 

@@ -213,7 +213,7 @@ class Composition:
                     chosen.allowed_roots,
                 )
             ),
-            on_change=lambda _result: self.notifier.notify(),
+            notifier=self.notifier,
         )
 
     def _dispatcher(self, wake: Callable[[], None]) -> Dispatcher:

@@ -14,6 +14,7 @@ from service.catalog import commit_store, table_store, watch_store
 from service.catalog.registration import Registration
 from service.db import migrate
 from service.db.engine import open_engine, reading, writing
+from service.events.notifier import Notifier
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
@@ -50,7 +51,9 @@ class Polls:
         config = ObserverConfig(at_once=1, backoff=BackOff(first=3600, most=3600))
         read = readers.isolated(IsolatedTableReader(url, {}, 100))
         self.requests = PollRequests()
-        self._observer = Observer(self.engine, utc_now, Random(1), self.requests, config, read=read)
+        self._observer = Observer(
+            self.engine, utc_now, Random(1), self.requests, config, read=read, notifier=Notifier()
+        )
 
     def register(self, table: SmallTable) -> None:
         now, name = utc_now(), table.base.name

@@ -12,6 +12,7 @@ from pyarrow import fs
 from service.catalog import commit_store, snapshot_store, table_store, watch_store
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
+from service.events.notifier import Notifier
 from service.lake.active_timeline import read_active_timeline
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
@@ -61,9 +62,8 @@ def test_a_table_on_s3_is_watched(endpoint: str, sqlite: sa.Engine, clock: FakeC
     with writing(sqlite) as connection:
         table_store.register(connection, Registration("t", "s3a://lake/trips", "trips", clock(), clock()))
         table_store.register(connection, Registration("gone", "s3a://lake/gone", "gone", clock(), clock()))
-    observer = Observer(
-        sqlite, clock, Random(1), PollRequests(), ObserverConfig(), read=TableReader(sqlite, options, 1)
-    )
+    read = TableReader(sqlite, options, 1)
+    observer = Observer(sqlite, clock, Random(1), PollRequests(), ObserverConfig(), read=read, notifier=Notifier())
 
     def poll() -> None:
         clock.advance(70)

@@ -31,7 +31,8 @@ INDEX = {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]}
 def observer(app_context: AppContext, clock: FakeClock) -> Observer:
     engine = app_context.engine
     read = TableReader(engine, {}, 100 * 1024 * 1024)
-    return Observer(engine, clock, Random(1), app_context.poll_requests, ObserverConfig(), read=read)
+    requests, notifier = app_context.poll_requests, app_context.notifier
+    return Observer(engine, clock, Random(1), requests, ObserverConfig(), read=read, notifier=notifier)
 
 
 @pytest.fixture

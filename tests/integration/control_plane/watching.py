@@ -10,6 +10,7 @@ from service.catalog import commit_store, snapshot_store, table_store, watch_sto
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
 from service.delivery import outbox
+from service.events.notifier import Notifier
 from service.incidents import store
 from service.model.backoff import BackOff
 from service.observation.observer import Observer, ObserverConfig
@@ -48,6 +49,7 @@ class Watched:
                 backoff=BackOff(first=10, most=3600),
             ),
             read=read or TableReader(engine, {}, 100 * 1024 * 1024),
+            notifier=Notifier(),
         )
 
     def register(self, table: SmallTable, *, buckets: int = 4) -> str:
