@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from service.lake.instant import Instant, InstantState
+from service.lake.instant_metadata import Name
 from service.lake.parquet_file import opened
-from service.lake.timeline_record import Name
 from service.model.errors import StorageError
 
 if TYPE_CHECKING:

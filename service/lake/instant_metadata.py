@@ -1,24 +1,23 @@
-"""The metadata of a completed instant, read without a JVM."""
+"""The metadata of instants: the records in timeline files, read without a JVM, and what the service keeps of them.
+
+Only the fields that the service uses are read, and within bounds: what they contain is stored and sent on. Commits are
+JSON in table version 6. All other metadata, and commits from version 8 on, is Avro with its schema in the file.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import msgspec
 
 from jobs.format.stale_writes import known_of, repaired_of
+from service.lake.avro_file import MAGIC, first_record
 from service.lake.commit import WRITING_ACTIONS
+from service.lake.storage import MAX_METADATA_BYTES
 from service.lake.timeline import file_name_of
-from service.lake.timeline_record import (
-    MAX_COUNT,
-    CleanRecord,
-    CommitRecord,
-    RestoreRecord,
-    RollbackRecord,
-    WriteStat,
-    decode,
-)
 from service.model.errors import StorageError
 
 if TYPE_CHECKING:
@@ -31,9 +30,69 @@ if TYPE_CHECKING:
 FLINK_CHECKPOINT = "flink_checkpoint_id"
 """Key in the extra metadata of Flink's commits, if the job has `write.extra.metadata.enabled` (`StreamerUtil`, 1.2)."""
 
+_MAX_COUNT = 2**53
+"""The first number that JSON does not carry exactly (RFC 8259). No table has as many bytes."""
+
+_MAX_PARTITIONS = 100_000
+_MAX_FILES = 1_000_000
 _META_PREFIX = "_hoodie_"
 _DIGEST_BYTES = 16
 _MAX_EVIDENCE = 100
+
+Text = Annotated[str, msgspec.Meta(max_length=4096, pattern=r"^[^\x00]*$")]
+Name = Annotated[str, msgspec.Meta(max_length=32, pattern=r"^[^\x00]*$")]
+Count = Annotated[int, msgspec.Meta(gt=-_MAX_COUNT, lt=_MAX_COUNT)]
+
+Record = TypeVar("Record", bound=msgspec.Struct)
+Item = TypeVar("Item")
+ByPartition = Annotated[dict[Text, Item], msgspec.Meta(max_length=_MAX_PARTITIONS)]
+Many = Annotated[list[Item], msgspec.Meta(max_length=_MAX_FILES)]
+
+
+class WriteStat(msgspec.Struct, rename="camel"):
+    """Hudi 1.2 `HoodieWriteStat`. Counts that are not known are null or negative."""
+
+    file_id: Text
+    path: Text | None = None
+    num_writes: Count | None = None
+    num_inserts: Count | None = None
+    num_update_writes: Count | None = None
+    num_deletes: Count | None = None
+    total_write_bytes: Count | None = None
+
+
+class CommitRecord(msgspec.Struct, rename="camel"):
+    """Hudi 1.2 `HoodieCommitMetadata` and `HoodieReplaceCommitMetadata`."""
+
+    partition_to_write_stats: ByPartition[Many[WriteStat]] | None = None
+    partition_to_replace_file_ids: ByPartition[Many[Text]] | None = None
+    operation_type: Name | None = None
+    extra_metadata: dict[str, str | None] | None = None
+
+
+class CleanRecord(msgspec.Struct, rename="camel"):
+    """Hudi 1.2 `HoodieCleanMetadata`."""
+
+    partition_metadata: ByPartition[Any] | None = None
+
+
+class RollbackRecord(msgspec.Struct, rename="camel"):
+    """Hudi 1.2 `HoodieRollbackMetadata`."""
+
+    partition_metadata: ByPartition[Any] | None = None
+    commits_rollback: Many[Text] | None = None
+
+
+class RestoreRecord(msgspec.Struct, rename="camel"):
+    """Hudi 1.2 `HoodieRestoreMetadata`."""
+
+    hoodie_restore_metadata: dict[str, Many[RollbackRecord]] | None = None
+
+
+class ReplaceRequest(msgspec.Struct, rename="camel"):
+    """Hudi 1.2 `HoodieRequestedReplaceMetadata`."""
+
+    clustering_plan: Any = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +143,23 @@ def parse_metadata(action: str, content: bytes, where: str) -> InstantMetadata:
         undone = decode(content, RestoreRecord, where).hoodie_restore_metadata or {}
         return _of_rollbacks([each for rollbacks in undone.values() for each in rollbacks])
     return InstantMetadata()
+
+
+def decode(content: bytes, kind: type[Record], where: str) -> Record:
+    """Decodes the record in a timeline file; an empty one for an empty file, which some actions leave.
+
+    Raises StorageError for damage, and for what exceeds the bounds.
+    """
+    if len(content) > MAX_METADATA_BYTES:
+        raise StorageError(f"{where} has more than {MAX_METADATA_BYTES} bytes")
+    try:
+        if not content:
+            return kind()
+        if content.startswith(MAGIC):
+            return msgspec.convert(first_record(content), kind, strict=False)
+        return msgspec.json.decode(content, type=kind, strict=False)
+    except Exception as error:  # fastavro raises many types on damaged files
+        raise StorageError(f"{where} is damaged: {type(error).__name__}: {error}") from error
 
 
 def _of_commit(record: CommitRecord, where: str) -> InstantMetadata:
@@ -162,7 +238,7 @@ def _shape(schema: Any) -> Any:
 def _sum(counts: Iterable[int], where: str) -> int:
     """Raises StorageError for more than any table has."""
     total = sum(counts)
-    if total >= MAX_COUNT:
+    if total >= _MAX_COUNT:
         raise StorageError(f"{where} is damaged: its counts sum up to {total}")
     return total
 

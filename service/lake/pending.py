@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from jobs.format.instants import moment
 from service.lake.instant import InstantState
+from service.lake.instant_metadata import ReplaceRequest, decode
 from service.lake.snapshot import Pending
 from service.lake.table_config import META_FOLDER
-from service.lake.timeline_record import ReplaceRequest, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -13,11 +13,10 @@ from jobs.format.file_names import bucket_of, is_fixed, parse_base_file_name, pa
 from jobs.format.hashing_config import DamagedConfigError, HashingConfig
 from jobs.format.instants import moment
 from service.lake.history import archived_since
-from service.lake.instant_metadata import parse_metadata
+from service.lake.instant_metadata import ReplaceRequest, decode, parse_metadata
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.timeline import file_name_of, timeline_of
-from service.lake.timeline_record import ReplaceRequest, decode
 from service.model.errors import StorageError
 from service.registration.detection import examine
 

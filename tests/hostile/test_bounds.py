@@ -20,9 +20,9 @@ from service.db.engine import reading, writing
 from service.lake.avro_file import first_record
 from service.lake.commit import COMPACTION, Commit
 from service.lake.history import archived_since
+from service.lake.instant_metadata import CommitRecord, decode
 from service.lake.storage import MAX_METADATA_BYTES, open_storage
 from service.lake.table_config import read_table_config
-from service.lake.timeline_record import CommitRecord, decode
 from service.model.errors import DatabaseUnavailableError, NotAHudiTableError, StorageError
 from service.registration.detection import examine
 from tests.hostile import avro
