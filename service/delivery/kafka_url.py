@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from service.delivery.errors import UrlNotAllowedError
 
-_SCHEMES = {"kafka": False, "kafka+ssl": True}
+SCHEMES = {"kafka": False, "kafka+ssl": True}
+"""The schemes, and whether each is encrypted."""
+
 _URL = re.compile(r"(?P<scheme>[a-z+]+)://(?P<brokers>[^/?#]+)/(?P<topic>[^/?#]+)")
 _BROKER = re.compile(r"(?P<host>[0-9A-Za-z._-]{1,253}|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{1,5}))?")
 # The names of topics that brokers accept.
@@ -36,23 +38,19 @@ class KafkaUrl:
     is_encrypted: bool
 
 
-def is_kafka(url: str) -> bool:
-    return url.partition("://")[0] in _SCHEMES
-
-
 def parsed(url: str) -> KafkaUrl:
     """Raises UrlNotAllowedError."""
     if "@" in url:
         raise UrlNotAllowedError("It contains a user or a password.", hint="Send credentials in `headers`.")
     match = _URL.fullmatch(url)
-    if match is None or match["scheme"] not in _SCHEMES or len(url) > _MOST_CHARACTERS:
+    if match is None or match["scheme"] not in SCHEMES or len(url) > _MOST_CHARACTERS:
         raise UrlNotAllowedError(
             "It is not a URL of a Kafka topic.", hint="An example is kafka+ssl://broker-1:9093,broker-2:9093/topic."
         )
     if not _TOPIC.fullmatch(match["topic"]):
         raise UrlNotAllowedError(f"'{match['topic']}' is not a valid name of a topic.")
     brokers = tuple(_broker(part) for part in match["brokers"].split(","))
-    return KafkaUrl(brokers, match["topic"], _SCHEMES[match["scheme"]])
+    return KafkaUrl(brokers, match["topic"], SCHEMES[match["scheme"]])
 
 
 def _broker(text: str) -> Broker:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from service.delivery import kafka
-from service.delivery.kafka_url import is_kafka, parsed
+from service.delivery.kafka_url import SCHEMES, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 
 def checked(url: str, guard: Guard) -> str:
     """Returns the URL unchanged. Raises UrlNotAllowedError or KafkaMissingError."""
-    if not is_kafka(url):
+    if not _is_kafka(url):
         return guard.checked(url)
     target = parsed(url)
     for broker in target.brokers:
         guard.check_host(broker.host, is_encrypted=target.is_encrypted)
     kafka.library()
     return url
+
+
+def _is_kafka(url: str) -> bool:
+    return url.partition("://")[0] in SCHEMES
 
 
 class Transport:
@@ -42,7 +46,7 @@ class Transport:
         self, url: str, key: str, body: bytes, headers: Mapping[str, str], own: Mapping[str, str]
     ) -> SendResult:
         """Sends one message. `own` are the headers that the webhook's owner added. Raises nothing but cancellation."""
-        if is_kafka(url):
+        if _is_kafka(url):
             return await self._kafka.produce(url, key, body, headers, own)
         return await self._http.post(url, body, headers, own)
 
