@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from service.lake.roots import check_allowed
+from service.lake.location import check_allowed
 from service.model.errors import OptionNotAllowedError
 
 if TYPE_CHECKING:

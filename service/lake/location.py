@@ -1,12 +1,14 @@
-"""Canonical base paths, with the service's own errors."""
+"""Canonical base paths and the allowed roots above them, with the service's own errors."""
 
 from __future__ import annotations
 
-from jobs.storage import location as locations
-from jobs.storage.location import plain
-from service.model.errors import PathNotFoundError, StorageUnsupportedError
+from typing import TYPE_CHECKING
 
-__all__ = ["canonical", "is_s3", "plain"]
+from jobs.storage import location as locations
+from service.model.errors import PathForbiddenError, PathNotFoundError, StorageUnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def canonical(location: str) -> str:
@@ -20,6 +22,15 @@ def canonical(location: str) -> str:
         raise StorageUnsupportedError(str(error)) from error
     except locations.LocationError as error:
         raise PathNotFoundError(str(error), hint=error.hint) from error
+
+
+def check_allowed(base_path: str, allowed_roots: Sequence[str] | None) -> None:
+    """Raises PathForbiddenError unless the canonical `base_path` is one of the roots or below one.
+
+    Roots are made canonical too. None allows all.
+    """
+    if allowed_roots is not None and not locations.is_below(base_path, map(canonical, allowed_roots)):
+        raise PathForbiddenError(f"{base_path} is not below any of the allowed roots")
 
 
 def is_s3(base_path: str) -> bool:

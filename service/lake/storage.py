@@ -11,8 +11,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from jobs.storage import s3
-from service.lake.location import is_s3
-from service.lake.roots import check_allowed
+from service.lake.location import check_allowed, is_s3
 from service.model.errors import PathNotFoundError, PathOutsideTableError, StorageError, StorageUnsupportedError
 
 if TYPE_CHECKING:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jobs.storage.location import plain
 from service.catalog import commit_store, table_store
 from service.db.engine import reading
-from service.lake.location import canonical, plain
+from service.lake.location import canonical
 from service.model.errors import CallbackUnknownTableError, InvalidError
 
 if TYPE_CHECKING:

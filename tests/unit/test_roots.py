@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from service.lake.location import canonical, plain
-from service.lake.roots import check_allowed
+from jobs.storage.location import plain
+from service.lake.location import canonical, check_allowed
 from service.model.errors import (
     NotAHudiTableError,
     PathForbiddenError,
