@@ -32,8 +32,7 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import INGESTION, REPLACE
 from jobs.protocol.replaced import Replaced
 from jobs.protocol.stale_writer_watch import Before
-from jobs.protocol.write_gaps import quiet_seconds, seconds_until_next_write
-from jobs.protocol.writers import Writers
+from jobs.protocol.writers import Writers, quiet_seconds, seconds_until_next_write
 
 if TYPE_CHECKING:
     from jobs.format.written_file import WrittenFile

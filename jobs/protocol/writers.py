@@ -1,10 +1,12 @@
-"""Writers that are active while file groups are replaced: which of them block the commit, and how to treat them."""
+"""Writers that are active while file groups are replaced: which of them block the commit, how to treat them, and when
+the next write starts."""
 
 from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from jobs.contract import OnActiveWriters
@@ -14,6 +16,7 @@ from jobs.hudi.records import INGESTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
 
     from jobs.hudi.client import WriteClient
     from jobs.hudi.lock import TableLock
@@ -24,6 +27,10 @@ logger = logging.getLogger(__name__)
 
 # A write that was rolled back this long ago and has no live heartbeat has ended.
 ENDED_AFTER = timedelta(days=1)
+# The next write is predicted by the last gaps between writes.
+RECENT = timedelta(minutes=10)
+GAPS = 5
+NEVER = float("inf")
 # Instants that were rolled back under a live writer -> the files that it had announced until then.
 Fenced = dict[str, set[str]]
 
@@ -180,3 +187,25 @@ def dead_writes(table: HudiTable, client: WriteClient) -> list[str]:
     # An instant that has completed in the meantime has no heartbeat any more, which looks like an expired one.
     still_pending = {item.requested for item in table.pending()} if dead else set()
     return [instant for instant in dead if instant in still_pending]
+
+
+def quiet_seconds(writes: Sequence[tuple[datetime, datetime]], now: datetime) -> float:
+    """Returns the seconds since a write completed, `NEVER` if none has."""
+    return max((now - max(end for _, end in writes)).total_seconds(), 0.0) if writes else NEVER
+
+
+def seconds_until_next_write(writes: Sequence[tuple[datetime, datetime]], now: datetime) -> float:
+    """Returns the seconds in which no write is expected to start, `NEVER` when none is expected at all.
+
+    `writes` are start and completion of completed writes, in any order; none may be in flight at `now`. Until the
+    shortest of the recent gaps has passed, the result is its remainder. After twice the longest gap the writer is taken
+    to have stopped. In between a write may start at any moment.
+    """
+    recent = sorted(write for write in writes if now - write[1] <= RECENT)
+    gaps = [(after[0] - before[1]).total_seconds() for before, after in pairwise(recent)][-GAPS:]
+    if not gaps:
+        return NEVER
+    quiet_for = quiet_seconds(recent, now)
+    if quiet_for < min(gaps):
+        return min(gaps) - quiet_for
+    return NEVER if quiet_for > 2 * max(*gaps, 0.5) else 0.0

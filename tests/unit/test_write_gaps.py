@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from jobs.format.instants import wall_clock
-from jobs.protocol.write_gaps import NEVER, quiet_seconds, seconds_until_next_write
+from jobs.protocol.writers import NEVER, quiet_seconds, seconds_until_next_write
 
 START = datetime(2026, 11, 21, 12, 0, 0)
 
