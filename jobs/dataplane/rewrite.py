@@ -17,7 +17,7 @@ from jobs.dataplane.split_writer import SplitWriter, misplaced
 from jobs.errors import RefusedError
 from jobs.format import bucket_hash
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from jobs.storage import batches
+from jobs.storage.paths import batches_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -46,7 +46,7 @@ def rewrite_base_file(
         with SplitWriter(work, source, layout, token) as children:
             # The file name changes in every row, and the old names would be the widest column.
             columns = [name for name in layout.schema.names if name != FILE_NAME]
-            for batch in batches.of_file(reader, columns):
+            for batch in batches_of(reader, columns):
                 children.add(batch)
             if progress:
                 progress(work.storage.size([path]))

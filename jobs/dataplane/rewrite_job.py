@@ -26,7 +26,7 @@ from jobs.format.written_file import WrittenFile
 from jobs.hudi import rows
 from jobs.hudi.jvm import translated
 from jobs.hudi.records import deletes_in_logs
-from jobs.storage import batches
+from jobs.storage.paths import bytes_per_row, rows_that_fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -213,8 +213,8 @@ def _rows_of_batch(storage: Storage, routes: Routes) -> int:
     for name in models[:_PROBED_MODELS]:
         with storage.read_parquet(name) as reader:
             if reader.metadata.num_row_groups:
-                known.append(batches.bytes_per_row(reader))
-    return batches.rows_for(max(known)) if known else _ROWS_OF_UNKNOWN_WIDTH
+                known.append(bytes_per_row(reader))
+    return rows_that_fit(max(known)) if known else _ROWS_OF_UNKNOWN_WIDTH
 
 
 @contextmanager

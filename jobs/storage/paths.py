@@ -1,6 +1,7 @@
-"""Finds and writes a table's files with Arrow at the same places as Hudi: Hadoop paths on local disks and S3.
+"""Finds, reads and writes a table's files with Arrow at the same places as Hudi: Hadoop paths on local disks and S3.
 
-A `Storage` is built on the driver, where Hadoop's configuration is, and is sent to the tasks.
+A `Storage` is built on the driver, where Hadoop's configuration is, and is sent to the tasks. Files are read in batches
+that fit into memory, whatever the size of their rows and row groups.
 """
 
 from __future__ import annotations
@@ -12,18 +13,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyarrow import fs
 
 from jobs.contract import Problem
 from jobs.errors import PathOutsideTableError, RefusedError
-from jobs.storage import batches, s3
+from jobs.storage import s3
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    import pyarrow.parquet as pq
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+
+BATCH_ROWS = 65_536
+BATCH_BYTES = 16 * 1024 * 1024
+# Total read buffers of a file, shared by its columns. Without buffers a reader holds whole column chunks.
+_BUFFERS_BYTES = 32 * 1024 * 1024
+_MIN_BUFFER, _MIN_REMOTE_BUFFER = 64 * 1024, 1024 * 1024
+_PROBED_ROWS = 1024
+# A dictionary of up to this compressed size may go as a whole into every file that gets some of its rows.
+_SMALL_DICTIONARY = 16 * 1024
 
 
 @dataclass(frozen=True)
@@ -38,8 +47,24 @@ class Storage:
         return self.bucket.filesystem() if self.bucket else fs.LocalFileSystem()
 
     def read_parquet(self, path: str, *, plain: Collection[str] | None = None) -> pq.ParquetFile:
-        """Opens the Parquet file at `path`, an absolute path as Hudi returns it. See `batches.opened`."""
-        return batches.opened(_plain(path), self.filesystem, is_remote=self.bucket is not None, plain=plain)
+        """Opens the Parquet file at `path`, an absolute path as Hudi returns it, to be read as a stream.
+
+        The caller closes it. If `plain` is given, string columns with few distinct values come as Arrow dictionaries,
+        except for the columns named there.
+        """
+        filesystem, path = self.filesystem, _plain(path)
+        metadata = pq.read_metadata(path, filesystem=filesystem)
+        # Reads from a remote storage are larger, since each one costs a round trip.
+        least = _MIN_BUFFER if self.bucket is None else _MIN_REMOTE_BUFFER
+        repeating = [] if plain is None else [name for name in _repeating(metadata) if name not in plain]
+        return pq.ParquetFile(
+            path,
+            filesystem=filesystem,
+            metadata=metadata,
+            buffer_size=max(min(_BUFFERS_BYTES // max(metadata.num_columns, 1), 1024 * 1024), least),
+            pre_buffer=False,  # It would hold whole row groups.
+            read_dictionary=repeating,
+        )
 
     def size(self, paths: Iterable[str]) -> int:
         """Returns the total bytes of the files at these absolute paths; missing files count as zero."""
@@ -140,3 +165,48 @@ def _plain(path: str) -> str:
     if match.group(1).lower() == "file":
         return "/" + match.group(2).strip("/")
     return re.sub("/+", "/", match.group(2).strip("/"))
+
+
+def batches_of(reader: pq.ParquetFile, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yields all rows, in batches of at most `BATCH_ROWS` rows and about `BATCH_BYTES` bytes.
+
+    `columns` selects some columns; None means all.
+    """
+    for number in range(reader.num_row_groups):
+        if reader.metadata.row_group(number).num_rows:
+            rows = rows_that_fit(bytes_per_row(reader, number))
+            yield from reader.iter_batches(batch_size=rows, row_groups=[number], columns=columns, use_threads=False)
+
+
+def rows_that_fit(bytes_of_row: float) -> int:
+    """Returns the number of rows of this size that fit into a batch."""
+    return int(min(max(BATCH_BYTES // max(bytes_of_row, 1), 1), BATCH_ROWS))
+
+
+def bytes_per_row(reader: pq.ParquetFile, number: int = 0) -> float:
+    """Returns the row size of a non-empty row group, by its footer or by its first rows, whichever is larger.
+
+    The footer covers all rows, but counts values in dictionaries only once.
+    """
+    group = reader.metadata.row_group(number)
+    encoded = group.total_byte_size / group.num_rows
+    probed = min(_PROBED_ROWS, rows_that_fit(encoded))
+    probe: pa.RecordBatch = next(reader.iter_batches(batch_size=probed, row_groups=[number], use_threads=False))
+    return float(max(encoded, probe.nbytes / max(probe.num_rows, 1)))
+
+
+def _repeating(metadata: pq.FileMetaData) -> Iterator[str]:
+    """Yields the top-level string and binary columns whose dictionary is small in every row group."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    fields = {field.name: field.type for field in metadata.schema.to_arrow_schema()}
+    for number in range(metadata.num_columns):
+        chunks = [group.column(number) for group in groups]
+        kind = fields.get(metadata.schema.column(number).path)
+        if kind in (pa.string(), pa.binary()) and all(_has_small_dictionary(chunk) for chunk in chunks):
+            yield metadata.schema.column(number).path
+
+
+def _has_small_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
+    # Without dictionary pages the number of distinct values is unknown. Old writers' offsets are not reliable.
+    offset = chunk.dictionary_page_offset or 0
+    return bool(chunk.has_dictionary_page and 0 < chunk.data_page_offset - offset <= _SMALL_DICTIONARY and offset)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import fs
 
 from jobs.dataplane import parquet_layout
 from jobs.errors import RefusedError
-from jobs.storage import batches
+from jobs.storage.paths import BATCH_BYTES, Storage, batches_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,7 +93,7 @@ def test_batches_of_wide_rows_have_few_of_them_also_if_a_dictionary_hides_it(
 ) -> None:
     table = pa.table({"x": ["w" * 200_000] * 1000 + ["n"] * 100})
     pq.write_table(table, tmp_path / "file.parquet", use_dictionary=use_dictionary, compression="zstd")
-    with batches.opened(str(tmp_path / "file.parquet"), fs.LocalFileSystem()) as reader:
-        read = list(batches.of_file(reader))
+    with Storage(str(tmp_path)).read_parquet(str(tmp_path / "file.parquet")) as reader:
+        read = list(batches_of(reader))
     assert pa.Table.from_batches(read).equals(table)
-    assert max(batch.nbytes for batch in read) < 2 * batches.BATCH_BYTES
+    assert max(batch.nbytes for batch in read) < 2 * BATCH_BYTES
