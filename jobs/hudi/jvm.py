@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import logging
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
@@ -34,7 +36,7 @@ class Jvm:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self._session: Any = spark  # for its members that pyspark does not type
-        java: Any = self._session._jvm
+        java = _names(self._session._jvm)
         self.java = java
         self.hudi = java.org.apache.hudi
 
@@ -73,6 +75,28 @@ class Jvm:
         collected = stream.collect(self.java.java.util.stream.Collectors.toList())
         for number in range(collected.size()):
             yield collected.get(number)
+
+
+class _Names:
+    """Java packages and classes, each looked up once.
+
+    py4j asks the JVM about every part of a name at every use, and the JVM searches all jars for a class of that name.
+    """
+
+    def __init__(self, package: Any) -> None:
+        self._package = package
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._package, name)
+        if isinstance(found, JavaPackage):
+            found = _Names(found)
+        setattr(self, name, found)
+        return found
+
+
+@lru_cache(maxsize=1)
+def _names(view: Any) -> Any:
+    return _Names(view)
 
 
 @contextmanager
