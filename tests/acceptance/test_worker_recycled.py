@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.acceptance.conftest import SETTINGS
 from tests.acceptance.daemon import Daemon
 from tests.integration import tables
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.exhaustive
 def test_a_worker_ends_after_its_jobs_and_the_next_one_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     tables.write_table(spark, tmp_path / "trips", count=60, partitioned=False)
     settings = {**SETTINGS, "slots": "1", "recycle_jobs": "2"}

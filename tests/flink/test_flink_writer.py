@@ -63,6 +63,7 @@ def test_a_job_is_known_by_what_it_leaves_and_an_idle_one_commits_nothing(
     assert (base / ".hoodie" / ".aux" / "view_storage_conf").exists()
 
 
+@pytest.mark.exhaustive
 def test_by_default_a_job_says_nothing_of_itself_in_its_commits_and_locks_elsewhere(
     flink: FlinkCluster, tmp_path: Path
 ) -> None:

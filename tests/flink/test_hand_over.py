@@ -75,6 +75,7 @@ def test_beside_a_running_flink_job_nothing_is_replaced(
     flink.stop_with_savepoint(running)
 
 
+@pytest.mark.exhaustive
 def test_what_a_job_that_was_said_to_be_stopped_writes_to_replaced_file_groups_is_found_and_brought_over(
     flink: FlinkCluster, spark: SparkSession, tmp_path: Path
 ) -> None:

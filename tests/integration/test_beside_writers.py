@@ -68,7 +68,9 @@ def test_an_expansion_waits_for_a_writer_that_creates_a_new_partition(
     assert spark.read.format("hudi").load(str(base)).count() == 900
 
 
-@pytest.mark.parametrize("params", [{"on_active_writers": "abort"}, {"wait_seconds": 2}])
+@pytest.mark.parametrize(
+    "params", [{"on_active_writers": "abort"}, pytest.param({"wait_seconds": 2}, marks=pytest.mark.exhaustive)]
+)
 def test_an_expansion_gives_up_and_leaves_nothing_when_a_writer_stays_in_flight(
     spark: SparkSession, tmp_path: Path, params: dict[str, object]
 ) -> None:
@@ -116,7 +118,7 @@ def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it
     [
         ("COPY_ON_WRITE", 9),
         pytest.param("MERGE_ON_READ", 9, marks=pytest.mark.exhaustive),
-        ("MERGE_ON_READ", 6),
+        pytest.param("MERGE_ON_READ", 6, marks=pytest.mark.exhaustive),
     ],
 )
 def test_fencing_rolls_a_live_write_back_and_nothing_of_it_comes_later(
@@ -158,6 +160,7 @@ def test_a_writer_that_starts_right_after_the_expansion_goes_on_undisturbed(
     assert len(proved(spark, base, 8)) == 700
 
 
+@pytest.mark.exhaustive
 def test_watching_a_writer_that_does_not_tell_where_it_goes_ends_when_the_job_is_cancelled(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -173,7 +176,7 @@ def test_watching_a_writer_that_does_not_tell_where_it_goes_ends_when_the_job_is
     assert len(proved(spark, base, 8)) == 700
 
 
-@pytest.mark.parametrize(("lock_seconds", "left_out"), [(600, 0), (0, 4)])
+@pytest.mark.parametrize(("lock_seconds", "left_out"), [(600, 0), pytest.param(0, 4, marks=pytest.mark.exhaustive)])
 def test_clustering_does_again_or_leaves_out_what_writers_changed_meanwhile(
     spark: SparkSession, tmp_path: Path, lock_seconds: int, left_out: int
 ) -> None:

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("kind", "params", "num_buckets"), [("cleaning", {"retain": 1}, 4), ("bucket_expansion", {"factor": 2}, 8)]
+    ("kind", "params", "num_buckets"),
+    [
+        pytest.param("cleaning", {"retain": 1}, 4, marks=pytest.mark.exhaustive),
+        ("bucket_expansion", {"factor": 2}, 8),
+    ],
 )
 def test_a_writer_that_commits_between_two_looks_at_its_heartbeat_keeps_its_rows(
     spark: SparkSession,
@@ -65,8 +69,15 @@ def test_a_completed_instant_is_not_rolled_back(spark: SparkSession, tmp_path: P
     assert len(proved(spark, base, 4)) == 600
 
 
-@pytest.mark.parametrize("version", [6, 9])
-@pytest.mark.parametrize("kind", ["cleaning", "clustering"])
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        (6, "clustering"),
+        (9, "cleaning"),
+        pytest.param(6, "cleaning", marks=pytest.mark.exhaustive),
+        pytest.param(9, "clustering", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_an_overwrite_that_its_writer_abandoned_blocks_nothing(
     spark: SparkSession, tmp_path: Path, version: int, kind: str
 ) -> None:
@@ -90,7 +101,7 @@ def test_an_overwrite_that_its_writer_abandoned_blocks_nothing(
     proved(spark, base, 4)
 
 
-@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.exhaustive), 9])
 def test_an_abandoned_write_to_replaced_file_groups_does_not_keep_cleaning_waiting(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:

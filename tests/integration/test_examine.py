@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 TRUE_CLAIM = BucketIndex(4, ("id",))
 SHAPES = [
     ("MERGE_ON_READ", 6, True),
-    ("MERGE_ON_READ", 8, True),
+    pytest.param("MERGE_ON_READ", 8, True, marks=pytest.mark.exhaustive),
     ("MERGE_ON_READ", 9, False),
-    ("COPY_ON_WRITE", 6, False),
+    pytest.param("COPY_ON_WRITE", 6, False, marks=pytest.mark.exhaustive),
     ("COPY_ON_WRITE", 9, True),
 ]
 

@@ -26,9 +26,9 @@ ROOT = Path(__file__).parents[2]
 SPLIT = """
 import re, sys
 from pathlib import Path
-from jobs.base_files import Rewrite, Source
-from jobs.rewrite import rewrite_base_file
-from jobs.storage import Storage
+from jobs.dataplane.split_writer import Rewrite, Source
+from jobs.dataplane.rewrite import rewrite_base_file
+from jobs.storage.paths import Storage
 
 base, file_name, factor = sys.argv[1], sys.argv[2], int(sys.argv[3])
 work = Rewrite(Storage(base), "20260101000000000", ("id",))

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WAITING = "waiting for writers"
-PAIRWISE = [("rewriting", "MERGE_ON_READ"), (WAITING, "COPY_ON_WRITE"), ("committing", "MERGE_ON_READ")]
+OF_A_SHORT_RUN = [(WAITING, "COPY_ON_WRITE"), ("committing", "MERGE_ON_READ")]
 
 
 @pytest.mark.parametrize(
     ("step", "table_type"),
     [
-        pytest.param(*case, marks=() if case in PAIRWISE else pytest.mark.exhaustive)
+        pytest.param(*case, marks=() if case in OF_A_SHORT_RUN else pytest.mark.exhaustive)
         for case in product(["rewriting", WAITING, "committing"], ["COPY_ON_WRITE", "MERGE_ON_READ"])
     ],
 )

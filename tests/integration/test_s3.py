@@ -196,6 +196,7 @@ def test_a_table_on_s3_is_expanded_and_clustered_like_one_on_a_disk(
     assert set(PARTITIONS) <= in_partitions
 
 
+@pytest.mark.exhaustive
 def test_rows_that_were_written_to_replaced_file_groups_are_brought_over(
     on_s3: SparkSession, lake: Lake, lock: TableLock, tmp_path: Path
 ) -> None:

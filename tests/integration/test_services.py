@@ -18,18 +18,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Row, SparkSession
 
-# Each two of these values are together in one of the shapes; the others are of the long matrix.
-PAIRWISE = [
-    ("MERGE_ON_READ", 9, True),
-    ("MERGE_ON_READ", 6, False),
-    ("COPY_ON_WRITE", 9, False),
-    ("COPY_ON_WRITE", 6, True),
-]
+# Each value is in one of these shapes; the others are of the long matrix.
+OF_A_SHORT_RUN = [("MERGE_ON_READ", 9, True), ("COPY_ON_WRITE", 6, False)]
 SHAPES = [
     pytest.param(
         *shape,
         id=f"{shape[0][:1]}-v{shape[1]}-{'partitioned' if shape[2] else 'flat'}",
-        marks=() if shape in PAIRWISE else pytest.mark.exhaustive,
+        marks=() if shape in OF_A_SHORT_RUN else pytest.mark.exhaustive,
     )
     for shape in product(("MERGE_ON_READ", "COPY_ON_WRITE"), (9, 6), (True, False))
 ]
@@ -90,7 +85,14 @@ def test_all_services_one_after_the_other_keep_every_row_and_bucket(
     assert len(proved(8)) == 800
 
 
-@pytest.mark.parametrize("layout", [pytest.param("linear", marks=pytest.mark.exhaustive), "zorder", "hilbert"])
+@pytest.mark.parametrize(
+    "layout",
+    [
+        pytest.param("linear", marks=pytest.mark.exhaustive),
+        "zorder",
+        pytest.param("hilbert", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_table_without_bucket_index_is_clustered_by_hudi(spark: SparkSession, tmp_path: Path, layout: str) -> None:
     base = tmp_path / "plain"
     options = tables.write_table(spark, base, table_type="COPY_ON_WRITE", num_buckets=None)

@@ -48,7 +48,7 @@ def written_stale(
     ("table_type", "version"),
     [
         (MOR, 9),
-        (COW, 6),
+        pytest.param(COW, 6, marks=pytest.mark.exhaustive),
         pytest.param(COW, 9, marks=pytest.mark.exhaustive),
         pytest.param(MOR, 6, marks=pytest.mark.exhaustive),
     ],
@@ -138,7 +138,8 @@ def test_what_was_written_or_deleted_after_a_stale_write_stays(spark: SparkSessi
     proved(spark, base, 4)
 
 
-@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), pytest.param(COW, 6, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 6)])
 def test_rows_that_went_by_the_old_number_of_buckets_are_moved(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int
 ) -> None:
@@ -208,7 +209,8 @@ def _all(frame: object) -> list[str]:
     return sorted(str(row) for row in frame.collect())  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), pytest.param(COW, 6, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 6)])
 def test_a_long_session_with_the_printed_options_goes_to_the_right_file_groups(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int
 ) -> None:

@@ -222,6 +222,7 @@ def test_what_hudi_loses_by_default_is_refused_before_it_can_happen(spark: Spark
     table.check()
 
 
+@pytest.mark.exhaustive
 def test_a_finished_expansion_needs_no_remedy(spark: SparkSession, tmp_path: Path) -> None:
     table = Sales(spark, tmp_path / "sales", MOR, 9)
     table.expand()
