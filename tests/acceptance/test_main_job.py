@@ -31,12 +31,10 @@ def test_every_service_keeps_all_rows_and_a_writer_goes_on_with_its_old_options(
     assert tables.snapshot(spark, base) == before
     daemon.succeed(table, "cleaning", retain=1)
     assert daemon.succeed(table, "clustering", sort_by=["city", "fare"], layout="hilbert")["inside_buckets"] is True
-    assert tables.snapshot(spark, base) == before
-    assert tables.misplaced(spark, base, 4) == 0
+    assert tables.in_order(spark, base, 4) == before
     assert daemon.succeed(table, "bucket_expansion", num_buckets=8, settle_seconds=1)["buckets"] == [4, 8]
 
-    assert tables.snapshot(spark, base) == before
-    assert tables.misplaced(spark, base, 8) == 0
+    assert tables.in_order(spark, base, 8) == before
     assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
     assert left_behind(spark, base) == []
     cleaned = daemon.succeed(table, "cleaning", retain=1)
@@ -44,8 +42,7 @@ def test_every_service_keeps_all_rows_and_a_writer_goes_on_with_its_old_options(
     assert tables.snapshot(spark, base) == before
 
     tables.upsert(tables.rows(spark, 300, 700, ts=9), base, options)
-    assert tables.duplicates(spark, base) == 0
-    assert tables.misplaced(spark, base, 8) == 0
+    tables.in_order(spark, base, 8)
     audit = daemon.succeed(table, "audit")
     assert (audit["clean"], audit["rows"], audit["file_groups"]) == (True, 700, 24)
     assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
@@ -95,6 +92,5 @@ def test_jobs_of_several_tables_run_at_the_same_time_in_one_worker(
     assert max(job["started_at"] for job in jobs) < min(job["finished_at"] for job in jobs)
     assert len({job["worker_id"] for job in jobs}) == 1
     for name, rows in zip(names, before, strict=True):
-        assert tables.snapshot(spark, lake / name) == rows
-        assert tables.misplaced(spark, lake / name, 8) == 0
+        assert tables.in_order(spark, lake / name, 8) == rows
         assert left_behind(spark, lake / name) == []

@@ -84,6 +84,7 @@ def test_by_default_a_job_says_nothing_of_itself_in_its_commits_and_locks_elsewh
     assert locks == {".aux"}
 
 
+@pytest.mark.exhaustive
 def test_a_job_that_was_stopped_is_given_the_new_number_of_buckets_whatever_its_options_say(
     flink: FlinkCluster, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -52,7 +52,9 @@ def checkpoint(path: Path) -> None:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-@pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
+@pytest.mark.parametrize(
+    "suffix", ["", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("-wal", "-shm"))]
+)
 def test_a_file_that_was_moved_away_is_noticed_before_anything_is_accepted(tmp_path: Path, suffix: str) -> None:
     with Serving(tmp_path) as service:
         assert create(service) == (201, "")
@@ -167,9 +169,9 @@ def newer(path: Path) -> None:
     ("breaks", "words"),
     [
         (garbage, "is damaged: file is not a database"),
-        (overwrite, "is damaged: "),
-        (cut_off, "is damaged: "),
-        (folder, "unable to open database file"),
+        pytest.param(overwrite, "is damaged: ", marks=pytest.mark.exhaustive),
+        pytest.param(cut_off, "is damaged: ", marks=pytest.mark.exhaustive),
+        pytest.param(folder, "unable to open database file", marks=pytest.mark.exhaustive),
         (newer, "newer"),
     ],
 )
@@ -184,7 +186,7 @@ def test_a_service_on_a_broken_database_does_not_start_and_says_why_in_a_line(
     assert NAME in ended.stderr
 
 
-@pytest.mark.parametrize("mode", [0o000, 0o444])
+@pytest.mark.parametrize("mode", [pytest.param(0o000, marks=pytest.mark.exhaustive), 0o444])
 def test_nor_does_it_without_the_permission_to_write(tmp_path: Path, mode: int) -> None:
     migrated(tmp_path)
     (tmp_path / NAME).chmod(mode)

@@ -98,14 +98,16 @@ def write_table(
     *,
     count: int = 600,
     updates: int = 0,
+    copied: bool = True,
     **shape: Any,
 ) -> dict[str, str]:
     """Writes a table of `count` rows, then `updates` commits that each change half of them; returns the options.
 
-    A table of a shape is written once in each process, and copied from then on.
+    A table of a shape is written once in each process, and copied from then on, unless it may not be `copied`: an
+    expansion takes the time since then for a pause of the writer, and waits for one as long.
     """
     options = writer_options(base, **shape)
-    if not isinstance(base, Path):
+    if not (copied and isinstance(base, Path)):
         _write(spark, base, options, count, updates)
         return options
     key = (base.name, count, updates, *sorted(shape.items()))
@@ -142,25 +144,48 @@ def snapshot(spark: SparkSession, base: Path | str, *, metadata: bool | None = N
     `metadata` says whether the files are found by the metadata table, or by listing the folders.
     """
     options = {} if metadata is None else {"hoodie.metadata.enable": str(metadata).lower()}
-    frame = spark.read.format("hudi").options(**options).load(str(base))
-    columns = sorted(column for column in frame.columns if column != "_hoodie_file_name")
-    return sorted(str(row) for row in frame.select(*columns).collect())
+    return sorted(line for line, _, _, _ in _rows(spark, base, options))
+
+
+def in_order(spark: SparkSession, base: Path | str, num_buckets: int, hash_fields: str = "id") -> list[str]:
+    """The rows as `snapshot` returns them, once it is asserted that none is misplaced or there twice."""
+    found = _rows(spark, base)
+    assert _misplaced(spark, found, num_buckets, hash_fields) == 0
+    assert _duplicates(found) == 0
+    return sorted(line for line, _, _, _ in found)
 
 
 def misplaced(spark: SparkSession, base: Path | str, num_buckets: int, hash_fields: str = "id") -> int:
     """Rows whose bucket, by Hudi's own `BucketIdentifier` in the JVM, is not their file's."""
-    identifier = spark._jvm.org.apache.hudi.index.bucket.BucketIdentifier  # type: ignore[union-attr]
-    frame = spark.read.format("hudi").load(str(base)).select("_hoodie_record_key", "_hoodie_file_name")
-    return sum(
-        1
-        for key, file_name in frame.collect()
-        if identifier.getBucketId(key, hash_fields, num_buckets) != int(file_name[:8])
-    )
+    return _misplaced(spark, _rows(spark, base), num_buckets, hash_fields)
 
 
 def duplicates(spark: SparkSession, base: Path | str) -> int:
-    keys = spark.read.format("hudi").load(str(base)).select("_hoodie_partition_path", "_hoodie_record_key")
-    return keys.count() - keys.distinct().count()
+    return _duplicates(_rows(spark, base))
+
+
+_META = ("_hoodie_partition_path", "_hoodie_record_key", "_hoodie_file_name")
+
+
+def _rows(
+    spark: SparkSession, base: Path | str, options: dict[str, str] | None = None
+) -> list[tuple[str, str, str, str]]:
+    """Each row with its partition path, record key and file name."""
+    frame = spark.read.format("hudi").options(**options or {}).load(str(base))
+    columns = sorted(column for column in frame.columns if column != "_hoodie_file_name")
+    found = frame.select(*columns, *(F.col(name).alias(f"its{name}") for name in _META)).collect()
+    return [(str(dict(zip(columns, row, strict=False))), *row[-len(_META) :]) for row in found]
+
+
+def _misplaced(spark: SparkSession, found: list[tuple[str, str, str, str]], num_buckets: int, hash_fields: str) -> int:
+    identifier = spark._jvm.org.apache.hudi.index.bucket.BucketIdentifier  # type: ignore[union-attr]
+    return sum(
+        identifier.getBucketId(key, hash_fields, num_buckets) != int(file_name[:8]) for _, _, key, file_name in found
+    )
+
+
+def _duplicates(found: list[tuple[str, str, str, str]]) -> int:
+    return len(found) - len({(partition, key) for _, partition, key, _ in found})
 
 
 def left_behind(base: Path) -> list[str]:

@@ -261,11 +261,9 @@ def test_a_table_whose_schema_grew_is_expanded(spark: SparkSession, tmp_path: Pa
 
     run_job(spark, base, "bucket_expansion", {"factor": 2})
 
-    assert tables.snapshot(spark, base) == before
-    assert tables.misplaced(spark, base, 8) == 0
+    assert tables.in_order(spark, base, 8) == before
     tables.upsert(new.withColumn("city", F.expr("city + 3000000000")), base, options)
-    assert tables.duplicates(spark, base) == 0
-    assert tables.misplaced(spark, base, 8) == 0
+    tables.in_order(spark, base, 8)
     run_job(spark, base, "bucket_expansion", {"num_buckets": 16})
     assert tables.misplaced(spark, base, 16) == 0
     assert len(tables.snapshot(spark, base)) == 700
@@ -299,12 +297,10 @@ def test_structs_of_required_fields_may_be_null_and_lists_of_lists_empty(
 
     run_job(spark, base, "bucket_expansion", {"factor": 2})
 
-    assert tables.snapshot(spark, base) == before
-    assert tables.misplaced(spark, base, 8) == 0
+    assert tables.in_order(spark, base, 8) == before
     assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
     write(200, 400, 3)
-    assert tables.duplicates(spark, base) == 0
-    assert tables.misplaced(spark, base, 8) == 0
+    tables.in_order(spark, base, 8)
 
     # Here all rows of a slice go to one file.
     before = tables.snapshot(spark, base)

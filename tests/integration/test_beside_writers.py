@@ -32,7 +32,7 @@ def test_what_writers_commit_during_the_split_is_split_as_well(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base, table_type=table_type)
+    options = tables.write_table(spark, base, table_type=table_type, copied=False)
 
     def writers_commit() -> None:
         tables.upsert(tables.rows(spark, 0, 300, ts=5), base, options)

@@ -200,7 +200,7 @@ def lose_base_files(base: Path) -> None:
 
 @pytest.mark.timeout(0 if EXAMPLES else 600)
 @settings(
-    max_examples=EXAMPLES or 5,
+    max_examples=EXAMPLES or 3,
     derandomize=not EXAMPLES,
     database=None,
     deadline=None,
@@ -223,10 +223,8 @@ def test_every_row_of_a_generated_table_is_there_and_in_its_bucket_after_an_expa
 
     result = run_job(spark, base, "bucket_expansion", {"factor": history.factor}, index=index)
 
-    assert tables.snapshot(spark, base) == before
+    assert tables.in_order(spark, base, number, fields) == before
     assert result.details["rows"] == len(before)
-    assert tables.misplaced(spark, base, number, fields) == 0
-    assert tables.duplicates(spark, base) == 0
 
     late: DataFrame = spark.createDataFrame(history.late, history.schema)
     try:
@@ -236,6 +234,4 @@ def test_every_row_of_a_generated_table_is_there_and_in_its_bucket_after_an_expa
         with pytest.raises(Py4JJavaError):
             tables.upsert(late, untouched, options)
         return
-    assert len(tables.snapshot(spark, base)) == len(history.late)
-    assert tables.misplaced(spark, base, number, fields) == 0
-    assert tables.duplicates(spark, base) == 0
+    assert len(tables.in_order(spark, base, number, fields)) == len(history.late)

@@ -92,6 +92,7 @@ def test_cleaning_leaves_a_plan_alone_that_was_rolled_back_and_is_executed_again
     assert proved(spark, base, 4) == before
 
 
+@pytest.mark.exhaustive
 def test_cleaning_leaves_the_files_of_such_a_plan_alone_when_it_was_archived_before_its_rollback(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-JOBS: list[tuple[str, dict[str, Any]]] = [
-    ("cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2}),
-    ("clustering", {"sort_by": ["city"]}),
+JOBS = [
+    pytest.param(
+        "cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2}, id="cleaning", marks=pytest.mark.exhaustive
+    ),
+    pytest.param("clustering", {"sort_by": ["city"]}, id="clustering"),
 ]
 
 

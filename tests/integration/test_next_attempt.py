@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WAITING = "waiting for writers"
-OF_A_SHORT_RUN = [(WAITING, "COPY_ON_WRITE"), ("committing", "MERGE_ON_READ")]
+OF_A_SHORT_RUN = [("committing", "MERGE_ON_READ")]
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def roll_back_last(spark: SparkSession, base: Path, index: BucketIndex | None) -
         pytest.param("MERGE_ON_READ", 8, False, id="M-v8-flat", marks=pytest.mark.exhaustive),
         pytest.param("MERGE_ON_READ", 6, True, id="M-v6-partitioned", marks=pytest.mark.exhaustive),
         pytest.param("COPY_ON_WRITE", 9, True, id="C-v9-partitioned", marks=pytest.mark.exhaustive),
-        pytest.param("COPY_ON_WRITE", 6, False, id="C-v6-flat"),
+        pytest.param("COPY_ON_WRITE", 6, False, id="C-v6-flat", marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_bucketed_table_through_all_its_services(

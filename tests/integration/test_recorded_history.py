@@ -91,7 +91,7 @@ def test_an_expansion_beside_a_writer_and_a_repair_follow_the_rules(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base)
+    options = tables.write_table(spark, base, copied=False)
     recorder = Recorder(spark, base, monkeypatch)
 
     def writer_commits() -> None:

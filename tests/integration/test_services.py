@@ -42,9 +42,7 @@ def test_all_services_one_after_the_other_keep_every_row_and_bucket(
     merge_on_read = table_type == "MERGE_ON_READ"
 
     def proved(num_buckets: int) -> list[str]:
-        rows = tables.snapshot(spark, base)
-        assert tables.misplaced(spark, base, num_buckets) == 0
-        assert tables.duplicates(spark, base) == 0
+        rows = tables.in_order(spark, base, num_buckets)
         assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
         audit = run_job(spark, base, "audit").details
         assert audit["clean"], audit
@@ -254,8 +252,7 @@ def test_a_table_from_bulk_insert_by_the_row_writer_is_expanded_and_written_on(
 
     run_job(spark, base, "bucket_expansion", {"num_buckets": 8})
 
-    assert tables.snapshot(spark, base) == before
-    assert tables.misplaced(spark, base, 8) == 0
+    assert tables.in_order(spark, base, 8) == before
     tables.upsert(tables.rows(spark, 0, 700, ts=1), base, options)
     assert run_job(spark, base, "audit").details["clean"]
     assert len(tables.snapshot(spark, base)) == 700

@@ -45,6 +45,7 @@ def _rows(spark: SparkSession, count: int, ts: int) -> DataFrame:
     return tables.rows(spark, 0, count, ts=ts).withColumn("dt", F.element_at(names, number % len(ODD) + 1))
 
 
+@pytest.mark.exhaustive
 def test_odd_partitions_get_what_was_asked_for_and_keep_it(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "odd"
     options = tables.writer_options(base, num_buckets=2)

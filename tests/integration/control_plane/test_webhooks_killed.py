@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TABLES = 5
-EVENTS = 1000
+EVENTS = 500
 WEBHOOKS = 20
 AT_ONCE = 10
 
@@ -33,7 +33,7 @@ def test_a_service_that_is_killed_again_and_again_delivers_every_event_to_everyb
             def produce() -> None:
                 for first in range(0, EVENTS, AT_ONCE):
                     published.extend(publish(service.engine, first, AT_ONCE, TABLES))
-                    time.sleep(0.05)
+                    time.sleep(0.1)
 
             producer = threading.Thread(target=produce)
             producer.start()
