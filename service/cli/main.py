@@ -126,6 +126,7 @@ def worker(
         group=chosen.worker_group,
         driver_memory=chosen.driver_memory,
         packages=chosen.packages,
+        jars=chosen.jars,
         storage_options=chosen.storage_options,
         lifetime=spark_worker.Lifetime(chosen.recycle_jobs, chosen.recycle_hours, chosen.drain_seconds),
         permissions=chosen.permissions,
