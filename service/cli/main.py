@@ -6,13 +6,13 @@ import logging
 import sys
 from datetime import timedelta
 from importlib.metadata import version
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from jobs.contract import DEFAULT_GROUP
 from jobs.redaction import RedactingFormatter
-from service.access import token_store
+from service.access import given_tokens, token_store
 from service.access.token import Role, Token, issued
 from service.api.dependencies import is_loopback
 from service.db import migrate as migrations
@@ -23,6 +23,9 @@ from service.model.errors import GroundskeeperError, SettingsError
 from service.runtime import process, settings
 from service.runtime.composition import Composition
 from service.runtime.connections import use_all_descriptors
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 app = typer.Typer(
     help="A table-service daemon for Apache Hudi tables.",
@@ -71,8 +74,7 @@ def serve(
     engine = open_engine(chosen.database)
     check_integrity(engine)
     migrations.upgrade(engine)
-    with reading(engine) as connection:
-        has_tokens = token_store.exist(connection)
+    has_tokens = _accept_tokens(engine, chosen)
     if not has_tokens and not is_loopback(chosen.host):
         raise SettingsError(
             f"Without any token the service listens only on a loopback address, not on {chosen.host}.",
@@ -183,6 +185,29 @@ def revoke_token(
     with writing(engine) as connection:
         token_store.revoke(connection, token_id, utc_now())
     typer.echo(f"Token {token_id} is revoked.")
+
+
+def _accept_tokens(engine: Engine, chosen: settings.Settings) -> bool:
+    """Stores the tokens of the settings, or a first one if the address needs one. Returns whether any exists."""
+    admin, of_worker, file = chosen.admin_token, chosen.worker_token, chosen.first_token_file
+    with writing(engine) as connection:
+        if admin:
+            given_tokens.accept(
+                connection, "GROUNDSKEEPER_ADMIN_TOKEN", admin.get_secret_value(), Role.ADMIN, utc_now()
+            )
+        if admin and of_worker:
+            given_tokens.accept(
+                connection,
+                "GROUNDSKEEPER_WORKER_TOKEN",
+                of_worker.get_secret_value(),
+                Role.WORKER,
+                utc_now(),
+                groups=(chosen.worker_group,),
+            )
+        if file and not is_loopback(chosen.host) and not token_store.exist(connection):
+            given_tokens.make_first(connection, file, utc_now())
+            typer.echo(f"The first token, with the role admin, is in {file}.", err=True)
+        return token_store.exist(connection)
 
 
 def _state(token: Token) -> str:

@@ -125,7 +125,11 @@ class Settings(BaseSettings):
     webhook_timeout_seconds: float = Field(15.0, gt=0, le=120, description="Time limit until the receiver's status")
     webhook_poll_seconds: float = Field(1.0, gt=0, le=60, description="How often due retries are collected")
 
-    worker_token: SecretStr | None = Field(None, description="Bearer token of a worker")
+    worker_token: SecretStr | None = Field(None, description="Bearer token of a worker, which `serve` accepts")
+    admin_token: SecretStr | None = Field(None, description="Bearer token with the role admin that `serve` accepts")
+    first_token_file: Path | None = Field(
+        None, description="Where `serve` writes an admin token if it needs one and none exists"
+    )
 
     @field_validator(
         "allowed_roots",
