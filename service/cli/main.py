@@ -15,6 +15,7 @@ from jobs.redaction import RedactingFormatter
 from service.access import given_tokens, token_store
 from service.access.token import Role, Token, issued
 from service.api.dependencies import is_loopback
+from service.cli import manifests
 from service.db import migrate as migrations
 from service.db.engine import open_engine, reading, writing
 from service.db.probe import check_integrity
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 token_app = typer.Typer(help="Create, list and revoke bearer tokens.", no_args_is_help=True)
 app.add_typer(token_app, name="token")
+app.add_typer(manifests.app, name="manifests")
 
 Database = Annotated[str | None, typer.Option(help="SQLAlchemy URL. Default: sqlite:///groundskeeper.db")]
 Master = Annotated[str | None, typer.Option(help="Spark master. Default: local[2,4]")]
