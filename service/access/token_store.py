@@ -26,8 +26,8 @@ def add(connection: Connection, token: Token) -> None:
 
 def add_if_absent(connection: Connection, token: Token) -> None:
     """Adds the token unless there is one with its id, whatever that is."""
-    insert = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}[connection.dialect.name]
-    connection.execute(insert(_t).values(_row(token)).on_conflict_do_nothing(index_elements=["id"]))
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    connection.execute(insert(_t).values(_row(token)).on_conflict_do_nothing())
 
 
 def exist(connection: Connection) -> bool:
