@@ -51,6 +51,10 @@ CACHE = Path.home() / ".cache" / "groundskeeper"
 TRUST_STORE_PASSWORD = "changeit"  # noqa: S105 - the conventional password of a store that holds public certificates only
 
 
+class BundleMissingError(FileNotFoundError):
+    """The folder of jars lacks the Hudi bundle of this version."""
+
+
 def start_session(
     *,
     master: str = "local[2,4]",
@@ -93,11 +97,11 @@ def start_session(
 def _jars(packages: Sequence[str], folder: Path | None = None) -> dict[str, str]:
     """Returns the options for the packages: each is a Maven coordinate; `s3a` stands for several.
 
-    Of those whose jars are in the folder none is downloaded. Raises FileNotFoundError if it lacks the Hudi bundle.
+    Of those whose jars are in the folder none is downloaded. Raises BundleMissingError.
     """
     jars = sorted(folder.resolve().glob("*.jar")) if folder else []
     if folder and not any(_is_jar_of(HUDI_BUNDLE, jar) for jar in jars):
-        raise FileNotFoundError(f"There is no {_jar_name(HUDI_BUNDLE)} in {folder}.")
+        raise BundleMissingError(f"There is no {_jar_name(HUDI_BUNDLE)} in {folder}.")
     chosen = [] if folder else [HUDI_BUNDLE]
     has_s3a = any(_is_jar_of(_S3A_PACKAGES[0], jar) for jar in jars)
     for package in packages:

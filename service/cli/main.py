@@ -119,22 +119,28 @@ def worker(
 ) -> None:
     """Run a Spark worker that pulls jobs from a service. GROUNDSKEEPER_WORKER_TOKEN holds its token."""
     # Imported here, because the service itself does not need Spark.
+    from jobs.hudi.session import BundleMissingError
     from jobs.worker import lease_loop as spark_worker
 
     chosen = settings.load(master=master, slots=slots, worker_group=group, driver_memory=driver_memory)
-    code = spark_worker.main(
-        service,
-        token=chosen.worker_token.get_secret_value() if chosen.worker_token else None,
-        master=chosen.master,
-        slots=chosen.slots,
-        group=chosen.worker_group,
-        driver_memory=chosen.driver_memory,
-        packages=chosen.packages,
-        jars=chosen.jars,
-        storage_options=chosen.storage_options,
-        lifetime=spark_worker.Lifetime(chosen.recycle_jobs, chosen.recycle_hours, chosen.drain_seconds),
-        permissions=chosen.permissions,
-    )
+    try:
+        code = spark_worker.main(
+            service,
+            token=chosen.worker_token.get_secret_value() if chosen.worker_token else None,
+            master=chosen.master,
+            slots=chosen.slots,
+            group=chosen.worker_group,
+            driver_memory=chosen.driver_memory,
+            packages=chosen.packages,
+            jars=chosen.jars,
+            storage_options=chosen.storage_options,
+            lifetime=spark_worker.Lifetime(chosen.recycle_jobs, chosen.recycle_hours, chosen.drain_seconds),
+            permissions=chosen.permissions,
+        )
+    except BundleMissingError as error:
+        raise SettingsError(
+            str(error), hint="Fill the folder of GROUNDSKEEPER_JARS: python -m jobs.hudi.fetch_jars FOLDER."
+        ) from error
     raise typer.Exit(code)
 
 

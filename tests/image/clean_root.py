@@ -85,6 +85,10 @@ def _debian(folder: Path) -> CleanRoot:
     made = subprocess.run([*_DEBIAN, str(folder)], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout[-4000:]
     root = CleanRoot(folder)
+    # As in the slim images: packages may not count on folders of manual pages.
+    root.path("/etc/dpkg/dpkg.cfg.d/slim").write_text("path-exclude /usr/share/man/*\npath-exclude /usr/share/doc/*\n")
+    shutil.rmtree(root.path("/usr/share/man"))
+    root.path("/usr/share/man").mkdir()
     shutil.copy("/etc/resolv.conf", root.path("/etc/resolv.conf"))
     if _AUTHORITIES.is_dir():
         shutil.copytree(_AUTHORITIES, root.path(str(_AUTHORITIES)), dirs_exist_ok=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.hudi.session import HUDI_BUNDLE, S3A, _jars
+from jobs.hudi.session import HUDI_BUNDLE, S3A, BundleMissingError, _jars
 from service.model.errors import SettingsError
 from service.runtime import settings
 
@@ -53,7 +53,7 @@ def test_a_folder_of_jars_replaces_what_it_has(tmp_path: Path) -> None:
 
 def test_a_folder_without_the_bundle_is_refused(tmp_path: Path) -> None:
     (tmp_path / "hudi-spark3.5-bundle_2.12-1.1.0.jar").touch()
-    with pytest.raises(FileNotFoundError, match=r"bundle_2\.12-1\.2\.0\.jar"):
+    with pytest.raises(BundleMissingError, match=r"bundle_2\.12-1\.2\.0\.jar"):
         _jars([], tmp_path)
 
 
