@@ -3,8 +3,10 @@
 FROM python:3.11-slim-bookworm AS base
 # libnss-wrapper gives a name to a user without one (`.image/entrypoint`), and Spark's scripts call `ps`.
 # Debian keeps only the latest version of a package, so a pinned one would soon not be found.
+# Slim images have no manual pages, but Java's installation fails without their folder.
 # hadolint ignore=DL3008
-RUN apt-get update \
+RUN mkdir -p /usr/share/man/man1 \
+    && apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates libnss-wrapper openjdk-17-jre-headless procps tini \
     && rm -rf /var/lib/apt/lists/*
 
