@@ -33,6 +33,7 @@ Workers = Annotated[int, typer.Option(min=0, help="Workers, each with a Spark dr
 
 @app.command()
 def kubernetes(
+    *,
     image: Image = None,
     allowed_root: Roots = None,
     secret: Annotated[str, typer.Option(help="Name of the Secret")] = _PROGRAM,

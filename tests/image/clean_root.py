@@ -89,7 +89,8 @@ def _debian(folder: Path) -> CleanRoot:
     root.path("/etc/dpkg/dpkg.cfg.d/slim").write_text("path-exclude /usr/share/man/*\npath-exclude /usr/share/doc/*\n")
     shutil.rmtree(root.path("/usr/share/man"))
     root.path("/usr/share/man").mkdir()
-    shutil.copy("/etc/resolv.conf", root.path("/etc/resolv.conf"))
+    for file in ("/etc/resolv.conf", "/etc/hosts"):
+        shutil.copy(file, root.path(file))
     if _AUTHORITIES.is_dir():
         shutil.copytree(_AUTHORITIES, root.path(str(_AUTHORITIES)), dirs_exist_ok=True)
     root.run("update-ca-certificates")
