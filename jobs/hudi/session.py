@@ -51,18 +51,24 @@ CACHE = Path.home() / ".cache" / "groundskeeper"
 TRUST_STORE_PASSWORD = "changeit"  # noqa: S105 - the conventional password of a store that holds public certificates only
 
 
+class BundleMissingError(FileNotFoundError):
+    """The folder of jars lacks the Hudi bundle of this version."""
+
+
 def start_session(
     *,
     master: str = "local[2,4]",
     app_name: str = "groundskeeper",
     driver_memory: str = "2g",
     packages: Sequence[str] = (),
+    jars: Path | None = None,
     storage_options: Mapping[str, str] | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Returns the Spark session with Hudi 1.2. The first start on a machine downloads the Hudi bundle (80 MB) with Ivy.
 
-    `packages` are more Maven coordinates, or `s3a`. `storage_options` are Hadoop's, such as `fs.s3a.endpoint`.
+    `packages` are more Maven coordinates, or `s3a`. `jars` is a folder with the bundle, which is then not downloaded;
+    if it has the jars of `s3a` too, these are not either. `storage_options` are Hadoop's, such as `fs.s3a.endpoint`.
     `local[N,F]` rather than `local[N]`: only then does local mode retry a failed task, and Hudi 1.2 needs that on
     tables with a hashing config (`PartitionBucketIndexCalculator` keeps its instances in a plain HashMap).
     """
@@ -73,7 +79,7 @@ def start_session(
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.update(MEMORY_OF_TASKS)
     builder = SparkSession.builder.master(master).appName(app_name)
-    for key, value in {**_defaults(driver_memory, java_options), **_jars(packages), **(conf or {})}.items():
+    for key, value in {**_defaults(driver_memory, java_options), **_jars(packages, jars), **(conf or {})}.items():
         builder = builder.config(key, value)
     with _one_at_a_time():
         session = builder.getOrCreate()
@@ -88,13 +94,36 @@ def start_session(
     return session
 
 
-def _jars(packages: Sequence[str]) -> dict[str, str]:
-    """Returns the options for the packages: each is a Maven coordinate; `s3a` stands for several."""
-    chosen = [HUDI_BUNDLE]
+def _jars(packages: Sequence[str], folder: Path | None = None) -> dict[str, str]:
+    """Returns the options for the packages: each is a Maven coordinate; `s3a` stands for several.
+
+    Of those whose jars are in the folder none is downloaded. Raises BundleMissingError.
+    """
+    jars = sorted(folder.resolve().glob("*.jar")) if folder else []
+    if folder and not any(_is_jar_of(HUDI_BUNDLE, jar) for jar in jars):
+        raise BundleMissingError(f"There is no {_jar_name(HUDI_BUNDLE)} in {folder}.")
+    chosen = [] if folder else [HUDI_BUNDLE]
+    has_s3a = any(_is_jar_of(_S3A_PACKAGES[0], jar) for jar in jars)
     for package in packages:
-        chosen += _S3A_PACKAGES if package == S3A else [package]
-    without = ",".join(_S3A_WITHOUT) if S3A in packages else ""
-    return {"spark.jars.packages": ",".join(chosen), **({"spark.jars.excludes": without} if without else {})}
+        chosen += [package] if package != S3A else () if has_s3a else _S3A_PACKAGES
+    without = ",".join(_S3A_WITHOUT) if S3A in packages and not has_s3a else ""
+    options = {
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.jars.packages": ",".join(chosen),
+        "spark.jars.excludes": without,
+    }
+    return {key: value for key, value in options.items() if value}
+
+
+def _is_jar_of(package: str, jar: Path) -> bool:
+    """Returns whether this is the package's jar. Ivy puts the name of its group in front: `<group>_<name>`."""
+    name = _jar_name(package)
+    return jar.name in (name, f"{package.split(':')[0]}_{name}")
+
+
+def _jar_name(package: str) -> str:
+    _, artifact, version = package.split(":")
+    return f"{artifact}-{version}.jar"
 
 
 def _without_jars_in_python(context: Any) -> None:

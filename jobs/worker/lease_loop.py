@@ -33,6 +33,7 @@ from jobs.worker.attempt import Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -246,6 +247,7 @@ def main(
     group: str = DEFAULT_GROUP,
     driver_memory: str = "2g",
     packages: Sequence[str] = (),
+    jars: Path | None = None,
     storage_options: Mapping[str, str] | None = None,
     lifetime: Lifetime | None = None,
     permissions: Permissions | None = None,
@@ -262,6 +264,7 @@ def main(
         app_name="groundskeeper worker",
         driver_memory=driver_memory,
         packages=packages,
+        jars=jars,
         storage_options=storage_options,
     )
     _warm_up(spark)

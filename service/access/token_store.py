@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from service.access.token import Role, Token
 from service.db import schema
@@ -20,17 +21,13 @@ _t = schema.tokens
 
 
 def add(connection: Connection, token: Token) -> None:
-    connection.execute(
-        _t.insert().values(
-            id=token.id,
-            name=token.name,
-            role=token.role.value,
-            digest=token.digest,
-            created_at=token.created_at,
-            expires_at=token.expires_at,
-            groups=None if token.groups is None else list(token.groups),
-        )
-    )
+    connection.execute(_t.insert().values(_row(token)))
+
+
+def add_if_absent(connection: Connection, token: Token) -> None:
+    """Adds the token unless there is one with its id, whatever that is."""
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    connection.execute(insert(_t).values(_row(token)).on_conflict_do_nothing())
 
 
 def exist(connection: Connection) -> bool:
@@ -54,6 +51,18 @@ def revoke(connection: Connection, token_id: str, now: datetime) -> None:
         raise TokenNotFoundError(f"There is no token {token_id}.")
     if found.revoked_at is None:
         connection.execute(_t.update().where(_t.c.id == token_id).values(revoked_at=now))
+
+
+def _row(token: Token) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "role": token.role.value,
+        "digest": token.digest,
+        "created_at": token.created_at,
+        "expires_at": token.expires_at,
+        "groups": None if token.groups is None else list(token.groups),
+    }
 
 
 def _token(row: sa.Row[Any]) -> Token:

@@ -6,15 +6,16 @@ import logging
 import sys
 from datetime import timedelta
 from importlib.metadata import version
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from jobs.contract import DEFAULT_GROUP
 from jobs.redaction import RedactingFormatter
-from service.access import token_store
+from service.access import given_tokens, token_store
 from service.access.token import Role, Token, issued
 from service.api.dependencies import is_loopback
+from service.cli import manifests
 from service.db import migrate as migrations
 from service.db.engine import open_engine, reading, writing
 from service.db.probe import check_integrity
@@ -24,6 +25,9 @@ from service.runtime import process, settings
 from service.runtime.composition import Composition
 from service.runtime.connections import use_all_descriptors
 
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
 app = typer.Typer(
     help="A table-service daemon for Apache Hudi tables.",
     no_args_is_help=True,
@@ -32,6 +36,7 @@ app = typer.Typer(
 )
 token_app = typer.Typer(help="Create, list and revoke bearer tokens.", no_args_is_help=True)
 app.add_typer(token_app, name="token")
+app.add_typer(manifests.app, name="manifests")
 
 Database = Annotated[str | None, typer.Option(help="SQLAlchemy URL. Default: sqlite:///groundskeeper.db")]
 Master = Annotated[str | None, typer.Option(help="Spark master. Default: local[2,4]")]
@@ -71,8 +76,7 @@ def serve(
     engine = open_engine(chosen.database)
     check_integrity(engine)
     migrations.upgrade(engine)
-    with reading(engine) as connection:
-        has_tokens = token_store.exist(connection)
+    has_tokens = _accept_tokens(engine, chosen)
     if not has_tokens and not is_loopback(chosen.host):
         raise SettingsError(
             f"Without any token the service listens only on a loopback address, not on {chosen.host}.",
@@ -115,21 +119,28 @@ def worker(
 ) -> None:
     """Run a Spark worker that pulls jobs from a service. GROUNDSKEEPER_WORKER_TOKEN holds its token."""
     # Imported here, because the service itself does not need Spark.
+    from jobs.hudi.session import BundleMissingError
     from jobs.worker import lease_loop as spark_worker
 
     chosen = settings.load(master=master, slots=slots, worker_group=group, driver_memory=driver_memory)
-    code = spark_worker.main(
-        service,
-        token=chosen.worker_token.get_secret_value() if chosen.worker_token else None,
-        master=chosen.master,
-        slots=chosen.slots,
-        group=chosen.worker_group,
-        driver_memory=chosen.driver_memory,
-        packages=chosen.packages,
-        storage_options=chosen.storage_options,
-        lifetime=spark_worker.Lifetime(chosen.recycle_jobs, chosen.recycle_hours, chosen.drain_seconds),
-        permissions=chosen.permissions,
-    )
+    try:
+        code = spark_worker.main(
+            service,
+            token=chosen.worker_token.get_secret_value() if chosen.worker_token else None,
+            master=chosen.master,
+            slots=chosen.slots,
+            group=chosen.worker_group,
+            driver_memory=chosen.driver_memory,
+            packages=chosen.packages,
+            jars=chosen.jars,
+            storage_options=chosen.storage_options,
+            lifetime=spark_worker.Lifetime(chosen.recycle_jobs, chosen.recycle_hours, chosen.drain_seconds),
+            permissions=chosen.permissions,
+        )
+    except BundleMissingError as error:
+        raise SettingsError(
+            str(error), hint="Fill the folder of GROUNDSKEEPER_JARS: python -m jobs.hudi.fetch_jars FOLDER."
+        ) from error
     raise typer.Exit(code)
 
 
@@ -182,6 +193,29 @@ def revoke_token(
     with writing(engine) as connection:
         token_store.revoke(connection, token_id, utc_now())
     typer.echo(f"Token {token_id} is revoked.")
+
+
+def _accept_tokens(engine: Engine, chosen: settings.Settings) -> bool:
+    """Stores the tokens of the settings, or a first one if the address needs one. Returns whether any exists."""
+    admin, of_worker, file = chosen.admin_token, chosen.worker_token, chosen.first_token_file
+    with writing(engine) as connection:
+        if admin:
+            given_tokens.accept(
+                connection, "GROUNDSKEEPER_ADMIN_TOKEN", admin.get_secret_value(), Role.ADMIN, utc_now()
+            )
+        if admin and of_worker:
+            given_tokens.accept(
+                connection,
+                "GROUNDSKEEPER_WORKER_TOKEN",
+                of_worker.get_secret_value(),
+                Role.WORKER,
+                utc_now(),
+                groups=(chosen.worker_group,),
+            )
+        if file and not is_loopback(chosen.host) and not token_store.exist(connection):
+            given_tokens.make_first(connection, file, utc_now())
+            typer.echo(f"The first token, with the role admin, is in {file}.", err=True)
+        return token_store.exist(connection)
 
 
 def _state(token: Token) -> str:

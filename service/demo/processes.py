@@ -27,7 +27,18 @@ class DemoFailedError(Exception):
 @contextmanager
 def service(folder: Path, port: int) -> Iterator[httpx.Client]:
     """Runs `groundskeeper serve` on this port, with its database and log in `folder`."""
-    command = [sys.executable, "-m", "service.cli", "serve", "--port", str(port), "--workers", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "service.cli",
+        "serve",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--workers",
+        "1",
+    ]
     environment = {
         **os.environ,
         "GROUNDSKEEPER_DATABASE": f"sqlite:///{folder / 'groundskeeper.db'}",

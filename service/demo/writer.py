@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name in PySpark
 from jobs.hudi.session import start_session
 from service.demo import ledger
 from service.demo.ledger import PARTITIONS, Batch
+from service.runtime import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,6 +70,7 @@ def write_until(stop: Path, base_path: Path, ledger_path: Path, count: int, call
         master="local[1,4]",
         app_name="a writer",
         driver_memory="1g",
+        jars=settings.load().jars,
         conf={"spark.sql.shuffle.partitions": "2"},
     )
     callback_options = {"hoodie.write.commit.callback.on": "true", "hoodie.write.commit.callback.http.url": callback}

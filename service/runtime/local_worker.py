@@ -23,7 +23,12 @@ _END_SECONDS = 5.0
 # A worker that lived this long was healthy: its death starts a new count for the back-off.
 _HEALTHY_SECONDS = 60.0
 # Settings with secrets of the service, which a worker has no use for: it gets those of a table with a job.
-_OF_SERVICE = {"GROUNDSKEEPER_DATABASE", "GROUNDSKEEPER_SECRET_KEYS", "GROUNDSKEEPER_CALLBACK_KEY"}
+_OF_SERVICE = {
+    "GROUNDSKEEPER_DATABASE",
+    "GROUNDSKEEPER_SECRET_KEYS",
+    "GROUNDSKEEPER_CALLBACK_KEY",
+    "GROUNDSKEEPER_ADMIN_TOKEN",
+}
 
 
 class LocalWorkers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from pathlib import Path  # noqa: TC003 - pydantic reads it at run time
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
@@ -103,6 +104,7 @@ class Settings(BaseSettings):
     packages: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="More Maven packages of a worker, separated by commas; `s3a` for S3"
     )
+    jars: Path | None = Field(None, description="Folder with the Hudi bundle, and the jars of `s3a`, for a worker")
     secret_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         (), description="Keys for stored secrets, separated by commas; the first one encrypts"
     )
@@ -123,7 +125,11 @@ class Settings(BaseSettings):
     webhook_timeout_seconds: float = Field(15.0, gt=0, le=120, description="Time limit until the receiver's status")
     webhook_poll_seconds: float = Field(1.0, gt=0, le=60, description="How often due retries are collected")
 
-    worker_token: SecretStr | None = Field(None, description="Bearer token of a worker")
+    worker_token: SecretStr | None = Field(None, description="Bearer token of a worker, which `serve` accepts")
+    admin_token: SecretStr | None = Field(None, description="Bearer token with the role admin that `serve` accepts")
+    first_token_file: Path | None = Field(
+        None, description="Where `serve` writes an admin token if it needs one and none exists"
+    )
 
     @field_validator(
         "allowed_roots",
@@ -140,6 +146,13 @@ class Settings(BaseSettings):
     @classmethod
     def _split(cls, value: Any) -> Any:
         return listed(value) if isinstance(value, str) else value
+
+    @field_validator("jars")
+    @classmethod
+    def _is_folder(cls, value: Path | None) -> Path | None:
+        if value is not None and not value.is_dir():
+            raise ValueError(f"{value} is no folder")
+        return value
 
     @field_validator("storage_options")
     @classmethod

@@ -1,14 +1,21 @@
-"""What a worker's Spark session fetches besides Hudi."""
+"""What a worker's Spark session fetches besides Hudi, and from where."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.hudi.session import HUDI_BUNDLE, S3A, _jars
+import pytest
+
+from jobs.hudi.session import HUDI_BUNDLE, S3A, BundleMissingError, _jars
+from service.model.errors import SettingsError
 from service.runtime import settings
 
 if TYPE_CHECKING:
-    import pytest
+    from pathlib import Path
+
+# As Ivy names them.
+BUNDLE = "org.apache.hudi_hudi-spark3.5-bundle_2.12-1.2.0.jar"
+HADOOP_AWS = "org.apache.hadoop_hadoop-aws-3.3.4.jar"
 
 
 def test_without_more_packages_only_hudi_is_fetched() -> None:
@@ -29,3 +36,30 @@ def test_the_setting_is_a_list_with_commas(monkeypatch: pytest.MonkeyPatch) -> N
     assert settings.load().packages == ("s3a", "org.example:more:1")
     monkeypatch.delenv("GROUNDSKEEPER_PACKAGES")
     assert settings.load().packages == ()
+
+
+def test_a_folder_of_jars_replaces_what_it_has(tmp_path: Path) -> None:
+    (tmp_path / BUNDLE).touch()
+    (tmp_path / "README").touch()
+    assert _jars([], tmp_path) == {"spark.jars": str(tmp_path / BUNDLE)}
+    fetched = _jars([S3A, "org.example:more:1"], tmp_path)["spark.jars.packages"].split(",")
+    assert HUDI_BUNDLE not in fetched
+    assert "org.apache.hadoop:hadoop-aws:3.3.4" in fetched
+
+    (tmp_path / HADOOP_AWS).touch()
+    assert _jars([S3A], tmp_path) == {"spark.jars": f"{tmp_path / HADOOP_AWS},{tmp_path / BUNDLE}"}
+    assert _jars([S3A, "org.example:more:1"], tmp_path)["spark.jars.packages"] == "org.example:more:1"
+
+
+def test_a_folder_without_the_bundle_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "hudi-spark3.5-bundle_2.12-1.1.0.jar").touch()
+    with pytest.raises(BundleMissingError, match=r"bundle_2\.12-1\.2\.0\.jar"):
+        _jars([], tmp_path)
+
+
+def test_the_folder_of_jars_must_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GROUNDSKEEPER_JARS", str(tmp_path))
+    assert settings.load().jars == tmp_path
+    monkeypatch.setenv("GROUNDSKEEPER_JARS", str(tmp_path / "none"))
+    with pytest.raises(SettingsError, match=r"GROUNDSKEEPER_JARS: .*none is no folder"):
+        settings.load()

@@ -202,7 +202,10 @@ def test_an_address_that_is_taken_is_one_line_and_exit_code_2(
         (("serve", "--database", "mysql://x"), {}, "Use SQLite or PostgreSQL"),
         (("migrate", "--database", "sqlite:////no/such/folder/x.db"), {}, "GROUNDSKEEPER_DATABASE"),
         (("serve",), {"GROUNDSKEEPER_PORT": "many"}, "GROUNDSKEEPER_PORT"),
+        (("serve",), {"GROUNDSKEEPER_ADMIN_TOKEN": "gk_admin_guess"}, "GROUNDSKEEPER_ADMIN_TOKEN"),
+        (("serve", "--host", "0.0.0.0"), {"GROUNDSKEEPER_FIRST_TOKEN_FILE": "/no/such/folder/token"}, "/no/such"),
         (("token", "revoke", "none"), {}, "token list"),
+        (("worker", "--service", "http://127.0.0.1:1"), {"GROUNDSKEEPER_JARS": "/"}, "fetch_jars"),
     ],
 )
 def test_what_a_person_can_mend_is_one_line_and_exit_code_2(
@@ -307,3 +310,40 @@ def test_a_worker_that_cannot_be_started_is_told() -> None:
     assert _eventually(lambda: bool(told))
     assert "cannot be started" in told[0]
     workers.stop()
+
+
+def test_tokens_from_secrets_are_accepted_and_stay_revoked(
+    run: Callable[..., subprocess.CompletedProcess[str]],
+    serve: Callable[..., tuple[subprocess.Popen[str], str]],
+) -> None:
+    secrets = {
+        "GROUNDSKEEPER_ADMIN_TOKEN": f"gk_boss_{'a' * 64}",
+        "GROUNDSKEEPER_WORKER_TOKEN": f"gk_spark_{'b' * 64}",
+    }
+    as_admin = {"Authorization": f"Bearer {secrets['GROUNDSKEEPER_ADMIN_TOKEN']}"}
+    as_worker = {"Authorization": f"Bearer {secrets['GROUNDSKEEPER_WORKER_TOKEN']}"}
+    for _replica in range(2):
+        _, url = serve("--host", "0.0.0.0", **secrets)
+        assert httpx.get(f"{url}/v1/tables").status_code == 401
+        assert httpx.get(f"{url}/v1/tables", headers=as_admin).status_code == 200
+        assert httpx.get(f"{url}/v1/tables", headers=as_worker).status_code == 403
+        leased = httpx.post(f"{url}/v1/worker/leases", json={"worker_id": "w", "wait_seconds": 0}, headers=as_worker)
+        assert leased.is_success
+    assert run("token", "revoke", "boss").returncode == 0
+    _, url = serve("--host", "0.0.0.0", **secrets)
+    assert httpx.get(f"{url}/v1/tables", headers=as_admin).status_code == 401
+
+
+def test_the_first_token_is_written_to_a_file_only_where_one_is_needed(
+    serve: Callable[..., tuple[subprocess.Popen[str], str]], tmp_path: Path
+) -> None:
+    file = tmp_path / "first-token"
+    _, url = serve(GROUNDSKEEPER_FIRST_TOKEN_FILE=str(file))
+    assert httpx.get(f"{url}/v1/tables").status_code == 200
+    assert not file.exists()
+    for _start in range(2):
+        _, url = serve("--host", "0.0.0.0", GROUNDSKEEPER_FIRST_TOKEN_FILE=str(file))
+        assert httpx.get(f"{url}/v1/tables").status_code == 401
+        headers = {"Authorization": f"Bearer {file.read_text().strip()}"}
+        assert httpx.get(f"{url}/v1/tables", headers=headers).status_code == 200
+    assert file.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,57 @@
+"""Tokens that a deployment brings along: from its secrets, or a first one in a file where there are none yet."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from service.access import token_store
+from service.access.token import Bearer, Role, Token, digest, issued
+from service.model.errors import SettingsError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+# 128 random bits in hexadecimal. Only a hash without salt is stored, so a secret that people choose could be guessed.
+_SHORTEST_SECRET = 32
+_LONGEST_ID = 32
+
+
+def accept(
+    connection: Connection, setting: str, text: str, role: Role, at: datetime, *, groups: tuple[str, ...] | None = None
+) -> None:
+    """Stores the token if it is not there yet, also beside another replica that does the same. One that was revoked
+    stays so. Raises SettingsError if it is none, or its id belongs to another one."""
+    bearer = Bearer.parse(text.strip())
+    if bearer is None or len(bearer.id) > _LONGEST_ID or len(bearer.secret) < _SHORTEST_SECRET:
+        raise SettingsError(
+            f"{setting} must be gk_<id>_<secret> with at least {_SHORTEST_SECRET} characters of secret.",
+            hint="This makes a secret: python3 -c 'import secrets; print(secrets.token_hex(32))'.",
+        )
+    token_store.add_if_absent(
+        connection, Token(bearer.id, setting, role, digest(bearer.secret), created_at=at, groups=groups)
+    )
+    found = token_store.find(connection, bearer.id)
+    if found is None or found.digest != digest(bearer.secret) or found.role is not role:
+        raise SettingsError(f"The id in {setting} is that of another token.", hint="Take a new id with a new secret.")
+
+
+def make_first(connection: Connection, file: Path, at: datetime) -> None:
+    """Stores a new admin token and writes it to a new file that only its owner may read.
+
+    Raises SettingsError, and then stores nothing, if the file cannot be created or exists already: it may be of
+    another database.
+    """
+    bearer, token = issued("first", Role.ADMIN, at)
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+            opened.write(f"{bearer}\n")
+    except OSError as error:
+        raise SettingsError(
+            f"The first token cannot be written to {file}: {error.strerror}.",
+            hint="Choose another GROUNDSKEEPER_FIRST_TOKEN_FILE, or remove the file if its database is gone.",
+        ) from error
+    token_store.add(connection, token)
