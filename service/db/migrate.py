@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ from service.db.engine import reading, writing
 from service.model.errors import SettingsError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from sqlalchemy import Connection, Engine
 
 # Any number that no other program uses on the same database.
@@ -29,7 +32,7 @@ def upgrade(engine: Engine, revision: str = "head") -> str:
 
     Raises SettingsError if a newer version has migrated the database, and DatabaseUnavailableError.
     """
-    with writing(engine) as connection:
+    with writing(engine) as connection, _without_limits(connection):
         if connection.dialect.name == "postgresql":
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _POSTGRESQL_LOCK})
         config = _config()
@@ -56,6 +59,15 @@ def rewrite(connection: Connection) -> None:
     """Writes the revision as it is, so that committing shows whether the database can be written to."""
     version = sa.table("alembic_version", sa.column("version_num"))
     connection.execute(version.update().values(version_num=version.c.version_num))
+
+
+def _without_limits(connection: Connection) -> AbstractContextManager[None]:
+    if connection.dialect.name != "postgresql":
+        return nullcontext()
+    # Its driver is an extra.
+    from service.db.postgresql import without_limits
+
+    return without_limits(connection)
 
 
 @cache
