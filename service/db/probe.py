@@ -48,8 +48,10 @@ class Probe:
         return self._use.outcome()
 
     def _try(self) -> None:
-        if not migrate.is_at_head(self._engine):
-            raise NotReadyError("The database does not have the schema of this version.")
+        if not migrate.is_usable(self._engine):
+            raise NotReadyError(
+                "The database has neither the schema of this version nor a newer one that works with it."
+            )
         with writing(self._engine) as connection:
             migrate.rewrite(connection)
         path = _sqlite_path(self._engine)
