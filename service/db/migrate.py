@@ -70,6 +70,13 @@ def is_usable(engine: Engine) -> bool:
         return _is_declared(connection, found)
 
 
+def is_newer(engine: Engine) -> bool:
+    """Returns whether a newer version has migrated the database."""
+    with reading(engine) as connection:
+        found = _current(connection)
+        return found is not None and found not in _known()
+
+
 def rewrite(connection: Connection) -> None:
     """Writes the revision as it is, so that committing shows whether the database can be written to."""
     version = sa.table("alembic_version", sa.column("version_num"))

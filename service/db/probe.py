@@ -49,9 +49,12 @@ class Probe:
 
     def _try(self) -> None:
         if not migrate.is_usable(self._engine):
-            raise NotReadyError(
-                "The database has neither the schema of this version nor a newer one that works with it."
-            )
+            if migrate.is_newer(self._engine):
+                raise NotReadyError(
+                    "A newer version of Groundskeeper has migrated the database, to a schema that this one cannot use.",
+                    hint="Start that version in place of this one.",
+                )
+            raise NotReadyError("The database does not have the schema of this version.")
         with writing(self._engine) as connection:
             migrate.rewrite(connection)
         path = _sqlite_path(self._engine)

@@ -31,10 +31,11 @@ class Rounds:
         self._guard = threading.Lock()
         self._tasks: dict[str, _Task] = {}
 
-    def expect(self, name: str, seconds: float) -> None:
-        """Expects from now on that the task ends a run at least every `seconds`, plus the time that a run may take."""
+    def expect(self, name: str, seconds: float, *, first_after: float = 0.0) -> None:
+        """Expects from now on, or from `first_after` seconds on, that the task ends a run within twice its interval of
+        `seconds` and a minute."""
         with self._guard:
-            self._tasks[name] = _Task(seconds + _RUN_SECONDS, self._now())
+            self._tasks[name] = _Task(2 * seconds + _RUN_SECONDS, self._now() + first_after)
 
     def ended(self, name: str, *, fails: bool | None = None) -> None:
         """Notes that a run has ended. Without `fails` it could not be told, because the database was away."""

@@ -153,7 +153,7 @@ class Daemon:
 
     def _started(self) -> None:
         for tick in self._ticks:
-            self._rounds.expect(tick.name, max(tick.seconds, tick.first_after))
+            self._rounds.expect(tick.name, tick.seconds, first_after=tick.first_after)
         self._scheduler.start()
         threading.Thread(target=self._keep_near, name="clock", daemon=True).start()
         for tick, notified in self._notified:

@@ -121,7 +121,7 @@ def test_a_statement_that_takes_too_long_is_ended_and_that_of_a_migration_is_not
     engine.dispose()
 
 
-def test_a_value_of_the_url_wins_and_the_others_are_set(postgresql: Server) -> None:
+def test_a_value_of_the_url_or_of_the_server_wins_and_the_others_are_set(postgresql: Server) -> None:
     def shown(engine: sa.Engine, name: str) -> str:
         with reading(engine) as connection:
             return str(connection.execute(sa.text(f"SHOW {name}")).scalar())
@@ -135,6 +135,10 @@ def test_a_value_of_the_url_wins_and_the_others_are_set(postgresql: Server) -> N
         driver = connection.connection.driver_connection
         assert driver is not None
         parameters = driver.info.get_parameters()
+    with writing(engine) as connection:
+        connection.execute(sa.text(f"ALTER DATABASE {engine.url.database} SET statement_timeout = '9s'"))
+    engine.dispose()
+    assert shown(engine, "statement_timeout") == "9s"
     assert (parameters["keepalives_idle"], parameters["tcp_user_timeout"]) == ("77", "20000")
     for each in (engine, other):
         each.dispose()

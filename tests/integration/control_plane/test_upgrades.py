@@ -129,6 +129,7 @@ def test_a_replica_is_not_ready_on_a_newer_schema_that_does_not_work_with_it_and
         assert ready(old) == (200, "")
         assert "revision 0012" in run(here, database, "migrate", **newer.environment).stdout
         assert eventually(lambda: ready(old) == (503, "/problems/not-ready"), 5)
+        assert "newer version" in httpx.get(f"{old.url}/readyz").json()["detail"]
         assert old.stop() == 0
     ended = run(here, database, "serve", "--workers", "0", "--port", "0")
     assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1), ended.stderr
