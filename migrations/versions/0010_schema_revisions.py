@@ -1,4 +1,4 @@
-"""Which earlier versions of the service can work with the schema of each revision."""
+"""The earlier versions of the service that can work with the schema of each revision."""
 
 from __future__ import annotations
 

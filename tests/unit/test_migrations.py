@@ -1,4 +1,4 @@
-"""What migrations declare about earlier versions of the service."""
+"""The declarations of migrations about earlier versions of the service."""
 
 from __future__ import annotations
 

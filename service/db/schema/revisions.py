@@ -1,4 +1,4 @@
-"""What each revision of the schema declares about earlier versions of the service."""
+"""The declarations of the revisions of the schema about earlier versions of the service."""
 
 import sqlalchemy as sa
 

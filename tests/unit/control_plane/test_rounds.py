@@ -1,4 +1,4 @@
-"""When a background task counts as standing still."""
+"""The time after which a background task counts as standing still."""
 
 from __future__ import annotations
 
