@@ -32,7 +32,8 @@ _OF_CLIENT = {
 # Parameters of the session, by which the server ends what nobody waits for any more, and frees the locks that it holds.
 _OF_SERVER = {
     "statement_timeout": "20s",
-    "idle_in_transaction_session_timeout": "60s",
+    # Less than the above: a statement of another replica may wait for these locks.
+    "idle_in_transaction_session_timeout": "15s",
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",

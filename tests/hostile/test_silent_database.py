@@ -98,6 +98,7 @@ def test_calls_to_a_silent_database_end_and_all_goes_on_once_it_answers(
         assert httpx.get(f"{service.url}/readyz", timeout=15).status_code == 503
         assert httpx.get(f"{service.url}/healthz").status_code == 200
         before = clock_of(service)
+        # Waits for locks of transactions that were cut off, until the server ends those.
         published += publish(service.engine, 3, 3, 3)
         tried = len(receiver.received)
         accepts.set()
@@ -130,7 +131,7 @@ def test_a_value_of_the_url_or_of_the_server_wins_and_the_others_are_set(postgre
     engine, other = open_engine(url), open_engine(f"{url}&options=-c%20statement_timeout%3D7s&keepalives_idle=77")
     assert shown(engine, "statement_timeout") == "20s"
     assert shown(other, "statement_timeout") == "7s"
-    assert shown(other, "idle_in_transaction_session_timeout") == "1min"
+    assert shown(other, "idle_in_transaction_session_timeout") == "15s"
     with reading(other) as connection:
         driver = connection.connection.driver_connection
         assert driver is not None
