@@ -23,6 +23,7 @@ from service.lake.reader_pool import InProcess, Readers
 from service.model.backoff import BackOff
 from service.model.clock import Clock, utc_now
 from service.model.errors import ForbiddenError
+from service.model.rounds import Rounds
 from service.observation.poll_requests import PollRequests
 from service.queue.leases import LeaseConfig
 from service.registration.registry import Examine
@@ -39,7 +40,7 @@ class AppContext:
     `permissions` are the places, options and classes that tables may have; its roots are None if not set. `readers` run
     what reads tables. `local_worker` is the token of the workers that this process starts; it is not in the database,
     so it ends with the process. `flink_hosts` are the hosts whose REST API may be called. `event_source` is the
-    `source` of the CloudEvents. `failing_ticks` are the background tasks whose last run failed. `verifications` limits
+    `source` of the CloudEvents. `rounds` are those of the background tasks. `verifications` limits
     the timelines that are read at once for reports of workers.
     """
 
@@ -65,7 +66,7 @@ class AppContext:
     cipher: SecretCipher = field(default_factory=SecretCipher.fresh)
     guard: Guard = field(default_factory=Guard)
     event_source: str = "/groundskeeper"
-    failing_ticks: set[str] = field(default_factory=set)
+    rounds: Rounds = field(default_factory=Rounds)
     verifications: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_VERIFICATIONS))
 
 

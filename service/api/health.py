@@ -40,7 +40,7 @@ async def healthz() -> HealthOut:
 @router.get(
     "/readyz",
     operation_id="isReady",
-    summary="Check that the database can be used, and that no background task fails",
+    summary="Check that the database can be used, and that no background task fails or stands still",
     responses=documented(NotReadyError, DatabaseUnavailableError, DatabaseDamagedError),
 )
 async def readyz(request: Request, context: AppContextDep) -> HealthOut:
@@ -53,8 +53,13 @@ async def readyz(request: Request, context: AppContextDep) -> HealthOut:
         raise NotReadyError(f"The database did not answer within {_SECONDS:g} s.")
     if error := outcome.result():
         raise error
-    if failing := sorted(context.failing_ticks.copy()):  # other threads change it
+    if failing := context.rounds.failing():
         raise NotReadyError(f"These background tasks fail: {', '.join(failing)}.", hint="See the service's log.")
+    if late := context.rounds.late():
+        raise NotReadyError(
+            f"These background tasks have not come round: {', '.join(late)}.",
+            hint="See the service's log, and restart the service if it lasts.",
+        )
     return HealthOut()
 
 

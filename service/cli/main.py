@@ -73,7 +73,7 @@ def serve(
     use_all_descriptors()
     chosen = settings.load(host=host, port=port, database=database, workers=workers)
     _log_to_stderr(chosen.log_level)
-    engine = open_engine(chosen.database)
+    engine = open_engine(chosen.database, connections=chosen.pool_connections)
     check_integrity(engine)
     migrations.upgrade(engine)
     has_tokens = _accept_tokens(engine, chosen)

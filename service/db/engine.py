@@ -37,15 +37,17 @@ if TYPE_CHECKING:
 _WRITES = "groundskeeper_writes"
 _BUSY_TIMEOUT_MS = 10_000
 # Neither errors nor the log at DEBUG may contain what statements carry.
-_OPTIONS: dict[str, Any] = {"pool_size": 10, "max_overflow": 30, "hide_parameters": True}
+_OPTIONS: dict[str, Any] = {"hide_parameters": True}
+_OF_SQLITE = {"pool_size": 10, "max_overflow": 30}
+_CONNECTIONS = 15
 # Primary result codes of SQLite: corrupt, and not a database; and the SQLSTATEs of corrupted data and indexes.
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, "XX001", "XX002"}
 _turns: WeakKeyDictionary[Engine, threading.RLock] = WeakKeyDictionary()
 _files: WeakKeyDictionary[Engine, DatabaseFiles] = WeakKeyDictionary()
 
 
-def open_engine(url: str) -> Engine:
-    """Returns an engine for an SQLAlchemy URL, without connecting.
+def open_engine(url: str, *, connections: int = _CONNECTIONS) -> Engine:
+    """Returns an engine for an SQLAlchemy URL, without connecting. It has at most so many connections to PostgreSQL.
 
     Raises SettingsError for a URL that cannot be parsed, or an unsupported kind of database.
     """
@@ -55,7 +57,10 @@ def open_engine(url: str) -> Engine:
         if backend == "sqlite":
             return _sqlite(parsed)
         if backend == "postgresql":
-            return sa.create_engine(parsed, pool_pre_ping=True, **_OPTIONS)
+            # Its driver is an extra.
+            from service.db.postgresql import open_postgresql
+
+            return open_postgresql(parsed, connections=connections, options=_OPTIONS)
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
         raise SettingsError(
             f"The database URL cannot be used: {_first_line(error)}.",
@@ -108,8 +113,13 @@ def _turn_of(engine: Engine) -> AbstractContextManager[object]:
 def _reachable(engine: Engine) -> Iterator[None]:
     try:
         yield
-    except (DatabaseError, InterfaceError, PoolExhaustedError) as error:
-        if isinstance(error, DBAPIError) and _is_of_statement(error):
+    except PoolExhaustedError as error:
+        raise DatabaseUnavailableError(
+            "No connection to the database became free in time.",
+            hint="Try again in a moment. If it lasts, raise GROUNDSKEEPER_DATABASE_CONNECTIONS.",
+        ) from error
+    except (DatabaseError, InterfaceError) as error:
+        if _is_of_statement(error):
             raise
         origin = getattr(error, "orig", None)
         why = _first_line(origin or error)
@@ -118,7 +128,7 @@ def _reachable(engine: Engine) -> Iterator[None]:
         code = getattr(origin, "sqlite_errorcode", None)
         if (getattr(origin, "sqlstate", None) if code is None else code & 0xFF) in _DAMAGED:
             raise DatabaseDamagedError(why) from error
-        if isinstance(error, OperationalError | InterfaceError | PoolExhaustedError):
+        if isinstance(error, OperationalError | InterfaceError):
             raise DatabaseUnavailableError(why) from error
         raise
 
@@ -135,7 +145,7 @@ def _sqlite(url: sa.URL) -> Engine:
         raise SettingsError(
             "An SQLite database in memory would be a separate one for every thread.", hint="Use sqlite:///file.db."
         )
-    engine = sa.create_engine(url, **_OPTIONS)
+    engine = sa.create_engine(url, **_OPTIONS, **_OF_SQLITE)
     file = Path(str(url.database).removeprefix("file:").partition("?")[0])
     files = _files[engine] = DatabaseFiles()
 

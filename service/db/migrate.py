@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,51 +13,110 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from alembic.util import CommandError
 
 import migrations
+from service.db import schema
 from service.db.engine import reading, writing
+from service.db.upsert import upsert
 from service.model.errors import SettingsError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from contextlib import AbstractContextManager
+
     from sqlalchemy import Connection, Engine
 
+log = logging.getLogger(__name__)
+
+_r = schema.schema_revisions
 # Any number that no other program uses on the same database.
 _POSTGRESQL_LOCK = 7_202_611_001
 
 
 def upgrade(engine: Engine, revision: str = "head") -> str:
-    """Applies what is missing in one transaction, and returns the revision. Replicas may call this concurrently.
+    """Applies what is missing in one transaction, and returns the revision. Replicas may call this concurrently. A
+    newer schema that works with this version stays as it is.
 
-    Raises SettingsError if a newer version has migrated the database, and DatabaseUnavailableError.
+    Raises SettingsError if a newer version has made a schema that does not, and DatabaseUnavailableError.
     """
-    with writing(engine) as connection:
+    with writing(engine) as connection, _without_limits(connection):
         if connection.dialect.name == "postgresql":
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _POSTGRESQL_LOCK})
-        config = _config()
-        config.attributes["connection"] = connection
-        try:
+        found = _current(connection)
+        if found is None or found in _known():
+            config = _config()
+            config.attributes["connection"] = connection
             command.upgrade(config, revision)
-        except CommandError as error:  # Alembic does not know the revision that it found
+            _declare(connection)
+        elif _is_declared(connection, found):
+            log.info("A newer version has migrated the database, to revision %s, which works with this one", found)
+        else:
             shown = engine.url.render_as_string(hide_password=True)
             raise SettingsError(
                 f"The database {shown} was made by a newer version of Groundskeeper.",
                 hint="Run that version, or choose another database with GROUNDSKEEPER_DATABASE.",
-            ) from error
+            )
         # A database that cannot be written to should not be noticed later.
         rewrite(connection)
         return _current(connection) or ""
 
 
-def is_at_head(engine: Engine) -> bool:
+def is_usable(engine: Engine) -> bool:
+    """Returns whether the database has the schema of this version, or a newer one that works with it."""
     with reading(engine) as connection:
-        return _current(connection) == _head()
+        found = _current(connection)
+        if found is None or found in _known():
+            return found == _head()
+        return _is_declared(connection, found)
+
+
+def is_newer(engine: Engine) -> bool:
+    """Returns whether a newer version has migrated the database."""
+    with reading(engine) as connection:
+        found = _current(connection)
+        return found is not None and found not in _known()
 
 
 def rewrite(connection: Connection) -> None:
     """Writes the revision as it is, so that committing shows whether the database can be written to."""
     version = sa.table("alembic_version", sa.column("version_num"))
     connection.execute(version.update().values(version_num=version.c.version_num))
+
+
+def _declare(connection: Connection) -> None:
+    """Records what the current revision declares about earlier versions, which do not have its migration."""
+    current = _current(connection)
+    works_with = _works_with().get(current or "")
+    if works_with is not None:
+        upsert(connection, _r, {"revision": current}, {"works_with": works_with})
+
+
+def _is_declared(connection: Connection, newer: str) -> bool:
+    """Returns whether a revision that is not known here has declared that it works with one that is."""
+    if not sa.inspect(connection).has_table(_r.name):
+        return False
+    declared = connection.execute(sa.select(_r.c.works_with).where(_r.c.revision == newer)).scalar()
+    return declared in _known()
+
+
+def _without_limits(connection: Connection) -> AbstractContextManager[None]:
+    if connection.dialect.name != "postgresql":
+        return nullcontext()
+    # Its driver is an extra.
+    from service.db.postgresql import without_limits
+
+    return without_limits(connection)
+
+
+@cache
+def _works_with() -> Mapping[str, str | None]:
+    """Returns the declarations of all revisions; those before 0010 have none."""
+    scripts = ScriptDirectory.from_config(_config()).walk_revisions()
+    return {each.revision: getattr(each.module, "works_with", None) for each in scripts}
+
+
+def _known() -> Collection[str]:
+    return _works_with().keys()
 
 
 @cache

@@ -48,7 +48,12 @@ class Probe:
         return self._use.outcome()
 
     def _try(self) -> None:
-        if not migrate.is_at_head(self._engine):
+        if not migrate.is_usable(self._engine):
+            if migrate.is_newer(self._engine):
+                raise NotReadyError(
+                    "A newer version of Groundskeeper has migrated the database, to a schema that this one cannot use.",
+                    hint="Start that version in place of this one.",
+                )
             raise NotReadyError("The database does not have the schema of this version.")
         with writing(self._engine) as connection:
             migrate.rewrite(connection)

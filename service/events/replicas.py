@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from service.db.engine import writing
 from service.model.errors import DatabaseUnavailableError
+from service.model.rounds import Rounds
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _CHANNEL = "groundskeeper"
+_LISTEN, _NOTIFY = "listen", "notify"
 _RETRY_SECONDS = 1.0
 # A connection without any notification is checked this often: the server may be gone without a word.
 _CHECK_SECONDS = 10.0
@@ -33,20 +35,25 @@ class ReplicaNotifications:
     and after each reconnection they are notified, because something may have been missed.
     """
 
-    def __init__(self, engine: Engine, notifier: Notifier) -> None:
+    def __init__(self, engine: Engine, notifier: Notifier, rounds: Rounds | None = None) -> None:
         self._engine = engine
         self._notifier = notifier
+        self._rounds = rounds or Rounds()
         self._own = uuid4().hex
         self._wanted = threading.Event()
 
     def start(self) -> None:
         self._notifier.relay = self._wanted.set
-        for run in (self._listen, self._send):
-            threading.Thread(target=run, name="replicas", daemon=True).start()
+        for name, run in ((_LISTEN, self._listen), (_NOTIFY, self._send)):
+            self._rounds.expect(name, _CHECK_SECONDS)
+            threading.Thread(target=run, name=name, daemon=True).start()
 
     def _send(self) -> None:
         while not self._notifier.is_closed:
-            self._wanted.wait()
+            is_wanted = self._wanted.wait(_CHECK_SECONDS)
+            self._rounds.ended(_NOTIFY)
+            if not is_wanted:
+                continue
             self._wanted.clear()
             try:
                 with writing(self._engine) as connection:
@@ -61,6 +68,7 @@ class ReplicaNotifications:
                 self._listen_once()
             except Exception as error:  # the driver raises its own types here, not SQLAlchemy's
                 log.warning("Notifications of other replicas do not arrive: %s", str(error).partition("\n")[0])
+                self._rounds.ended(_LISTEN)
                 time.sleep(_RETRY_SECONDS)
 
     def _listen_once(self) -> None:
@@ -76,3 +84,4 @@ class ReplicaNotifications:
                     if received.payload != self._own:
                         self._notifier.notify_here()
                 connection.exec_driver_sql("SELECT 1")
+                self._rounds.ended(_LISTEN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# While polls end as fast as tables are claimed, a round would not end, and the service would take it for stuck.
+_ROUND_SECONDS = 10.0
 # Limit of one transaction, which must not keep other writers waiting for long.
 _CLAIMED_AT_ONCE = 200
 # Share of the interval that is random, so that tables registered together are not polled together for ever.
@@ -100,13 +103,18 @@ class Observer:
     def run_once(self) -> Observed:
         """Claims due tables as far as the pool has capacity, and returns the counts since the last round.
 
-        Waits for no poll. The next round runs on schedule, or when the pool is idle and more tables are due.
+        Waits for no poll. The next round runs on schedule, or when the pool is idle and more tables are due, or at once
+        if this one took long.
         """
         self._poll_requests.notified.clear()
+        until = time.monotonic() + _ROUND_SECONDS
         while claimed := self._claim():
             self._count(claimed=len(claimed))
             for watch in claimed:
                 self.pool.add(watch)
+            if time.monotonic() > until:
+                self._poll_requests.notified.set()
+                break
         with self._guard:
             counts, self._counts = self._counts, Counter()
         return Observed(**counts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -114,7 +114,7 @@ class IsolatedTableReader:
         return TableReader(engine, self.storage_options, self.small_file_bytes, self.allowed_roots)(watch, now)
 
 
-_engine = cache(open_engine)
+_engine = cache(partial(open_engine, connections=1))
 
 
 def fingerprint(names: Iterable[str]) -> str:

@@ -26,6 +26,7 @@ from service.events.replicas import ReplicaNotifications
 from service.hand_over.coordinator import HandOverConfig, HandOvers
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.backoff import BackOff
+from service.model.rounds import Rounds
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import IsolatedTableReader
@@ -69,6 +70,7 @@ class Composition:
     engine: Engine
     notifier: Notifier = field(default_factory=Notifier)
     poll_requests: PollRequests = field(default_factory=PollRequests)
+    rounds: Rounds = field(default_factory=Rounds)
     rng: random.Random = field(default_factory=random.Random)  # jitter, nothing secret
 
     def __post_init__(self) -> None:
@@ -123,6 +125,7 @@ class Composition:
             cipher=self._cipher,
             guard=self._guard,
             event_source=chosen.event_source,
+            rounds=self.rounds,
         )
         return Daemon(
             TrustedProxies(create_app(context), chosen.trusted_proxies),
@@ -148,10 +151,12 @@ class Composition:
                 rng=self.rng,
                 drain_seconds=chosen.drain_seconds,
             ),
-            dispatch=DispatchThread(self.notifier, self._dispatcher, poll_seconds=chosen.webhook_poll_seconds),
+            dispatch=DispatchThread(
+                self.notifier, self._dispatcher, poll_seconds=chosen.webhook_poll_seconds, rounds=self.rounds
+            ),
             replicas=self._replicas(),
             on_end=self._end,
-            failing=context.failing_ticks,
+            rounds=self.rounds,
             on_ready=on_ready,
         )
 
@@ -249,7 +254,7 @@ class Composition:
 
     def _replicas(self) -> ReplicaNotifications | None:
         is_shared = self.engine.dialect.name == "postgresql"
-        return ReplicaNotifications(self.engine, self.notifier) if is_shared else None
+        return ReplicaNotifications(self.engine, self.notifier, self.rounds) if is_shared else None
 
     def _secret_cipher(self) -> SecretCipher:
         """Returns the cipher with the keys of the settings, or else with a key file beside an SQLite database. Other

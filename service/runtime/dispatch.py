@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from service.delivery.guarded_loop import GuardedEventLoop
 from service.model.errors import DatabaseUnavailableError
+from service.model.rounds import Rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_NAME = "webhooks"
 # Time limit for attempts in flight when the service stops.
 _STOP_SECONDS = 5.0
 _DATABASE_RETRY_SECONDS = 1.0
@@ -29,14 +31,21 @@ class DispatchThread:
     Ends when the notifier is closed. `make` builds the dispatcher inside the loop; its argument wakes the loop."""
 
     def __init__(
-        self, notifier: Notifier, make: Callable[[Callable[[], None]], Dispatcher], *, poll_seconds: float
+        self,
+        notifier: Notifier,
+        make: Callable[[Callable[[], None]], Dispatcher],
+        *,
+        poll_seconds: float,
+        rounds: Rounds | None = None,
     ) -> None:
         self._notifier = notifier
         self._make = make
         self._poll_seconds = poll_seconds
-        self._thread = threading.Thread(target=self._run_in_loop, name="webhooks", daemon=True)
+        self._rounds = rounds or Rounds()
+        self._thread = threading.Thread(target=self._run_in_loop, name=_NAME, daemon=True)
 
     def start(self) -> None:
+        self._rounds.expect(_NAME, self._poll_seconds)
         self._thread.start()
 
     def join(self) -> None:
@@ -57,8 +66,10 @@ class DispatchThread:
                     did_something = await dispatcher.run_once()
                 except DatabaseUnavailableError as error:
                     log.warning("webhooks: %s", error)
+                    self._rounds.ended(_NAME)
                     await asyncio.sleep(_DATABASE_RETRY_SECONDS)
                     continue
+                self._rounds.ended(_NAME, fails=False)
                 if did_something:
                     # Results that arrive meanwhile are recorded in one batch.
                     await asyncio.sleep(_BATCH_SECONDS)

@@ -21,6 +21,7 @@ from apscheduler.triggers.base import BaseTrigger
 
 from jobs.redaction import redacted
 from service.model.errors import DatabaseUnavailableError, SettingsError
+from service.model.rounds import Rounds
 from service.runtime.connections import Connections
 from service.runtime.http import AcceptErrors, BoundedHttp, only_probes
 
@@ -64,7 +65,7 @@ class Tick:
 
 class Daemon:
     """Runs until a signal arrives, or a thread that must not end ends. A tick that fails is tried again at its next
-    time, and until it succeeds its name is in `failing`."""
+    time. `rounds` knows of each tick whether it fails and when it last ended."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class Daemon:
         dispatch: DispatchThread,
         replicas: ReplicaNotifications | None = None,
         limits: ConnectionLimits | None = None,
-        failing: set[str] | None = None,
+        rounds: Rounds | None = None,
         on_end: Callable[[], None] = lambda: None,
         on_ready: Callable[[], None],
     ) -> None:
@@ -88,7 +89,8 @@ class Daemon:
         self._replicas = replicas
         self._on_ready = on_ready
         self._on_end = on_end
-        self._failing = set() if failing is None else failing
+        self._rounds = rounds or Rounds()
+        self._ticks = ticks
         self._died: str | None = None
         self._stopping = threading.Lock()
         self._ended = threading.Event()
@@ -150,6 +152,8 @@ class Daemon:
         threading.Thread(target=self._wind_down, name="wind-down", daemon=True).start()
 
     def _started(self) -> None:
+        for tick in self._ticks:
+            self._rounds.expect(tick.name, tick.seconds, first_after=tick.first_after)
         self._scheduler.start()
         threading.Thread(target=self._keep_near, name="clock", daemon=True).start()
         for tick, notified in self._notified:
@@ -177,12 +181,13 @@ class Daemon:
         except DatabaseUnavailableError as error:
             # It may be back at the next time; /readyz finds it away by itself meanwhile.
             log.warning("%s: %s", tick.name, error)
+            self._rounds.ended(tick.name)
             return False
         except Exception:
             log.exception("%s failed", tick.name)
-            self._failing.add(tick.name)
+            self._rounds.ended(tick.name, fails=True)
             return False
-        self._failing.discard(tick.name)
+        self._rounds.ended(tick.name, fails=False)
         return True
 
     def _keep_ticking(self, tick: Tick, notified: threading.Event) -> None:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path  # noqa: TC003 - pydantic reads it at run time
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from jobs.contract import DEFAULT_GROUP, JobKind
@@ -17,6 +17,9 @@ from service.model.errors import SettingsError
 from service.policies.policy import GROUP_PATTERN
 
 _STORAGE_OPTION = re.compile(r"(spark\.hadoop\.)?(dfs|fs|google\.cloud|hadoop|io|ipc)\.[\w.-]+", re.ASCII)
+# Of the connections to PostgreSQL: that for notifications of other replicas, and the fewest for all else.
+_LISTENING = 1
+_LEAST_POOL = 4
 
 
 class Settings(BaseSettings):
@@ -59,6 +62,12 @@ class Settings(BaseSettings):
     poll_seconds: float = Field(60.0, ge=1, le=86_400, description="How often the timeline of each table is polled")
     look_seconds: float = Field(30.0, gt=0, le=3600, description="Time limit of a poll of one table")
     look_threads: int = Field(8, ge=1, le=256, description="Tables that are polled at once")
+    database_connections: int = Field(
+        24,
+        ge=1,
+        validate_default=True,
+        description="Connections to PostgreSQL: one listens, and each poll of a table at once may take one",
+    )
     small_file_bytes: int = Field(100 * 1024 * 1024, ge=1, description="Base files below this size count as small")
     commit_days: float = Field(90.0, gt=0, description="How long commits are kept")
     public_url: str | None = Field(
@@ -163,6 +172,21 @@ class Settings(BaseSettings):
             if value and not Form.TEXT.accepts(value):
                 raise ValueError(f"the value of {key} must be {Form.TEXT.value[1]}")
         return options
+
+    @field_validator("database_connections")
+    @classmethod
+    def _leave_some_for_calls(cls, value: int, info: ValidationInfo) -> int:
+        least = _LISTENING + info.data.get("look_threads", 0) + _LEAST_POOL
+        if value < least and not info.data.get("database", "").startswith("sqlite"):
+            raise ValueError(
+                f"must be {least} at least, {_LISTENING + _LEAST_POOL} more than GROUNDSKEEPER_LOOK_THREADS"
+            )
+        return value
+
+    @property
+    def pool_connections(self) -> int:
+        """Connections to PostgreSQL that calls and background tasks share."""
+        return self.database_connections - _LISTENING - self.look_threads
 
     @property
     def permissions(self) -> Permissions:

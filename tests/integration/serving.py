@@ -1,7 +1,8 @@
-"""`groundskeeper serve` as a process of its own, on an SQLite database that a test may write to as well."""
+"""`groundskeeper serve` as a process of its own, on a database that a test may write to as well."""
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import signal
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
     import sqlalchemy as sa
 
+# One key for all services of a database.
+_KEY = base64.urlsafe_b64encode(bytes(range(32))).decode()
+
 
 def eventually(holds: Callable[[], bool], seconds: float) -> bool:
     end = time.monotonic() + seconds
@@ -32,11 +36,21 @@ def eventually(holds: Callable[[], bool], seconds: float) -> bool:
 class Serving:
     """Without workers. Killed and started again it keeps its folder, and so its database and its key."""
 
-    def __init__(self, folder: Path, *, environment: Mapping[str, str] | None = None, **settings: str) -> None:
-        self.engine: sa.Engine = open_engine(f"sqlite:///{folder}/groundskeeper.db")
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        database: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        **settings: str,
+    ) -> None:
+        """`database` is the URL by which the test reaches it, and the service too, unless `settings` has another."""
+        self.engine: sa.Engine = open_engine(database or f"sqlite:///{folder}/groundskeeper.db")
         migrate.upgrade(self.engine)
         clean = {name: value for name, value in os.environ.items() if not name.startswith("GROUNDSKEEPER_")}
         local = {"GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS": "127.0.0.1"}
+        if database:
+            local |= {"GROUNDSKEEPER_DATABASE": database, "GROUNDSKEEPER_SECRET_KEYS": _KEY}
         own = {f"GROUNDSKEEPER_{name}": value for name, value in settings.items()}
         self._environment = {**clean, **local, **own, **(environment or {})}
         self._folder = folder

@@ -51,6 +51,9 @@ from service.db.schema.queue import (
     jobs,
     workers,
 )
+from service.db.schema.revisions import (
+    schema_revisions,
+)
 from service.db.schema.scheduling import (
     automation,
     decisions,
@@ -90,6 +93,7 @@ __all__ = [
     "planning",
     "policies",
     "queues",
+    "schema_revisions",
     "service_clock",
     "snapshots",
     "table_policies",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from random import Random
@@ -17,6 +18,7 @@ from service.delivery.transport import Transport
 from service.events.notifier import Notifier
 from service.model.clock import utc_now
 from service.model.errors import DatabaseUnavailableError
+from service.model.rounds import Rounds
 from service.runtime.dispatch import DispatchThread
 from service.runtime.local_worker import LocalWorkers
 from service.runtime.process import Daemon, Tick, listen, url_of
@@ -63,7 +65,7 @@ def _run(
             poll_seconds=1.0,
         ),
         on_ready=lambda: on_ready(running, url_of(opened)),
-        failing=app_context.failing_ticks,
+        rounds=app_context.rounds,
     )
     before = threading.excepthook
     try:
@@ -102,6 +104,35 @@ def test_a_tick_with_a_bug_is_tried_again_and_the_service_is_not_ready_meanwhile
 
     assert _run(client, broken, start, notified=notified) == 0
     assert "tick failed" in caplog.text
+
+
+@pytest.mark.parametrize("notified", [None, threading.Event()])
+def test_a_tick_that_stands_still_is_named_until_it_comes_round_again(
+    client: TestClient, notified: threading.Event | None
+) -> None:
+    released = threading.Event()
+    later = [0.0]
+    state = client.app.state  # type: ignore[attr-defined]
+    state.context = dataclasses.replace(state.context, rounds=Rounds(lambda: time.monotonic() + later[0]))
+
+    def start(daemon: Daemon, url: str) -> None:
+        def watch() -> None:
+            try:
+                time.sleep(0.2)
+                assert httpx.get(f"{url}/readyz").status_code == 200
+                later[0] = 61
+                answer = httpx.get(f"{url}/readyz")
+                assert (answer.status_code, answer.json()["type"]) == (503, "/problems/not-ready")
+                assert "tick (for 6" in answer.json()["detail"]
+                released.set()
+                assert eventually(lambda: httpx.get(f"{url}/readyz").status_code == 200, 5)
+            finally:
+                released.set()
+                daemon.stop()
+
+        threading.Thread(target=watch).start()
+
+    assert _run(client, lambda: released.wait(30), start, notified=notified) == 0
 
 
 def test_a_tick_that_is_rung_for_comes_at_once(client: TestClient) -> None:

@@ -17,6 +17,7 @@ from service.catalog import snapshot_store, table_store, watch_store
 from service.db.engine import open_engine, reading, writing
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.clock import utc_now
+from service.observation import observer
 from service.observation.poll import poll_table
 from service.observation.table_read import ChangedTable, IsolatedTableReader, TableReader, UnchangedTable
 from service.registration import registry
@@ -83,6 +84,18 @@ def test_a_requested_table_is_polled_now(watched: Watched, tmp_path: Path) -> No
     assert not watched.poll_requests.ask(table_id)
     watched.poll(0)
     assert watched.instants(table_id) == ["001"]
+
+
+def test_a_round_that_takes_long_ends_and_the_next_one_follows_at_once(
+    watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        watched.register(SmallTable(tmp_path / f"t{number}"))
+    watched.poll()
+    assert not watched.poll_requests.notified.is_set()
+    monkeypatch.setattr(observer, "_ROUND_SECONDS", -1.0)
+    watched.poll()
+    assert watched.poll_requests.notified.is_set()
 
 
 def test_two_services_share_the_tables(engine: sa.Engine, clock: FakeClock, tmp_path: Path) -> None:

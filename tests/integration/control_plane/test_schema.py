@@ -70,7 +70,7 @@ def test_the_partial_indexes_have_the_same_condition_in_both(database: str, tmp_
 
 def test_migrating_twice_changes_nothing(engine: sa.Engine) -> None:
     assert migrate.upgrade(engine) == migrate.upgrade(engine)
-    assert migrate.is_at_head(engine)
+    assert migrate.is_usable(engine)
 
 
 def test_worker_groups_come_to_a_database_with_jobs_and_tables_that_wait(database: str) -> None:
@@ -118,7 +118,7 @@ def test_several_replicas_may_migrate_at_once(database: str) -> None:
 
 def test_an_empty_database_is_not_at_head(database: str) -> None:
     engine = open_engine(database)
-    assert not migrate.is_at_head(engine)
+    assert not migrate.is_usable(engine)
     engine.dispose()
 
 

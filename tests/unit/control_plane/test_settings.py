@@ -98,3 +98,18 @@ def test_limits_of_single_kinds_are_an_object_in_json(monkeypatch: pytest.Monkey
     monkeypatch.setenv("GROUNDSKEEPER_MAX_ACTIVE_BY_KIND", '{"vacuum": 3}')
     with pytest.raises(SettingsError, match="compaction"):
         settings.load()
+
+
+def test_each_poll_at_once_leaves_one_connection_to_postgresql_less_for_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDSKEEPER_DATABASE", "postgresql://db/gk")
+    assert settings.load().pool_connections == 24 - 1 - 8
+    monkeypatch.setenv("GROUNDSKEEPER_LOOK_THREADS", "20")
+    with pytest.raises(SettingsError, match="DATABASE_CONNECTIONS: must be 25 at least"):
+        settings.load()
+    monkeypatch.setenv("GROUNDSKEEPER_DATABASE_CONNECTIONS", "25")
+    assert settings.load().pool_connections == 4
+
+
+def test_polls_from_sqlite_need_no_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROUNDSKEEPER_LOOK_THREADS", "100")
+    assert settings.load().look_threads == 100

@@ -1,0 +1,111 @@
+"""Connections to PostgreSQL, each with time limits: a server whose host is gone closes none of them.
+
+A value that the URL, the role or the server's configuration sets wins over the one from here.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import sqlalchemy as sa
+from psycopg import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psycopg.abc import RV, PQGen
+    from sqlalchemy import Connection, Engine
+
+# Parameters of libpq. They notice a host that is gone; not one that acknowledges what it receives and never answers,
+# such as a proxy that has lost its server, for which the limits below are.
+_OF_CLIENT = {
+    "connect_timeout": 5,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+# Parameters of the session, by which the server ends what nobody waits for any more, and frees the locks that it holds.
+_OF_SERVER = {
+    "statement_timeout": "20s",
+    # Less than the above: a statement of another replica may wait for these locks.
+    "idle_in_transaction_session_timeout": "15s",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "20s",
+}
+_SET = """
+SELECT set_config(name, %s::json ->> name, false) FROM pg_settings
+WHERE source = 'default' AND name IN (SELECT json_object_keys(%s::json))
+"""
+_STATEMENT_SECONDS = "SELECT extract(epoch FROM current_setting('statement_timeout')::interval)::float"
+# The server ends a statement first. If its answer has not come so many seconds later, it does not come.
+_MARGIN_SECONDS = 5.0
+_IDLE_SECONDS = 5.0
+_WAIT_SECONDS = 5.0
+
+
+def open_postgresql(url: sa.URL, *, connections: int, options: dict[str, Any]) -> Engine:
+    """Returns an engine with at most `connections`; who needs one waits up to 5 seconds until one is free."""
+    engine = sa.create_engine(
+        url,
+        connect_args={name: value for name, value in _OF_CLIENT.items() if name not in url.query},
+        pool_pre_ping=True,
+        **{**options, "pool_size": connections, "max_overflow": 0, "pool_timeout": _WAIT_SECONDS},
+    )
+
+    @sa.event.listens_for(engine, "do_connect")
+    def _connect(_dialect: object, _record: object, args: Any, parameters: Any) -> BoundedConnection:
+        return BoundedConnection.connect(*args, **parameters)
+
+    @sa.event.listens_for(engine, "connect")
+    def _prepare(connection: BoundedConnection, _record: object) -> None:
+        connection.autocommit = True
+        parameters = json.dumps(_OF_SERVER)
+        connection.execute(_SET, [parameters, parameters])
+        row = connection.execute(_STATEMENT_SECONDS).fetchone()
+        connection.autocommit = False
+        seconds = row[0] if row else 0.0
+        connection.answer_seconds = seconds + _MARGIN_SECONDS if seconds else None
+
+    return engine
+
+
+class BoundedConnection(psycopg.Connection[Any]):
+    """Waits for no answer longer than `answer_seconds` if that is not None. After that it is closed, and whether the
+    transaction was committed is not known.
+
+    Outside transactions it waits 5 seconds: only checks of the connection, and `LISTEN`, are executed there.
+    """
+
+    answer_seconds: float | None = 30.0
+
+    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
+        if timeout is not None:  # the caller expects that nothing may come
+            return super().wait(gen, interval, timeout)
+        seconds = _IDLE_SECONDS if self.autocommit else self.answer_seconds
+        try:
+            return super().wait(gen, interval, seconds)
+        except errors._WaitTimeout:
+            self.close()
+            raise errors.OperationalError(f"the server did not answer within {seconds:g} s") from None
+
+
+@contextmanager
+def without_limits(connection: Connection) -> Iterator[None]:
+    """Lets the statements of the transaction take any time, as migrations do. Does nothing for other databases."""
+    driver = connection.connection.driver_connection
+    if not isinstance(driver, BoundedConnection):
+        yield
+        return
+    connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+    before, driver.answer_seconds = driver.answer_seconds, None
+    try:
+        yield
+    finally:
+        driver.answer_seconds = before

@@ -1,0 +1,13 @@
+"""The declarations of the revisions of the schema about earlier versions of the service."""
+
+import sqlalchemy as sa
+
+from service.db.schema.core import metadata
+
+schema_revisions = sa.Table(
+    "schema_revisions",
+    metadata,
+    sa.Column("revision", sa.String(32), primary_key=True),
+    # The newest revision that the oldest version knows which can work with this one.
+    sa.Column("works_with", sa.String(32), nullable=False),
+)

@@ -1,0 +1,57 @@
+"""The background tasks of a process: which of them fail, and which have not come round in time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# A run that waits for a database without an answer ends within its time limits, which are shorter.
+_RUN_SECONDS = 60.0
+
+
+@dataclass
+class _Task:
+    """`limit` seconds may pass between the ends of two runs. `ended` is on the monotonic clock."""
+
+    limit: float
+    ended: float
+    fails: bool = False
+
+
+class Rounds:
+    """Knows when each task last ended a run, and how. It may be used from any thread."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._guard = threading.Lock()
+        self._tasks: dict[str, _Task] = {}
+
+    def expect(self, name: str, seconds: float, *, first_after: float = 0.0) -> None:
+        """Expects from now on, or from `first_after` seconds on, that the task ends a run within twice its interval of
+        `seconds` and a minute."""
+        with self._guard:
+            self._tasks[name] = _Task(2 * seconds + _RUN_SECONDS, self._now() + first_after)
+
+    def ended(self, name: str, *, fails: bool | None = None) -> None:
+        """Notes that a run has ended. Without `fails` it could not be told, because the database was away."""
+        with self._guard:
+            task = self._tasks.get(name)
+            if task is not None:
+                task.ended = self._now()
+                task.fails = task.fails if fails is None else fails
+
+    def failing(self) -> list[str]:
+        """Returns the names of the tasks whose last run failed."""
+        with self._guard:
+            return sorted(name for name, task in self._tasks.items() if task.fails)
+
+    def late(self) -> list[str]:
+        """Returns the tasks that have not ended a run in time, each with the seconds since the last one."""
+        with self._guard:
+            since = {name: (self._now() - task.ended, task.limit) for name, task in self._tasks.items()}
+        return [f"{name} (for {passed:.0f} s)" for name, (passed, limit) in sorted(since.items()) if passed > limit]

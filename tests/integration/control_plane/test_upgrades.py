@@ -1,0 +1,145 @@
+"""Replicas of two versions on one database, while the replicas are upgraded one after the other."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+import migrations
+from service.db import migrate
+from service.db.engine import open_engine, reading
+from tests.integration.serving import Serving, eventually
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+ROOT = Path(__file__).parents[3]
+HOOK = {"url": "http://127.0.0.1:9/hook"}
+HEAD = "0010"
+
+EXPANDS = f'''
+"""A column and a table more, which earlier versions do not need."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0011"
+down_revision = "{HEAD}"
+works_with = "{HEAD}"
+
+
+def upgrade() -> None:
+    op.add_column("webhooks", sa.Column("colour", sa.String(16)))
+    op.create_table("colours", sa.Column("name", sa.String(16), primary_key=True))
+'''
+CONTRACTS = '''
+"""A column less, which the version before has not used any more."""
+
+from alembic import op
+
+revision = "0012"
+down_revision = "0011"
+works_with = "0011"
+
+
+def upgrade() -> None:
+    op.drop_column("tokens", "expires_at")
+'''
+
+
+class Newer:
+    """A later version of the service: this one, with more migrations."""
+
+    def __init__(self, folder: Path, **more: str) -> None:
+        shutil.copytree(Path(migrations.__file__).parent, folder / "migrations")
+        for name, text in more.items():
+            (folder / "migrations" / "versions" / f"{name}.py").write_text(text)
+        # Before this version, so that its migrations are found first.
+        self.environment = {"PYTHONPATH": os.pathsep.join(map(str, (folder, ROOT)))}
+
+
+def run(folder: Path, database: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "service.cli", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "GROUNDSKEEPER_DATABASE": database, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def create(service: Serving) -> int:
+    return httpx.post(f"{service.url}/v1/webhooks", json=HOOK, timeout=15).status_code
+
+
+def webhooks(service: Serving) -> int:
+    answer = httpx.get(f"{service.url}/v1/webhooks", timeout=15)
+    return len(answer.json()["items"])
+
+
+def ready(service: Serving) -> tuple[int, str]:
+    answer = httpx.get(f"{service.url}/readyz", timeout=15)
+    return answer.status_code, answer.json().get("type", "")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    return folder
+
+
+def test_replicas_of_both_versions_work_on_a_database_that_the_newer_one_has_expanded(
+    tmp_path: Path, here: Path, database: str
+) -> None:
+    newer = Newer(tmp_path / "newer", expands=EXPANDS)
+    with Serving(here, database=database) as old:
+        # Often enough for the driver to prepare the statements.
+        assert [create(old) for _ in range(8)] == [201] * 8
+        with Serving(here, database=database, environment=newer.environment) as new:
+            assert revision_of(new.engine) == "0011"
+            # The outcome of the last second may still stand.
+            assert not eventually(lambda: ready(old) != (200, ""), 2.5)
+            assert ready(new) == (200, "")
+            assert [create(each) for each in (old, new) * 4] == [201] * 8
+            assert webhooks(old) == webhooks(new) == 16
+            assert old.stop() == 0
+            old.start()
+            assert ready(old) == (200, "")
+            assert create(old) == 201
+            assert revision_of(new.engine) == "0011"
+        assert "revision 0011, which works with this one" in old.log.read_text()
+
+
+def test_a_replica_is_not_ready_on_a_newer_schema_that_does_not_work_with_it_and_does_not_start(
+    tmp_path: Path, here: Path, database: str
+) -> None:
+    newer = Newer(tmp_path / "newer", expands=EXPANDS, contracts=CONTRACTS)
+    with Serving(here, database=database) as old:
+        assert ready(old) == (200, "")
+        assert "revision 0012" in run(here, database, "migrate", **newer.environment).stdout
+        assert eventually(lambda: ready(old) == (503, "/problems/not-ready"), 5)
+        assert "newer version" in httpx.get(f"{old.url}/readyz").json()["detail"]
+        assert old.stop() == 0
+    ended = run(here, database, "serve", "--workers", "0", "--port", "0")
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1), ended.stderr
+    assert "newer version" in ended.stderr
+    engine = open_engine(database)
+    assert revision_of(engine) == "0012"
+    assert not migrate.is_usable(engine)
+    engine.dispose()
+
+
+def revision_of(engine: Engine) -> str:
+    with reading(engine) as connection:
+        return str(connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar())

@@ -1,0 +1,64 @@
+"""A TCP proxy before the socket of a PostgreSQL server that can stop forwarding: it goes on accepting connections and
+acknowledging bytes, and nothing answers, like a network that has lost the server's host without a reset."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class StallingProxy:
+    """What was received while it stalls is forwarded afterwards."""
+
+    def __init__(self, folder: Path) -> None:
+        self._target = str(folder / ".s.PGSQL.5432")
+        self._forwards = threading.Event()
+        self._forwards.set()
+        self._listening = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port: int = self._listening.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def stall(self) -> None:
+        self._forwards.clear()
+
+    def go_on(self) -> None:
+        self._forwards.set()
+
+    def __enter__(self) -> StallingProxy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listening.close()
+        self._forwards.set()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        self._forwards.wait()
+        server = socket.socket(socket.AF_UNIX)
+        try:
+            server.connect(self._target)
+        except OSError:
+            client.close()
+            return
+        for one, other in ((client, server), (server, client)):
+            threading.Thread(target=self._forward, args=(one, other), daemon=True).start()
+
+    def _forward(self, one: socket.socket, other: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while received := one.recv(65_536):
+                self._forwards.wait()
+                other.sendall(received)
+        self._forwards.wait()
+        for each in (one, other):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
