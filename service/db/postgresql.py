@@ -91,7 +91,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         seconds = _IDLE_SECONDS if self.autocommit else self.answer_seconds
         try:
             return super().wait(gen, interval, seconds)
-        except errors._WaitTimeout:
+        except errors._WaitTimeout:  # which `Connection.wait` documents, under this name
             self.close()
             raise errors.OperationalError(f"the server did not answer within {seconds:g} s") from None
 

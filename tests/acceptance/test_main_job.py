@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.acceptance.storage import left_behind, listing
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
@@ -75,6 +77,7 @@ def test_a_dry_run_answers_the_plan_and_changes_no_file(daemon: Daemon, spark: S
     assert plans["bucket_expansion"]["file_groups"] == {"before": 12, "after": 24}
 
 
+@pytest.mark.exhaustive
 def test_jobs_of_several_tables_run_at_the_same_time_in_one_worker(
     daemon: Daemon, spark: SparkSession, lake: Path
 ) -> None:

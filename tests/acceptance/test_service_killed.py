@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.acceptance.conftest import SETTINGS
 from tests.acceptance.daemon import Daemon, has_reached
 from tests.acceptance.storage import left_behind
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.exhaustive
 def test_a_job_survives_the_death_of_the_service_and_its_worker_does_not(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "lake" / "orders"
     options = tables.write_table(spark, base, count=300, updates=1, partitioned=False)

@@ -116,11 +116,12 @@ def _stop_in_commit(daemon: Daemon, base: Path) -> None:
     raise AssertionError(f"it never committed\n{daemon.log.read_text()[-6000:]}")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("kind", "params"),
     [
         ("cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2}),
-        pytest.param("clustering", {"sort_by": ["city"]}, marks=pytest.mark.exhaustive),
+        ("clustering", {"sort_by": ["city"]}),
     ],
 )
 def test_a_worker_killed_while_hudi_commits_leaves_no_lock_that_keeps_writers_out(

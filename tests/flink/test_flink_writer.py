@@ -37,7 +37,8 @@ def expand(spark: SparkSession, base: Path, num_buckets: int) -> None:
     assert result.outcome is Outcome.SUCCEEDED
 
 
-@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
 def test_a_job_is_known_by_what_it_leaves_and_an_idle_one_commits_nothing(
     flink: FlinkCluster, tmp_path: Path, table_type: str
 ) -> None:

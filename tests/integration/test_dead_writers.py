@@ -73,7 +73,7 @@ def test_a_completed_instant_is_not_rolled_back(spark: SparkSession, tmp_path: P
     ("version", "kind"),
     [
         (6, "clustering"),
-        (9, "cleaning"),
+        pytest.param(9, "cleaning", marks=pytest.mark.exhaustive),
         pytest.param(6, "cleaning", marks=pytest.mark.exhaustive),
         pytest.param(9, "clustering", marks=pytest.mark.exhaustive),
     ],

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from jobs.contract import ExpansionStep
 from jobs.hudi import hashing_config
 from jobs.hudi.lock import TableLock
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    import pytest
     from pyspark.sql import SparkSession
 
 UPDATE = "UPDATE {table} SET fare = -1.0, ts = 5 WHERE city < 500"
@@ -105,6 +106,7 @@ def test_an_expansion_beside_a_writer_and_a_repair_follow_the_rules(
     assert len(proved(spark, base, 8)) == 700
 
 
+@pytest.mark.exhaustive
 def test_a_stale_write_breaks_them_until_it_is_an_incident_that_is_repaired(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,7 +86,8 @@ def test_a_stale_update_is_found_kept_from_cleaning_and_brought_over(
     run_job(spark, base, "cleaning", {"retain": 1})
 
 
-@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
 def test_a_stale_delete_of_merge_on_read_is_brought_over(spark: SparkSession, tmp_path: Path, version: int) -> None:
     base = tmp_path / "trips"
     written_stale(spark, base, DELETE, table_type=MOR, version=version)

@@ -103,13 +103,13 @@ def _found_by_a_filter(spark: SparkSession, base: Path) -> int:
     return spark.newSession().read.format("hudi").load(str(base)).where("ver <= 4").count()
 
 
-@pytest.mark.exhaustive
 def test_the_audit_sees_rows_that_a_filter_does_not_find(spark: SparkSession, base: Path) -> None:
     audit = run_job(spark, base, "audit", index=INDEX).details
     assert (audit["rows"], audit["clean"]) == (len(tables.snapshot(spark, base)), False)
     assert audit["keys_hidden_by_statistics"] > 0
 
 
+@pytest.mark.exhaustive
 def test_the_audit_sees_what_an_update_hides(spark: SparkSession, tmp_path: Path) -> None:
     """Its statistics have values, but only those of the rows that it changed."""
     update = "UPDATE {table} SET qty = {rest}, ver = 20{rest}L WHERE id % 30 = {rest}"
