@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.hudi.session import S3A, start_session
+from tests import class_archive
 from tests import postgresql as postgresql_server
 
 if TYPE_CHECKING:
@@ -21,13 +22,19 @@ if TYPE_CHECKING:
 # compiler would take a third of their CPU time. Without it the code cache is small by default (48 MB), and once it is
 # full, compiled code is thrown away and compiled again all the time.
 _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
-os.environ.setdefault("JDK_JAVA_OPTIONS", _JVM)
+os.environ.setdefault("JDK_JAVA_OPTIONS", f"{_JVM} {class_archive.JVM_OPTIONS}")
 # The JVM grows its heap so slowly that collections took a third of the CPU time.
 _HEAP = {"spark.driver.defaultJavaOptions": "-Xms2g -Xmn700m"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--exhaustive", action="store_true", help="also the rest of the long matrices")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """In the one process that gives the tests to the others."""
+    if session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput"):
+        class_archive.write_in_background(_JVM)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
