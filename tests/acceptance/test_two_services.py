@@ -67,17 +67,16 @@ def test_two_services_do_nothing_twice_and_one_finishes_what_the_other_leaves(
         workers = {job["worker_id"] for job in _jobs(second)}
         assert len(workers) == 2, "one of them had nothing to do"
 
-        own = f"-{first.worker()}-"
         with ThreadPoolExecutor(1) as meanwhile:
-            killed = meanwhile.submit(_kill_in_a_job, first, own)
+            killed = meanwhile.submit(_kill_one_in_a_job, first, second)
             write(range(5, 9))
-            killed.result()
-        _wait(second, lambda jobs: _all_done(jobs, ids, compaction=2, cleaning=2))
-        second.call("PUT", "/v1/pause", {})
-        _wait(second, lambda jobs: all(job["state"] in ENDED for job in jobs))
-        jobs = _jobs(second)
+            left = killed.result()
+        _wait(left, lambda jobs: _all_done(jobs, ids, compaction=2, cleaning=2))
+        left.call("PUT", "/v1/pause", {})
+        _wait(left, lambda jobs: all(job["state"] in ENDED for job in jobs))
+        jobs = _jobs(left)
         assert {job["state"] for job in jobs} <= {"succeeded", "cancelled"}, jobs
-        audits = [second.succeed(table, "audit") for table in ids]
+        audits = [left.succeed(table, "audit") for table in ids]
 
     assert [audit["clean"] for audit in audits] == [True] * len(names)
     for name, table in zip(names, ids, strict=True):
@@ -91,10 +90,19 @@ def test_two_services_do_nothing_twice_and_one_finishes_what_the_other_leaves(
     _assert_each_once(database)
 
 
-def _kill_in_a_job(daemon: Daemon, own: str) -> None:
-    """kill -9 of the service, and so of its worker, as soon as that has a job in its hands."""
-    _wait(daemon, lambda jobs: any(own in (job["worker_id"] or "") for job in jobs if job["state"] not in ENDED))
-    os.kill(daemon.process.pid, signal.SIGKILL)
+def _kill_one_in_a_job(*services: Daemon) -> Daemon:
+    """Ends the first service whose worker has a job, and so its worker, by kill -9. Returns the other one."""
+    workers = {service: f"-{service.worker()}-" for service in services}
+    busy: list[Daemon] = []
+
+    def has_busy(jobs: list[dict[str, Any]]) -> bool:
+        held = [job["worker_id"] or "" for job in jobs if job["state"] not in ENDED]
+        busy.extend(service for service, own in workers.items() if any(own in worker for worker in held))
+        return bool(busy)
+
+    _wait(services[0], has_busy)
+    os.kill(busy[0].process.pid, signal.SIGKILL)
+    return next(service for service in services if service is not busy[0])
 
 
 def _jobs(daemon: Daemon) -> list[dict[str, Any]]:
