@@ -97,21 +97,19 @@ def start_session(
     Under `spark-submit` the JVM runs already: its master, its memory and its jars stay, and whatever it was given wins
     over the defaults here, as does what `spark-defaults.conf` says. Raises `NoSessionError`.
     """
-    java_home, java_options = _java()
+    home, java_options = _java()
     given = _given()
     chosen = dict(conf or {})
-    if _is_submitted():
-        master = given.get("spark.master", master)
-    else:
+    if not _is_submitted():
         chosen = {**_jars(packages, jars), **chosen}
         chosen["spark.driver.memory"] = chosen.get("spark.driver.memory", driver_memory)
         # After an OutOfMemoryError in one job the state of the whole JVM is unreliable, including the other slots'
         # jobs.
         of_jvm = ("-XX:+ExitOnOutOfMemoryError", java_options, chosen.get(_JVM_OPTIONS) or given.get(_JVM_OPTIONS, ""))
         chosen[_JVM_OPTIONS] = " ".join(filter(None, of_jvm))
-    master = with_retries(master)
+    master = effective_master(master)
     # Set before the JVM starts: `spark.pyspark.python` is ignored in local mode.
-    os.environ["JAVA_HOME"] = str(java_home)
+    os.environ["JAVA_HOME"] = str(home)
     os.environ["PYSPARK_PYTHON"] = _python(master, chosen, given)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.update(MEMORY_OF_TASKS)
@@ -129,6 +127,11 @@ def start_session(
     if not is_local(master):
         ship_jobs(session.sparkContext)
     return session
+
+
+def effective_master(master: str) -> str:
+    """Returns the master that a session will have: under `spark-submit` its own, and a local one with retries."""
+    return with_retries(_given().get("spark.master", master) if _is_submitted() else master)
 
 
 def _session(options: Mapping[str, str]) -> SparkSession:

@@ -26,7 +26,7 @@ from jobs.hudi.executors import Executors, SessionLostError
 from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.s3a_recycling import Connections
-from jobs.hudi.session import DEFAULT_MASTER, NoSessionError, start_session
+from jobs.hudi.session import DEFAULT_MASTER, NoSessionError, effective_master, start_session
 from jobs.redaction import RedactingFormatter, redacted, redacted_json, secrets_of
 from jobs.storage.permissions import Permissions
 from jobs.worker.attempt import EXECUTOR_SECONDS, Attempt
@@ -235,6 +235,7 @@ def main(
     for noisy in ("httpx", "py4j"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     _exit_with_parent()
+    master = effective_master(master)
     service = Service(services, token)
     info = WorkerInfo(_version(), master, slots, driver_memory, group)
     presence = Presence(service, f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}", info)

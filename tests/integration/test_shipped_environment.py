@@ -103,3 +103,17 @@ def test_a_cluster_without_our_environment_gets_python_jobs_and_hudi_from_the_wo
             assert all(line.startswith(b"./environment/bin/python\0") for line in pythons), pythons
         assert tables.in_order(spark, base, 8) == before
         assert left_behind(spark, base) == []
+
+
+@pytest.mark.exhaustive
+def test_executors_whose_python_lacks_a_package_end_the_worker_with_its_name(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
+    conf = {**CONF, "spark.pyspark.python": str(tmp_path / "bare" / "bin" / "python")}
+    with (
+        spark_cluster.running(tmp_path / "cluster", workers=1) as cluster,
+        Daemon(tmp_path / "service", workers="0") as daemon,
+        ClusterWorker(daemon, tmp_path, cluster.url, conf=conf) as worker,
+    ):
+        assert worker.process.wait(150) == 1
+    ends = "its executors cannot run the tasks of jobs: ModuleNotFoundError: No module named"
+    assert ends in worker.log.read_text()
