@@ -177,9 +177,7 @@ def _jars(packages: Sequence[str], folder: Path | None = None) -> dict[str, str]
 
     Of those whose jars are in the folder none is downloaded. Raises BundleMissingError.
     """
-    jars = sorted(folder.resolve().glob("*.jar")) if folder else []
-    if folder and not any(_is_jar_of(HUDI_BUNDLE, jar) for jar in jars):
-        raise BundleMissingError(f"There is no {_jar_name(HUDI_BUNDLE)} in {folder}.")
+    jars = jars_of(folder) if folder else []
     chosen = [] if folder else [HUDI_BUNDLE]
     has_s3a = any(_is_jar_of(_S3A_PACKAGES[0], jar) for jar in jars)
     for package in packages:
@@ -191,6 +189,14 @@ def _jars(packages: Sequence[str], folder: Path | None = None) -> dict[str, str]
         "spark.jars.excludes": without,
     }
     return {key: value for key, value in options.items() if value}
+
+
+def jars_of(folder: Path) -> list[Path]:
+    """Returns the jars of the folder. Raises BundleMissingError."""
+    jars = sorted(folder.resolve().glob("*.jar"))
+    if not any(_is_jar_of(HUDI_BUNDLE, jar) for jar in jars):
+        raise BundleMissingError(f"There is no {_jar_name(HUDI_BUNDLE)} in {folder}.")
+    return jars
 
 
 def _is_jar_of(package: str, jar: Path) -> bool:

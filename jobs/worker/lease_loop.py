@@ -26,7 +26,7 @@ from jobs.hudi.executors import Executors, SessionLostError
 from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.s3a_recycling import Connections
-from jobs.hudi.session import DEFAULT_MASTER, NoSessionError, effective_master, start_session
+from jobs.hudi.session import DEFAULT_MASTER, NoSessionError, effective_master, jars_of, start_session
 from jobs.redaction import RedactingFormatter, redacted, redacted_json, secrets_of
 from jobs.storage.permissions import Permissions
 from jobs.worker.attempt import EXECUTOR_SECONDS, Attempt
@@ -228,7 +228,12 @@ def main(
     lifetime: Lifetime | None = None,
     permissions: Permissions | None = None,
 ) -> int:
-    """Runs a worker until it is stopped (SIGTERM, SIGINT). Returns the exit code. `services` are URLs of replicas."""
+    """Runs a worker until it is stopped (SIGTERM, SIGINT). Returns the exit code. `services` are URLs of replicas.
+
+    Raises BundleMissingError.
+    """
+    if jars:
+        jars_of(jars)
     handler, log_format = logging.StreamHandler(), RedactingFormatter(LOG_FORMAT)
     handler.setFormatter(log_format)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
