@@ -212,12 +212,21 @@ class Result(JsonMapped):
 DEFAULT_GROUP = "default"
 
 
+class WorkerState(StrEnum):
+    """Only a worker that is `READY` asks for jobs. The others start Spark, or have not a single executor."""
+
+    STARTING = "starting"
+    WAITS_FOR_EXECUTORS = "waits_for_executors"
+    READY = "ready"
+
+
 @dataclass(frozen=True)
 class WorkerInfo(JsonMapped):
-    """A worker's description of itself when it asks for a job. None means unknown.
+    """A worker's description of itself. None means unknown.
 
     `version` is that of its package, `master` its Spark master, `slots` the number of jobs it runs at once,
-    `driver_memory` the driver's memory in Spark's notation. It gets the jobs of the tables in its `group`.
+    `driver_memory` the driver's memory in Spark's notation. It gets the jobs of the tables in its `group`. `executors`
+    is their number, None where the driver runs the tasks. `spark_conf` are options of Spark, without secrets.
     """
 
     version: str | None = None
@@ -225,6 +234,9 @@ class WorkerInfo(JsonMapped):
     slots: int | None = None
     driver_memory: str | None = None
     group: str = DEFAULT_GROUP
+    state: WorkerState | None = None
+    executors: int | None = None
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

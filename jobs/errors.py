@@ -135,6 +135,13 @@ class TimedOutError(JobError):
     retriable = True
 
 
+class NoExecutorsError(JobError):
+    type = "no-executors"
+    title = "The worker's Spark application has no executor to run the job on"
+    hint = "Free resources of the Spark cluster, or start other workers. The job is tried again."
+    retriable = True
+
+
 class CancelledError(JobError):
     type = "cancelled"
     title = "The job was cancelled"

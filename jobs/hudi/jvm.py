@@ -123,6 +123,12 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
     return HudiError(f"{what}: {_first_line(causes) or error.__class__.__name__}")
 
 
+def first_line(error: Py4JError | PySparkException) -> str:
+    """Returns what an error of the JVM says most plainly, without its stack trace."""
+    said = [line for line in str(error).splitlines() if line.strip()]
+    return _first_line(list(_causes(error))) or (said[0][:300] if said else error.__class__.__name__)
+
+
 def _causes(error: Py4JError | PySparkException) -> Iterator[tuple[str, str]]:
     """Yields class name and message of the Java exception and of its causes, outermost first."""
     thrown: Any = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import re
 import shutil
@@ -16,11 +17,23 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
+
+from jobs.format.properties import parse_properties
+from jobs.format.spark_options import OWNED, is_local, with_retries
+from jobs.hudi.jvm import first_line
+from jobs.hudi.shipping import ship_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+logger = logging.getLogger(__name__)
+
+DEFAULT_MASTER = "local[2,4]"
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 # Not 21: the Arrow of Spark 3.5 (12.0) finds no constructor of DirectByteBuffer there, so no row reaches Python.
 JAVA_VERSION = 17
@@ -51,13 +64,23 @@ CACHE = Path.home() / ".cache" / "groundskeeper"
 TRUST_STORE_PASSWORD = "changeit"  # noqa: S105 - the conventional password of a store that holds public certificates only
 
 
+_JVM_OPTIONS, _PYTHON = "spark.driver.extraJavaOptions", "spark.pyspark.python"
+
+
+class NoSessionError(ConnectionError):
+    """Spark did not start: its master does not answer or refuses us, or an option is wrong."""
+
+    def __init__(self, master: str, error: Py4JError | PySparkException) -> None:
+        super().__init__(f"Spark did not start on {master}: {first_line(error)}")
+
+
 class BundleMissingError(FileNotFoundError):
     """The folder of jars lacks the Hudi bundle of this version."""
 
 
 def start_session(
     *,
-    master: str = "local[2,4]",
+    master: str = DEFAULT_MASTER,
     app_name: str = "groundskeeper",
     driver_memory: str = "2g",
     packages: Sequence[str] = (),
@@ -69,20 +92,30 @@ def start_session(
 
     `packages` are more Maven coordinates, or `s3a`. `jars` is a folder with the bundle, which is then not downloaded;
     if it has the jars of `s3a` too, these are not either. `storage_options` are Hadoop's, such as `fs.s3a.endpoint`.
-    `local[N,F]` rather than `local[N]`: only then does local mode retry a failed task, and Hudi 1.2 needs that on
-    tables with a hashing config (`PartitionBucketIndexCalculator` keeps its instances in a plain HashMap).
+    `conf` are options of Spark; those of `spark_options.OWNED` win over them.
+
+    Under `spark-submit` the JVM runs already: its master, its memory and its jars stay, and whatever it was given wins
+    over the defaults here, as does what `spark-defaults.conf` says. Raises `NoSessionError`.
     """
-    java_home, java_options = _java()
+    home, java_options = _java()
+    given = _given()
+    chosen = dict(conf or {})
+    if not _is_submitted():
+        chosen = {**_jars(packages, jars), **chosen}
+        chosen["spark.driver.memory"] = chosen.get("spark.driver.memory", driver_memory)
+        # After an OutOfMemoryError in one job the state of the whole JVM is unreliable, including the other slots'
+        # jobs.
+        of_jvm = ("-XX:+ExitOnOutOfMemoryError", java_options, chosen.get(_JVM_OPTIONS) or given.get(_JVM_OPTIONS, ""))
+        chosen[_JVM_OPTIONS] = " ".join(filter(None, of_jvm))
+    master = effective_master(master)
     # Set before the JVM starts: `spark.pyspark.python` is ignored in local mode.
-    os.environ["JAVA_HOME"] = str(java_home)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["JAVA_HOME"] = str(home)
+    os.environ["PYSPARK_PYTHON"] = _python(master, chosen, given)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.update(MEMORY_OF_TASKS)
-    builder = SparkSession.builder.master(master).appName(app_name)
-    for key, value in {**_defaults(driver_memory, java_options), **_jars(packages, jars), **(conf or {})}.items():
-        builder = builder.config(key, value)
-    with _one_at_a_time():
-        session = builder.getOrCreate()
+    unset = {key: value for key, value in _defaults().items() if key not in given}
+    options = {**unset, "spark.app.name": app_name, **chosen, **OWNED, "spark.master": master}
+    session = _session(options)
     session.sparkContext.setLogLevel("ERROR")
     hadoop: Any = session.sparkContext._jsc.hadoopConfiguration()
     if hadoop.get(S3_CONNECTIONS) == HADOOPS_S3_CONNECTIONS:
@@ -91,7 +124,52 @@ def start_session(
         # Only now: as Spark options, the secrets among them would be on the JVM's command line.
         hadoop.set(key.removeprefix("spark.hadoop."), value)
     _without_jars_in_python(session.sparkContext)
+    if not is_local(master):
+        ship_jobs(session.sparkContext)
     return session
+
+
+def effective_master(master: str) -> str:
+    """Returns the master that a session will have: under `spark-submit` its own, and a local one with retries."""
+    return with_retries(_given().get("spark.master", master) if _is_submitted() else master)
+
+
+def _session(options: Mapping[str, str]) -> SparkSession:
+    try:
+        if SparkContext._gateway is None:
+            # Only what starts the JVM downloads jars: a master that does not answer holds up no other session.
+            with _one_at_a_time():
+                SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(options.items())))
+        return SparkSession.builder.config(map=dict(options)).getOrCreate()
+    except (Py4JError, PySparkException) as error:
+        logger.debug("Spark does not start", exc_info=error)
+        raise NoSessionError(options["spark.master"], error) from error
+
+
+def _is_submitted() -> bool:
+    """Returns whether `spark-submit` runs this program: its JVM is then our parent."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _given() -> dict[str, str]:
+    """Returns the options that `spark-submit` was given, or those of `spark-defaults.conf`, which the JVM will read."""
+    if _is_submitted():
+        SparkContext._ensure_initialized()
+        return dict(SparkConf().getAll())
+    home: str = os.environ.get("SPARK_HOME") or _find_spark_home()  # type: ignore[no-untyped-call]
+    folder = os.environ.get("SPARK_CONF_DIR") or f"{home}/conf"
+    try:
+        return parse_properties(Path(folder, "spark-defaults.conf").read_bytes())
+    except FileNotFoundError:
+        return {}
+
+
+def _python(master: str, chosen: Mapping[str, str], given: Mapping[str, str]) -> str:
+    """Returns the Python of the tasks: on a cluster the one that was chosen, since there it may be another one."""
+    if is_local(master):
+        return sys.executable
+    by_options = chosen.get(_PYTHON) or given.get(_PYTHON)
+    return by_options or os.environ.get("PYSPARK_PYTHON") or sys.executable
 
 
 def _jars(packages: Sequence[str], folder: Path | None = None) -> dict[str, str]:
@@ -99,9 +177,7 @@ def _jars(packages: Sequence[str], folder: Path | None = None) -> dict[str, str]
 
     Of those whose jars are in the folder none is downloaded. Raises BundleMissingError.
     """
-    jars = sorted(folder.resolve().glob("*.jar")) if folder else []
-    if folder and not any(_is_jar_of(HUDI_BUNDLE, jar) for jar in jars):
-        raise BundleMissingError(f"There is no {_jar_name(HUDI_BUNDLE)} in {folder}.")
+    jars = jars_of(folder) if folder else []
     chosen = [] if folder else [HUDI_BUNDLE]
     has_s3a = any(_is_jar_of(_S3A_PACKAGES[0], jar) for jar in jars)
     for package in packages:
@@ -113,6 +189,14 @@ def _jars(packages: Sequence[str], folder: Path | None = None) -> dict[str, str]
         "spark.jars.excludes": without,
     }
     return {key: value for key, value in options.items() if value}
+
+
+def jars_of(folder: Path) -> list[Path]:
+    """Returns the jars of the folder. Raises BundleMissingError."""
+    jars = sorted(folder.resolve().glob("*.jar"))
+    if not any(_is_jar_of(HUDI_BUNDLE, jar) for jar in jars):
+        raise BundleMissingError(f"There is no {_jar_name(HUDI_BUNDLE)} in {folder}.")
+    return jars
 
 
 def _is_jar_of(package: str, jar: Path) -> bool:
@@ -145,20 +229,10 @@ def _one_at_a_time() -> Iterator[None]:
         yield
 
 
-def _defaults(driver_memory: str, java_options: str) -> dict[str, str]:
+def _defaults() -> dict[str, str]:
     return {
         "spark.jars.ivy": str(CACHE / "ivy"),
-        "spark.driver.memory": driver_memory,
-        # After an OutOfMemoryError in one job the state of the whole JVM is unreliable, including the other slots'
-        # jobs.
-        "spark.driver.extraJavaOptions": f"-XX:+ExitOnOutOfMemoryError {java_options}".rstrip(),
-        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
-        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
-        "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "8",
-        "spark.scheduler.mode": "FAIR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(CACHE / "warehouse"),
@@ -166,6 +240,11 @@ def _defaults(driver_memory: str, java_options: str) -> dict[str, str]:
         # Python workers keep their modules; without reuse each of them would import pyarrow again.
         "spark.python.worker.reuse": "true",
     }
+
+
+def java_home() -> Path:
+    """Returns the home of a Java that runs Spark 3.5 with Hudi."""
+    return _java()[0]
 
 
 def _java() -> tuple[Path, str]:

@@ -1,4 +1,4 @@
-"""Runs a worker on a cluster: `spark-submit --packages <the Hudi bundle> jobs/worker/__main__.py --service URL`."""
+"""Runs a worker under `spark-submit`, whose master, options and jars it takes. .docs/spark-clusters.md has examples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from jobs.storage.permissions import Permissions
 from jobs.worker.lease_loop import main
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--service", required=True, help="URL of the service, such as http://127.0.0.1:8080")
+parser.add_argument(
+    "--service",
+    action="append",
+    required=True,
+    help="URL of the service, such as http://127.0.0.1:8080; repeat it for replicas",
+)
 parser.add_argument("--slots", type=int, default=1, help="how many jobs may run at once")
 parser.add_argument("--group", default=DEFAULT_GROUP, help="group of the tables whose jobs it runs")
 arguments = parser.parse_args()

@@ -8,7 +8,15 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Problem, Progress, Result
-from jobs.errors import CancelledError, CommitStateUnknownError, JobError, LeaseLostError, RefusedError, TimedOutError
+from jobs.errors import (
+    CancelledError,
+    CommitStateUnknownError,
+    JobError,
+    LeaseLostError,
+    NoExecutorsError,
+    RefusedError,
+    TimedOutError,
+)
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
@@ -20,11 +28,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jobs.contract import WorkOrder
+    from jobs.hudi.executors import Executors
     from jobs.storage.permissions import Permissions
 
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 1.0
+EXECUTOR_SECONDS = 120.0
 
 RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
     JobKind.COMPACTION: compaction.run,
@@ -41,7 +51,8 @@ class Attempt:
     """Runs one leased work order in the calling thread, and keeps its lease in another one.
 
     `beat` sends a heartbeat and returns the service's answer; it raises `OSError` when the service is unreachable. A
-    table that `permissions` do not allow is refused.
+    table that `permissions` do not allow is refused. An attempt whose tasks find no executor for `executor_seconds`
+    ends; without `executors` it waits. `pool` is the scheduler's pool of its Spark jobs.
     """
 
     def __init__(
@@ -52,7 +63,14 @@ class Attempt:
         beat: Callable[[Heartbeat], HeartbeatAnswer],
         *,
         permissions: Permissions,
+        executors: Executors | None = None,
+        executor_seconds: float = EXECUTOR_SECONDS,
+        pool: str = "slot",
     ) -> None:
+        self._executors = executors
+        self._executor_seconds = executor_seconds
+        self._starves_since: float | None = None
+        self._pool = pool
         self._spark = spark
         self._permissions = permissions
         self._order = order
@@ -80,9 +98,9 @@ class Attempt:
 
     def _work(self) -> Result:
         spark_context = self._spark.sparkContext
-        # Each attempt has its own job group, so that it can be cancelled, and its own pool, so that jobs share cores
-        # fairly.
-        spark_context.setLocalProperty("spark.scheduler.pool", self._group)
+        # Each attempt has its own job group, so that it can be cancelled. Each slot has its own pool, so that jobs
+        # share cores fairly; Spark never forgets a pool.
+        spark_context.setLocalProperty("spark.scheduler.pool", self._pool)
         spark_context.setJobGroup(self._group, f"{self._order.kind} of {self._order.table.name}")
         try:
             self._heartbeat()
@@ -119,6 +137,7 @@ class Attempt:
                 self._end(TimedOutError(f"after {self._order.timeout_seconds:.0f} s"))
             try:
                 self._heartbeat()
+                self._end_if_starved()
             except OSError as error:
                 logger.warning("%s: the service cannot be reached: %s", self._group, error)
             except Exception:
@@ -138,10 +157,23 @@ class Attempt:
         elif answer is HeartbeatAnswer.LOST:
             self._end(LeaseLostError())
 
+    def _end_if_starved(self) -> None:
+        """Ends the attempt if its Spark job has waited too long for the first executor; again, if it still waits."""
+        if self._executors is None:
+            return
+        now = time.monotonic()
+        if self._executors.count() != 0 or not self._executors.has_running_job(self._group):
+            self._starves_since = None
+        elif self._starves_since is None:
+            self._starves_since = now
+        elif now - self._starves_since > self._executor_seconds:
+            self._end(NoExecutorsError(f"for {self._executor_seconds:.0f} s"))
+
     def _end(self, reason: JobError) -> None:
         self.context.end(reason)
-        # At each heartbeat again, since the job may have started another Spark job; but Spark jobs that clean up go on.
-        if isinstance(reason, LeaseLostError) or not self.context.is_undoing:
+        # At each heartbeat again, since the job may have started another Spark job; but Spark jobs that clean up go on,
+        # unless they cannot.
+        if isinstance(reason, LeaseLostError | NoExecutorsError) or not self.context.is_undoing:
             self._spark.sparkContext.cancelJobGroup(self._group)
 
     def _progress(self) -> Progress | None:

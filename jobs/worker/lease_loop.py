@@ -1,7 +1,7 @@
 """The worker: a long-lived Spark driver that leases jobs from the service over REST and runs them.
 
 It needs no database and no open port, so it runs wherever Spark runs. `groundskeeper worker --service URL` starts one;
-on a cluster, `spark-submit --packages <the Hudi bundle> jobs/worker/__main__.py --service URL` does the same.
+`spark-submit` with `jobs/worker/__main__.py` does the same.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-import httpx
-
-from jobs.contract import DEFAULT_GROUP, VERSION, HeartbeatAnswer, WorkerInfo, WorkOrder
-from jobs.errors import LeaseLostError
+from jobs.contract import DEFAULT_GROUP, WorkerInfo
+from jobs.errors import LeaseLostError, NoExecutorsError
+from jobs.format.spark_options import shown
+from jobs.hudi.executors import Executors, SessionLostError
 from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.s3a_recycling import Connections
-from jobs.hudi.session import start_session
+from jobs.hudi.session import DEFAULT_MASTER, NoSessionError, effective_master, jars_of, start_session
 from jobs.redaction import RedactingFormatter, redacted, redacted_json, secrets_of
 from jobs.storage.permissions import Permissions
-from jobs.worker.attempt import Attempt
+from jobs.worker.attempt import EXECUTOR_SECONDS, Attempt
+from jobs.worker.presence import LOOK_SECONDS, Presence
+from jobs.worker.service import Service, ServiceUnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -37,87 +39,31 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from jobs.contract import Heartbeat, Result
+    from jobs.contract import Result, WorkOrder
 
 logger = logging.getLogger(__name__)
 
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-DEFAULT_MASTER = "local[2,4]"
-LEASE_WAIT_SECONDS = 15
 RETRY_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Lifetime:
-    """The limits after which a worker ends by itself, to be restarted.
+    """The limits after which a worker ends by itself, to be restarted, or gives something up.
 
     One session for thousands of tables grows (Hudi #1481), so a worker ends after `jobs` jobs or `hours` hours and
-    waits for its running jobs. A worker that is stopped gives them `drain_seconds`.
+    waits for its running jobs. A worker that is stopped gives them `drain_seconds`. A job whose tasks find no executor
+    for `executor_seconds` goes back to the queue.
     """
 
     jobs: int = 200
     hours: float = 24.0
     drain_seconds: float = 10.0
-
-
-class ServiceUnreachableError(ConnectionError):
-    """The service is unreachable. Its own type, because py4j raises plain connection errors when the JVM dies.
-
-    Only this one is a reason to try again.
-    """
+    executor_seconds: float = EXECUTOR_SECONDS
 
 
 class WorkerDiedError(Exception):
     """Something that the worker depends on is gone. The worker ends, and its supervisor starts another one."""
-
-
-class Service:
-    """The service's worker protocol. Also raises `ServiceUnreachableError` for an invalid answer."""
-
-    def __init__(self, url: str, token: str | None, info: WorkerInfo | None = None) -> None:
-        self._info = info or WorkerInfo()
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._http = httpx.Client(
-            base_url=url, headers=headers, timeout=httpx.Timeout(10, read=LEASE_WAIT_SECONDS + 10)
-        )
-
-    def lease(self, worker_id: str) -> tuple[WorkOrder, float] | None:
-        """Waits a while for a job; returns its work order and the seconds by which each heartbeat extends the lease."""
-        body = {
-            "worker_id": worker_id,
-            "wait_seconds": LEASE_WAIT_SECONDS,
-            "version": VERSION,
-            "worker": self._info.to_json(),
-        }
-        answer = self._post("/v1/worker/leases", body)
-        if answer.status_code == httpx.codes.NO_CONTENT:
-            return None
-        data = self._checked(answer).json()
-        return WorkOrder.from_json(data["plan"]), float(data["lease_seconds"])
-
-    def heartbeat(self, worker_id: str, job_id: str, heartbeat: Heartbeat) -> HeartbeatAnswer:
-        body = {**heartbeat.to_json(), "worker_id": worker_id}
-        answer = self._checked(self._post(f"/v1/worker/leases/{job_id}/heartbeat", body))
-        return HeartbeatAnswer(answer.json()["answer"])
-
-    def finish(self, worker_id: str, order: WorkOrder, result: Result) -> None:
-        """Raises `LeaseLostError` when another attempt holds the job."""
-        body = {"worker_id": worker_id, "attempt": order.attempt, "result": result.to_json()}
-        answer = self._post(f"/v1/worker/leases/{order.job_id}/result", body)
-        if answer.status_code == httpx.codes.CONFLICT:
-            raise LeaseLostError
-        self._checked(answer)
-
-    def _post(self, path: str, body: object) -> httpx.Response:
-        try:
-            return self._http.post(path, json=body)
-        except httpx.HTTPError as error:
-            raise ServiceUnreachableError(str(error) or type(error).__name__) from error
-
-    def _checked(self, answer: httpx.Response) -> httpx.Response:
-        if answer.is_success:
-            return answer
-        raise ServiceUnreachableError(f"{answer.request.url.path} answered {answer.status_code}: {answer.text[:200]}")
 
 
 class Worker:
@@ -130,10 +76,14 @@ class Worker:
         slots: int,
         lifetime: Lifetime,
         *,
+        presence: Presence,
+        executors: Executors | None = None,
         log_format: RedactingFormatter | None = None,
         permissions: Permissions | None = None,
     ) -> None:
         self._service = service
+        self._presence = presence
+        self._executors = executors
         self._spark = spark
         self._permissions = permissions or Permissions()
         self._lifetime = lifetime
@@ -142,7 +92,7 @@ class Worker:
         self._jobs = itertools.count(1)
         self._connections = Connections(lambda path: close_file_system(Jvm(spark), path))
         self._is_old = threading.Event()
-        self.id = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+        self.id = presence.id
         self._stopping = threading.Event()
         self._slots = [threading.Thread(target=self._serve, name=f"slot {n}", daemon=True) for n in range(slots)]
 
@@ -151,12 +101,10 @@ class Worker:
 
         Raises `WorkerDiedError` when it cannot continue.
         """
-        for slot in self._slots:
-            slot.start()
+        self._start()
         while not self._stopping.wait(1.0) and not self._is_old.is_set():
-            if self._jvm_has_died():
-                # Before the worker takes another job, which would be lost.
-                raise WorkerDiedError("its JVM has died, perhaps out of memory")
+            # Before the worker takes another job, which would be lost.
+            self._require_spark()
             if time.monotonic() > self._ends_at:
                 self._is_old.set()
             elif not all(slot.is_alive() for slot in self._slots):
@@ -172,10 +120,29 @@ class Worker:
     def stop(self) -> None:
         self._stopping.set()
 
-    def _jvm_has_died(self) -> bool:
-        """Returns whether the JVM has died; false under `spark-submit`, where it is not our child but our parent."""
+    def _start(self) -> None:
+        """Starts the slots when there are resources to run their jobs on."""
+        while not self._presence.is_ready and not self._stopping.wait(0.05):
+            self._require_spark()
+        if not self._stopping.is_set():
+            logger.info("%s is ready: %d slots on %s", self.id, len(self._slots), self._presence.info.master)
+        for slot in self._slots:
+            slot.start()
+
+    def _require_spark(self) -> None:
+        """Raises `WorkerDiedError` if no job can run any more."""
+        if self._presence.unfit:
+            raise WorkerDiedError(f"its executors cannot run the tasks of jobs: {self._presence.unfit}")
+        # Under `spark-submit` the JVM is not our child but our parent.
         process = getattr(self._spark.sparkContext._gateway, "proc", None)
-        return process is not None and process.poll() is not None
+        if process is not None and process.poll() is not None:
+            raise WorkerDiedError("its JVM has died, perhaps out of memory")
+        try:
+            has_ended = self._executors is not None and self._executors.has_ended()
+        except SessionLostError as error:
+            raise WorkerDiedError("its JVM does not answer any more") from error
+        if has_ended:
+            raise WorkerDiedError("its Spark application has ended: the master has removed it, or is gone")
 
     def _serve(self) -> None:
         while not self._stopping.is_set() and not self._is_old.is_set():
@@ -188,10 +155,13 @@ class Worker:
 
     def run_once(self) -> str:
         """Takes one job, if there is one, and runs it to its end. Returns a description of the result."""
+        if not self._presence.is_ready:
+            self._stopping.wait(LOOK_SECONDS)
+            return "no executors"
         if not self._connections.has_room():
             self._stopping.wait(RETRY_SECONDS)
             return "no connections"
-        leased = self._service.lease(self.id)
+        leased = self._service.lease(self.id, self._presence.info)
         if leased is None:
             return "no job"
         order, lease_seconds = leased
@@ -207,10 +177,15 @@ class Worker:
             lease_seconds,
             lambda beat: self._service.heartbeat(self.id, order.job_id, beat),
             permissions=self._permissions,
+            executors=self._executors,
+            executor_seconds=self._lifetime.executor_seconds,
+            pool=threading.current_thread().name,
         )
         try:
             with self._connections.used_by(order.table.base_path):
                 result = _without(secrets, attempt.run())
+            if isinstance(attempt.context.must_end, NoExecutorsError):
+                self._presence.starved()
             self._report(order, result, lease_seconds)
         except LeaseLostError:
             logger.warning("lost the lease of %s; no result is reported", what)
@@ -239,7 +214,7 @@ def _without(secrets: Collection[str], result: Result) -> Result:
 
 
 def main(
-    service_url: str,
+    services: Sequence[str],
     *,
     token: str | None = None,
     master: str = DEFAULT_MASTER,
@@ -249,30 +224,56 @@ def main(
     packages: Sequence[str] = (),
     jars: Path | None = None,
     storage_options: Mapping[str, str] | None = None,
+    spark_conf: Mapping[str, str] | None = None,
     lifetime: Lifetime | None = None,
     permissions: Permissions | None = None,
 ) -> int:
-    """Runs a worker until it is stopped (SIGTERM, SIGINT). Returns the exit code."""
+    """Runs a worker until it is stopped (SIGTERM, SIGINT). Returns the exit code. `services` are URLs of replicas.
+
+    Raises BundleMissingError.
+    """
+    if jars:
+        jars_of(jars)
     handler, log_format = logging.StreamHandler(), RedactingFormatter(LOG_FORMAT)
     handler.setFormatter(log_format)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     for noisy in ("httpx", "py4j"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     _exit_with_parent()
-    spark = start_session(
-        master=master,
-        app_name="groundskeeper worker",
-        driver_memory=driver_memory,
-        packages=packages,
-        jars=jars,
-        storage_options=storage_options,
+    master = effective_master(master)
+    service = Service(services, token)
+    info = WorkerInfo(_version(), master, slots, driver_memory, group)
+    presence = Presence(service, f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}", info)
+    # First of all: Spark may wait for its master, and then for executors, as long as it takes.
+    presence.start()
+    logger.info("%s starts Spark on %s for %s", presence.id, master, ", ".join(services))
+    try:
+        spark = start_session(
+            master=master,
+            app_name="groundskeeper worker",
+            driver_memory=driver_memory,
+            packages=packages,
+            jars=jars,
+            storage_options=storage_options,
+            conf=spark_conf,
+        )
+    except NoSessionError as error:
+        logger.error("%s ends: %s", presence.id, error)
+        return 1
+    executors = Executors(spark.sparkContext)
+    worker = Worker(
+        service,
+        spark,
+        slots,
+        lifetime or Lifetime(),
+        presence=presence,
+        executors=executors,
+        log_format=log_format,
+        permissions=permissions,
     )
-    _warm_up(spark)
-    service = Service(service_url, token, _info(spark, slots, group))
-    worker = Worker(service, spark, slots, lifetime or Lifetime(), log_format=log_format, permissions=permissions)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: worker.stop())
-    logger.info("%s is ready: %d slots on %s, service %s", worker.id, slots, master, service_url)
+    presence.has(_started(info, spark, spark_conf or {}), executors)
     try:
         worker.run()
     except WorkerDiedError as error:
@@ -283,10 +284,12 @@ def main(
     return 0
 
 
-def _info(spark: SparkSession, slots: int, group: str) -> WorkerInfo:
+def _started(info: WorkerInfo, spark: SparkSession, conf: Mapping[str, str]) -> WorkerInfo:
     """Returns what Spark really runs with: under `spark-submit` this differs from this program's arguments."""
     context = spark.sparkContext
-    return WorkerInfo(_version(), context.master, slots, context.getConf().get("spark.driver.memory"), group)
+    effective = dict(context.getConf().getAll())
+    memory = effective.get("spark.driver.memory")
+    return replace(info, master=context.master, driver_memory=memory, spark_conf=shown(effective, conf))
 
 
 def _version() -> str | None:
@@ -295,11 +298,6 @@ def _version() -> str | None:
         return version("groundskeeper")
     except PackageNotFoundError:
         return None
-
-
-def _warm_up(spark: SparkSession) -> None:
-    """Loads classes and starts the Python workers; otherwise the first job would pay for both."""
-    spark.sparkContext.parallelize(range(2), 2).map(lambda number: number).collect()
 
 
 def _exit_with_parent() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from jobs.contract import DEFAULT_GROUP, BucketIndex, TableLock, WriterEngine
+from jobs.contract import DEFAULT_GROUP, BucketIndex, TableLock, WorkerState, WriterEngine
 from jobs.redaction import redacted
 from service.catalog.registration import FlinkWriter, Writers
 from service.policies.policy import GROUP_PATTERN
@@ -210,14 +210,25 @@ class WorkerInfoIn(BaseModel):
     slots: int | None = Field(None, ge=1, le=1_000_000)
     driver_memory: Word | None = None
     group: Annotated[str, StringConstraints(pattern=GROUP_PATTERN)] = DEFAULT_GROUP
+    state: WorkerState | None = None
+    executors: int | None = Field(None, ge=0, le=1_000_000)
+    spark_conf: Options = Field(default_factory=dict)
+
+
+_WorkerId = Annotated[
+    str, StringConstraints(min_length=1, max_length=255, pattern=_NO_NUL), Field(examples=["host-4711-1"])
+]
+
+
+class AnnounceRequest(BaseModel):
+    worker_id: _WorkerId
+    worker: WorkerInfoIn
 
 
 class LeaseRequest(BaseModel):
     """A worker may be newer than the service, so unknown members are ignored, here and below."""
 
-    worker_id: Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=_NO_NUL)] = Field(
-        examples=["host-4711-1"]
-    )
+    worker_id: _WorkerId
     wait_seconds: float = Field(0, ge=0, le=20, description="How long the call may wait for a job")
     worker: WorkerInfoIn | None = Field(None, description="The worker's description of itself")
 

@@ -1,4 +1,4 @@
-"""The protocol of the workers: /v1/worker/leases"""
+"""The protocol of the workers: /v1/worker/announcements and /v1/worker/leases"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jobs.contract import Heartbeat, Problem, Result, WorkerInfo, WorkOrder
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
 from service.api.jobs import JobId
-from service.api.requests import HeartbeatIn, LeaseRequest, ReportIn
+from service.api.requests import AnnounceRequest, HeartbeatIn, LeaseRequest, ReportIn, WorkerInfoIn
 from service.api.responses import HeartbeatOut, LeaseOut, ReportOut
 from service.api.statuses import NOTHING, documented
 from service.model import errors
@@ -26,7 +26,7 @@ from service.registration import registry
 
 log = logging.getLogger(__name__)
 
-router = APIRouter(prefix="/v1/worker/leases", tags=["worker"], dependencies=[Depends(needs(Role.WORKER))])
+router = APIRouter(prefix="/v1/worker", tags=["worker"], dependencies=[Depends(needs(Role.WORKER))])
 
 # Nobody notifies of jobs whose back-off has ended, and notifications of other replicas may be lost.
 _POLL_SECONDS = 1.0
@@ -36,7 +36,31 @@ _VERIFICATION_SECONDS = 5.0
 
 
 @router.post(
-    "",
+    "/announcements",
+    operation_id="announceWorker",
+    summary="Say what a worker is and waits for",
+    status_code=NOTHING,
+    responses=documented(errors.ParamsInvalidError),
+)
+def announce(wanted: AnnounceRequest, context: AppContextDep, caller: CallerDep) -> None:
+    """For workers that take no jobs yet: their Spark is starting, or waits for executors. `GET /v1/workers` shows them.
+    The token must be made for the worker's group."""
+    info = _info(wanted.worker, caller)
+    leasing.announce(context.engine, context.clock, wanted.worker_id, info)
+
+
+def _info(worker: WorkerInfoIn | None, caller: Caller) -> WorkerInfo:
+    info = WorkerInfo.from_json(worker.model_dump() if worker else {})
+    if not caller.may_lease(info.group):
+        raise errors.ForbiddenError(
+            f"This token is not for the worker group {info.group}.",
+            hint=f"Make one: groundskeeper token create --role worker --group {info.group}.",
+        )
+    return info
+
+
+@router.post(
+    "/leases",
     operation_id="leaseJob",
     summary="Take the next job",
     response_model=LeaseOut,
@@ -47,12 +71,7 @@ async def lease(
 ) -> LeaseOut | Response:
     """Waits up to `wait_seconds` for a job, and returns as soon as one is submitted. The token must be made for the
     worker's group, and from then on the lease belongs to this token and worker."""
-    info = WorkerInfo.from_json(wanted.worker.model_dump() if wanted.worker else {})
-    if not caller.may_lease(info.group):
-        raise errors.ForbiddenError(
-            f"This token is not for the worker group {info.group}.",
-            hint=f"Make one: groundskeeper token create --role worker --group {info.group}.",
-        )
+    info = _info(wanted.worker, caller)
     await run_in_threadpool(leasing.announce, context.engine, context.clock, wanted.worker_id, info)
     order = await _next_order(wanted, info.group, context, caller, request)
     if order is None:
@@ -93,7 +112,7 @@ async def _next_order(
 
 
 @router.post(
-    "/{job_id}/heartbeat",
+    "/leases/{job_id}/heartbeat",
     operation_id="beatLease",
     summary="Extend a lease, and report progress",
     responses=documented(errors.ParamsInvalidError),
@@ -114,7 +133,7 @@ def heartbeat(job_id: JobId, beat: HeartbeatIn, context: AppContextDep, caller: 
 
 
 @router.post(
-    "/{job_id}/result",
+    "/leases/{job_id}/result",
     operation_id="reportResult",
     summary="End an attempt",
     responses=documented(errors.ParamsInvalidError, errors.LeaseLostError),

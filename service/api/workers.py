@@ -1,16 +1,23 @@
-"""The known workers: /v1/workers"""
+"""The known workers, and the demand for them: /v1/workers"""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
+from typing import Annotated
 
-from fastapi import APIRouter, Depends
-from pydantic import BaseModel, Field
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, Field, StringConstraints
 
+from jobs.contract import DEFAULT_GROUP, WorkerState
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, needs
+from service.api.statuses import documented
 from service.db.engine import reading
-from service.queue import worker_store
+from service.model import errors
+from service.policies.policy import GROUP_PATTERN
+from service.queue import demand, demand_store, worker_store
+from service.queue.demand import Demand
 from service.queue.worker import Worker
 
 router = APIRouter(prefix="/v1/workers", tags=["jobs"])
@@ -25,6 +32,14 @@ class WorkerOut(BaseModel):
     slots: int | None = Field(description="Jobs that it runs at once")
     driver_memory: str | None
     group: str = Field(description="The worker gets the jobs of tables whose policy names this group")
+    state: WorkerState | None = Field(
+        description="Only a worker that is `ready` takes jobs; the others start Spark, or wait for a first executor"
+    )
+    executors: int | None = Field(description="Executors of its Spark application; null if its driver runs the tasks")
+    spark_conf: dict[str, str] = Field(
+        description="Options of Spark that it was given, and those of its resources; secrets are masked",
+        examples=[{"spark.executor.memory": "4g"}],
+    )
     first_seen: datetime
     last_seen: datetime = Field(description="Exact to a few seconds")
     job_ids: list[str] = Field(description="Jobs that it has leased")
@@ -44,6 +59,30 @@ class WorkerList(BaseModel):
     items: list[WorkerOut]
 
 
+class DemandOut(BaseModel):
+    """Only numbers, so that a scaler can take each by its path."""
+
+    queued: int = Field(description="Queued jobs, also those that nothing can start yet")
+    startable: int = Field(description="Queued jobs that a free slot would take at once")
+    bytes: int = Field(description="Size of the tables of startable jobs, of each table once")
+    oldest_seconds: float = Field(description="How long the oldest startable job has been due")
+    running: int = Field(description="Jobs that workers hold")
+    wanted_slots: int = Field(description="`running` and `startable`: slots with which no job would wait for one")
+    slots: int = Field(description="Slots of the ready workers")
+    workers: int = Field(description="Ready workers that were seen within a minute")
+    waiting_workers: int = Field(description="Workers that start Spark, or wait for a first executor")
+
+    @classmethod
+    def of(cls, demand: Demand) -> DemandOut:
+        return cls(**asdict(demand), wanted_slots=demand.wanted_slots)
+
+
+class DemandByGroup(BaseModel):
+    groups: dict[str, DemandOut] = Field(
+        description="The group `default`, those of the query, and all that have queued or running jobs or workers"
+    )
+
+
 @router.get(
     "",
     operation_id="listWorkers",
@@ -54,3 +93,30 @@ def list_workers(context: AppContextDep) -> WorkerList:
     """Leaves out workers that were not seen for a day."""
     with reading(context.engine) as connection:
         return WorkerList(items=[WorkerOut.of(worker) for worker in worker_store.every(connection)])
+
+
+@router.get(
+    "/demand",
+    operation_id="getDemand",
+    summary="Show what each worker group needs, for a scaler",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.ParamsInvalidError),
+)
+def get_demand(
+    context: AppContextDep,
+    group: Annotated[
+        list[Annotated[str, StringConstraints(pattern=GROUP_PATTERN)]] | None,
+        Query(max_length=100, description="Group to list even if it has neither jobs nor workers; may be repeated"),
+    ] = None,
+) -> DemandByGroup:
+    """With `wanted_slots` of a group and the slots of one worker as the target, a scaler gets the number of workers."""
+    now = context.clock()
+    with reading(context.engine) as connection:
+        found = demand.demand(
+            demand_store.queued(connection, now),
+            demand_store.running(connection),
+            worker_store.every(connection),
+            groups={DEFAULT_GROUP, *(group or ())},
+            now=now,
+        )
+    return DemandByGroup(groups={name: DemandOut.of(each) for name, each in found.items()})

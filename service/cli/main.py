@@ -111,11 +111,15 @@ def migrate(database: Database = None) -> None:
 
 @app.command()
 def worker(
-    service: Annotated[str, typer.Option(help="URL of the service, such as http://127.0.0.1:8080")],
+    service: Annotated[
+        list[str], typer.Option(help="URL of the service, such as http://127.0.0.1:8080; repeat it for replicas")
+    ],
     master: Master = None,
     slots: Slots = None,
     group: Group = None,
     driver_memory: Memory = None,
+    *,
+    conf: Annotated[list[str] | None, typer.Option(help="Option of Spark, name=value; repeat it for several")] = None,
 ) -> None:
     """Run a Spark worker that pulls jobs from a service. GROUNDSKEEPER_WORKER_TOKEN holds its token."""
     # Imported here, because the service itself does not need Spark.
@@ -123,6 +127,7 @@ def worker(
     from jobs.worker import lease_loop as spark_worker
 
     chosen = settings.load(master=master, slots=slots, worker_group=group, driver_memory=driver_memory)
+    chosen = settings.with_spark_conf(chosen, conf or [])
     try:
         code = spark_worker.main(
             service,
@@ -134,7 +139,10 @@ def worker(
             packages=chosen.packages,
             jars=chosen.jars,
             storage_options=chosen.storage_options,
-            lifetime=spark_worker.Lifetime(chosen.recycle_jobs, chosen.recycle_hours, chosen.drain_seconds),
+            spark_conf=chosen.spark_conf,
+            lifetime=spark_worker.Lifetime(
+                chosen.recycle_jobs, chosen.recycle_hours, chosen.drain_seconds, chosen.executor_seconds
+            ),
             permissions=chosen.permissions,
         )
     except BundleMissingError as error:

@@ -43,10 +43,10 @@ class LeaseConfig:
 
 
 def announce(engine: Engine, clock: Clock, worker_id: str, info: WorkerInfo) -> None:
-    """Stores the worker's description of itself unless it was stored within the last seconds."""
+    """Stores the worker's description of itself unless it was stored within the last seconds and says the same."""
     now = clock()
     with reading(engine) as connection:
-        if worker_store.is_fresh(connection, worker_id, now):
+        if worker_store.is_fresh(connection, worker_id, info, now):
             return
     with writing(engine) as connection:
         worker_store.announce(connection, worker_id, info, now)

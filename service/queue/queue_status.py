@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from service.model.formatting import count, duration
 from service.queue.job import mutates
+from service.queue.worker import ALIVE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
     from service.queue.job import Job
     from service.queue.worker import Worker
-
-_ALIVE = timedelta(minutes=1)
-"""An idle worker calls three times in this period (`jobs.worker`), a busy one more often."""
 
 
 def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now: datetime) -> str:
@@ -32,12 +29,15 @@ def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now:
     writes = mutates(job.kind, dry_run=job.dry_run)
     if busy := [other for other in of_table if writes and mutates(other.kind, dry_run=other.dry_run)]:
         return f"job {busy[0].id} ({busy[0].kind.value}), which is running on this table"
-    alive = [worker for worker in workers if worker.info.group == job.worker_group and worker.last_seen > now - _ALIVE]
+    alive = [worker for worker in workers if worker.info.group == job.worker_group and worker.is_alive(now)]
     if not alive:
         return (
-            f"a worker of the group {job.worker_group} (none has called for {duration(_ALIVE)};"
+            f"a worker of the group {job.worker_group} (none has called for {duration(ALIVE)};"
             f" `groundskeeper worker --group {job.worker_group}` starts one)"
         )
-    if all(len(worker.job_ids) >= (worker.info.slots or 1) for worker in alive):
-        return f"a free slot: {count(len(alive), 'worker')} of the group {job.worker_group}, all busy"
+    ready = [worker for worker in alive if worker.is_ready]
+    if not ready:
+        return f"executors: {count(len(alive), 'worker')} of the group {job.worker_group}, none of them ready"
+    if all(len(worker.job_ids) >= (worker.info.slots or 1) for worker in ready):
+        return f"a free slot: {count(len(ready), 'worker')} of the group {job.worker_group}, all busy"
     return "its turn"

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
+
+from jobs.contract import WorkerState
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from jobs.contract import WorkerInfo
+
+
+ALIVE = timedelta(minutes=1)
+"""An idle worker calls three times in this period (`jobs.worker`), others more often."""
 
 
 @dataclass(frozen=True)
@@ -20,3 +27,11 @@ class Worker:
     first_seen: datetime
     last_seen: datetime
     job_ids: tuple[str, ...] = ()
+
+    def is_alive(self, now: datetime) -> bool:
+        return self.last_seen > now - ALIVE
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes jobs; one of an older version, which says nothing of that, does."""
+        return self.info.state in (None, WorkerState.READY)

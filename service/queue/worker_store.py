@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from jobs.contract import WorkerInfo
+from jobs.contract import WorkerInfo, WorkerState
 from service.db import schema
 from service.db.upsert import upsert
 from service.queue.job import HELD
@@ -26,14 +26,15 @@ _PRECISION = timedelta(seconds=5)
 """Accuracy of `last_seen`. It saves writes, because workers call all the time."""
 
 
-def is_fresh(connection: Connection, worker_id: str, now: datetime) -> bool:
-    """Returns whether the stored `last_seen` is recent enough to skip a write."""
-    query = sa.select(_w.c.id).where(_w.c.id == worker_id, _w.c.last_seen > now - _PRECISION)
-    return connection.execute(query).first() is not None
+def is_fresh(connection: Connection, worker_id: str, info: WorkerInfo, now: datetime) -> bool:
+    """Returns whether the stored state and `last_seen` are recent enough to skip a write."""
+    query = sa.select(_w.c.state, _w.c.executors).where(_w.c.id == worker_id, _w.c.last_seen > now - _PRECISION)
+    row = connection.execute(query).one_or_none()
+    return row is not None and (row.state, row.executors) == (info.state, info.executors)
 
 
 def announce(connection: Connection, worker_id: str, info: WorkerInfo, now: datetime) -> None:
-    """Stores the worker's description of itself, which it sends with each request for a job."""
+    """Stores the worker's description of itself, which it sends with each request for a job, or on its own."""
     values = {**info.to_json(), "last_seen": now}
     upsert(connection, _w, {"id": worker_id}, values, only_new={"first_seen": now})
 
@@ -55,13 +56,20 @@ def every(connection: Connection) -> list[Worker]:
     return [
         Worker(
             id=row.id,
-            info=WorkerInfo(row.version, row.master, row.slots, row.driver_memory, row.group),
+            info=_info(row),
             first_seen=row.first_seen,
             last_seen=row.last_seen,
             job_ids=tuple(held[row.id]),
         )
         for row in connection.execute(query)
     ]
+
+
+def _info(row: sa.Row[Any]) -> WorkerInfo:
+    state = WorkerState(row.state) if row.state else None
+    return WorkerInfo(
+        row.version, row.master, row.slots, row.driver_memory, row.group, state, row.executors, row.spark_conf
+    )
 
 
 def prune(connection: Connection, before: datetime) -> int:

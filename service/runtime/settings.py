@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 from pathlib import Path  # noqa: TC003 - pydantic reads it at run time
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from jobs.contract import DEFAULT_GROUP, JobKind
+from jobs.format import spark_options
 from jobs.format.hudi_options import Form
 from jobs.storage.permissions import Permissions, listed
 from service.model.errors import SettingsError
 from service.policies.policy import GROUP_PATTERN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _STORAGE_OPTION = re.compile(r"(spark\.hadoop\.)?(dfs|fs|google\.cloud|hadoop|io|ipc)\.[\w.-]+", re.ASCII)
 # Of the connections to PostgreSQL: that for notifications of other replicas, and the fewest for all else.
@@ -109,6 +114,12 @@ class Settings(BaseSettings):
     drain_seconds: float = Field(
         10.0, ge=0, description="How long running jobs may go on when a worker is asked to end"
     )
+    executor_seconds: float = Field(
+        120.0, ge=1, description="How long a job waits for the first executor before it goes back to the queue"
+    )
+    spark_conf: dict[str, str] = Field(
+        default_factory=dict, description="JSON object of Spark's options for a worker, such as spark.executor.memory"
+    )
     driver_memory: str = Field("2g", pattern=r"^\d+[kmgtKMGT]?$")
     packages: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="More Maven packages of a worker, separated by commas; `s3a` for S3"
@@ -163,6 +174,23 @@ class Settings(BaseSettings):
             raise ValueError(f"{value} is no folder")
         return value
 
+    @field_validator("spark_conf", mode="before")
+    @classmethod
+    def _as_text(cls, options: Any) -> Any:
+        if not isinstance(options, dict):
+            return options
+        return {
+            name: json.dumps(value) if isinstance(value, bool | int | float) else value
+            for name, value in options.items()
+        }
+
+    @field_validator("spark_conf")
+    @classmethod
+    def _are_sparks(cls, options: dict[str, str]) -> dict[str, str]:
+        if found := list(spark_options.problems(options)):
+            raise ValueError(". ".join(found))
+        return options
+
     @field_validator("storage_options")
     @classmethod
     def _are_hadoops(cls, options: dict[str, str]) -> dict[str, str]:
@@ -210,6 +238,17 @@ def load(**overrides: Any) -> Settings:
         raise SettingsError("; ".join(found) + ".") from error
     except ValueError as error:  # pydantic-settings raises this if a value is not JSON.
         raise SettingsError(f"{error}.") from error
+
+
+def with_spark_conf(chosen: Settings, pairs: Sequence[str]) -> Settings:
+    """Returns the settings with these `name=value` options of Spark above the others. Raises SettingsError."""
+    try:
+        given = spark_options.parsed(pairs)
+        if found := list(spark_options.problems(given)):
+            raise ValueError(". ".join(found))
+    except ValueError as error:
+        raise SettingsError(f"--conf: {error}.") from error
+    return chosen.model_copy(update={"spark_conf": {**chosen.spark_conf, **given}})
 
 
 def _name(location: tuple[str | int, ...]) -> str:

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Result, Table, TableLock, WorkOrder
+from jobs.contract import (
+    Heartbeat,
+    HeartbeatAnswer,
+    JobKind,
+    Outcome,
+    Result,
+    Table,
+    TableLock,
+    WorkerInfo,
+    WorkerState,
+    WorkOrder,
+)
 from jobs.errors import JobError, LeaseLostError
 from jobs.format.lock_providers import DYNAMODB
 from jobs.redaction import RedactingFormatter
@@ -17,6 +28,7 @@ from jobs.storage.permissions import Permissions
 from jobs.worker import attempt as attempts
 from jobs.worker.attempt import Attempt
 from jobs.worker.lease_loop import Lifetime, Worker
+from jobs.worker.presence import Presence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,7 +160,7 @@ class FakeService:
         self._plan = plan
         self.result: Result | None = None
 
-    def lease(self, _worker_id: str) -> tuple[WorkOrder, float]:
+    def lease(self, _worker_id: str, _info: WorkerInfo) -> tuple[WorkOrder, float]:
         return self._plan, 30.0
 
     def heartbeat(self, _worker_id: str, _job_id: str, _beat: Heartbeat) -> HeartbeatAnswer:
@@ -173,7 +185,9 @@ def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_ta
     spark: Any = FakeSpark()
     log_format = RedactingFormatter("%(message)s")
     caplog.handler.setFormatter(log_format)
-    Worker(service, spark, 1, Lifetime(), log_format=log_format).run_once()
+    presence = Presence(service, "w1", WorkerInfo())
+    presence.info = replace(presence.info, state=WorkerState.READY)
+    Worker(service, spark, 1, Lifetime(), presence=presence, log_format=log_format).run_once()
     assert service.result.error.detail == ("ZeroDivisionError: '******' and '******' are no passwords for /lake/orders")
     assert "ZeroDivisionError: '******' and '******' are no passwords" in caplog.text
     assert "correct horse" not in caplog.text

@@ -126,4 +126,7 @@ workers = sa.Table(
     sa.Column("group", sa.String(24), nullable=False, server_default="default"),
     sa.Column("first_seen", UtcDateTime, nullable=False),
     sa.Column("last_seen", UtcDateTime, nullable=False),
+    sa.Column("state", sa.String(24)),
+    sa.Column("executors", sa.Integer),
+    sa.Column("spark_conf", sa.JSON, nullable=False, server_default="{}"),
 )

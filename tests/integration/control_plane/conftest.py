@@ -155,13 +155,14 @@ def client(app_context: AppContext) -> Iterator[TestClient]:
 
 
 @pytest.fixture
-def make_token(sqlite: sa.Engine, clock: FakeClock) -> Callable[[Role], dict[str, str]]:
-    """Stores a new token and answers the headers of a call with it."""
+def make_token(sqlite: sa.Engine, clock: FakeClock) -> Callable[..., dict[str, str]]:
+    """Stores a new token, of these worker groups, and answers the headers of a call with it."""
 
-    def make(role: Role) -> dict[str, str]:
+    def make(role: Role, groups: tuple[str, ...] | None = None) -> dict[str, str]:
         bearer = Bearer.new()
+        token = Token(bearer.id, f"a {role}", role, digest(bearer.secret), clock(), groups=groups)
         with writing(sqlite) as connection:
-            token_store.add(connection, Token(bearer.id, f"a {role}", role, digest(bearer.secret), clock()))
+            token_store.add(connection, token)
         return {"Authorization": f"Bearer {bearer}"}
 
     return make

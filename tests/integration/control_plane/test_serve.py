@@ -206,6 +206,7 @@ def test_an_address_that_is_taken_is_one_line_and_exit_code_2(
         (("serve", "--host", "0.0.0.0"), {"GROUNDSKEEPER_FIRST_TOKEN_FILE": "/no/such/folder/token"}, "/no/such"),
         (("token", "revoke", "none"), {}, "token list"),
         (("worker", "--service", "http://127.0.0.1:1"), {"GROUNDSKEEPER_JARS": "/"}, "fetch_jars"),
+        (("worker", "--service", "http://127.0.0.1:1", "--conf", "spark.scheduler.mode=FIFO"), {}, "--conf: "),
     ],
 )
 def test_what_a_person_can_mend_is_one_line_and_exit_code_2(

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jobs.contract import WorkerInfo
+from service.access.token import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from fastapi.testclient import TestClient
 
-INFO = {"version": "0.1.0", "master": "local[2,4]", "slots": 2, "driver_memory": "2g", "group": "large"}
+INFO = {
+    "version": "0.1.0",
+    "master": "spark://host:7077",
+    "slots": 2,
+    "driver_memory": "2g",
+    "group": "large",
+    "state": "ready",
+    "executors": 4,
+    "spark_conf": {"spark.executor.memory": "4g"},
+}
 
 
 class Clock(Protocol):
@@ -31,7 +42,42 @@ def test_a_worker_is_listed_from_its_first_call_with_what_it_says(client: TestCl
 def test_a_worker_of_an_older_version_says_nothing_of_itself(client: TestClient) -> None:
     client.post("/v1/worker/leases", json={"worker_id": "w1"})
     [worker] = client.get("/v1/workers").json()["items"]
-    assert {name: worker[name] for name in INFO} == {**dict.fromkeys(INFO), "group": "default"}
+    assert {name: worker[name] for name in INFO} == {**dict.fromkeys(INFO), "group": "default", "spark_conf": {}}
+
+
+def test_a_worker_that_takes_no_jobs_yet_is_listed_with_its_state_at_once(
+    client: TestClient, table_id: str, clock: Clock
+) -> None:
+    job = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"}).json()["id"]
+
+    def announce(state: str, executors: int | None = None) -> tuple[str | None, int | None, str]:
+        worker = {"state": state, "executors": executors}
+        answer = client.post("/v1/worker/announcements", json={"worker_id": "w1", "worker": worker})
+        assert (answer.status_code, answer.content) == (204, b"")
+        [shown] = client.get("/v1/workers").json()["items"]
+        return shown["state"], shown["executors"], client.get(f"/v1/jobs/{job}").json()["waits_for"]
+
+    nobody = "executors: 1 worker of the group default, none of them ready"
+    # Also within the seconds in which the same would not be written again.
+    assert announce("starting") == ("starting", None, nobody)
+    assert announce("waits_for_executors", 0) == ("waits_for_executors", 0, nobody)
+    assert announce("ready", 1) == ("ready", 1, "its turn")
+    assert announce("ready", 2) == ("ready", 2, "its turn")
+
+
+def test_a_worker_announces_itself_only_to_its_own_group_and_in_known_words(
+    client: TestClient, make_token: Callable[..., dict[str, str]]
+) -> None:
+    def announce(token: dict[str, str], **worker: Any) -> int:
+        body = {"worker_id": "w1", "worker": worker}
+        return client.post("/v1/worker/announcements", json=body, headers=token).status_code
+
+    worker, reader = make_token(Role.WORKER, groups=("default",)), make_token(Role.READER)
+    assert announce(worker, state="starting") == 204
+    assert announce(worker, group="large") == 403
+    assert announce(reader, state="starting") == 403
+    assert announce(worker, state="asleep") == 422
+    assert announce(worker, executors=-1) == 422
 
 
 def test_a_worker_gets_the_jobs_of_the_tables_whose_policy_names_its_group(client: TestClient, table_id: str) -> None:
@@ -70,7 +116,7 @@ def test_calls_for_jobs_and_heartbeats_are_signs_of_life(client: TestClient, tab
     assert last_seen() == "2026-01-01T00:00:16Z"
     client.post(f"/v1/worker/leases/{job}/result", json={"attempt": 1, "result": {"outcome": "succeeded"}})
     [worker] = client.get("/v1/workers").json()["items"]
-    assert (worker["job_ids"], worker["master"]) == ([], "local[2,4]")
+    assert (worker["job_ids"], worker["master"]) == ([], INFO["master"])
 
 
 def test_the_worker_that_was_seen_last_comes_first(client: TestClient, clock: Clock) -> None:

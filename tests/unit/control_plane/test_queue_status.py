@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.contract import JobKind, WorkerInfo
+from jobs.contract import JobKind, WorkerInfo, WorkerState
 from service.queue.job import Job, JobState
 from service.queue.queue_status import waits_for
 from service.queue.worker import Worker
@@ -19,9 +19,9 @@ def a_job(job_id: str = "job_1", kind: JobKind = JobKind.COMPACTION, **changes: 
     return Job(job_id, "tbl_1", kind, created_at=NOW, not_before=NOW).evolve(**changes)
 
 
-def worker(*job_ids: str, group: str = "default", slots: int | None = 1, seen_seconds_ago: float = 1) -> Worker:
+def worker(*job_ids: str, slots: int | None = 1, seen_seconds_ago: float = 1, **info: Any) -> Worker:
     seen = NOW - timedelta(seconds=seen_seconds_ago)
-    return Worker("w1", WorkerInfo(slots=slots, group=group), NOW, seen, job_ids)
+    return Worker("w1", WorkerInfo(slots=slots, **info), NOW, seen, job_ids)
 
 
 CLUSTERING = a_job("job_2", JobKind.CLUSTERING, state=JobState.RUNNING)
@@ -52,6 +52,20 @@ NOBODY = "a worker of the group default (none has called for 1 min; `groundskeep
             id="all busy",
         ),
         pytest.param(a_job(), [], [worker("job_3"), worker("job_4", slots=2)], "its turn", id="a slot is free"),
+        pytest.param(
+            a_job(),
+            [],
+            [worker(state=WorkerState.STARTING), worker(state=WorkerState.WAITS_FOR_EXECUTORS)],
+            "executors: 2 workers of the group default, none of them ready",
+            id="none is ready",
+        ),
+        pytest.param(
+            a_job(),
+            [],
+            [worker(state=WorkerState.WAITS_FOR_EXECUTORS), worker("job_3", state=WorkerState.READY)],
+            "a free slot: 1 worker of the group default, all busy",
+            id="the ready one is busy",
+        ),
         pytest.param(a_job(), [], [worker(slots=None)], "its turn", id="a worker that says nothing of itself"),
     ],
 )

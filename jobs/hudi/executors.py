@@ -1,0 +1,93 @@
+"""The executors of a Spark session on a cluster."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from jobs.format.spark_options import is_local
+from jobs.hudi.jvm import first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark import SparkContext
+
+# All that tasks of jobs import; it imports the others.
+_OF_TASKS = "jobs.dataplane.rewrite_job"
+
+
+class ExecutorsUnfitError(Exception):
+    """The executors cannot run the tasks of jobs, for example because their Python lacks a package."""
+
+
+class SessionLostError(ConnectionError):
+    """The JVM of the session does not answer."""
+
+
+class Executors:
+    """The methods raise SessionLostError."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context: Any = context
+        self._scala: Any = self._context._jsc.sc()
+        self.are_local = is_local(str(context.master))
+        allocation = context.getConf().get("spark.dynamicAllocation.enabled") or "false"
+        # Then Spark may have none while no task waits.
+        self.come_on_demand = allocation.lower() == "true"
+
+    def count(self) -> int | None:
+        """Returns their number; None in local mode."""
+        if self.are_local:
+            return None
+        with _lost():
+            # The driver has a block manager as well.
+            return int(self._scala.getExecutorMemoryStatus().size()) - 1
+
+    def has_ended(self) -> bool:
+        """Returns whether Spark has stopped the session: its master does not know it any more."""
+        with _lost():
+            return bool(self._scala.isStopped())
+
+    def has_running_job(self, group: str) -> bool:
+        """Returns whether a Spark job of this job group runs, or waits to run."""
+        tracker = self._context.statusTracker()
+        with _lost():
+            infos = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
+        return any(info is not None and info.status == "RUNNING" for info in infos)
+
+    def prove(self) -> None:
+        """Runs two tasks; on a cluster they import what tasks of jobs do, and wait until there is an executor.
+
+        They load classes and start Python workers, which the first job would wait for. Raises ExecutorsUnfitError.
+        """
+        task = iter if self.are_local else _import
+        try:
+            self._context.parallelize(range(2), 2).mapPartitions(task).collect()
+        except (Py4JError, PySparkException) as error:
+            raise ExecutorsUnfitError(_last_line(error)) from error
+
+
+@contextmanager
+def _lost() -> Iterator[None]:
+    try:
+        yield
+    except (Py4JError, PySparkException, OSError) as error:
+        raise SessionLostError("the JVM of the Spark session does not answer") from error
+
+
+def _import(_numbers: Iterator[int]) -> list[str]:
+    import importlib
+
+    importlib.import_module(_OF_TASKS)
+    return []
+
+
+def _last_line(error: Py4JError | PySparkException) -> str:
+    """Returns the last line of a Python task's traceback, or else the first line of the JVM's error."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    thrown = [line for line in lines if line.startswith(("ModuleNotFoundError", "ImportError", "RuntimeError"))]
+    return thrown[0] if thrown else first_line(error)

@@ -1,0 +1,114 @@
+"""A worker's presence at the service: what it is, and why it takes no jobs while it does not."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jobs.contract import WorkerState
+from jobs.hudi.executors import ExecutorsUnfitError, SessionLostError
+from jobs.worker.service import ServiceUnreachableError
+
+if TYPE_CHECKING:
+    from jobs.contract import WorkerInfo
+    from jobs.hudi.executors import Executors
+    from jobs.worker.service import Service
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+# An idle worker that is ready asks for jobs, which the service takes for a sign of life.
+_ANNOUNCE_SECONDS = 5.0
+_COMPLAIN_SECONDS = 30.0
+
+
+class Presence:
+    """Keeps `info` up to date and announces it: before Spark has started, and whenever it changes.
+
+    A worker is ready once a task has run on an executor, and as long as it has executors; or, if they come on demand,
+    until a job has waited for them in vain (`starved`).
+    """
+
+    def __init__(self, service: Service, worker_id: str, info: WorkerInfo) -> None:
+        self._service = service
+        self.id = worker_id
+        self.info = replace(info, state=WorkerState.STARTING)
+        self._executors: Executors | None = None
+        self._proof: threading.Thread | None = None
+        self._is_proved = threading.Event()
+        self._announced: WorkerInfo | None = None
+        self._announced_at = self._waits_since = self._complained_at = time.monotonic()
+        self._changed = threading.Event()
+        self.unfit: ExecutorsUnfitError | None = None
+
+    def start(self) -> None:
+        threading.Thread(target=self._keep, name="presence", daemon=True).start()
+
+    def has(self, info: WorkerInfo, executors: Executors) -> None:
+        """Takes over the session that has started."""
+        self.info = replace(info, state=WorkerState.WAITS_FOR_EXECUTORS)
+        self._executors = executors
+        self._changed.set()
+        self._prove(executors)
+
+    @property
+    def is_ready(self) -> bool:
+        return self.info.state is WorkerState.READY
+
+    def starved(self) -> None:
+        """A job has waited for executors in vain: the worker is ready again when a task has run."""
+        if self._executors and (self._proof is None or not self._proof.is_alive()):
+            self._is_proved.clear()
+            self._prove(self._executors)
+
+    def look(self) -> None:
+        """Updates the state by the executors that there are, and announces what has changed."""
+        if self._executors is not None:
+            count = self._executors.count()
+            is_ready = self._is_proved.is_set() and (count != 0 or self._executors.come_on_demand)
+            state = WorkerState.READY if is_ready else WorkerState.WAITS_FOR_EXECUTORS
+            self.info = replace(self.info, state=state, executors=count)
+        now = time.monotonic()
+        if self.is_ready:
+            self._waits_since = self._complained_at = now
+        elif now - self._complained_at > _COMPLAIN_SECONDS:
+            self._complained_at = now
+            logger.warning(
+                "%s takes no jobs: %s on %s for %.0f s",
+                self.id,
+                "no executors" if self._executors else "Spark is starting",
+                self.info.master,
+                now - self._waits_since,
+            )
+        is_silent = not self.is_ready and now - self._announced_at > _ANNOUNCE_SECONDS
+        if self.info != self._announced or is_silent:
+            self._service.announce(self.id, self.info)
+            self._announced, self._announced_at = self.info, now
+
+    def _keep(self) -> None:
+        while True:
+            try:
+                self.look()
+            except ServiceUnreachableError as error:
+                logger.warning("the service does not know of this worker: %s", error)
+                time.sleep(_ANNOUNCE_SECONDS)
+            except SessionLostError:
+                # The JVM is gone; the worker notices that by itself.
+                logger.debug("the executors cannot be counted", exc_info=True)
+            self._changed.wait(LOOK_SECONDS)
+            self._changed.clear()
+
+    def _prove(self, executors: Executors) -> None:
+        def prove() -> None:
+            try:
+                executors.prove()
+                self._is_proved.set()
+            except ExecutorsUnfitError as error:
+                self.unfit = error
+            self._changed.set()
+
+        self._proof = threading.Thread(target=prove, name="first task", daemon=True)
+        self._proof.start()

@@ -1,0 +1,105 @@
+"""The service as a worker calls it, at one of several URLs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import httpx
+
+from jobs.contract import VERSION, HeartbeatAnswer, WorkOrder
+from jobs.errors import LeaseLostError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.contract import Heartbeat, Result, WorkerInfo
+
+LEASE_WAIT_SECONDS = 15
+_ANSWER_SECONDS = 15.0
+# An answer of a proxy or a replica that cannot serve now; another one may.
+_AWAY = {httpx.codes.BAD_GATEWAY, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.GATEWAY_TIMEOUT}
+
+
+class ServiceUnreachableError(ConnectionError):
+    """The service is unreachable. Its own type, because py4j raises plain connection errors when the JVM dies.
+
+    Only this one is a reason to try again.
+    """
+
+
+class Service:
+    """The service's worker protocol. Also raises `ServiceUnreachableError` for an invalid answer.
+
+    `urls` are those of replicas on one database: a call that fails goes to the next one, and stays there. May be used
+    by several threads.
+    """
+
+    def __init__(self, urls: Sequence[str], token: str | None) -> None:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        # All URLs have to be tried before a lease ends.
+        self._heartbeat_seconds = max(3.0, _ANSWER_SECONDS / len(urls))
+        connect = 10 if len(urls) == 1 else 3
+        self._replicas = [
+            httpx.Client(base_url=url, headers=headers, timeout=httpx.Timeout(_ANSWER_SECONDS, connect=connect))
+            for url in urls
+        ]
+        self._at = 0
+
+    def announce(self, worker_id: str, info: WorkerInfo) -> None:
+        """Says what this worker is, and that it lives, without asking for a job."""
+        body = {"worker_id": worker_id, "worker": info.to_json()}
+        answer = self._post("/v1/worker/announcements", body, seconds=self._heartbeat_seconds)
+        # A service of an older version has no place for it, and goes by the requests for jobs.
+        if answer.status_code != httpx.codes.NOT_FOUND:
+            self._checked(answer)
+
+    def lease(self, worker_id: str, info: WorkerInfo) -> tuple[WorkOrder, float] | None:
+        """Waits a while for a job; returns its work order and the seconds by which each heartbeat extends the lease."""
+        body = {
+            "worker_id": worker_id,
+            "wait_seconds": LEASE_WAIT_SECONDS,
+            "version": VERSION,
+            "worker": info.to_json(),
+        }
+        answer = self._post("/v1/worker/leases", body, seconds=LEASE_WAIT_SECONDS + 10)
+        if answer.status_code == httpx.codes.NO_CONTENT:
+            return None
+        data = self._checked(answer).json()
+        return WorkOrder.from_json(data["plan"]), float(data["lease_seconds"])
+
+    def heartbeat(self, worker_id: str, job_id: str, heartbeat: Heartbeat) -> HeartbeatAnswer:
+        body = {**heartbeat.to_json(), "worker_id": worker_id}
+        path = f"/v1/worker/leases/{job_id}/heartbeat"
+        answer = self._checked(self._post(path, body, seconds=self._heartbeat_seconds))
+        return HeartbeatAnswer(answer.json()["answer"])
+
+    def finish(self, worker_id: str, order: WorkOrder, result: Result) -> None:
+        """Raises `LeaseLostError` when another attempt holds the job."""
+        body = {"worker_id": worker_id, "attempt": order.attempt, "result": result.to_json()}
+        answer = self._post(f"/v1/worker/leases/{order.job_id}/result", body, seconds=LEASE_WAIT_SECONDS + 10)
+        if answer.status_code == httpx.codes.CONFLICT:
+            raise LeaseLostError
+        self._checked(answer)
+
+    def _post(self, path: str, body: object, *, seconds: float) -> httpx.Response:
+        """Returns the first answer of a replica that can serve, or else what another one said."""
+        answer, failure, first = None, "", self._at
+        for number in range(len(self._replicas)):
+            at = (first + number) % len(self._replicas)
+            replica = self._replicas[at]
+            try:
+                answer = replica.post(path, json=body, timeout=httpx.Timeout(seconds, connect=replica.timeout.connect))
+            except httpx.HTTPError as error:
+                failure = str(error) or type(error).__name__
+                continue
+            if answer.status_code not in _AWAY:
+                self._at = at
+                return answer
+        if answer is None:
+            raise ServiceUnreachableError(failure)
+        return answer
+
+    def _checked(self, answer: httpx.Response) -> httpx.Response:
+        if answer.is_success:
+            return answer
+        raise ServiceUnreachableError(f"{answer.request.url.path} answered {answer.status_code}: {answer.text[:200]}")

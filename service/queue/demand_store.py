@@ -1,0 +1,77 @@
+"""Counts queued and running jobs by worker group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from service.db import schema
+from service.queue.demand import Queued
+from service.queue.job import HELD, JobState
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_j = schema.jobs
+_p = schema.partitions
+
+# Literals, not parameters: only then does SQLite use the small partial indexes of queued and of held jobs.
+_IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
+_IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+
+
+def queued(connection: Connection, now: datetime) -> dict[str, Queued]:
+    """Returns the queued jobs of each group that has any."""
+    counts = connection.execute(
+        sa.select(_j.c.worker_group, sa.func.count()).where(_IS_QUEUED).group_by(_j.c.worker_group)
+    )
+    jobs = {group: Queued(jobs=number) for group, number in counts}
+    # One row for each table and group: jobs that write the table exclude each other, the others do not.
+    writing = sa.func.max(sa.case((_j.c.mutating, 1), else_=0))
+    others = sa.func.sum(sa.case((_j.c.mutating, 0), else_=1))
+    held = schema.jobs.alias("held")
+    is_held = held.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+    busy = sa.select(held.c.table_id).where(is_held, held.c.mutating)
+    tables = (
+        sa.select(
+            _j.c.worker_group,
+            _j.c.table_id,
+            (writing + others).label("startable"),
+            sa.func.min(_j.c.not_before).label("oldest"),
+        )
+        .where(
+            _IS_QUEUED,
+            _j.c.not_before <= now,
+            sa.not_(_j.c.waits_for_writers),
+            sa.not_(_j.c.mutating & _j.c.table_id.in_(busy)),
+        )
+        .group_by(_j.c.worker_group, _j.c.table_id)
+        .subquery()
+    )
+    size = (
+        sa.select(sa.func.sum(_bytes("base_bytes") + _bytes("log_bytes")))
+        .where(_p.c.table_id == tables.c.table_id)
+        .scalar_subquery()
+    )
+    query = sa.select(
+        tables.c.worker_group,
+        sa.cast(sa.func.sum(tables.c.startable), sa.BigInteger).label("startable"),
+        sa.cast(sa.func.coalesce(sa.func.sum(size), 0), sa.BigInteger).label("bytes"),
+        sa.func.min(tables.c.oldest).label("oldest"),
+    ).group_by(tables.c.worker_group)
+    for row in connection.execute(query):
+        jobs[row.worker_group] = Queued(jobs[row.worker_group].jobs, row.startable, row.bytes, row.oldest)
+    return jobs
+
+
+def running(connection: Connection) -> dict[str, int]:
+    """Returns how many jobs the workers of each group hold."""
+    query = sa.select(_j.c.worker_group, sa.func.count().label("number")).where(_IS_HELD).group_by(_j.c.worker_group)
+    return {row.worker_group: row.number for row in connection.execute(query)}
+
+
+def _bytes(name: str) -> sa.ColumnElement[int]:
+    return sa.func.coalesce(sa.cast(_p.c.state[name].as_string(), sa.BigInteger), 0)

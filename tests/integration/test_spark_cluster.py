@@ -1,0 +1,280 @@
+"""Workers on a real standalone Spark cluster: what they show, and what becomes of jobs when a part of it dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests import spark_cluster
+from tests.acceptance.daemon import Daemon
+from tests.acceptance.storage import left_behind, listing
+from tests.integration import tables
+from tests.integration.cluster_worker import ClusterWorker
+from tests.spark_cluster import CONF
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.spark_cluster import Cluster
+
+ROWS = 400
+JOBS: dict[str, dict[str, Any]] = {
+    "compaction": {},
+    "cleaning": {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2},
+    "clustering": {"sort_by": ["city", "fare"], "layout": "zorder"},
+    "bucket_expansion": {"num_buckets": 8, "settle_seconds": 1},
+}
+# Files whose appearance shows that a job is in the middle of its work.
+MIDDLE = {
+    "compaction": ".hoodie/timeline/*.compaction.inflight",
+    "cleaning": ".hoodie/timeline/*.clean.inflight",
+    "clustering": ".hoodie/.temp/*/**/*.marker.*",
+    "bucket_expansion": ".hoodie/.temp/*/**/*.marker.*",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with spark_cluster.running(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Iterator[Daemon]:
+    """Without a worker of its own."""
+    settings = {"workers": "0", "lease_seconds": "5", "recover_seconds": "0.5", "retry_first_seconds": "0.2"}
+    with Daemon(tmp_path_factory.mktemp("service"), allowed_roots=str(lake), **settings) as running:
+        yield running
+
+
+class Scene:
+    """A table, and the job that is to be run on it."""
+
+    def __init__(
+        self, spark: SparkSession, daemon: Daemon, base: Path, kind: str, *, updates: int = 2, **shape: str
+    ) -> None:
+        self.spark, self.daemon, self.base, self.kind = spark, daemon, base, kind
+        shape = {"table_type": "COPY_ON_WRITE", **shape} if kind == "cleaning" else shape
+        tables.write_table(spark, base, count=ROWS, updates=updates, partitioned=False, **shape)
+        self.before = tables.snapshot(spark, base)
+        self.table = daemon.register(base)
+        self.files = set(listing(base))
+        self.job = ""
+
+    def submit(self) -> None:
+        self.job = self.daemon.submit(self.table, self.kind, **JOBS[self.kind])
+
+    def wait_for_middle(self) -> None:
+        deadline = time.monotonic() + 120
+        while not [
+            path for path in self.base.glob(MIDDLE[self.kind]) if str(path.relative_to(self.base)) not in self.files
+        ]:
+            assert time.monotonic() < deadline, self.daemon.job(self.job)
+            assert self.daemon.job(self.job)["state"] not in ("failed", "succeeded"), "too fast to be hit"
+            time.sleep(0.002)
+
+    def prove(self, *, attempts: tuple[int, ...] = (1,)) -> None:
+        """Nothing lost, doubled, misplaced or left."""
+        job = self.daemon.wait(self.job)
+        assert job["state"] == "succeeded", job
+        assert job["attempt"] in attempts, job
+        assert tables.in_order(self.spark, self.base, 8 if self.kind == "bucket_expansion" else 4) == self.before
+        assert left_behind(self.spark, self.base) == []
+        audit = self.daemon.succeed(self.table, "audit")
+        assert (audit["clean"], audit["rows"]) == (True, ROWS), audit
+
+
+def test_a_worker_waits_for_executors_and_a_job_survives_their_death(
+    spark: SparkSession, daemon: Daemon, lake: Path, tmp_path: Path
+) -> None:
+    # Without logs, which executors that have just started read slowly.
+    scene = Scene(spark, daemon, lake / "quick", "bucket_expansion", table_type="COPY_ON_WRITE", updates=1)
+    with (
+        spark_cluster.running(tmp_path / "cluster", workers=0) as cluster,
+        ClusterWorker(daemon, tmp_path, cluster.url, "--slots", "2", "--conf", "spark.task.maxFailures=6") as worker,
+    ):
+        scene.submit()
+        assert worker.wait(bool)["state"] == "starting"
+        worker.wait_until("waits_for_executors")
+        job = daemon.job(scene.job)
+        assert job["state"] == "queued"
+        assert job["waits_for"] == "executors: 1 worker of the group default, none of them ready"
+        for _ in range(2):
+            cluster.add_worker(wait=False)
+        shown = worker.wait_until("ready", executors=1)
+        assert shown["master"] == cluster.url
+        assert shown["spark_conf"]["spark.executor.memory"] == spark_cluster.EXECUTOR_MEMORY
+        assert shown["spark_conf"]["spark.task.maxFailures"] == "6"
+        scene.wait_for_middle()
+        for executor in cluster.executors():
+            os.kill(executor, signal.SIGKILL)
+        scene.prove()
+        assert worker.end() == 0
+
+
+@pytest.mark.exhaustive
+def test_a_second_worker_on_a_full_cluster_leaves_the_jobs_to_the_first(
+    spark: SparkSession, cluster: Cluster, daemon: Daemon, lake: Path, tmp_path: Path
+) -> None:
+    scene = Scene(spark, daemon, lake / "full", "compaction")
+    with ClusterWorker(daemon, tmp_path, cluster.url, "--slots", "2") as worker:
+        worker.wait_until("ready", executors=2)
+        with ClusterWorker(daemon, tmp_path / "second", cluster.url) as second:
+            second.wait_until("waits_for_executors")
+            scene.submit()
+            scene.prove()
+            assert second.shown()["state"] == "waits_for_executors"
+            demand = daemon.call("GET", "/v1/workers/demand").json()["groups"]["default"]
+            assert (demand["workers"], demand["waiting_workers"], demand["slots"]) == (1, 1, 2)
+            assert worker.end() == 0
+            second.wait_until("ready", executors=2)
+            assert second.end() == 0
+
+
+def hit(victim: str, cluster: Cluster, worker: ClusterWorker) -> None:
+    """Kills one executor, one of Spark's workers with its executors, or the driver or one half of it."""
+    match victim:
+        case "executor":
+            os.kill(cluster.executors()[0], signal.SIGKILL)
+        case "spark-worker":
+            cluster.kill_worker(0)
+        case "driver":
+            worker.kill()
+        case "python":
+            worker.kill_python()
+        case "jvm":
+            os.kill(worker.jvm(), signal.SIGKILL)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", JOBS)
+@pytest.mark.parametrize("victim", ["executor", "spark-worker", "driver", "python", "jvm"])
+def test_whatever_dies_in_the_middle_of_a_job_it_is_done_once_and_nothing_is_left(
+    spark: SparkSession, daemon: Daemon, lake: Path, tmp_path: Path, victim: str, kind: str
+) -> None:
+    with spark_cluster.running(tmp_path / "cluster") as cluster:
+        scene = Scene(spark, daemon, lake / f"{kind}-{victim}", kind)
+        with ClusterWorker(daemon, tmp_path, cluster.url) as worker:
+            worker.wait_until("ready", executors=2)
+            scene.submit()
+            scene.wait_for_middle()
+            hit(victim, cluster, worker)
+            if victim in ("executor", "spark-worker"):
+                scene.prove()
+                return
+            assert victim == "driver" or worker.process.wait(30) != 0
+            with ClusterWorker(daemon, tmp_path / "next", cluster.url):
+                # It may have committed before it died, and even have told so.
+                scene.prove(attempts=(1, 2))
+
+
+@pytest.mark.exhaustive
+def test_slots_share_the_executors_by_a_pool_each(
+    spark: SparkSession, cluster: Cluster, daemon: Daemon, lake: Path, tmp_path: Path
+) -> None:
+    scenes = [Scene(spark, daemon, lake / f"side-{kind}", kind) for kind in JOBS]
+    conf = {**CONF, "spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{tmp_path}/events"}
+    (tmp_path / "events").mkdir()
+    with ClusterWorker(daemon, tmp_path, cluster.url, "--slots", "3", conf=conf) as worker:
+        worker.wait_until("ready", executors=2)
+        for scene in scenes:
+            scene.submit()
+        for scene in scenes:
+            scene.prove()
+        assert worker.end() == 0
+    [log] = (tmp_path / "events").iterdir()
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    started = [event for event in events if event["Event"] == "SparkListenerStageSubmitted"]
+    pools: dict[str, set[str]] = {}
+    for event in started:
+        properties = event["Properties"]
+        if group := properties.get("spark.jobGroup.id"):
+            pools.setdefault(group, set()).add(properties.get("spark.scheduler.pool", "none"))
+    # Each job ran in the pool of one slot, and the slots worked at once.
+    assert all(len(each) == 1 for each in pools.values()), pools
+    assert set.union(*pools.values()) == {"slot 0", "slot 1", "slot 2"}
+
+
+@pytest.mark.exhaustive
+def test_a_job_whose_executors_do_not_come_back_goes_back_to_the_queue_and_is_done_later(
+    spark: SparkSession, daemon: Daemon, lake: Path, tmp_path: Path
+) -> None:
+    scene = Scene(spark, daemon, lake / "starved", "bucket_expansion")
+    limit = {"GROUNDSKEEPER_EXECUTOR_SECONDS": "5"}
+    with (
+        spark_cluster.running(tmp_path / "cluster", workers=1) as cluster,
+        ClusterWorker(daemon, tmp_path, cluster.url, environment=limit) as worker,
+    ):
+        worker.wait_until("ready", executors=1)
+        scene.submit()
+        scene.wait_for_middle()
+        cluster.kill_worker(0)
+        given_up = daemon.wait(scene.job, lambda job: job["state"] == "queued" and job["attempt"] == 1)
+        assert given_up["error"]["type"].endswith("/no-executors")
+        worker.wait_until("waits_for_executors")
+        time.sleep(3)
+        waiting = daemon.job(scene.job)
+        assert waiting["state"] == "queued"
+        assert waiting["waits_for"] == "executors: 1 worker of the group default, none of them ready"
+        cluster.add_worker()
+        worker.wait_until("ready", executors=1)
+        scene.prove(attempts=(2,))
+
+
+@pytest.mark.exhaustive
+def test_with_dynamic_allocation_executors_come_for_a_job_and_go_after_it(
+    spark: SparkSession, cluster: Cluster, daemon: Daemon, lake: Path, tmp_path: Path
+) -> None:
+    scene = Scene(spark, daemon, lake / "dynamic", "clustering")
+    conf = {
+        **CONF,
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.timeout": "5s",
+        "spark.dynamicAllocation.executorIdleTimeout": "10s",
+        "spark.dynamicAllocation.minExecutors": "0",
+    }
+    with ClusterWorker(daemon, tmp_path, cluster.url, conf=conf) as worker:
+        worker.wait_until("ready")
+        worker.wait(lambda shown: shown["executors"] == 0)
+        assert worker.shown()["state"] == "ready"
+        scene.submit()
+        scene.prove()
+        worker.wait(lambda shown: shown["executors"] == 0)
+
+
+@pytest.mark.exhaustive
+def test_a_master_that_does_not_answer_is_named_and_ends_the_worker(daemon: Daemon, tmp_path: Path) -> None:
+    with ClusterWorker(daemon, tmp_path, "spark://127.0.0.1:1") as worker:
+        assert worker.wait(bool)["state"] == "starting"
+        assert worker.process.wait(150) == 1
+    said = worker.log.read_text()
+    assert "takes no jobs: Spark is starting on spark://127.0.0.1:1 for 30 s" in said
+    assert "ends: Spark did not start on spark://127.0.0.1:1" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.exhaustive
+def test_a_master_that_dies_for_good_ends_the_worker(daemon: Daemon, tmp_path: Path) -> None:
+    with (
+        spark_cluster.running(tmp_path / "cluster") as cluster,
+        ClusterWorker(daemon, tmp_path, cluster.url) as worker,
+    ):
+        worker.wait_until("ready", executors=2)
+        cluster.master.kill()
+        for number in range(2):
+            cluster.kill_worker(number)
+        worker.wait_until("waits_for_executors")
