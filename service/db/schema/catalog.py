@@ -70,6 +70,7 @@ commits = sa.Table(
     sa.UniqueConstraint("table_id", "requested_time", "action", name=COMMIT_INSTANT),
     sa.Index("ix_commits_table_id", "table_id", "id"),
     sa.Index("ix_commits_seen_at", "seen_at"),
+    sa.Index("ix_commits_action", "action", "id"),
     sqlite_autoincrement=True,
 )
 

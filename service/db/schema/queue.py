@@ -53,6 +53,10 @@ jobs = sa.Table(
     sa.UniqueConstraint("table_id", "idempotency_key", name=JOB_IDEMPOTENCY),
     sa.Index("ix_jobs_created_at", "created_at", "id"),
     sa.Index("ix_jobs_table_created_at", "table_id", "created_at", "id"),
+    # Pages of the list by state and kind.
+    sa.Index("ix_jobs_state_created_at", "state", "created_at", "id"),
+    sa.Index("ix_jobs_kind_created_at", "kind", "created_at", "id"),
+    sa.Index("ix_jobs_kind_state_created_at", "kind", "state", "created_at", "id"),
     # Find the table whose last lease is the longest ago, and the jobs that are old.
     sa.Index("ix_jobs_table_leased_at", "table_id", "leased_at"),
     sa.Index("ix_jobs_finished_at", "finished_at"),

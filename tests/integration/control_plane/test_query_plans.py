@@ -1,0 +1,193 @@
+"""How PostgreSQL executes the service's statements once there are 100 000 jobs and 1 000 000 commits.
+
+The server itself logs the plan of each statement with what it really read (`auto_explain`), so nothing is left out that
+a loop of the service or a call of its REST interface does.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from service.catalog import table_store
+from service.catalog.registration import Registration
+from service.db import migrate
+from service.db.engine import open_engine, writing
+from tests.integration.serving import Serving, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.postgresql import Server
+
+TABLES, JOBS, COMMITS, EVENTS, DECISIONS = 1000, 100_000, 1_000_000, 200_000, 100_000
+# More than any page, batch or table's worth of rows; far less than any of the large tables.
+MOST_ROWS = 5000
+LARGE = {"jobs", "job_attempts", "commits", "events", "deliveries", "delivery_attempts", "decisions"}
+JSON = {"Content-Type": "application/json"}
+# A table has a job every 15 minutes, a commit every 90 s and an event every 7 minutes, the newest of them just now.
+FILL = f"""
+INSERT INTO jobs (id, table_id, kind, params, dry_run, mutating, rewriting, state, attempt, max_attempts, not_before,
+                  worker_id, instants, cancel_requested, created_at, leased_at, started_at, finished_at)
+SELECT 'job_' || lpad(to_hex(n), 16, '0'), 'tbl_' || (n % {TABLES}),
+       (ARRAY['compaction', 'cleaning', 'clustering', 'audit'])[1 + n / {TABLES} % 4], '{{}}', false, true, null,
+       CASE n % 50 WHEN 0 THEN 'failed' WHEN 1 THEN 'cancelled' ELSE 'succeeded' END, 1, 3,
+       now() - ({JOBS} - n) * interval '0.9 s', 'w1', '[]', false,
+       now() - ({JOBS} - n) * interval '0.9 s', now() - ({JOBS} - n) * interval '0.9 s',
+       now() - ({JOBS} - n) * interval '0.9 s', now() - ({JOBS} - n) * interval '0.9 s'
+FROM generate_series(1, {JOBS}) n;
+INSERT INTO job_attempts (job_id, attempt, worker_id, started_at, ended_at, outcome)
+SELECT id, 1, 'w1', started_at, finished_at, state FROM jobs;
+INSERT INTO commits (table_id, requested_time, action, completion_time, completed_at, seen_at, operation, rows_written,
+                     rows_deleted, bytes_written, partitions, file_groups, schema_changed, is_news)
+SELECT 'tbl_' || (n % {TABLES}), to_char(at, 'YYYYMMDDHH24MISSMS'), 'deltacommit', to_char(at, 'YYYYMMDDHH24MISSMS'),
+       at, at, 'upsert', 100, 0, 10000, '{{}}', 4, false, true
+FROM (SELECT n, now() - ({COMMITS} - n) * interval '0.09 s' AS at FROM generate_series(1, {COMMITS}) n) each;
+INSERT INTO events (id, type, at, table_id, data)
+SELECT 'evt_' || lpad(to_hex(n), 16, '0'), (ARRAY['commit.published', 'job.succeeded'])[1 + n % 2],
+       now() - ({EVENTS} - n) * interval '0.4 s', 'tbl_' || (n % {TABLES}), '{{}}'
+FROM generate_series(1, {EVENTS}) n;
+INSERT INTO webhooks (id, url, types, tables, description, sealed_secret, sealed_headers, created_at, updated_at,
+                      disabled_because, disabled_at)
+VALUES ('whk_1', 'https://example.com', '[]', '[]', '', '', '', now(), now(), 'by hand', now());
+INSERT INTO lanes (webhook_id, key) SELECT 'whk_1', 'tbl_' || n FROM generate_series(0, {TABLES} - 1) n;
+INSERT INTO deliveries (id, webhook_id, lane_id, event_seq, state, tries, created_at, ended_at)
+SELECT 'dlv_' || lpad(to_hex(seq), 16, '0'), 'whk_1', lanes.id, seq, 'delivered', 1, at, at
+FROM events JOIN lanes ON lanes.key = events.table_id;
+INSERT INTO delivery_attempts (delivery_id, at, milliseconds, status, excerpt)
+SELECT id, ended_at, 10, 200, '' FROM deliveries;
+INSERT INTO decisions (table_id, kind, verdict, code, because, params, first_at, last_at, count)
+SELECT 'tbl_' || (n % {TABLES}),
+       (ARRAY['compaction', 'cleaning', 'clustering', 'bucket_expansion'])[1 + n / {TABLES} % 4], 'skip',
+       'below-threshold', 'too few commits', '{{}}', at, at, 1
+FROM (SELECT n, now() - ({DECISIONS} - n) * interval '0.8 s' AS at FROM generate_series(1, {DECISIONS}) n) each;
+"""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One that the server executed: its text, milliseconds, and the nodes of its plan."""
+
+    text: str
+    milliseconds: float
+    nodes: list[dict[str, Any]]
+
+    def problems(self) -> Iterator[str]:
+        for node in self.nodes:
+            relation = node.get("Relation Name")
+            read = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+            if relation in LARGE and read > MOST_ROWS:
+                yield f"{node['Node Type']} of {relation} reads {read} rows in {self.milliseconds:.0f} ms: {self.text}"
+
+
+def executed(server: Server) -> list[Statement]:
+    """The statements that the server has logged."""
+    found = []
+    decoder = json.JSONDecoder()
+    log = (server.folder / "log").read_text(errors="replace")
+    for part in log.split("ms  plan:\n")[1:]:
+        plan, _ = decoder.raw_decode(part.replace("\n\t", "\n").lstrip())
+        nodes = [plan["Plan"]]
+        for node in nodes:
+            nodes += node.get("Plans", [])
+        found.append(Statement(plan["Query Text"], nodes[0]["Actual Total Time"], nodes))
+    return found
+
+
+@pytest.fixture(scope="module")
+def database(postgresql: Server) -> str:
+    """One that is full; the server logs the plans of all statements but those that fill it."""
+    url = postgresql.new_database()
+    engine = open_engine(url)
+    migrate.upgrade(engine)
+    now = datetime.now(UTC)
+    with writing(engine) as connection:
+        for number in range(TABLES):
+            table_id = f"tbl_{number}"
+            table_store.register(connection, Registration(table_id, f"/nowhere/{table_id}", table_id, now, now))
+    # Without the time limit of the service's own statements.
+    admin = sa.create_engine(engine.url, isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.exec_driver_sql(FILL.replace("%", "%%"))
+        connection.exec_driver_sql("VACUUM ANALYZE")
+        name = connection.scalar(sa.text("SELECT current_database()"))
+        for setting in (
+            "session_preload_libraries = 'auto_explain'",
+            "auto_explain.log_min_duration = 0",
+            "auto_explain.log_analyze = on",
+            "auto_explain.log_format = json",
+        ):
+            connection.exec_driver_sql(f"ALTER DATABASE {name} SET {setting}")
+    admin.dispose()
+    engine.dispose()
+    return url
+
+
+@pytest.mark.exhaustive
+def test_nothing_that_the_service_does_reads_a_large_table_as_a_whole(
+    postgresql: Server, database: str, tmp_path: Path
+) -> None:
+    some, job = "tbl_7", f"job_{7:016x}"
+    with Serving(tmp_path, database=database, AUTOMATIC="true", POLL_SECONDS="5") as service:
+        with httpx.Client(base_url=service.url, timeout=30, headers=JSON) as http:
+            assert http.post("/v1/webhooks", json={"url": "http://127.0.0.1:9/"}).status_code == 201
+            submitted = http.post(f"/v1/tables/{some}/jobs", json={"kind": "cleaning"})
+            assert submitted.status_code == 202, submitted.text
+            for path in (
+                "/v1/jobs",
+                f"/v1/jobs?table_id={some}",
+                "/v1/jobs?state=queued&state=running",
+                "/v1/jobs?state=failed",
+                "/v1/jobs?state=unknown",
+                "/v1/jobs?kind=audit",
+                "/v1/jobs?kind=bucket_expansion",
+                "/v1/jobs?kind=bucket_expansion&state=failed",
+                f"/v1/jobs?table_id={some}&kind=audit&state=failed",
+                f"/v1/jobs/{job}",
+                "/v1/commits",
+                f"/v1/commits?table_id={some}",
+                f"/v1/commits?table_id={some}&action=deltacommit",
+                "/v1/commits?action=replacecommit",
+                "/v1/commits?since=2020-01-01T00:00:00Z",
+                f"/v1/commits?since={datetime.now(UTC) - timedelta(minutes=5):%Y-%m-%dT%H:%M:%SZ}",
+                f"/v1/commits?table_id={some}&action=replacecommit",
+                "/v1/tables",
+                f"/v1/tables/{some}",
+                f"/v1/tables/{some}/decisions",
+                f"/v1/tables/{some}/decisions?current=true",
+                "/v1/incidents",
+                "/v1/webhooks",
+                "/v1/webhooks/whk_1/deliveries",
+                "/v1/webhooks/whk_1/deliveries?state=dead",
+                "/v1/workers",
+                "/v1/pause",
+                "/readyz",
+            ):
+                answer = http.get(path)
+                assert answer.status_code == 200, (path, answer.text)
+                if cursor := answer.json().get("next_cursor"):
+                    separator = "&" if "?" in path else "?"
+                    assert http.get(f"{path}{separator}cursor={cursor}").status_code == 200
+            lease = http.post("/v1/worker/leases", json={"worker_id": "w2", "wait_seconds": 0})
+            assert lease.status_code == 200, lease.text
+            plan = lease.json()["plan"]
+            beat = {"attempt": plan["attempt"], "instants": []}
+            assert http.post(f"/v1/worker/leases/{plan['job_id']}/heartbeat", json=beat).status_code == 200
+        # The loops of the service: polls, decisions, deliveries, recovery, retention.
+        assert eventually(lambda: sum("watches" in each.text for each in executed(postgresql)) > 200, 60)
+        service.stop()
+    statements = executed(postgresql)
+    assert {word for word in LARGE if any(f" {word}" in each.text for each in statements)} >= {
+        "jobs",
+        "commits",
+        "events",
+    }
+    found = sorted({problem for each in statements for problem in each.problems()})
+    assert not found, "\n".join(found)
