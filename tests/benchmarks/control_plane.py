@@ -35,6 +35,7 @@ from service.catalog.registration import Registration
 from service.db import migrate, schema
 from service.db.engine import open_engine, reading, writing
 from tests.acceptance.daemon import Daemon
+from tests.benchmarks import process_tree
 from tests.small_table import SmallTable, base_file, bucket_id, instant_at, later, log_file
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ def measure(folder: Path, count: int, minutes: float, database: str) -> Figures:
         writers.stop()
         clients.stop()
         time.sleep(5)
-        bytes_used = memory(daemon.process.pid)
+        bytes_used = process_tree.memory(daemon.process.pid)
     found = lags(engine, writers.committed)
     return Figures(
         tables=count,
@@ -258,33 +259,13 @@ def lags(engine: Engine, committed: dict[tuple[str, str], datetime]) -> list[flo
     return [(seen[key] - at).total_seconds() for key, at in committed.items() if key in seen]
 
 
-def _processes(pid: int) -> list[int]:
-    """The process and those that it has started, and so on. One that ends meanwhile is left out."""
-    parents = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    found = [pid]
-    for each in found:
-        found += [child for child, parent in parents.items() if parent == each]
-    return found
-
-
 def _cpu_seconds(pid: int) -> float:
     """Of the process and all below it, ended children included."""
     total = 0
-    for each in _processes(pid):
+    for each in process_tree.tree(pid):
         fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
         total += sum(map(int, fields[11:15]))
     return total / _TICKS
-
-
-def memory(pid: int) -> int:
-    """Bytes of the process and all below it now; what several share counts once."""
-    pages = [Path(f"/proc/{each}/smaps_rollup").read_text() for each in _processes(pid)]
-    return sum(int(text.partition("\nPss:")[2].split()[0]) for text in pages) * 1024
 
 
 def database_bytes(engine: Engine) -> int:

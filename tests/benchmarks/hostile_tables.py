@@ -28,7 +28,8 @@ import httpx
 from service.catalog import watch_store
 from service.db.engine import open_engine, reading
 from tests.acceptance.daemon import Daemon
-from tests.benchmarks.control_plane import Clients, Times, Writers, lags, lay, looked_at, memory, register, say, tell
+from tests.benchmarks import process_tree
+from tests.benchmarks.control_plane import Clients, Times, Writers, lags, lay, looked_at, register, say, tell
 from tests.hostile import avro
 from tests.small_table import instant_at
 
@@ -166,7 +167,7 @@ def measure(folder: Path, healthy: int, minutes: float) -> Figures:
                 len(writers.committed) - len(found),
                 Times.of(found),
                 {name: Times.of(seconds) for name, seconds in clients.seconds.items()},
-                memory(daemon.process.pid),
+                process_tree.memory(daemon.process.pid),
             )
 
         say("nothing happens")
