@@ -145,11 +145,14 @@ def test_a_second_worker_on_a_full_cluster_leaves_the_jobs_to_the_first(
 
 
 def hit(victim: str, cluster: Cluster, worker: ClusterWorker) -> None:
-    """Kills one executor, one of Spark's workers with its executors, or the driver or one half of it."""
+    """Kills one executor, one of Spark's workers with or without its executors, or the driver or one half of it."""
     match victim:
         case "executor":
             os.kill(cluster.executors()[0], signal.SIGKILL)
         case "spark-worker":
+            # Its executors notice that, and end while their tasks run elsewhere again.
+            cluster.workers[0].kill()
+        case "machine":
             cluster.kill_worker(0)
         case "driver":
             worker.kill()
@@ -161,7 +164,7 @@ def hit(victim: str, cluster: Cluster, worker: ClusterWorker) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", JOBS)
-@pytest.mark.parametrize("victim", ["executor", "spark-worker", "driver", "python", "jvm"])
+@pytest.mark.parametrize("victim", ["executor", "spark-worker", "machine", "driver", "python", "jvm"])
 def test_whatever_dies_in_the_middle_of_a_job_it_is_done_once_and_nothing_is_left(
     spark: SparkSession, daemon: Daemon, lake: Path, tmp_path: Path, victim: str, kind: str
 ) -> None:
@@ -172,7 +175,7 @@ def test_whatever_dies_in_the_middle_of_a_job_it_is_done_once_and_nothing_is_lef
             scene.submit()
             scene.wait_for_middle()
             hit(victim, cluster, worker)
-            if victim in ("executor", "spark-worker"):
+            if victim in ("executor", "spark-worker", "machine"):
                 scene.prove()
                 return
             assert victim == "driver" or worker.process.wait(30) != 0

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from jobs.job_context import JobContext
 
+STARVED_SECONDS = 0.2
 PLAN = WorkOrder("job_1", 1, JobKind.BUCKET_EXPANSION, Table("/lake/orders", "orders"))
 
 
@@ -72,6 +73,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         answer: Callable[[], HeartbeatAnswer],
         job: Callable[[JobContext], None],
         lease_seconds: float = 30.0,
+        executors: Any = None,
     ) -> Result:
         monkeypatch.setitem(attempts.RUN, PLAN.kind, lambda _table, _plan, context: job(context))
 
@@ -79,7 +81,16 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
             return answer()
 
         anything: Any = spark
-        return Attempt(anything, PLAN, lease_seconds, beat, permissions=Permissions()).run()
+        attempt = Attempt(
+            anything,
+            PLAN,
+            lease_seconds,
+            beat,
+            permissions=Permissions(),
+            executors=executors,
+            executor_seconds=STARVED_SECONDS,
+        )
+        return attempt.run()
 
     return start
 
@@ -151,6 +162,58 @@ def test_a_heartbeat_that_cannot_be_made_ends_the_attempt_when_its_lease_runs_ou
     with pytest.raises(LeaseLostError):
         run(spark, broken, job, lease_seconds=3.0)
     assert len(beats) > 2
+
+
+class FakeExecutors:
+    """None, until `come_back`; a Spark job runs, or waits for them, if `is_running`."""
+
+    def __init__(self, *, is_running: bool = True) -> None:
+        self._count, self._is_running = 0, is_running
+
+    def come_back(self) -> None:
+        self._count = 1
+
+    def count(self) -> int:
+        return self._count
+
+    def has_running_job(self, _group: str) -> bool:
+        return self._is_running
+
+
+def test_an_attempt_whose_tasks_find_no_executor_is_given_up_to_be_tried_again(run: Callable[..., Result]) -> None:
+    spark = FakeSpark()
+
+    def job(context: JobContext) -> None:
+        spark.wait_for_cancel()
+        # It cleans up by Spark jobs, which cannot run either.
+        with context.undoing():
+            before = spark.cancelled
+            time.sleep(0.05)
+            assert spark.cancelled > before
+        raise JobError("Spark says that the job group was cancelled")
+
+    result = run(spark, lambda: HeartbeatAnswer.CONTINUE, job, executors=FakeExecutors())
+    assert result.outcome is Outcome.FAILED
+    assert result.error is not None
+    assert (result.error.type, result.error.retriable) == ("no-executors", True)
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_an_attempt_that_needs_no_executors_or_gets_them_in_time_goes_on(
+    run: Callable[..., Result], comes_back: bool
+) -> None:
+    spark, executors = FakeSpark(), FakeExecutors(is_running=comes_back)
+
+    def job(context: JobContext) -> Result:
+        time.sleep(STARVED_SECONDS / 4)
+        if comes_back:
+            executors.come_back()
+        time.sleep(2 * STARVED_SECONDS)
+        context.checkpoint()
+        return Result(Outcome.SUCCEEDED)
+
+    assert run(spark, lambda: HeartbeatAnswer.CONTINUE, job, executors=executors).outcome is Outcome.SUCCEEDED
+    assert spark.cancelled == 0
 
 
 class FakeService:
