@@ -39,7 +39,7 @@ def rewrite_base_file(
     100 MiB, and each page is held twice); the whole slice when it is sorted.
     """
     path = source.base_file or ""
-    with work.storage.read_parquet(path, plain=(RECORD_KEY, *work.sort_by)) as reader:
+    with work.storage.read_parquet(path, plain=(RECORD_KEY, *work.sort_by), rows=True) as reader:
         layout = parquet_layout.of_file(reader, work.codec)
         parquet_layout.require_reproducible(layout, reader.schema, path.rpartition("/")[2])
         layout = replace(layout, schema=_with_types(layout.schema, reader.schema_arrow))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.errors import JobError
 from jobs.hudi.jvm import translated
-from jobs.storage import s3
+from jobs.storage import hdfs, s3
 from jobs.storage.paths import Storage, of_hadoop
 
 if TYPE_CHECKING:
@@ -40,8 +40,11 @@ def storage_of(table: HudiTable) -> Storage:
     conf = table.jvm.hadoop_conf
     with translated("reading Hadoop's configuration"):
         options = {"fs.defaultFS": str(conf.get("fs.defaultFS", "file:///"))}
-        if table.base_path.startswith("s3a://"):
-            options |= _s3a_options(table, table.base_path.removeprefix("s3a://").partition("/")[0])
+        scheme, _, rest = table.base_path.partition("://")
+        if scheme == "s3a":
+            options |= _s3a_options(table, rest.partition("/")[0])
+        elif scheme == "hdfs":
+            options |= table.jvm.read(conf.getValByRegex(hdfs.OPTIONS))
     return of_hadoop(table.base_path, options)
 
 

@@ -8,9 +8,13 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+
+
+_CLUSTER = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:\d{1,5})?", re.ASCII)
+_HDFS_PORT = ":8020"  # `HdfsClientConfigKeys.DFS_NAMENODE_RPC_PORT_DEFAULT`
 
 
 class LocationError(ValueError):
@@ -30,8 +34,8 @@ def canonical(location: str) -> str:
 
     Local paths and `file:` URIs become absolute plain paths with `..` and symbolic links resolved. `s3:` and `s3a:`
     both become `s3a://bucket/key`: Hadoop's own S3 filesystem has no other name, and one spelling keeps a table from
-    being registered twice. Only the root `/` ends in a slash. As in Hadoop's `Path`, percent signs are literal. Raises
-    LocationError.
+    being registered twice. `hdfs:` needs its cluster, since only a worker knows which one is the default. Only the root
+    `/` ends in a slash. As in Hadoop's `Path`, percent signs are literal. Raises LocationError.
     """
     match = _SCHEME.fullmatch(location)
     if match is None:
@@ -39,8 +43,8 @@ def canonical(location: str) -> str:
     scheme, rest = match.group(1).lower(), match.group(2)
     if scheme == "file":
         return _local(_after_host(rest, location), location)
-    if scheme in ("s3", "s3a"):
-        return _s3(rest, location)
+    if scheme in _REMOTE:
+        return _REMOTE[scheme](rest, location)
     raise SchemeUnsupportedError(f"{location!r} has the scheme {scheme!r}")
 
 
@@ -51,11 +55,17 @@ def plain(location: str) -> str:
     """
     match = _SCHEME.fullmatch(location)
     scheme, rest = (match.group(1).lower(), match.group(2)) if match else ("file", location)
-    if scheme in ("s3", "s3a"):
-        return f"s3a://{rest.strip('/')}"
     if scheme != "file":
-        return location
+        try:
+            return _REMOTE[scheme](rest, location) if scheme in _REMOTE else location
+        except LocationError:
+            return location
     return f"/{rest.removeprefix('//localhost').strip('/')}"
+
+
+def is_local(place: str) -> bool:
+    """Returns whether a canonical location is on a disk of this machine."""
+    return place.startswith("/")
 
 
 def is_below(place: str, roots: Iterable[str]) -> bool:
@@ -84,7 +94,7 @@ def is_inside(base_path: str, path: str) -> bool:
 
 
 def link_out(base_path: str, folder: str) -> str | None:
-    """Returns a link in a folder of a local table that leads out of the table; None without one, and on S3.
+    """Returns a link in a folder of a local table that leads out of the table; None without one, and elsewhere.
 
     `folder` is relative to the table.
     """
@@ -117,7 +127,24 @@ def _local(path: str, location: str) -> str:
 
 
 def _s3(rest: str, location: str) -> str:
-    bucket, _, key = rest.removeprefix("//").partition("/")
-    if not rest.startswith("//") or not bucket or bucket in (".", ".."):
+    bucket, path = _authority(rest)
+    if not bucket or bucket in (".", ".."):
         raise LocationError(f"{location!r} contains no bucket", "Write s3a://bucket/path.")
-    return f"s3a://{bucket}{posixpath.normpath('/' + key.strip('/'))}".rstrip("/")
+    return f"s3a://{bucket}{path}".rstrip("/")
+
+
+def _hdfs(rest: str, location: str) -> str:
+    cluster, path = _authority(rest)
+    if not _CLUSTER.fullmatch(cluster):
+        hint = "Write hdfs://nameservice/path or hdfs://host/path, as in fs.defaultFS."
+        raise LocationError(f"{location!r} contains no cluster", hint)
+    return f"hdfs://{cluster.lower().removesuffix(_HDFS_PORT)}{path}".rstrip("/")
+
+
+def _authority(rest: str) -> tuple[str, str]:
+    """Returns what is between `//` and the path, and the absolute path without `..`."""
+    authority, _, path = rest.removeprefix("//").partition("/")
+    return authority if rest.startswith("//") else "", posixpath.normpath("/" + path.strip("/"))
+
+
+_REMOTE: dict[str, Callable[[str, str], str]] = {"s3": _s3, "s3a": _s3, "hdfs": _hdfs}

@@ -1,4 +1,4 @@
-"""Finds, reads and writes a table's files with Arrow at the same places as Hudi: Hadoop paths on local disks and S3.
+"""Finds, reads and writes a table's files with Arrow at the same places as Hudi: Hadoop paths on all known storages.
 
 A `Storage` is built on the driver, where Hadoop's configuration is, and is sent to the tasks. Files are read in batches
 that fit into memory, whatever the size of their rows and row groups.
@@ -7,8 +7,8 @@ that fit into memory, whatever the size of their rows and row groups.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +18,14 @@ from pyarrow import fs
 
 from jobs.contract import Problem
 from jobs.errors import PathOutsideTableError, RefusedError
-from jobs.storage import s3
+from jobs.storage.local_copy import local_copy
+from jobs.storage.store import NotReproducibleError
+from jobs.storage.stores import SUPPORTED, path_of, store_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from jobs.storage.store import Store
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 
@@ -40,35 +44,40 @@ class Storage:
     """The folder of one table. `root` and all paths are in the form of Arrow's file system, never percent-encoded."""
 
     root: str
-    bucket: s3.S3 | None = field(default=None)
+    store: Store | None = None
 
     @property
     def filesystem(self) -> fs.FileSystem:
-        return self.bucket.filesystem() if self.bucket else fs.LocalFileSystem()
+        return self.store.filesystem() if self.store else fs.LocalFileSystem()
 
-    def read_parquet(self, path: str, *, plain: Collection[str] | None = None) -> pq.ParquetFile:
+    @contextmanager
+    def read_parquet(
+        self, path: str, *, plain: Collection[str] | None = None, rows: bool = False
+    ) -> Iterator[pq.ParquetFile]:
         """Opens the Parquet file at `path`, an absolute path as Hudi returns it, to be read as a stream.
 
-        The caller closes it. If `plain` is given, string columns with few distinct values come as Arrow dictionaries,
-        except for the columns named there.
+        `rows` says that all rows will be read, not only the footer: a remote file is then copied first. If `plain` is
+        given, string columns with few distinct values come as Arrow dictionaries, except for the columns named there.
         """
-        filesystem, path = self.filesystem, _plain(path)
-        metadata = pq.read_metadata(path, filesystem=filesystem)
-        # Reads from a remote storage are larger, since each one costs a round trip.
-        least = _MIN_BUFFER if self.bucket is None else _MIN_REMOTE_BUFFER
-        repeating = [] if plain is None else [name for name in _repeating(metadata) if name not in plain]
-        return pq.ParquetFile(
-            path,
-            filesystem=filesystem,
-            metadata=metadata,
-            buffer_size=max(min(_BUFFERS_BYTES // max(metadata.num_columns, 1), 1024 * 1024), least),
-            pre_buffer=False,  # It would hold whole row groups.
-            read_dictionary=repeating,
-        )
+        with ExitStack() as stack:
+            source = stack.enter_context(self.filesystem.open_input_file(path_of(path)))
+            if rows and self.store is not None:
+                source = stack.enter_context(local_copy(source))
+            metadata = pq.read_metadata(source)
+            repeating = [] if plain is None else [name for name in _repeating(metadata) if name not in plain]
+            # A few rows of a remote file (`bytes_per_row`): each read costs a round trip.
+            least = _MIN_BUFFER if rows or self.store is None else _MIN_REMOTE_BUFFER
+            yield pq.ParquetFile(
+                source,
+                metadata=metadata,
+                buffer_size=max(min(_BUFFERS_BYTES // max(metadata.num_columns, 1), 1024 * 1024), least),
+                pre_buffer=False,  # It would hold whole row groups.
+                read_dictionary=repeating,
+            )
 
     def size(self, paths: Iterable[str]) -> int:
         """Returns the total bytes of the files at these absolute paths; missing files count as zero."""
-        infos = self.filesystem.get_file_info([_plain(path) for path in paths])
+        infos = self.filesystem.get_file_info([path_of(path) for path in paths])
         return sum(info.size or 0 for info in infos)
 
     def create(self, *segments: str) -> Output:
@@ -78,7 +87,7 @@ class Storage:
     def create_empty(self, *segments: str) -> None:
         """Creates an empty file below the root, and on a local disk its parent folders."""
         path = self._at(segments)
-        if self.bucket is None:
+        if self.store is None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         # Not `create_dir` on S3: it would leave folder objects that are never removed.
         self.filesystem.open_output_stream(path, compression=None).close()
@@ -121,7 +130,7 @@ class Output:
 
 
 def of_hadoop(base_path: str, options: Mapping[str, str]) -> Storage:
-    """Returns a table's storage by Hadoop's rules; `options` are Hadoop's `fs.defaultFS` and `fs.s3a.*`.
+    """Returns a table's storage by Hadoop's rules; `options` are Hadoop's: `fs.defaultFS` and those of the store.
 
     `file:/x`, `file:///x` and `/x` are the same place, but `/x` is elsewhere when another file system is the default.
     Raises `RefusedError`.
@@ -129,17 +138,17 @@ def of_hadoop(base_path: str, options: Mapping[str, str]) -> Storage:
     match = _SCHEME.fullmatch(base_path)
     scheme = match.group(1).lower() if match else _scheme_by_default(options)
     if scheme == "file":
-        return Storage(_plain(base_path))
-    if scheme != "s3a" or match is None:
+        return Storage(path_of(base_path))
+    if scheme not in SUPPORTED or match is None:
         detail = f"base path {base_path}" + ("" if match else f", which is on {scheme}: by fs.defaultFS")
-        raise RefusedError([not_supported(detail, "Only tables on local disks and on s3a: can be rewritten.")])
-    root = _plain(base_path)
+        hint = "Only tables on local disks, S3 and HDFS can be rewritten, named by their whole URI."
+        raise RefusedError([not_supported(detail, hint)])
     try:
-        return Storage(root, s3.of_hadoop(options, root.partition("/")[0]))
-    except s3.NotReproducibleError as error:
+        return Storage(path_of(base_path), store_of(base_path, options))
+    except NotReproducibleError as error:
         hint = (
             "Start the worker without these options: provide keys, or use the credentials of its environment or "
-            "machine, and leave encryption to the bucket's defaults."
+            "machine, and leave encryption to the store's defaults."
         )
         raise RefusedError([not_supported(str(error), hint)]) from error
 
@@ -155,16 +164,6 @@ def not_supported(detail: str, hint: str) -> Problem:
         detail,
         f"{hint} Compaction, cleaning and the audit work on every storage that Hudi supports.",
     )
-
-
-def _plain(path: str) -> str:
-    """Converts Hadoop's absolute path to Arrow's: `file:/x` and `file:///x` to `/x`, `s3a://bucket/x` to `bucket/x`."""
-    match = _SCHEME.fullmatch(path)
-    if match is None or path.startswith("/"):
-        return path.rstrip("/") or "/"
-    if match.group(1).lower() == "file":
-        return "/" + match.group(2).strip("/")
-    return re.sub("/+", "/", match.group(2).strip("/"))
 
 
 def batches_of(reader: pq.ParquetFile, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pyarrow import fs
+
+from jobs.storage.store import NotReproducibleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -67,14 +71,12 @@ _DEFAULT_PROVIDERS = (
     "com.amazonaws.auth.EnvironmentVariableCredentialsProvider,"
     "org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider"
 )
+_CHECKSUMS = "AWS_REQUEST_CHECKSUM_CALCULATION"
+_guard = threading.Lock()
 _CENTRAL = "s3.amazonaws.com"
 _REGION_OF_HOST = re.compile(r"(?:^|\.)s3[.-](?:dualstack\.)?([a-z0-9-]+)\.(?:vpce\.)?amazonaws\.com")
 _DNS_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _IP_ADDRESS = re.compile(r"\d{1,3}(\.\d{1,3}){3}")
-
-
-class NotReproducibleError(ValueError):
-    """Arrow cannot reach this storage as Hadoop would. The message lists all options that prevent it, and no secret."""
 
 
 @dataclass(frozen=True)
@@ -125,10 +127,18 @@ class S3:
         """Returns Arrow's file system, one per process. Its paths are `bucket/key`, without any encoding."""
         return _filesystem(self)
 
+    def hasty(self) -> S3:
+        return replace(self, attempts=3, request_seconds=10.0)
+
 
 @lru_cache(maxsize=16)
 def _filesystem(s3: S3) -> fs.FileSystem:
     credentials = s3.credentials()
+    with _checksums(s3):
+        return _opened(s3, credentials)
+
+
+def _opened(s3: S3, credentials: Credentials) -> fs.FileSystem:
     return fs.S3FileSystem(
         access_key=credentials.access_key,
         secret_key=credentials.secret_key,
@@ -144,6 +154,23 @@ def _filesystem(s3: S3) -> fs.FileSystem:
         # One request instead of three for a small object.
         allow_delayed_open=True,
     )
+
+
+@contextmanager
+def _checksums(s3: S3) -> Iterator[None]:
+    """Lets Amazon's SDK, which is being set up, send checksums only where S3 demands them, unless the user decided.
+
+    By default it sends them behind the data, and other stores refuse such uploads. Hadoop's client (3.3) sends none.
+    """
+    with _guard:
+        if s3.endpoint is None or _CHECKSUMS in os.environ:
+            yield
+            return
+        os.environ[_CHECKSUMS] = "when_required"
+        try:
+            yield
+        finally:
+            del os.environ[_CHECKSUMS]
 
 
 def of_hadoop(options: Mapping[str, str], bucket: str) -> S3:

@@ -31,7 +31,3 @@ def check_allowed(base_path: str, allowed_roots: Sequence[str] | None) -> None:
     """
     if allowed_roots is not None and not locations.is_below(base_path, map(canonical, allowed_roots)):
         raise PathForbiddenError(f"{base_path} is not below any of the allowed roots")
-
-
-def is_s3(base_path: str) -> bool:
-    return base_path.startswith("s3a://")

@@ -1,23 +1,27 @@
-"""Access to a table's files, on local disk or S3. Only this module translates storage errors into the service's own."""
+"""Access to a table's files, on any storage. Only this module translates storage errors into the service's own."""
 
 from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 from pyarrow import fs
 
-from jobs.storage import s3
-from service.lake.location import check_allowed, is_s3
+from jobs.storage.location import is_local
+from jobs.storage.store import NotReproducibleError
+from jobs.storage.stores import path_of, store_of
+from service.lake.location import check_allowed
 from service.model.errors import PathNotFoundError, PathOutsideTableError, StorageError, StorageUnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
+
+_HINT = "Remove this from GROUNDSKEEPER_STORAGE_OPTIONS. Set access keys, or credentials in the environment."
 
 MAX_METADATA_BYTES = 64 * 1024 * 1024
 """Limit of one file of the timeline; properties and hashing configs have less."""
@@ -65,7 +69,7 @@ class Storage:
         if len(infos) > most:
             raise StorageError(f"{self.base_path}/{path} has more than {most} files")
         start = len(self.root.rstrip("/")) + 1
-        if recursive and not is_s3(self.base_path):
+        if recursive and is_local(self.base_path):
             for info in infos:
                 if info.type == fs.FileType.Directory and os.path.islink(info.path):  # noqa: PTH114 - of each folder
                     self._at(info.path[start:])
@@ -75,7 +79,7 @@ class Storage:
     def names(self, path: str) -> Sequence[str]:
         """Returns the names in the folder `path` at the lowest cost; polls use this. Raises PathNotFoundError."""
         with _translated_errors(self.base_path, path):
-            if not is_s3(self.base_path):
+            if is_local(self.base_path):
                 return os.listdir(self._at(path))  # noqa: PTH208 - every poll runs this: no Path objects
             infos = self.filesystem.get_file_info(fs.FileSelector(self._at(path)))
         return [info.base_name for info in infos]
@@ -106,7 +110,7 @@ class Storage:
         if path.startswith("/") or ".." in path.split("/"):
             raise PathOutsideTableError(f"{path} is not below {self.base_path}")
         found = f"{self.root.rstrip('/')}/{path}" if path else self.root
-        if not is_s3(self.base_path):
+        if is_local(self.base_path):
             real = os.path.realpath(found)
             if real != found and not real.startswith(f"{self.root.rstrip('/')}/"):
                 raise PathOutsideTableError(f"{found} leads to {real}")
@@ -120,22 +124,19 @@ def _entry(info: fs.FileInfo, start: int) -> Entry:
 def open_storage(base_path: str, options: Mapping[str, str], allowed_roots: Sequence[str] | None = None) -> Storage:
     """Opens the storage of a canonical base path.
 
-    `options` are Hadoop's (`fs.s3a.*`), as in the owner's Spark jobs. Raises PathForbiddenError for a path outside the
-    roots, StorageUnsupportedError for options that cannot be reproduced, and StorageError.
+    `options` are Hadoop's (`fs.s3a.*`, `dfs.*`), as in the owner's Spark jobs. Raises PathForbiddenError for a path
+    outside the roots, StorageUnsupportedError for options that cannot be reproduced, and StorageError.
     """
     check_allowed(base_path, allowed_roots)
-    if not is_s3(base_path):
+    if is_local(base_path):
         return Storage(base_path, fs.LocalFileSystem(), base_path)
     with _translated_errors(base_path):
-        root = base_path.removeprefix("s3a://")
         try:
-            bucket = s3.of_hadoop(options, root.partition("/")[0])
-        except s3.NotReproducibleError as error:
-            hint = "Remove this from GROUNDSKEEPER_STORAGE_OPTIONS. Set access keys, or credentials in the environment."
-            raise StorageUnsupportedError(str(error), hint=hint) from error
-        # A caller is waiting for the answer.
-        bucket = replace(bucket, attempts=3, request_seconds=10.0)
-        return Storage(base_path, bucket.filesystem(), root)
+            # A caller is waiting for the answer.
+            store = store_of(base_path, options).hasty()
+        except NotReproducibleError as error:
+            raise StorageUnsupportedError(str(error), hint=_HINT) from error
+        return Storage(base_path, store.filesystem(), path_of(base_path))
 
 
 @contextmanager

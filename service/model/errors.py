@@ -160,7 +160,7 @@ class PathForbiddenError(GroundskeeperError):
 class StorageUnsupportedError(InvalidError):
     type = "storage-not-supported"
     title = "This kind of storage is not supported"
-    hint = "Supported are local paths (file:) and S3 (s3:, s3a:)."
+    hint = "Supported are local paths (file:), S3 (s3:, s3a:) and HDFS (hdfs:)."
 
 
 class StorageError(GroundskeeperError):

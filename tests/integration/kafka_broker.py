@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-import fcntl
 import socket
 import subprocess
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyspark
-
-from jobs.hudi import session
+from tests import maven
 from tests.integration.certificate import self_signed
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
 VERSION = "3.9.1"
 USER, PASSWORD = "keeper", "a password"
 _HEAP = "-Xmx256m"
 _START_SECONDS = 60
-_CACHE = session.CACHE / "kafka"
-
-
-def class_path() -> str:
-    """The first call on a machine fetches the jars (50 MB) with the Ivy that PySpark brings."""
-    java, options = _java()
-    [ivy] = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
-    _CACHE.mkdir(parents=True, exist_ok=True)
-    found = _CACHE / f"{VERSION}.class-path"
-    with (_CACHE / "fetching.lock").open("w") as file:
-        # Ivy's cache does not stand two processes at once.
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if not found.exists() or not all(Path(jar).exists() for jar in found.read_text().strip().split(":")):
-            unfinished = found.with_suffix(".unfinished")
-            command = [java, *options, _HEAP, "-jar", ivy, "-cache", _CACHE / "ivy", "-cachepath", unfinished]
-            wanted = ["-confs", "default", "-dependency", "org.apache.kafka", "kafka_2.13", VERSION]
-            _run(*command, *wanted, timeout=600)
-            unfinished.replace(found)
-    return found.read_text().strip()
 
 
 class Broker:
@@ -47,7 +25,7 @@ class Broker:
     PASSWORD; `authority` is the file that its clients have to trust."""
 
     def __init__(self, folder: Path, *, advertised: str | None = None) -> None:
-        self._java = [_java()[0], _HEAP, "-cp", class_path()]
+        self._java = [maven.java()[0], _HEAP, "-cp", maven.class_path("org.apache.kafka", "kafka_2.13", VERSION)]
         self._properties = folder / "server.properties"
         self._data = folder / "data"
         self.log = folder / "broker.log"
@@ -106,12 +84,6 @@ class Broker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.kill()
-
-
-def _java() -> tuple[Path, list[str]]:
-    """The one that jobs run with, and its options."""
-    home, options = session._java()
-    return home / "bin" / "java", options.split()
 
 
 def _run(*command: object, timeout: float) -> None:

@@ -43,6 +43,15 @@ def test_both_names_of_s3_have_one_base_path(spelling: str) -> None:
     assert canonical(spelling) == "s3a://bucket/a/b"
 
 
+@pytest.mark.parametrize("spelling", ["hdfs://nn/a/b", "HDFS://NN:8020//a/./c/../b/", "hdfs://nn/../a/b"])
+def test_all_spellings_of_a_cluster_have_one_base_path(spelling: str) -> None:
+    assert canonical(spelling) == plain(spelling) == "hdfs://nn/a/b"
+
+
+def test_only_the_default_port_of_a_cluster_can_be_left_out() -> None:
+    assert canonical("hdfs://nn:9000/a") == "hdfs://nn:9000/a"
+
+
 def test_dots_do_not_lead_out_of_a_bucket() -> None:
     assert canonical("s3://bucket/../../other") == "s3a://bucket/other"
     assert canonical("s3://bucket/") == "s3a://bucket"
@@ -52,14 +61,28 @@ def test_percent_signs_stand_for_themselves(tmp_path: Path) -> None:
     assert canonical(f"file:{tmp_path}/dt=2026%2F01") == f"{tmp_path.resolve()}/dt=2026%2F01"
 
 
-@pytest.mark.parametrize("location", ["hdfs://host/a", "gs://b/a", "http://169.254.169.254/", "file://elsewhere/a"])
+@pytest.mark.parametrize("location", ["abfss://c@a/a", "gs://b/a", "http://169.254.169.254/", "file://elsewhere/a"])
 def test_other_storages_are_refused(location: str) -> None:
     with pytest.raises(StorageUnsupportedError):
         canonical(location)
 
 
 @pytest.mark.parametrize(
-    "location", ["", "trips", "./trips", "file:trips", "file://", "/a\0b", "s3:/a", "s3://", "s3://../a"]
+    "location",
+    [
+        "",
+        "trips",
+        "./trips",
+        "file:trips",
+        "file://",
+        "/a\0b",
+        "s3:/a",
+        "s3://",
+        "s3://../a",
+        "hdfs:/a",
+        "hdfs:///a",
+        "hdfs://u@nn/a",
+    ],
 )
 def test_what_cannot_be_an_absolute_path_is_refused(location: str) -> None:
     with pytest.raises(PathNotFoundError):
@@ -71,7 +94,8 @@ def test_roots_are_compared_by_whole_segments() -> None:
     check_allowed("/data/trips", ("/other", "/data/"))
     check_allowed("/data/trips", ("/",))
     check_allowed("s3a://bucket/lake/trips", ("s3://bucket/lake",))
-    for outside in ("/data2", "/data2/trips", "/", "s3a://bucket2/lake", "s3a://bucket/lake2"):
+    check_allowed("hdfs://nn/lake/trips", ("hdfs://NN:8020/lake/",))
+    for outside in ("hdfs://nn/lake", "/data2", "/data2/trips", "/", "s3a://bucket2/lake", "s3a://bucket/lake2"):
         with pytest.raises(PathForbiddenError):
             check_allowed(outside, ("/data", "s3://bucket/lake"))
 
@@ -145,6 +169,6 @@ def test_the_plain_spelling_of_s3_is_the_canonical_one() -> None:
     assert plain("s3://lake/trips/") == canonical("s3://lake/trips/") == "s3a://lake/trips"
 
 
-@pytest.mark.parametrize("location", ["hdfs://nn/trips", "gs://lake/trips"])
+@pytest.mark.parametrize("location", ["hdfs:///trips", "gs://lake/trips"])
 def test_what_cannot_be_a_base_path_stays_as_it_is(location: str) -> None:
     assert plain(location) == location

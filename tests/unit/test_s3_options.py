@@ -107,7 +107,7 @@ def test_no_repr_shows_a_secret_and_yet_it_goes_with_the_tasks() -> None:
     assert not any(secret in f"{storage!r} {storage}" for secret in ("AKIA", "geheim", "t0k3n"))
     sent = pickle.loads(pickle.dumps(storage))
     assert sent == storage
-    assert sent.bucket.credentials({}) == Credentials("AKIA", "geheim", "t0k3n")
+    assert sent.store.credentials({}) == Credentials("AKIA", "geheim", "t0k3n")
 
 
 @pytest.mark.parametrize("spelling", ["/lake/100% a=ü", "file:/lake/100% a=ü", "file:///lake/100% a=ü/"])
@@ -120,7 +120,7 @@ def test_keys_of_s3_are_what_hadoop_makes_of_the_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "default"), [("hdfs://n/t", "file:///"), ("gs://b/t", "file:///"), ("/t", "hdfs://n")]
+    ("path", "default"), [("abfss://c@a/t", "file:///"), ("gs://b/t", "file:///"), ("/t", "hdfs://n")]
 )
 def test_other_file_systems_are_refused(path: str, default: str) -> None:
     with pytest.raises(RefusedError) as refused:

@@ -1,0 +1,22 @@
+"""The access to one bucket or cluster by Hadoop's options: the part that all stores of tables have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, Self
+
+if TYPE_CHECKING:
+    from pyarrow import fs
+
+
+class NotReproducibleError(ValueError):
+    """Arrow cannot reach this storage as Hadoop would. The message lists all options that prevent it, and no secret."""
+
+
+class Store(Protocol):
+    """The access to one bucket or cluster. Hashable, and can be sent to Spark's tasks; its repr shows no secret."""
+
+    def filesystem(self) -> fs.FileSystem:
+        """Returns Arrow's file system, one per process."""
+
+    def hasty(self) -> Self:
+        """Returns the same access with short times and few attempts, for when a caller waits for the answer."""

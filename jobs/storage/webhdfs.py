@@ -1,0 +1,230 @@
+"""A client of WebHDFS, the REST interface that every name node and data node of HDFS has.
+
+Mirrors the WebHDFS REST API and `WebHdfsFileSystem` of Hadoop 3.3.4. Files are written by a single upload: the
+libraries for Python append block by block, which opens a new pipeline of data nodes each time, and repeats nothing.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from random import uniform
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+T = TypeVar("T")
+
+_PREFIX = "/webhdfs/v1"
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.2, 5.0
+# Hadoop's exceptions -> ours. Everything else is an OSError.
+_ERRORS: dict[str, type[OSError]] = {
+    "FileNotFoundException": FileNotFoundError,
+    "AccessControlException": PermissionError,
+    "AuthorizationException": PermissionError,
+    "FileAlreadyExistsException": FileExistsError,
+    "ParentNotDirectoryException": NotADirectoryError,
+    "PathIsNotEmptyDirectoryException": OSError,
+}
+# The next name node may answer, or the same one a little later.
+_TRANSIENT = frozenset({"StandbyException", "RetriableException", "ObserverRetryOnActiveException"})
+
+
+class _TryAgainError(OSError):
+    """No answer, or one that says that another attempt may succeed. `node` is the data node that did not answer."""
+
+    def __init__(self, detail: str, node: str | None = None) -> None:
+        super().__init__(detail)
+        self.node = node
+
+
+@dataclass(frozen=True)
+class Status:
+    """A file or folder. `name` is empty where the question named the path itself. `size` is in bytes."""
+
+    name: str
+    is_folder: bool
+    size: int
+    modified_at: datetime
+
+
+class WebHdfs:
+    """`name_nodes` are base URLs, of which one is active. Thread-safe. All paths are absolute, and not encoded.
+
+    All methods raise FileNotFoundError, PermissionError and other OSErrors with a message of one line.
+    """
+
+    def __init__(
+        self, name_nodes: tuple[str, ...], user: str, *, connect: float, request: float, attempts: int
+    ) -> None:
+        self._name_nodes = name_nodes
+        self._active = 0
+        self._user = user
+        self._attempts = attempts
+        # No proxies of the environment: Hadoop uses none, and data nodes are addressed by names of the cluster.
+        self._client = httpx.Client(
+            timeout=httpx.Timeout(request, connect=connect),
+            trust_env=False,
+            verify=ssl.create_default_context(),
+            limits=httpx.Limits(max_keepalive_connections=8, keepalive_expiry=10),
+        )
+
+    def status(self, path: str) -> Status:
+        found = self._ask("GET", path, "GETFILESTATUS")
+        return _status(_of(found, "FileStatus"))
+
+    def children(self, path: str) -> Iterator[Status]:
+        """Yields what is in a folder; of a file, only itself. One request for each thousand (`dfs.ls.limit`)."""
+        after: dict[str, str] = {}
+        while True:
+            listing = _of(self._ask("GET", path, "LISTSTATUS_BATCH", after), "DirectoryListing")
+            batch = [_status(each) for each in _of(_of(listing["partialListing"], "FileStatuses"), "FileStatus")]
+            yield from batch
+            if not batch or not listing.get("remainingEntries"):
+                return
+            after = {"startAfter": batch[-1].name}
+
+    def read(self, path: str, offset: int, length: int) -> bytes:
+        """Returns `length` bytes, which the file must have."""
+        excluded: dict[str, str] = {}
+
+        def once() -> bytes:
+            options = {"offset": str(offset), "length": str(length), **excluded}
+            try:
+                content = self._at_data_node("GET", path, "OPEN", options).content
+            except _TryAgainError as error:
+                if error.node:
+                    excluded["excludedatanodes"] = error.node
+                raise
+            if len(content) != length:
+                raise _TryAgainError(f"{len(content)} bytes came instead of {length}")
+            return content
+
+        return self._repeatedly(once)
+
+    def write(self, path: str, content: IO[bytes], options: Mapping[str, str]) -> None:
+        """Writes a file, with its folders. It is repeated as a whole, so that it can be tried again at any point."""
+
+        def once() -> None:
+            content.seek(0)
+            self._at_data_node("PUT", path, "CREATE", {"overwrite": "true", **options}, content)
+
+        self._repeatedly(once)
+
+    def make_folder(self, path: str) -> None:
+        self._ask("PUT", path, "MKDIRS")
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        """Returns whether there was something, when the first attempt got an answer."""
+        return bool(self._ask("DELETE", path, "DELETE", {"recursive": str(recursive).lower()})["boolean"])
+
+    def rename(self, path: str, target: str) -> None:
+        """Raises OSError if HDFS refuses, which it does without a reason: for a target that exists, for example."""
+        if not self._ask("PUT", path, "RENAME", {"destination": target})["boolean"]:
+            raise OSError(f"{path} cannot be renamed to {target}")
+
+    def _ask(self, method: str, path: str, operation: str, options: Mapping[str, str] | None = None) -> dict[str, Any]:
+        def once() -> dict[str, Any]:
+            answer = self._send(method, self._url(path), self._query(operation, options or {}))
+            try:
+                found = answer.json()
+            except ValueError as error:
+                raise OSError(f"{answer.url.host} does not speak WebHDFS") from error
+            if not isinstance(found, dict):
+                raise OSError(f"{answer.url.host} does not speak WebHDFS")
+            return found
+
+        return self._repeatedly(once)
+
+    def _at_data_node(
+        self, method: str, path: str, operation: str, options: Mapping[str, str], content: IO[bytes] | None = None
+    ) -> httpx.Response:
+        """The name node answers with the address of the data node that has or gets the data."""
+        sent = self._send(method, self._url(path), self._query(operation, options))
+        if not sent.is_redirect:
+            return sent
+        target = sent.url.join(sent.headers.get("Location", ""))
+        if target.scheme not in ("http", "https") or not target.path.startswith(f"{_PREFIX}/"):
+            raise OSError(f"{sent.url.host} leads elsewhere: {target.scheme}://{target.host}{target.path}"[:300])
+        return self._send(method, target, None, content, node=target.netloc.decode())
+
+    def _send(
+        self,
+        method: str,
+        url: str | httpx.URL,
+        query: Mapping[str, str] | None,
+        content: IO[bytes] | None = None,
+        node: str | None = None,
+    ) -> httpx.Response:
+        headers = {} if content is None else {"Content-Type": "application/octet-stream"}
+        try:
+            answer = self._client.request(method, url, params=query, content=content, headers=headers)
+        except httpx.TransportError as error:
+            host = httpx.URL(url).netloc.decode()
+            raise _TryAgainError(f"{host} does not answer: {error or type(error).__name__}", node) from error
+        if answer.is_success or answer.is_redirect:
+            return answer
+        raise _error(answer, node)
+
+    def _repeatedly(self, once: Callable[[], T]) -> T:
+        pause = _FIRST_PAUSE_SECONDS
+        for attempt in range(1, self._attempts + 1):
+            # Each name node once without a pause.
+            for _ in self._name_nodes:
+                try:
+                    return once()
+                except _TryAgainError as error:
+                    last = error
+                    if error.node is None:
+                        self._active = (self._active + 1) % len(self._name_nodes)
+            if attempt < self._attempts:
+                time.sleep(uniform(pause / 2, pause))  # noqa: S311 - no secret
+                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+        raise OSError(str(last)) from last
+
+    def _url(self, path: str) -> str:
+        return f"{self._name_nodes[self._active]}{_PREFIX}{quote(path)}"
+
+    def _query(self, operation: str, options: Mapping[str, str]) -> dict[str, str]:
+        return {"op": operation, "user.name": self._user, **options}
+
+
+def _error(answer: httpx.Response, node: str | None) -> OSError:
+    try:
+        remote = answer.json()["RemoteException"]
+        kind, message = str(remote["exception"]), str(remote["message"])
+    except (ValueError, KeyError, TypeError):
+        kind, message = "", ""
+    detail = f"{answer.url.host} answers {answer.status_code}" + (f", {kind}: {_first_line(message)}" if kind else "")
+    if kind in _TRANSIENT:
+        # Also from a data node: a standby leads to one without checking its own state.
+        return _TryAgainError(detail)
+    if not kind and answer.status_code in (429, 502, 503, 504):
+        return _TryAgainError(detail, node)
+    if kind == "" and answer.status_code == 401:
+        return PermissionError(f"{detail}: it wants a login")
+    if kind == "" and answer.status_code == 404:
+        return OSError(f"{detail}: it does not speak WebHDFS")
+    return _ERRORS.get(kind, OSError)(detail)
+
+
+def _first_line(message: str) -> str:
+    return message.strip().partition("\n")[0][:300]
+
+
+def _of(found: Any, name: str) -> Any:
+    try:
+        return found[name]
+    except (KeyError, TypeError) as error:
+        raise OSError(f"The answer has no {name}") from error
+
+
+def _status(found: Mapping[str, Any]) -> Status:
+    modified_at = datetime.fromtimestamp(int(found["modificationTime"]) / 1000, UTC)
+    return Status(str(found["pathSuffix"]), found["type"] == "DIRECTORY", int(found["length"]), modified_at)

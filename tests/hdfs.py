@@ -1,0 +1,114 @@
+"""A real HDFS cluster in a process of its own: Hadoop's `MiniDFSCluster`, with name nodes and data nodes."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+from tests import maven
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VERSION = "3.3.4"  # that of PySpark's own jars
+NAMESERVICE = "lake"
+ENTRIES_OF_A_LISTING = 7
+# Its JAXB and its Jersey are of the time of Java 8.
+_OPENED = ("--add-opens=java.base/java.lang=ALL-UNNAMED",)
+_HA = "org.apache.hadoop.hdfs.server.namenode.ha"
+
+
+@dataclass
+class Cluster:
+    """`options` are Hadoop's, by which all clients find it; `uri` is what its paths begin with."""
+
+    uri: str
+    options: dict[str, str] = field(repr=False)
+    mini: Any = field(repr=False)
+    jvm: Any = field(repr=False)
+
+    def status(self, path: str) -> Any:
+        """Hadoop's `FileStatus`."""
+        return self._files.getFileStatus(self._path(path))
+
+    def create(self, path: str) -> None:
+        self._files.create(self._path(path)).close()
+
+    def set_permission(self, path: str, mode: int) -> None:
+        self._files.setPermission(self._path(path), self.jvm.org.apache.hadoop.fs.permission.FsPermission(f"{mode:o}"))
+
+    def kill_data_node(self, number: int) -> None:
+        self.mini.stopDataNode(number)
+
+    def fail_over(self, to: int) -> None:
+        self.mini.transitionToStandby(1 - to)
+        self.mini.transitionToActive(to)
+
+    @property
+    def _files(self) -> Any:
+        return self.mini.getFileSystem(0)
+
+    def _path(self, path: str) -> Any:
+        return self.jvm.org.apache.hadoop.fs.Path(path)
+
+
+@contextmanager
+def running(*, data_nodes: int = 1, is_highly_available: bool = False) -> Iterator[Cluster]:
+    """Starts a cluster on free ports and an empty folder, and ends it."""
+    folder = Path(tempfile.mkdtemp(prefix="hdfs-"))
+    with (folder / "log").open("wb") as log:
+        port = launch_gateway(
+            classpath=_class_path(),
+            javaopts=["-Xmx512m", *_OPENED, "-Dorg.apache.commons.logging.Log=org.apache.commons.logging.impl.NoOpLog"],
+            java_path=maven.java()[0],
+            die_on_exit=True,
+            redirect_stdout=log,
+            redirect_stderr=log,
+            cwd=str(folder),
+        )
+        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+        try:
+            yield _started(gateway.jvm, folder, data_nodes, is_highly_available)
+        finally:
+            gateway.shutdown()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _class_path() -> str:
+    """The cluster's, and of Spark's jars what its own do not name: log4j, and JAXB, which Java 8 had."""
+    names = ("log4j-[1ac]*", "jakarta.xml.bind-api-*", "activation-*", "jaxb-runtime-*")
+    more = [jar for name in names for jar in maven.JARS_OF_SPARK.glob(f"{name}.jar")]
+    return ":".join([maven.class_path("org.apache.hadoop", "hadoop-client-minicluster", VERSION), *map(str, more)])
+
+
+def _started(jvm: Any, folder: Path, data_nodes: int, is_highly_available: bool) -> Cluster:
+    hdfs = jvm.org.apache.hadoop.hdfs
+    conf = jvm.org.apache.hadoop.conf.Configuration()
+    conf.set("dfs.ls.limit", str(ENTRIES_OF_A_LISTING))
+    conf.set("dfs.replication", str(data_nodes))
+    builder = hdfs.MiniDFSCluster.Builder(conf, jvm.java.io.File(str(folder / "data"))).numDataNodes(data_nodes)
+    if is_highly_available:
+        builder = builder.nnTopology(hdfs.MiniDFSNNTopology.simpleHATopology())
+    mini = builder.build()
+    if is_highly_available:
+        mini.transitionToActive(0)
+    mini.waitActive()
+    web = [str(mini.getHttpUri(number)).removeprefix("http://") for number in range(mini.getNumNameNodes())]
+    rpc = [f"{mini.getURI(number).getAuthority()}" for number in range(mini.getNumNameNodes())]
+    if not is_highly_available:
+        return Cluster(f"hdfs://{rpc[0]}", {"dfs.namenode.http-address": web[0]}, mini, jvm)
+    options = {
+        "dfs.nameservices": NAMESERVICE,
+        f"dfs.ha.namenodes.{NAMESERVICE}": "nn0,nn1",
+        f"dfs.client.failover.proxy.provider.{NAMESERVICE}": f"{_HA}.ConfiguredFailoverProxyProvider",
+    }
+    for number in range(2):
+        options[f"dfs.namenode.rpc-address.{NAMESERVICE}.nn{number}"] = rpc[number]
+        options[f"dfs.namenode.http-address.{NAMESERVICE}.nn{number}"] = web[number]
+    return Cluster(f"hdfs://{NAMESERVICE}", options, mini, jvm)

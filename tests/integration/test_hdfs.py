@@ -1,0 +1,140 @@
+"""A table on HDFS (a real cluster): registered, watched and served like one on a disk, with Hudi's filesystem lock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyarrow import fs
+
+from jobs.contract import BucketIndex, Outcome
+from jobs.errors import CancelledError
+from jobs.storage.paths import of_hadoop
+from service.lake.active_timeline import read_active_timeline
+from service.registration.detection import examine
+from tests import hdfs
+from tests.integration import tables
+from tests.integration.run import run_job
+from tests.integration.test_s3 import PARTITIONS, rows
+from tests.integration.writers import At
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from tests.hdfs import Cluster
+
+INDEX = BucketIndex(2, ("id",))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with hdfs.running() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def on_hdfs(spark: SparkSession, cluster: Cluster) -> Iterator[SparkSession]:
+    """The session with the cluster's options in Hadoop's configuration, where the worker has them."""
+    conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    for name, value in cluster.options.items():
+        conf.set(name, value)
+    yield spark
+    for name in cluster.options:
+        conf.unset(name)
+
+
+def _names(cluster: Cluster, base: str) -> set[str]:
+    storage = of_hadoop(base, cluster.options)
+    found = storage.filesystem.get_file_info(fs.FileSelector(storage.root, recursive=True))
+    return {info.path.removeprefix(f"{storage.root}/") for info in found if info.is_file}
+
+
+def _left_behind(cluster: Cluster, base: str) -> list[str]:
+    names = _names(cluster, base)
+    timeline = {name.rsplit("/", 1)[-1] for name in names if name.startswith(".hoodie/timeline/")}
+    completed = {name.split("_")[0] for name in timeline if "_" in name}
+    data = {name for name in names if name.endswith(".parquet") and not name.startswith(".hoodie")}
+    odd = {name for name in data if name.rsplit("_", 1)[-1].removesuffix(".parquet") not in completed}
+    odd |= {name for name in names if name.startswith(".hoodie/.temp/") and ".marker." in name}
+    odd |= {f"pending {name}" for name in timeline if name.split(".")[0] not in completed and "_" not in name}
+    return sorted(odd | ({".hoodie/lock"} & names))
+
+
+def test_a_table_on_hdfs_gets_every_service(on_hdfs: SparkSession, cluster: Cluster) -> None:
+    spark, base = on_hdfs, f"{cluster.uri}/lake/trips"
+    options = tables.writer_options(base, num_buckets=2, metadata=False)
+    tables.upsert(rows(spark, 0, 200), base, options)
+    tables.upsert(rows(spark, 0, 100, ts=1), base, options)
+    before = tables.snapshot(spark, base)
+    assert len(before) == 200
+
+    # What the service sees of it, by the same options.
+    found = examine(f"{base}/", allowed_roots=(cluster.uri,), claimed=None, storage_options=cluster.options)
+    assert (found.base_path, found.index) == (base, INDEX)
+    assert len(read_active_timeline(base, cluster.options).completed) == 2
+
+    compacted = run_job(spark, base, "compaction", index=INDEX)
+    assert compacted.outcome is Outcome.SUCCEEDED
+    assert compacted.details["file_groups"] > 0
+    assert tables.snapshot(spark, base) == before
+
+    expanded = run_job(spark, base, "bucket_expansion", {"num_buckets": 4}, index=INDEX)
+    assert expanded.outcome is Outcome.SUCCEEDED
+    assert expanded.details["rows"] == 200
+    assert tables.in_order(spark, base, 4) == before
+
+    # The writer still says 2 buckets, and leaves logs.
+    tables.upsert(rows(spark, 100, 300, ts=7), base, options)
+    before = tables.in_order(spark, base, 4)
+    assert len(before) == 300
+
+    clustered = run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=INDEX)
+    assert clustered.details["inside_buckets"] is True
+    assert tables.in_order(spark, base, 4) == before
+
+    names = _names(cluster, base)
+    cleaned = run_job(spark, base, "cleaning", {"retain": 2}, index=INDEX)
+    assert cleaned.outcome is Outcome.SUCCEEDED
+    gone = {name for name in names - _names(cluster, base) if not name.startswith(".hoodie")}
+    assert gone
+    assert tables.in_order(spark, base, 4) == before
+
+    audit = run_job(spark, base, "audit", index=INDEX).details
+    assert audit["clean"], audit
+    assert _left_behind(cluster, base) == []
+    assert {name.partition("/")[0] for name in _names(cluster, base)} == {".hoodie", *PARTITIONS}
+    assert read_active_timeline(base, cluster.options).pending == ()
+
+
+@pytest.mark.exhaustive
+def test_an_abort_in_the_middle_leaves_nothing_on_hdfs(on_hdfs: SparkSession, cluster: Cluster) -> None:
+    base = f"{cluster.uri}/lake/aborted"
+    tables.upsert(rows(on_hdfs, 0, 200), base, tables.writer_options(base, num_buckets=2))
+    before, names = tables.snapshot(on_hdfs, base), _names(cluster, base)
+    written: set[str] = set()
+
+    def cancel() -> None:
+        written.update(name for name in _names(cluster, base) - names if name.endswith((".parquet", ".CREATE")))
+        raise CancelledError
+
+    with pytest.raises(CancelledError):
+        run_job(on_hdfs, base, "bucket_expansion", {"factor": 2}, index=INDEX, context=At("waiting", cancel))
+    assert len(written) == 2 * 8  # each of the four slices became two files, each with its marker
+    assert _left_behind(cluster, base) == []
+    assert tables.snapshot(on_hdfs, base) == before
+
+
+def test_what_stands_in_the_way_on_hdfs_is_said_in_the_dry_run(on_hdfs: SparkSession, cluster: Cluster) -> None:
+    base = f"{cluster.uri}/lake/refused"
+    tables.upsert(rows(on_hdfs, 0, 20), base, tables.writer_options(base, num_buckets=2, table_type="COPY_ON_WRITE"))
+    conf: Any = on_hdfs._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    conf.set("fs.permissions.umask-mode", "u=rwx,g=rx,o=")
+    try:
+        answer = run_job(on_hdfs, base, "bucket_expansion", {"factor": 2}, index=INDEX, dry_run=True)
+    finally:
+        conf.unset("fs.permissions.umask-mode")
+    assert [(item["type"], item["detail"]) for item in answer.details["refusals"]] == [
+        ("storage-not-supported", "fs.permissions.umask-mode = u=rwx,g=rx,o=")
+    ]

@@ -1,0 +1,124 @@
+"""The requests that tables on S3 cost, and a store that refuses some, or answers late."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.dataplane.rewrite import rewrite_base_file
+from jobs.dataplane.split_writer import Rewrite, Source
+from jobs.storage import s3 as s3_options
+from jobs.storage.local_copy import REQUEST_BYTES
+from jobs.storage.paths import of_hadoop
+from service.lake.storage import open_storage
+from service.lake.table_config import read_table_config
+from tests import s3
+from tests.small_table import SmallTable, base_file, bucket_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from jobs.format.written_file import WrittenFile
+    from tests.s3 import Server
+
+COLUMNS = 20
+INSTANT = "20260101000000000"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with s3.running() as running:
+        yield running
+
+
+def _base_file(server: Server, rows: int, *, wide: bool = False) -> tuple[str, pa.Table]:
+    """A base file whose keys belong to bucket 0 of 1."""
+    keys = [f"k{number}" for number in range(rows)]
+    columns = {
+        f"c{each}": [f"{each}-{number}" * (20 if wide else 1) for number in range(rows)] for each in range(COLUMNS)
+    }
+    meta = {"_hoodie_record_key": keys, "_hoodie_file_name": ["f"] * rows}
+    table = pa.table({**meta, **columns})
+    path = "lake/trips/00000000-in.parquet"
+    codec = "none" if wide else "snappy"
+    pq.write_table(table, path, filesystem=server.files, compression=codec, use_dictionary=not wide)
+    return f"s3a://{path}", table
+
+
+def _split(server: Server, path: str) -> list[WrittenFile]:
+    storage = of_hadoop("s3a://lake/trips", server.options)
+    source = Source("", "00000000-in", 0, 2, (0, 1), path)
+    return rewrite_base_file(Rewrite(storage, INSTANT, ("_hoodie_record_key",)), source, "0-0-0")
+
+
+def _rows_of(server: Server, written: list[WrittenFile]) -> list[dict[str, object]]:
+    tables = [pq.read_table(f"lake/trips/{each.file_name}", filesystem=server.files) for each in written]
+    rows = pa.concat_tables(tables).drop_columns(["_hoodie_file_name"]).to_pylist()
+    return sorted(rows, key=lambda row: row["_hoodie_record_key"])
+
+
+def _expected(table: pa.Table) -> list[dict[str, object]]:
+    rows = table.drop_columns(["_hoodie_file_name"]).to_pylist()
+    return sorted(rows, key=lambda row: row["_hoodie_record_key"])
+
+
+def test_a_small_file_is_read_by_one_request_and_written_by_one(server: Server) -> None:
+    path, table = _base_file(server, 5_000)
+    server.counted()
+    written = _split(server, path)
+    # Each of the two children is an object, and a marker.
+    assert server.counted() == {"HEAD": 1, "GET": 1, "PUT": 4}
+    assert _rows_of(server, written) == _expected(table)
+
+
+def test_a_large_file_is_read_by_few_large_requests(server: Server) -> None:
+    path, table = _base_file(server, 14_000, wide=True)
+    size = server.files.get_file_info(path.removeprefix("s3a://")).size
+    assert size > 2 * REQUEST_BYTES
+    server.counted()
+    written = _split(server, path)
+    assert server.counted()["GET"] == -(-size // REQUEST_BYTES)
+    assert _rows_of(server, written) == _expected(table)
+
+
+def test_an_idle_poll_is_one_listing(server: Server, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "trips")
+    for number in range(1, 4):
+        table.commit(f"00{number}", {"p": {base_file(bucket_id(0), f"00{number}"): 10}})
+    server.upload(tmp_path / "trips", "lake/watched")
+    server.counted()
+    storage = open_storage("s3a://lake/watched", server.options)
+    storage.names(read_table_config(storage).timeline_path)
+    assert server.counted() == {"HEAD": 1, "GET": 1, "LIST": 1}
+    storage.names(".hoodie/timeline")
+    assert server.counted() == {"LIST": 1}
+
+
+def test_a_store_that_refuses_a_fifth_of_the_requests_loses_nothing(server: Server) -> None:
+    path, table = _base_file(server, 5_000)
+    server.counted(refused_share=0.2, listing_seconds=0.2)
+    written = _split(server, path)
+    listed = open_storage("s3a://lake/trips", server.options).list()
+    assert server.counted()["refused"] > 0
+    assert {each.file_name for each in written} <= {entry.name for entry in listed}
+    assert _rows_of(server, written) == _expected(table)
+
+
+def test_checksums_behind_the_data_are_sent_only_where_the_user_wants_them(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def uploads(bucket_options: dict[str, str]) -> int:
+        found = s3_options.of_hadoop(server.options | bucket_options, "lake").filesystem()
+        server.counted()
+        with found.open_output_stream("lake/many parts") as stream:
+            for _ in range(3):
+                stream.write(b"x" * 6_000_000)
+        return server.counted()["with a trailing checksum"]
+
+    assert uploads({"fs.s3a.connection.timeout": "30001"}) == 0
+    monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_supported")
+    assert uploads({"fs.s3a.connection.timeout": "30002"}) > 0

@@ -1,0 +1,42 @@
+"""Jars of servers that tests start, from Maven."""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+from pathlib import Path
+
+import pyspark
+
+from jobs.hudi import session
+
+JARS_OF_SPARK = Path(pyspark.__file__).parent / "jars"
+
+
+def java() -> list[str]:
+    """The one that jobs run with, and its options."""
+    home, options = session._java()
+    return [str(home / "bin" / "java"), *options.split()]
+
+
+def class_path(group: str, name: str, version: str, *, without: str | None = None) -> str:
+    """An artifact with all that it needs. The first call on a machine fetches it with the Ivy that PySpark brings.
+
+    `without` is the group of artifacts that stay out.
+    """
+    [ivy] = JARS_OF_SPARK.glob("ivy-*.jar")
+    folder = session.CACHE / "servers"
+    folder.mkdir(parents=True, exist_ok=True)
+    found = folder / f"{name}-{version}.class-path"
+    with (folder / "fetching.lock").open("w") as file:
+        # Ivy's cache does not stand two processes at once.
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if not found.exists() or not all(Path(jar).exists() for jar in found.read_text().strip().split(":")):
+            unfinished = found.with_suffix(".unfinished")
+            command = [*java(), "-Xmx256m", "-jar", ivy, "-cache", folder / "ivy", "-cachepath", unfinished]
+            command += ["-confs", "default", "-dependency", group, name, version]
+            done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600)
+            assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+            unfinished.replace(found)
+    jars = found.read_text().strip().split(":")
+    return ":".join(jar for jar in jars if without is None or f"/{without}/" not in jar)
