@@ -110,15 +110,15 @@ class MetastoreLock:
     """The Hive metastore: it still knows the lock by its number, as acquired.
 
     It forgets a lock that was not heard of for `hive.txn.timeout`, and uses no number twice. Asking also prolongs the
-    lock (`TxnHandler.checkLock`). We ask by a client of our own, because that of the provider is not safe for use by
-    two threads, and one of its own sends heartbeats.
+    lock (`TxnHandler.checkLock`). We ask by a client of our own, because that of the provider waits for a silent server
+    for as long as its socket timeout, and its heartbeats wait meanwhile.
     """
 
     def __init__(self, jvm: Jvm, provider: Any, uris: str) -> None:
         with translated("reading the lock's number"):
             self._number = provider.getLock().getLockid()
             hive = jvm.java.org.apache.hadoop.hive
-            self._conf = hive.conf.HiveConf(jvm.hadoop_conf, jvm.java.java.lang.Object().getClass())
+            self._conf = hive.conf.HiveConf(jvm.hadoop_conf, provider.getClass())
             if uris:
                 self._conf.set("hive.metastore.uris", uris)
             self._conf.set("hive.metastore.client.socket.timeout", f"{_METASTORE_SECONDS}s")
