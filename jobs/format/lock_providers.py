@@ -118,7 +118,7 @@ def bundle_of(lock: TableLock, base_path: str) -> str | None:
     return _BUNDLES_OF_STORAGES.get(base_path.partition(":")[0]) if provider == IN_STORAGE else None
 
 
-def refusals(lock: TableLock, allowed_classes: Collection[str] = ()) -> Iterator[Refusal]:
+def refusals(lock: TableLock, allowed_classes: Collection[str] = (), *, base_path: str) -> Iterator[Refusal]:
     """Yields what is refused of a table's lock. `allowed_classes` are the providers beside Hudi's own.
 
     Hudi's providers for one process are not among them: they lock no other writer out.
@@ -132,6 +132,13 @@ def refusals(lock: TableLock, allowed_classes: Collection[str] = ()) -> Iterator
         yield from _unknown(lock.options, own | _OF_ALL)
     else:
         yield Refusal("lock.provider", "it is none of Hudi's lock providers", EXTEND_CLASSES)
+    if provider == IN_STORAGE and not bundle_of(lock, base_path):
+        yield Refusal("lock.provider", "this lock provider needs a table on S3, GCS or Azure", "Use another one.")
+    try:
+        servers_of(lock)
+    except ValueError as error:
+        field = f"{PREFIX}{'hivemetastore.uris' if provider == HIVE else 'zookeeper.url'}"
+        yield Refusal(f"lock.options.{field}", str(error), "Give hosts and ports, separated by commas.")
 
 
 def _unknown(options: Mapping[str, str], forms: Mapping[str, Form]) -> Iterator[Refusal]:

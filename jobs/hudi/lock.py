@@ -85,14 +85,11 @@ class TableLock:
         """Returns why the lock could not be taken now; that another holds it is no reason. Does not take it."""
         try:
             with self._watched(for_at_most(AWAY_SECONDS)):
-                if self._in_a_file:
-                    self._reach_file()
-                else:
-                    provider = Provider(self._table)
-                    try:
-                        provider.reach()
-                    finally:
-                        provider.close()
+                provider = Provider(self._table)
+                try:
+                    self._reach_file() if self._in_a_file else provider.reach()
+                finally:
+                    self._close(provider)
         except (LockUnavailableError, LockUnusableError) as error:
             return [error.problem()]
         return []

@@ -11,8 +11,8 @@ from jobs.errors import JobError, LockUnavailableError, LockUnusableError, Table
 from jobs.format import lock_providers
 from jobs.hudi.jvm import translated
 from jobs.hudi.lock_proof import storage_answers
-from jobs.hudi.lock_servers import unreachable
 from jobs.hudi.options import MULTI_WRITER, lock_options
+from jobs.storage.lock_servers import unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -121,7 +121,9 @@ class Provider:
 
     def _out_of_reach(self, causes: Sequence[tuple[str, str]]) -> JobError:
         names = {_simple(name) for name, _ in causes}
-        if names & _NOT_LOADED:
+        # Its constructor refuses file systems that create no file atomically, and connects to nothing.
+        is_refused = lock_providers.is_in_a_file(self.kind) and "HoodieLockException" in names
+        if names & _NOT_LOADED or is_refused:
             return LockUnusableError(self._detail(causes), hint=self._what_to_load(names))
         if "InterruptedException" in names:
             return LockUnavailableError(f"{_simple(self.kind)}: it did not answer in time.")
@@ -137,6 +139,8 @@ class Provider:
         bundle = lock_providers.bundle_of(self._lock, self._table.base_path)
         if self.kind == lock_providers.IN_STORAGE and not bundle:
             return "Hudi's storage-based lock exists on S3, GCS and Azure only. PATCH the table with another `lock`."
+        if lock_providers.is_in_a_file(self.kind):
+            return "PATCH the table with the `lock` that its writers use, such as ZooKeeper."
         if "IllegalArgumentException" in names:
             return "PATCH the table with all options that this lock provider needs, as its writers have them."
         jar = f"{bundle}:1.2.0" if bundle else f"the jar with {self.kind}"
