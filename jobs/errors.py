@@ -77,6 +77,26 @@ class TableLockedError(JobError):
     retriable = True
 
 
+class LockUnavailableError(JobError):
+    """Nobody is known to hold the lock: its server cannot be asked."""
+
+    type = "lock-unavailable"
+    title = "The server or storage of the table's lock cannot be reached"
+    hint = (
+        "Nothing was changed. See that it runs, that this worker may connect to it, and that the `lock` of the table's "
+        "registration has its address; or PATCH the table with the `lock` that its writers use."
+    )
+    retriable = True
+
+
+class LockUnusableError(JobError):
+    """No attempt on a worker like this one will succeed."""
+
+    type = "lock-unusable"
+    title = "The table's lock provider cannot be loaded"
+    hint = "PATCH the table with the `lock` that its writers use."
+
+
 class WritersActiveError(JobError):
     type = "writers-active"
     title = "The commit found no moment without a conflicting write"
@@ -117,7 +137,10 @@ class PlanTakenError(JobError):
 class LockLostError(JobError):
     type = "lock-lost"
     title = "The table's lock was lost before the commit"
-    hint = "Nothing was committed. Look for a client that breaks locks (a failed Hudi client deletes the holder's)."
+    hint = (
+        "Nothing was committed. Either the worker stood still, or the lock's server was away, for longer than the lock "
+        "lasts; or a client breaks locks (with the filesystem provider a failed Hudi client deletes the holder's)."
+    )
     retriable = True
 
 

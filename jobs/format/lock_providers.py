@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from jobs.format.hudi_options import EXTEND_CLASSES, REMOVE, Form, Refusal, malformed
 
@@ -22,6 +23,16 @@ DYNAMODB = (
     "org.apache.hudi.aws.transaction.lock.DynamoDBBasedImplicitPartitionKeyLockProvider",
 )
 LOCK_PROVIDERS = {"filesystem": FILESYSTEM, "zookeeper": ZOOKEEPER[0]}
+# Each of them keeps a state outside its client that shows who holds the lock.
+_PROVABLE = frozenset({FILESYSTEM, *ZOOKEEPER, IN_STORAGE, HIVE, *DYNAMODB})
+
+# `StorageSchemes` names a class for each of these, which is not in the bundle for Spark.
+_BUNDLES_OF_STORAGES = {
+    "s3": "org.apache.hudi:hudi-aws-bundle",
+    "s3a": "org.apache.hudi:hudi-aws-bundle",
+    "gs": "org.apache.hudi:hudi-gcp-bundle",
+    **dict.fromkeys(("wasb", "wasbs", "abfs", "abfss"), "org.apache.hudi:hudi-azure-bundle"),
+}
 
 PREFIX = "hoodie.write.lock."
 FOLDER = f"{PREFIX}filesystem.path"
@@ -70,7 +81,44 @@ def folder_of(lock: TableLock, base_path: str) -> str:
     return lock.options.get(FOLDER) or f"{base_path.rstrip('/')}/.hoodie"
 
 
-def refusals(lock: TableLock, allowed_classes: Collection[str] = ()) -> Iterator[Refusal]:
+def is_provable(provider: str) -> bool:
+    """Returns whether it can be proved right before a commit that the lock is still ours."""
+    return class_of(provider) in _PROVABLE
+
+
+def servers_of(lock: TableLock) -> list[tuple[str, int]]:
+    """Returns hosts and ports of which the lock needs one, as far as its options name them; none is one we know of.
+
+    Not those of DynamoDB, which may be reached through a proxy. `ValueError` for an address that none can be.
+    """
+    provider = class_of(lock.provider)
+    if provider in ZOOKEEPER:
+        # Hudi ignores `zookeeper.port`; the rest of the string after a slash is a path (`ConnectStringParser`).
+        text = lock.options.get(f"{PREFIX}zookeeper.url", "").partition("/")[0]
+        return [_address(f"//{each.strip()}", 2181) for each in text.split(",") if each.strip()]
+    if provider == HIVE:
+        text = lock.options.get(f"{PREFIX}hivemetastore.uris", "")
+        return [_address(each.strip(), 9083) for each in text.split(",") if each.strip()]
+    return []
+
+
+def _address(text: str, port: int) -> tuple[str, int]:
+    parts = urlsplit(text)
+    if not parts.hostname:
+        raise ValueError(f"'{text}' names no host")
+    return parts.hostname, parts.port or port
+
+
+def bundle_of(lock: TableLock, base_path: str) -> str | None:
+    """Returns group and artifact of the jar that has the provider, or its storage client; None for one in the bundle
+    for Spark, and for one that is not Hudi's."""
+    provider = class_of(lock.provider)
+    if provider in DYNAMODB:
+        return "org.apache.hudi:hudi-aws-bundle"
+    return _BUNDLES_OF_STORAGES.get(base_path.partition(":")[0]) if provider == IN_STORAGE else None
+
+
+def refusals(lock: TableLock, allowed_classes: Collection[str] = (), *, base_path: str) -> Iterator[Refusal]:
     """Yields what is refused of a table's lock. `allowed_classes` are the providers beside Hudi's own.
 
     Hudi's providers for one process are not among them: they lock no other writer out.
@@ -84,6 +132,13 @@ def refusals(lock: TableLock, allowed_classes: Collection[str] = ()) -> Iterator
         yield from _unknown(lock.options, own | _OF_ALL)
     else:
         yield Refusal("lock.provider", "it is none of Hudi's lock providers", EXTEND_CLASSES)
+    if provider == IN_STORAGE and not bundle_of(lock, base_path):
+        yield Refusal("lock.provider", "this lock provider needs a table on S3, GCS or Azure", "Use another one.")
+    try:
+        servers_of(lock)
+    except ValueError as error:
+        field = f"{PREFIX}{'hivemetastore.uris' if provider == HIVE else 'zookeeper.url'}"
+        yield Refusal(f"lock.options.{field}", str(error), "Give hosts and ports, separated by commas.")
 
 
 def _unknown(options: Mapping[str, str], forms: Mapping[str, Form]) -> Iterator[Refusal]:

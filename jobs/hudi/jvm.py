@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
+
+Judge = Callable[[list[tuple[str, str]]], JobError]
 
 # By simple class name, searched along the whole chain of causes; the outermost listed one wins.
 _TYPED: dict[str, type[JobError]] = {
@@ -100,15 +103,16 @@ def _names(view: Any) -> Any:
 
 
 @contextmanager
-def translated(what: str, *, expected: type[JobError] | None = None) -> Iterator[None]:
+def translated(what: str, *, expected: type[JobError] | None = None, by: Judge | None = None) -> Iterator[None]:
     """Turns errors of the JVM into `JobError`s. `what` names the step.
 
-    The Java stack trace is logged as a warning, at DEBUG level if the error is `expected`.
+    The Java stack trace is logged as a warning, at DEBUG level if the error is `expected`. `by` chooses the error from
+    class name and message of the Java exception and of its causes, outermost first.
     """
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        typed = _translate(what, error)
+        typed = by(list(_causes(error))) if by else _translate(what, error)
         is_expected = expected is not None and isinstance(typed, expected)
         logger.log(logging.DEBUG if is_expected else logging.WARNING, "%s failed in the JVM:\n%s", what, error)
         raise typed from error

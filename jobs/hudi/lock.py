@@ -7,25 +7,38 @@ import logging
 import os
 import socket
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import FileMissingError, LockLostError, TableLockedError
+from jobs.errors import (
+    FileMissingError,
+    JobError,
+    LockLostError,
+    LockUnavailableError,
+    LockUnusableError,
+    TableLockedError,
+)
 from jobs.format import lock_providers
 from jobs.hudi.jvm import translated
 from jobs.hudi.lock_proof import SignedFile, Unproved, proof_of
-from jobs.hudi.options import MULTI_WRITER, lock_options
+from jobs.hudi.lock_provider import Provider, interrupted_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
+    from jobs.contract import Problem
     from jobs.hudi.lock_proof import Proof
     from jobs.hudi.table import HudiTable
 
 logger = logging.getLogger(__name__)
 
 MAX_NOTE_BYTES = 64 * 1024
+# A lock's server that restarts, or whose cluster elects a new leader, is back by then.
+AWAY_SECONDS = 30.0
+RELEASE_SECONDS = 10.0
+_PAUSE_SECONDS = 0.5
 
 
 class TableLock:
@@ -43,30 +56,43 @@ class TableLock:
 
     @contextmanager
     def held(self, checkpoint: Callable[[], None]) -> Iterator[TableLock]:
-        """Waits for the lock (`checkpoint` may end the wait by raising), holds it, and releases it."""
+        """Waits for the lock (`checkpoint` may end the wait by raising), holds it, and releases it.
+
+        Raises `LockUnavailableError` when its server has been away for `AWAY_SECONDS`, and `LockUnusableError`.
+        """
         sign = self._signature()
-        manager = self._acquire(checkpoint)
+        provider = self._acquire(checkpoint)
         self._proof = SignedFile(self._read, self._note) if self._in_a_file else Unproved()
         try:
             sign()
             if not self._in_a_file:
-                self._proof = proof_of(self._table, self._provider_class, manager)
+                self._proof = proof_of(self._table, provider.kind, provider.instance)
             yield self
         finally:
-            # Released only if it is still ours: Hudi's provider would delete any holder's lock file.
-            if self._proof.holds():
-                with translated("releasing the table's lock"):
-                    manager.endStateChange(self._table.jvm.nothing())
-            self._close(manager)
+            self._release(provider)
 
     def verify(self) -> None:
         """Raises `LockLostError` unless the lock has been ours all the time since it was taken.
 
         Call it right before an exclusive action; and right after it, since a worker that was frozen in between resumes
-        without the lock.
+        without the lock. While the lock's state cannot be read, it is tried again for `AWAY_SECONDS`; a state that
+        remains unknown counts as lost.
         """
-        if not self._proof.holds():
-            raise LockLostError
+        if why_not := self._is_lost(AWAY_SECONDS):
+            raise LockLostError(why_not)
+
+    def problems(self) -> list[Problem]:
+        """Returns why the lock could not be taken now; that another holds it is no reason. Does not take it."""
+        try:
+            with self._watched(for_at_most(AWAY_SECONDS)):
+                provider = Provider(self._table)
+                try:
+                    self._reach_file() if self._in_a_file else provider.reach()
+                finally:
+                    self._close(provider)
+        except (LockUnavailableError, LockUnusableError) as error:
+            return [error.problem()]
+        return []
 
     def break_stale(self) -> bool:
         """Removes a lock file that a dead worker of ours left when it was killed. Returns whether there was one.
@@ -87,36 +113,92 @@ class TableLock:
             self._storage.deleteFile(self._path)
         return True
 
-    def _acquire(self, checkpoint: Callable[[], None]) -> Any:
-        jvm = self._table.jvm
-        options = {
-            **MULTI_WRITER,
-            **lock_options(self._table.declared.lock),
-            "hoodie.write.lock.client.num_retries": "5",
-            "hoodie.table.name": self._table.name,
-        }
-        builder = jvm.hudi.config.HoodieWriteConfig.newBuilder().withPath(self._table.base_path)
-        config = builder.withProps(jvm.map(options)).build()
+    def _acquire(self, checkpoint: Callable[[], None]) -> Provider:
+        away_since: float | None = None
         while True:
             checkpoint()
-            with translated("taking the table's lock"):
-                manager = jvm.hudi.client.transaction.TransactionManager(config, self._table.meta.getStorage())
+            started = time.monotonic()
             try:
-                with translated("taking the table's lock", expected=TableLockedError):
-                    manager.beginStateChange(jvm.nothing(), jvm.nothing())
+                with self._watched(_either(checkpoint, for_at_most(AWAY_SECONDS))):
+                    return self._try()
             except TableLockedError:
-                self._close(manager)
-            else:
-                return manager
+                away_since = None
+            except LockUnavailableError as error:
+                checkpoint()
+                now = time.monotonic()
+                away_since = away_since or started
+                if now - away_since >= AWAY_SECONDS:
+                    raise
+                logger.warning("waiting for the lock of %s: %s", self._table.name, error.detail)
+                time.sleep(_PAUSE_SECONDS)
 
-    def _close(self, manager: Any) -> None:
-        """Frees the provider's connection.
+    def _try(self) -> Provider:
+        provider = Provider(self._table)
+        try:
+            provider.take()
+        except TableLockedError:
+            # Some providers do not distinguish a lock that is held from one whose state they cannot read.
+            try:
+                self._require_file() if self._in_a_file else provider.reach()
+            finally:
+                self._close(provider)
+            raise
+        except JobError:
+            self._close(provider)
+            raise
+        return provider
 
-        The filesystem provider has none, and closing it would delete any holder's lock file.
+    def _watched(self, checkpoint: Callable[[], None]) -> AbstractContextManager[None]:
+        """Ends waits of the JVM when `checkpoint` raises, for providers whose waits are long and can be ended safely.
+
+        If the request of another is interrupted, the lock may be taken and nobody knows that it is.
         """
-        if not self._in_a_file:
-            with translated("closing the lock provider"):
-                manager.close()
+        kind = lock_providers.class_of(self._table.declared.lock.provider)
+        is_safe = kind in {*lock_providers.ZOOKEEPER, *lock_providers.DYNAMODB}
+        return interrupted_by(checkpoint, self._table.jvm) if is_safe else nullcontext()
+
+    def _reach_file(self) -> bool:
+        with translated("reading the table's lock", by=_unreadable):
+            return bool(self._storage.exists(self._path))
+
+    def _require_file(self) -> None:
+        """Raises `LockUnavailableError` if there is no lock file although it could not be made.
+
+        That is so for a moment when its holder has just released it.
+        """
+        if not self._reach_file():
+            raise LockUnavailableError(f"The lock file {self._path.toString()} cannot be made.")
+
+    def _release(self, provider: Provider) -> None:
+        """Releases the lock if it is still ours: Hudi's filesystem provider would delete any holder's lock file.
+
+        That file stays until it is deleted, so a failure is an error; the locks of other providers end by themselves.
+        """
+        with self._watched(for_at_most(RELEASE_SECONDS)):
+            try:
+                if not self._is_lost(RELEASE_SECONDS):
+                    provider.release()
+            except JobError as error:
+                if self._in_a_file:
+                    raise
+                logger.warning("the lock of %s could not be released: %s", self._table.name, error.detail)
+            self._close(provider)
+
+    def _close(self, provider: Provider) -> None:
+        with suppress(JobError):
+            provider.close()
+
+    def _is_lost(self, seconds: float) -> str | None:
+        """Returns why the lock does not count as ours. Tries for so many seconds to find out."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                with self._watched(for_at_most(seconds)):
+                    return None if self._proof.holds() else "Others have it, or had it meanwhile."
+            except JobError as error:
+                if time.monotonic() > deadline:
+                    return f"It is not known whether it is still ours: {error.detail}"
+            time.sleep(_PAUSE_SECONDS)
 
     # Hudi's filesystem provider (1.2) leaves its lock file empty. We sign it; Hudi itself only ever logs the content.
 
@@ -155,10 +237,6 @@ class TableLock:
 
         return sign
 
-    @property
-    def _provider_class(self) -> str:
-        return lock_providers.class_of(self._table.declared.lock.provider)
-
     def _read(self) -> dict[str, Any]:
         """Returns the content of the lock file; empty if there is none, since its holder may have just removed it."""
         try:
@@ -183,6 +261,19 @@ def for_at_most(seconds: float) -> Callable[[], None]:
             raise TableLockedError(f"waited {seconds:.0f} s")
 
     return checkpoint
+
+
+def _either(*checkpoints: Callable[[], None]) -> Callable[[], None]:
+    def checkpoint() -> None:
+        for each in checkpoints:
+            each()
+
+    return checkpoint
+
+
+def _unreadable(causes: Sequence[tuple[str, str]]) -> JobError:
+    messages = [message.strip().splitlines()[0] for _, message in causes if message.strip()]
+    return LockUnavailableError(f"The lock file: {messages[-1][:300] if messages else causes[0][0]}")
 
 
 def _machine() -> dict[str, str]:

@@ -1,29 +1,36 @@
 """Checks whether a lock that was taken is still ours, by the state that its provider keeps outside this process.
 
 A client's own memory proves nothing: after a pause longer than its ZooKeeper session, Curator still says that the lock
-is acquired (`InterProcessMutex.isAcquiredInThisProcess`), while another writer has held it and has committed.
+is acquired (`InterProcessMutex.isAcquiredInThisProcess`), while another writer has held it and has committed. The
+classes and members named here are those of Hudi 1.2.0.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jobs.errors import JobError
-from jobs.format.lock_providers import IN_STORAGE, ZOOKEEPER
+from jobs.errors import LockLostError, LockUnavailableError
+from jobs.format.lock_providers import DYNAMODB, HIVE, IN_STORAGE, PREFIX, ZOOKEEPER
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from jobs.errors import JobError
+    from jobs.hudi.jvm import Jvm
     from jobs.hudi.table import HudiTable
+
+# A lease that ends sooner may end before the commit has begun.
+_LEAST_LEASE_SECONDS = 2.0
+_METASTORE_SECONDS = 10
 
 
 class Proof(Protocol):
     """A proof of ownership, created right after the lock was taken."""
 
     def holds(self) -> bool:
-        """Returns whether we have held the lock ever since. An unknown state counts as lost."""
+        """Returns whether we have held the lock ever since. Raises `JobError` while that cannot be known."""
 
 
 class SignedFile:
@@ -43,61 +50,146 @@ class ZookeeperNode:
     It is ephemeral and its number is never reused, so while it exists our session has never ended.
     """
 
-    def __init__(self, table: HudiTable, provider: Any) -> None:
-        self._table = table
+    def __init__(self, jvm: Jvm, provider: Any) -> None:
+        self._jvm = jvm
         self._mutex = provider.getLock()
         with translated("reading the lock's ZooKeeper nodes"):
-            self._path = str(_of_this_thread(table, self._mutex))
+            self._path = str(_of_this_thread(jvm, self._mutex))
 
     def holds(self) -> bool:
-        with suppress(JobError), translated("reading the lock's ZooKeeper nodes"):
-            nodes = self._table.jvm.read(self._mutex.getParticipantNodes())
-            return bool(nodes) and nodes[0] == self._path
-        return False
+        with translated("reading the lock's ZooKeeper nodes"):
+            nodes = self._jvm.read(self._mutex.getParticipantNodes())
+        return bool(nodes) and nodes[0] == self._path
 
 
 class StorageLock:
-    """`StorageBasedLockProvider`: the lock file that it keeps renewing, with its owner and its expiry."""
+    """`StorageBasedLockProvider`: the lock file in the storage names its owner, and until when the lock is valid.
+
+    The owner is the name of this one instance of the provider, which renews the file only on the condition that nobody
+    else has written it. What `getLock` returns is only the provider's memory.
+    """
 
     def __init__(self, provider: Any) -> None:
-        self._provider = provider
-        self._owner = self._current()
+        self._client = _field(provider, "storageLockClient")
+        self._owner = str(_field(provider, "ownerId"))
 
     def holds(self) -> bool:
-        return self._owner is not None and self._current() == self._owner
+        with translated("reading the lock file"):
+            found = self._client.readCurrentLockFile()
+            state, file = str(found.getLeft().toString()), found.getRight()
+            if state == "NOT_EXISTS":
+                return False
+            if state != "SUCCESS":
+                raise LockUnavailableError("the storage did not return the lock file")
+            left = file.get().getValidUntilMs() / 1000 - time.time()
+            is_ours = str(file.get().getOwner()) == self._owner and not file.get().isExpired()
+        return is_ours and left > _LEAST_LEASE_SECONDS
 
-    def _current(self) -> str | None:
-        with suppress(JobError), translated("reading the lock file"):
-            file = self._provider.getLock()
-            return None if file is None or file.isExpired() else str(file.getOwner())
-        return None
+
+class DynamodbItem:
+    """DynamoDB: a heartbeat on the condition that the item has our owner and version (`sendHeartbeat`) succeeds.
+
+    It prolongs the lease as well. The client of the lock refuses it once the lease has ended, even if nobody took the
+    lock, since others may take it at any moment.
+    """
+
+    def __init__(self, provider: Any) -> None:
+        with translated("reading the lock's item"):
+            self._item = provider.getLock()
+
+    def holds(self) -> bool:
+        try:
+            with translated("renewing the lock's item", by=_of_heartbeat):
+                self._item.sendHeartBeat()
+        except LockLostError:
+            return False
+        return True
+
+
+class MetastoreLock:
+    """The Hive metastore: it still knows the lock by its number, as acquired.
+
+    It forgets a lock that was not heard of for `hive.txn.timeout`, and uses no number twice. Asking also prolongs the
+    lock (`TxnHandler.checkLock`). We ask by a client of our own, because that of the provider waits for a silent server
+    for as long as its socket timeout, and its heartbeats wait meanwhile.
+    """
+
+    def __init__(self, jvm: Jvm, provider: Any, uris: str) -> None:
+        with translated("reading the lock's number"):
+            self._number = provider.getLock().getLockid()
+            hive = jvm.java.org.apache.hadoop.hive
+            self._conf = hive.conf.HiveConf(jvm.hadoop_conf, provider.getClass())
+            if uris:
+                self._conf.set("hive.metastore.uris", uris)
+            self._conf.set("hive.metastore.client.socket.timeout", f"{_METASTORE_SECONDS}s")
+            self._connect = hive.metastore.HiveMetaStoreClient
+
+    def holds(self) -> bool:
+        try:
+            with translated("asking for the lock", by=_of_metastore):
+                client = self._connect(self._conf)
+                try:
+                    return str(client.checkLock(self._number).getState().toString()) == "ACQUIRED"
+                finally:
+                    client.close()
+        except LockLostError:
+            return False
 
 
 class Unproved:
-    """A provider without a state that we can read. Only the timeline remains as a check: see `Replacement`."""
+    """A provider without a state that we can read; what needs a proof is refused (`jobs.protocol.preflight`)."""
 
     def holds(self) -> bool:
         return True
 
 
-def proof_of(table: HudiTable, provider_class: str, manager: Any) -> Proof:
-    """Returns the proof for providers whose lock is not a file that we sign; `manager` is a `TransactionManager`."""
-    if provider_class in ZOOKEEPER:
-        with translated("reading the lock provider"):
-            return ZookeeperNode(table, manager.getLockManager().getLockProvider())
-    if provider_class == IN_STORAGE:
-        with translated("reading the lock provider"):
-            return StorageLock(manager.getLockManager().getLockProvider())
+def proof_of(table: HudiTable, kind: str, provider: Any) -> Proof:
+    """Returns the proof for providers whose lock is not a file that we sign; `provider` has just taken it."""
+    if kind in ZOOKEEPER:
+        return ZookeeperNode(table.jvm, provider)
+    if kind == IN_STORAGE:
+        return StorageLock(provider)
+    if kind in DYNAMODB:
+        return DynamodbItem(provider)
+    if kind == HIVE:
+        return MetastoreLock(table.jvm, provider, table.declared.lock.options.get(f"{PREFIX}hivemetastore.uris", ""))
     return Unproved()
 
 
-def _of_this_thread(table: HudiTable, mutex: Any) -> Any:
+def storage_answers(provider: Any) -> bool:
+    """Returns whether a `StorageBasedLockProvider` can read its lock file, or learn that there is none."""
+    with translated("reading the lock file"):
+        found = _field(provider, "storageLockClient").readCurrentLockFile()
+        return str(found.getLeft().toString()) != "UNKNOWN_ERROR"
+
+
+def _of_heartbeat(causes: Sequence[tuple[str, str]]) -> JobError:
+    is_refused = any(name.endswith(".LockNotGrantedException") for name, _ in causes)
+    return LockLostError() if is_refused else LockUnavailableError("DynamoDB did not answer")
+
+
+def _of_metastore(causes: Sequence[tuple[str, str]]) -> JobError:
+    # A lock of a transaction that was aborted; ours has none.
+    gone = ("NoSuchLockException", "TxnAbortedException", "NoSuchTxnException")
+    is_gone = any(name.rpartition(".")[2] in gone for name, _ in causes)
+    return LockLostError() if is_gone else LockUnavailableError("the Hive metastore did not answer")
+
+
+def _field(instance: Any, name: str) -> Any:
+    """Returns the value of a field that is not public."""
+    with translated("reading the lock provider"):
+        field = instance.getClass().getDeclaredField(name)
+        field.setAccessible(True)
+        return field.get(instance)
+
+
+def _of_this_thread(jvm: Jvm, mutex: Any) -> Any:
     """Calls `InterProcessMutex.getLockPath`, which is not public."""
     kind = mutex.getClass()
     while kind.getSimpleName() != "InterProcessMutex":
         kind = kind.getSuperclass()
-    java = table.jvm.java.java.lang
-    gateway: Any = table.jvm.spark.sparkContext._gateway
+    java = jvm.java.java.lang
+    gateway: Any = jvm.spark.sparkContext._gateway
     method = kind.getDeclaredMethod("getLockPath", gateway.new_array(java.Class, 0))
     method.setAccessible(True)
     return method.invoke(mutex, gateway.new_array(java.Object, 0))

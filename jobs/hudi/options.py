@@ -47,14 +47,17 @@ _METADATA_INDEXES = {
 
 def lock_options(lock: TableLock) -> dict[str, str]:
     """Returns the options of the writers' lock. Retries are short and many: a service may wait, a writer must not."""
+    kind = lock_providers.class_of(lock.provider)
+    # For DynamoDB it is also the lease (`DynamoDBBasedLockProviderBase`): 60 s by default.
+    wait = {} if kind in lock_providers.DYNAMODB else {"hoodie.write.lock.wait_time_ms": "5000"}
     return {
         "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
         "hoodie.write.lock.client.num_retries": "600",
         "hoodie.write.lock.wait_time_ms_between_retry": "100",
         "hoodie.write.lock.num_retries": "10",
-        "hoodie.write.lock.wait_time_ms": "5000",
+        **wait,
         **lock.options,
-        "hoodie.write.lock.provider": lock_providers.class_of(lock.provider),
+        "hoodie.write.lock.provider": kind,
     }
 
 

@@ -72,7 +72,26 @@ def of_repair(table: HudiTable) -> list[Problem]:
                 "Write the rows of the stale instants again.",
             )
         )
-    return problems
+    return problems + lock_not_provable(table)
+
+
+def lock_not_provable(table: HudiTable) -> list[Problem]:
+    """Returns the refusal of what would damage the table if the lock were lost meanwhile without our notice.
+
+    Compaction, cleaning and Hudi's own clustering need no more than its writers do: they commit by Hudi's own
+    transaction, under the same lock.
+    """
+    provider = table.declared.lock.provider
+    if lock_providers.is_provable(provider):
+        return []
+    return [
+        Problem(
+            "lock-not-provable",
+            "It cannot be proved before a commit that the table's lock is still held",
+            provider,
+            "Use a lock provider of Hudi for the table and its writers, and PATCH its `lock`.",
+        )
+    ]
 
 
 def consistent_hashing() -> Problem:
@@ -103,6 +122,7 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
             "The table is registered without a bucket index",
             hint='Register it with `"index": {"type": "bucket", "num_buckets": ..., "hash_fields": [...]}`.',
         )
+    yield from lock_not_provable(table)
     lock = table.declared.lock
     folder = lock_providers.folder_of(lock, table.base_path)
     if lock_providers.is_in_a_file(lock.provider) and folder.startswith("s3"):

@@ -15,7 +15,7 @@ from jobs.errors import RefusedError, WritersActiveError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.lock import TableLock
-from jobs.protocol import writer_engines
+from jobs.protocol import preflight, writer_engines
 
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder
@@ -30,6 +30,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     undo = bool(order.params.get("undo"))
     rules = table.bucket_rules()
     problems = _of_undo(table) if undo else _of_retiring(table, order, rules)
+    problems += preflight.lock_not_provable(table)
     details: dict[str, Any] = {
         "num_buckets": rules.default if rules else None,
         "retired": hashing_config.retired(table),

@@ -48,7 +48,7 @@ class Permissions:
     def refused_options(self, table: Table) -> Iterator[Refusal]:
         """Yields what is not permitted of the options. Accesses no storage."""
         yield from hudi_options.refusals(table.hudi_options, self.classes)
-        yield from lock_providers.refusals(table.lock, self.classes)
+        yield from lock_providers.refusals(table.lock, self.classes, base_path=table.base_path)
 
     def refused_lock_file(self, table: Table) -> Iterator[Refusal]:
         """Yields a refusal of the file of a filesystem lock, which is deleted when its owner has died."""

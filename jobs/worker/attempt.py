@@ -21,6 +21,7 @@ from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.services import audit, bucket_expansion, cleaning, clustering, compaction, finish_expansion, repair
+from jobs.services.lock_check import with_lock_checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +46,13 @@ RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
     JobKind.REPAIR: repair.run,
     JobKind.AUDIT: audit.run,
 }
+
+
+def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+    """Runs the job. Raises `JobError`s."""
+    result = RUN[order.kind](table, order, context)
+    takes_lock = order.kind is not JobKind.AUDIT
+    return with_lock_checked(table, order, result) if order.dry_run and takes_lock else result
 
 
 class Attempt:
@@ -107,7 +115,7 @@ class Attempt:
             if problems := self._permissions.problems(self._order.table):
                 raise RefusedError(problems)
             table = HudiTable(Jvm(self._spark), self._order.table)
-            return RUN[self._order.kind](table, self._order, self.context)
+            return perform(table, self._order, self.context)
         except Exception as error:
             if isinstance(self.context.must_end, LeaseLostError) or isinstance(error, LeaseLostError):
                 raise LeaseLostError from error

@@ -39,7 +39,8 @@ class AppContext:
 
     `permissions` are the places, options and classes that tables may have; its roots are None if not set. `readers` run
     what reads tables. `local_worker` is the token of the workers that this process starts; it is not in the database,
-    so it ends with the process. `flink_hosts` are the hosts whose REST API may be called. `event_source` is the
+    so it ends with the process. `flink_hosts` are the hosts whose REST API may be called, `lock_hosts` those of lock
+    servers that may be connected to. `event_source` is the
     `source` of the CloudEvents. `rounds` are those of the background tasks. `verifications` limits
     the timelines that are read at once for reports of workers.
     """
@@ -63,6 +64,7 @@ class AppContext:
     public_url: str | None = None
     callback_key: str | None = field(default=None, repr=False)
     flink_hosts: tuple[str, ...] = ()
+    lock_hosts: tuple[str, ...] = ()
     cipher: SecretCipher = field(default_factory=SecretCipher.fresh)
     guard: Guard = field(default_factory=Guard)
     event_source: str = "/groundskeeper"

@@ -39,6 +39,7 @@ CursorText = Annotated[str | None, Query(max_length=500, description="`next_curs
     responses=documented(
         errors.ParamsInvalidError,
         errors.OptionNotAllowedError,
+        errors.LockUnavailableError,
         errors.PathNotFoundError,
         errors.NotAHudiTableError,
         errors.TableUnsupportedError,
@@ -114,6 +115,7 @@ def get_table(table_id: TableId, context: AppContextDep) -> TableOut:
         errors.ParamsInvalidError,
         SecretKeyMissingError,
         errors.OptionNotAllowedError,
+        errors.LockUnavailableError,
         errors.PathForbiddenError,
         errors.FlinkHostNotAllowedError,
         errors.BucketIndexContradictedError,
@@ -155,7 +157,7 @@ def unregister(table_id: TableId, context: AppContextDep) -> None:
 
 def _check(context: AppContext) -> registry.Check:
     """Returns the check of declarations. It follows links, on a storage that may not answer, so a reader runs it."""
-    return lambda table: context.readers.run(check_declarations, table, context.permissions)
+    return lambda table: context.readers.run(check_declarations, table, context.permissions, context.lock_hosts)
 
 
 def _shown(context: AppContext, table: Registration) -> TableOut:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jobs.format.lock_providers import servers_of
+from jobs.storage.lock_servers import unreachable
 from service.lake.location import check_allowed
-from service.model.errors import OptionNotAllowedError
+from service.model.errors import LockUnavailableError, OptionNotAllowedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from jobs.contract import Table
     from jobs.format.hudi_options import Refusal
     from jobs.storage.permissions import Permissions
+
+
+_CONNECT_SECONDS = 3.0
 
 
 def check_declared(table: Table, permissions: Permissions) -> None:
@@ -24,9 +29,23 @@ def check_declared(table: Table, permissions: Permissions) -> None:
     _refuse(permissions.refused_options(table))
 
 
-def check_declarations(table: Table, permissions: Permissions) -> None:
-    """Checks new declarations, and follows links to the file of the lock. Raises OptionNotAllowedError."""
+def check_declarations(table: Table, permissions: Permissions, lock_hosts: Collection[str] = ()) -> None:
+    """Checks new declarations, follows links to the file of the lock, and connects to its servers on `lock_hosts`.
+
+    Entries of `lock_hosts` are names or addresses, with a port or for any port. Raises OptionNotAllowedError,
+    LockUnavailableError.
+    """
     _refuse([*permissions.refused_options(table), *permissions.refused_lock_file(table)])
+    servers = servers_of(table.lock)
+    # Else a registration would tell which ports are open in the service's network.
+    may_connect = all(_is_among(lock_hosts, host, port) for host, port in servers)
+    if may_connect and (reason := unreachable(servers, _CONNECT_SECONDS)):
+        raise LockUnavailableError(f"{reason}.")
+
+
+def _is_among(hosts: Collection[str], host: str, port: int) -> bool:
+    named = f"[{host}]" if ":" in host else host
+    return bool({host, named, f"{named}:{port}"} & {each.lower() for each in hosts})
 
 
 def _refuse(refusals: Iterable[Refusal]) -> None:

@@ -130,6 +130,12 @@ class OptionNotAllowedError(InvalidError):
     hint = "Remove it, or PATCH the table with other options."
 
 
+class LockUnavailableError(InvalidError):
+    type = "lock-unavailable"
+    title = "No server of the table's lock can be reached"
+    hint = "See that it runs, and that its address is that of the writers' lock. Then send the request again."
+
+
 class FlinkHostNotAllowedError(InvalidError):
     type = "flink-host-not-allowed"
     title = "The service may not call this Flink cluster"

@@ -121,6 +121,7 @@ class Composition:
             local_worker=token,
             public_url=chosen.public_url,
             flink_hosts=chosen.flink_hosts,
+            lock_hosts=chosen.lock_hosts,
             callback_key=chosen.callback_key.get_secret_value() if chosen.callback_key else None,
             cipher=self._cipher,
             guard=self._guard,

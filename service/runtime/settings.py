@@ -50,6 +50,9 @@ class Settings(BaseSettings):
     lock_roots: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Where the files of filesystem locks may lie, besides below their tables"
     )
+    lock_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Hosts of lock servers to which the service connects at registration: `host` or `host:port`"
+    )
     allowed_classes: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Classes that tables may name besides Hudi's own, such as lock providers"
     )
@@ -155,6 +158,7 @@ class Settings(BaseSettings):
         "allowed_roots",
         "allowed_classes",
         "lock_roots",
+        "lock_hosts",
         "trusted_proxies",
         "packages",
         "secret_keys",

@@ -9,7 +9,7 @@ from jobs.contract import BucketIndex, JobKind, Result, Table, TableLock, WorkOr
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
-from jobs.worker.attempt import RUN
+from jobs.worker.attempt import perform
 from tests.integration import tables
 from tests.integration.tables import INDEX
 
@@ -52,7 +52,7 @@ def run_job(
         params = {"settle_seconds": 1, **(params or {})}
     plan.setdefault("job_id", f"job_{next(_numbers)}")
     job = WorkOrder(attempt=1, kind=JobKind(kind), table=table.declared, params=params or {}, dry_run=dry_run, **plan)
-    return RUN[job.kind](table, job, context or JobContext())
+    return perform(table, job, context or JobContext())
 
 
 def proved(spark: SparkSession, base: Path, num_buckets: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""A worker stands still with the table's lock in hand until ZooKeeper gives the lock to a writer, and wakes up."""
+"""A worker stands still with the table's lock in hand until its server gives the lock to a writer, and wakes up."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import JobKind, Table, WorkOrder
-from jobs.errors import LockLostError
-from jobs.hudi.lock import TableLock
-from tests import zookeeper
 from tests.integration import tables
 from tests.integration.doomed import Spares
-from tests.integration.run import hudi_table, proved
+from tests.integration.lock_servers import SERVERS, started
+from tests.integration.run import proved
 from tests.integration.tables import INDEX
 
 if TYPE_CHECKING:
@@ -24,8 +22,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.integration.doomed import Doomed
+    from tests.integration.lock_servers import LockServer
 
-FREEZE_SECONDS = 12
+# For the writer's commit, after the server has given the lock away.
+TO_WRITE_SECONDS = 10
 TRIES = 3
 METADATA_COMMIT = ".hoodie/metadata/.hoodie/timeline/*.deltacommit.requested"
 
@@ -38,9 +38,11 @@ POINTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def server(spark: SparkSession) -> Iterator[zookeeper.Server]:
-    with zookeeper.running() as found:
+@pytest.fixture(
+    scope="module", params=[SERVERS[0], *(pytest.param(name, marks=pytest.mark.exhaustive) for name in SERVERS[1:])]
+)
+def server(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[LockServer]:
+    with started(request.param, spark) as found:
         yield found
 
 
@@ -50,23 +52,6 @@ def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     found = Spares(jars, tmp_path_factory.mktemp("victims"))
     yield found
     found.end()
-
-
-def test_a_lock_that_is_held_is_proved_to_be_ours(
-    spark: SparkSession, tmp_path: Path, server: zookeeper.Server
-) -> None:
-    base = tmp_path / "trips"
-    tables.write_table(spark, base, count=10)
-    table = hudi_table(spark, base, INDEX, lock=server.lock("proved"))
-    lock = TableLock(table, "job_1")
-    with lock.held(lambda: None):
-        lock.verify()
-        # As ZooKeeper does when the session has ended.
-        server.delete(lock._proof._path)  # type: ignore[attr-defined]
-        with pytest.raises(LockLostError):
-            lock.verify()
-    with lock.held(lambda: None):
-        lock.verify()
 
 
 @pytest.mark.parametrize(
@@ -79,7 +64,7 @@ def test_a_lock_that_is_held_is_proved_to_be_ours(
     ],
 )
 def test_what_a_writer_commits_while_the_worker_stands_still_is_right(
-    spark: SparkSession, tmp_path: Path, server: zookeeper.Server, spares: Spares, place: str
+    spark: SparkSession, tmp_path: Path, server: LockServer, spares: Spares, place: str
 ) -> None:
     base = tmp_path / "trips"
     name = place.replace(" ", "_")
@@ -89,7 +74,7 @@ def test_what_a_writer_commits_while_the_worker_stands_still_is_right(
     new_rows = tables.rows(spark, 10_000, 10_200, ts=5).withColumn("dt", F.lit("2026-02-01"))
 
     def writer_commits() -> None:
-        time.sleep(zookeeper.SESSION_MILLISECONDS / 1000 * 2)
+        time.sleep(server.holds_seconds + 2)
         for _ in range(TRIES):
             try:
                 return tables.upsert(new_rows, base, options)
@@ -105,7 +90,8 @@ def test_what_a_writer_commits_while_the_worker_stands_still_is_right(
         {"factor": 2, "settle_seconds": 3},
     )
     doomed: Doomed = spares.take()
-    death = doomed.run(job, {**POINTS[place], "freeze": FREEZE_SECONDS}, meanwhile=writer_commits)
+    stands_still = {"freeze": server.holds_seconds + TO_WRITE_SECONDS}
+    death = doomed.run(job, {**POINTS[place], **stands_still}, meanwhile=writer_commits)
 
     assert death.result is not None, doomed.log.read_text()[-4000:]
     if death.result["outcome"] == "failed":

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ZK = "hoodie.write.lock.zookeeper"
+HIVE_URIS = "hoodie.write.lock.hivemetastore.uris"
 
 
 def refused(key: str, value: str = "1", *classes: str) -> list[str]:
@@ -141,9 +142,10 @@ def test_a_class_is_hudis_own_of_that_kind_or_one_that_the_administrator_allows(
     ],
 )
 def test_each_of_hudis_lock_providers_has_its_own_options(provider: str, options: dict[str, str]) -> None:
-    assert list(lock_providers.refusals(TableLock(provider, options))) == []
+    assert list(lock_providers.refusals(TableLock(provider, options), base_path="s3a://lake/trips")) == []
     odd = {"hoodie.write.lock.provider": "x", "hoodie.base.path": "/", "x": "y"}
-    fields = [each.field for each in lock_providers.refusals(TableLock(provider, {**options, **odd}))]
+    lock = TableLock(provider, {**options, **odd})
+    fields = [each.field for each in lock_providers.refusals(lock, base_path="s3a://lake/trips")]
     assert fields == [f"lock.options.{key}" for key in odd]
 
 
@@ -157,12 +159,41 @@ def test_each_of_hudis_lock_providers_has_its_own_options(provider: str, options
 )
 def test_another_lock_provider_needs_the_administrator(provider: str) -> None:
     lock = TableLock(provider, {"hoodie.write.lock.of.its.own": "x"})
-    [refusal] = lock_providers.refusals(lock)
+    [refusal] = lock_providers.refusals(lock, base_path="/lake")
     assert refusal.field == "lock.provider"
     assert "GROUNDSKEEPER_ALLOWED_CLASSES" in refusal.hint
-    assert list(lock_providers.refusals(lock, [provider])) == []
+    assert list(lock_providers.refusals(lock, [provider], base_path="/lake")) == []
     odd = TableLock(provider, {"hoodie.write.lock.provider": "x", "hoodie.base.path": "/"})
-    assert len(list(lock_providers.refusals(odd, [provider]))) == 2
+    assert len(list(lock_providers.refusals(odd, [provider], base_path="/lake"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("lock", "servers"),
+    [
+        (TableLock("zookeeper", {f"{ZK}.url": "zk1:2182, zk2/hudi"}), [("zk1", 2182), ("zk2", 2181)]),
+        (TableLock("zookeeper", {f"{ZK}.url": "[::1]:2181"}), [("::1", 2181)]),
+        (TableLock(lock_providers.HIVE, {HIVE_URIS: "thrift://a:1,thrift://b"}), [("a", 1), ("b", 9083)]),
+        (TableLock(lock_providers.HIVE), []),
+        (TableLock("filesystem"), []),
+    ],
+)
+def test_the_servers_of_a_lock_are_found_in_its_options(lock: TableLock, servers: list[tuple[str, int]]) -> None:
+    assert lock_providers.servers_of(lock) == servers
+
+
+@pytest.mark.parametrize("url", [":2181", "zk:port", "zk:99999", "zk1:2181,[::1"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    [refusal] = lock_providers.refusals(TableLock("zookeeper", {f"{ZK}.url": url}), base_path="/lake")
+    assert refusal.field == f"lock.options.{ZK}.url"
+
+
+@pytest.mark.parametrize("base_path", ["/lake/trips", "file:/lake/trips", "hdfs://lake/trips"])
+def test_a_lock_in_the_storage_needs_a_storage_that_has_one(base_path: str) -> None:
+    lock = TableLock(lock_providers.IN_STORAGE)
+    [refusal] = lock_providers.refusals(lock, base_path=base_path)
+    assert refusal.field == "lock.provider"
+    for scheme in ("s3", "s3a", "gs", "abfss"):
+        assert list(lock_providers.refusals(lock, base_path=f"{scheme}://lake/trips")) == []
 
 
 def lock_problems(base: Path, folder: str | None, *roots: str) -> list[str]:

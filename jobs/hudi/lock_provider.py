@@ -1,0 +1,182 @@
+"""A table's lock provider of Hudi: loads it, takes the lock, and tells a lock that is held from one out of reach."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from jobs.errors import JobError, LockUnavailableError, LockUnusableError, TableLockedError
+from jobs.format import lock_providers
+from jobs.hudi.jvm import translated
+from jobs.hudi.lock_proof import storage_answers
+from jobs.hudi.options import MULTI_WRITER, lock_options
+from jobs.storage.lock_servers import unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from jobs.hudi.jvm import Jvm
+    from jobs.hudi.table import HudiTable
+
+logger = logging.getLogger(__name__)
+
+CONNECT_SECONDS = 3.0
+SILENCE_SECONDS = 20
+_LOOK_SECONDS = 0.2
+
+# Simple class names of Java, along the chain of causes. A provider that finds the lock held says so by these alone
+# (`LockManager.lock`, and `acquireLock` of the ZooKeeper provider), and by the second when we interrupt it.
+_HELD = frozenset({"HoodieLockException", "InterruptedException", "LockNotGrantedException"})
+_NOT_LOADED = frozenset(
+    {
+        "ClassNotFoundException",
+        "NoClassDefFoundError",
+        "NoSuchMethodException",
+        "NoSuchMethodError",
+        "ClassCastException",
+        "HoodieNotSupportedException",
+        # Of an option that is missing or malformed.
+        "IllegalArgumentException",
+    }
+)
+
+
+class Provider:
+    """An instance of the provider, good for taking the lock once."""
+
+    def __init__(self, table: HudiTable) -> None:
+        """Loads the provider; most connect to their server by that. Raises `LockUnavailableError` and
+        `LockUnusableError`."""
+        self._table = table
+        self._lock = table.declared.lock
+        self.kind = lock_providers.class_of(self._lock.provider)
+        self._require_server()
+        jvm = table.jvm
+        options = {
+            **MULTI_WRITER,
+            **lock_options(self._lock),
+            # Few, since a checkpoint is due after them.
+            "hoodie.write.lock.client.num_retries": "1" if self.kind == lock_providers.IN_STORAGE else "5",
+            "hoodie.table.name": table.name,
+        }
+        with translated("opening the table's lock", by=self._out_of_reach):
+            builder = jvm.hudi.config.HoodieWriteConfig.newBuilder().withPath(table.base_path)
+            config = builder.withProps(jvm.map(options)).build()
+            self._manager = jvm.hudi.client.transaction.TransactionManager(config, self._storage())
+            self.instance = self._manager.getLockManager().getLockProvider()
+
+    def take(self) -> None:
+        """Takes the lock. Raises `TableLockedError` when another holds it, and `LockUnavailableError`."""
+        nothing = self._table.jvm.nothing()
+        with translated("taking the table's lock", expected=TableLockedError, by=self._failure):
+            self._manager.beginStateChange(nothing, nothing)
+
+    def reach(self) -> None:
+        """Reads the lock's state where loading the provider did not. Raises `LockUnavailableError`."""
+        if self.kind == lock_providers.IN_STORAGE:
+            with translated("reading the table's lock", by=self._out_of_reach):
+                if not storage_answers(self.instance):
+                    raise LockUnavailableError(f"The lock below {self._table.base_path} cannot be read.")
+
+    def release(self) -> None:
+        with translated("releasing the table's lock"):
+            self._manager.endStateChange(self._table.jvm.nothing())
+
+    def close(self) -> None:
+        """Frees the provider's connection.
+
+        The filesystem provider has none, and closing it would delete any holder's lock file.
+        """
+        if not lock_providers.is_in_a_file(self.kind):
+            with translated("closing the lock provider"):
+                self._manager.close()
+
+    def _storage(self) -> Any:
+        """Returns a storage with the Hadoop options for the provider, the only thing that it takes from there."""
+        if self.kind != lock_providers.HIVE:
+            return self._table.meta.getStorage()
+        jvm = self._table.jvm
+        conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
+        # By default a metastore that accepts the connection and says nothing is waited for during ten minutes.
+        conf.setIfUnset("hive.metastore.client.socket.timeout", f"{SILENCE_SECONDS}s")
+        path = jvm.hudi.storage.StoragePath(self._table.base_path)
+        storage_conf = jvm.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(conf)
+        return jvm.hudi.storage.HoodieStorageUtils.getStorage(path, storage_conf)
+
+    def _require_server(self) -> None:
+        try:
+            servers = lock_providers.servers_of(self._lock)
+        except ValueError as error:
+            raise LockUnusableError(f"{self.kind}: {error}.") from error
+        if reason := unreachable(servers, CONNECT_SECONDS):
+            raise LockUnavailableError(f"{_simple(self.kind)}: {reason}.")
+
+    def _failure(self, causes: Sequence[tuple[str, str]]) -> JobError:
+        """Returns the error for a Java exception and its causes, each as class name and message."""
+        if {_simple(name) for name, _ in causes} <= _HELD:
+            return TableLockedError(self._detail(causes))
+        return self._out_of_reach(causes)
+
+    def _out_of_reach(self, causes: Sequence[tuple[str, str]]) -> JobError:
+        names = {_simple(name) for name, _ in causes}
+        # Its constructor refuses file systems that create no file atomically, and connects to nothing.
+        is_refused = lock_providers.is_in_a_file(self.kind) and "HoodieLockException" in names
+        if names & _NOT_LOADED or is_refused:
+            return LockUnusableError(self._detail(causes), hint=self._what_to_load(names))
+        if "InterruptedException" in names:
+            return LockUnavailableError(f"{_simple(self.kind)}: it did not answer in time.")
+        return LockUnavailableError(self._detail(causes))
+
+    def _detail(self, causes: Sequence[tuple[str, str]]) -> str:
+        messages = [message.strip().splitlines()[0] for _, message in causes if message.strip()]
+        # The innermost message says most; for a class that is missing it is the name of the class.
+        said = messages[-1][:300] if messages else ", ".join(_simple(name) for name, _ in causes)
+        return f"{_simple(self.kind)}: {said}"
+
+    def _what_to_load(self, names: set[str]) -> str:
+        bundle = lock_providers.bundle_of(self._lock, self._table.base_path)
+        if self.kind == lock_providers.IN_STORAGE and not bundle:
+            return "Hudi's storage-based lock exists on S3, GCS and Azure only. PATCH the table with another `lock`."
+        if lock_providers.is_in_a_file(self.kind):
+            return "PATCH the table with the `lock` that its writers use, such as ZooKeeper."
+        if "IllegalArgumentException" in names:
+            return "PATCH the table with all options that this lock provider needs, as its writers have them."
+        jar = f"{bundle}:1.2.0" if bundle else f"the jar with {self.kind}"
+        return (
+            f"Give every worker {jar} (GROUNDSKEEPER_PACKAGES, or the jar in GROUNDSKEEPER_JARS), as its writers have."
+        )
+
+
+@contextmanager
+def interrupted_by(checkpoint: Callable[[], None], jvm: Jvm) -> Iterator[None]:
+    """Interrupts what the calling thread waits for in the JVM, again and again, once `checkpoint` raises.
+
+    A provider may wait for minutes, for its server or for the holder, and asks nobody meanwhile. Sleeps and waits end
+    at once; a read from a connection does not.
+    """
+    thread = jvm.java.java.lang.Thread.currentThread()
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_LOOK_SECONDS):
+            try:
+                checkpoint()
+            except Exception:  # which is raised again at the next checkpoint
+                with translated("interrupting a wait for the lock"):
+                    thread.interrupt()
+
+    watcher = threading.Thread(target=watch, name="lock watcher", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+        # Else the next wait of this thread would end at once.
+        jvm.java.java.lang.Thread.interrupted()
+
+
+def _simple(name: str) -> str:
+    return name.rsplit(".", 1)[-1].rsplit("$", 1)[-1]

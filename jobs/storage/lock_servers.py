@@ -1,0 +1,45 @@
+"""Finds out in a moment whether one of a lock's servers accepts connections.
+
+The clients of lock providers take long for that: Curator waits for its connection timeout (15 s by default) at each of
+its retries, and nothing in their errors distinguishes a wrong address from a server that is away.
+"""
+
+from __future__ import annotations
+
+import socket
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def unreachable(servers: Sequence[tuple[str, int]], seconds: float) -> str | None:
+    """Returns why none of these hosts and ports could be connected to; None as soon as one could, or without any."""
+    if not servers:
+        return None
+    # Each in a thread, because a name that has no answer cannot be given up otherwise. They end by themselves.
+    pool = ThreadPoolExecutor(len(servers), thread_name_prefix="lock-server")
+    reasons = dict.fromkeys(servers, f"no answer within {seconds:g} s")
+    try:
+        attempts = {pool.submit(_connect, *server, seconds): server for server in servers}
+        for attempt in as_completed(attempts, seconds):
+            reason = attempt.result()
+            if reason is None:
+                return None
+            reasons[attempts[attempt]] = reason
+    except TimeoutError:
+        pass
+    finally:
+        pool.shutdown(wait=False)
+    return "; ".join(f"{host}:{port}: {reason}" for (host, port), reason in reasons.items())
+
+
+def _connect(host: str, port: int, seconds: float) -> str | None:
+    try:
+        with socket.create_connection((host, port), seconds):
+            return None
+    except TimeoutError:
+        return f"no answer within {seconds:g} s"
+    except (OSError, UnicodeError) as error:  # UnicodeError: a name that is none
+        return str(getattr(error, "strerror", None) or error)

@@ -1,0 +1,99 @@
+"""A Hive metastore (2.3.9, on Derby in its folder) from the jars that PySpark brings, for locks of tables."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from jobs.contract import TableLock
+from jobs.format.lock_providers import HIVE, PREFIX
+from tests.java_server import JavaServer, java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    from pyspark.sql import SparkSession
+
+# A lock that was not heard of for so long is taken away by `AcidHouseKeeperService`. Five minutes by default.
+LOCK_SECONDS = 6
+_OPTIONS = {
+    "datanucleus.schema.autoCreateAll": "true",
+    "hive.metastore.schema.verification": "false",
+    "hive.txn.timeout": f"{LOCK_SECONDS}s",
+    # Starts the service that ends locks.
+    "hive.compactor.initiator.on": "true",
+    "hive.timedout.txn.reaper.start": "1s",
+    "hive.timedout.txn.reaper.interval": "1s",
+    "hive.async.log.enabled": "false",
+}
+
+
+@dataclass(frozen=True)
+class Server:
+    process: JavaServer
+
+    def lock(self, name: str) -> TableLock:
+        """A lock of this server as a table is registered with it."""
+        options = {
+            f"{PREFIX}hivemetastore.database": "default",
+            f"{PREFIX}hivemetastore.table": name,
+            f"{PREFIX}hivemetastore.uris": f"thrift://127.0.0.1:{self.process.port}",
+            f"{PREFIX}heartbeat_interval_ms": "1000",
+        }
+        return TableLock(HIVE, options)
+
+    def away(self) -> AbstractContextManager[None]:
+        return self.process.away()
+
+    def writer_options(self, name: str) -> dict[str, str]:
+        """What a writer of a table with that lock sets."""
+        return {**self.lock(name).options, f"{PREFIX}provider": HIVE}
+
+
+@contextmanager
+def running(spark: SparkSession) -> Iterator[Server]:
+    """Starts the server on a free port and an empty folder, and ends it. The session makes the tables for locks."""
+    process = JavaServer("hive-metastore")
+    database = f"jdbc:derby:;databaseName={process.folder}/derby"
+    _make_tables(spark, database)
+    options = {
+        **_OPTIONS,
+        "javax.jdo.option.ConnectionURL": f"{database};create=true",
+        "hive.metastore.warehouse.dir": str(process.folder / "warehouse"),
+    }
+    properties = "".join(
+        f"<property><name>{name}</name><value>{value}</value></property>" for name, value in options.items()
+    )
+    (process.folder / "hive-site.xml").write_text(f"<configuration>{properties}</configuration>")
+    main = "org.apache.hadoop.hive.metastore.HiveMetaStore"
+    try:
+        logs = f"-Dhive.log.dir={process.folder}"
+        process.start([*java(process.folder), logs, main, "-p", str(process.port)], _is_serving)
+        yield Server(process)
+    finally:
+        process.end()
+
+
+def _make_tables(spark: SparkSession, database: str) -> None:
+    """DataNucleus makes all other tables by itself."""
+    java: Any = spark._jvm
+    conf = java.org.apache.hadoop.hive.conf.HiveConf()
+    conf.set("javax.jdo.option.ConnectionURL", f"{database};create=true")
+    java.org.apache.hadoop.hive.metastore.txn.TxnDbUtil.prepDb(conf)
+    # So that another process can open it; Derby says by an exception that it has closed it.
+    with pytest.raises(Py4JJavaError, match="shutdown"):
+        java.java.sql.DriverManager.getConnection(f"{database};shutdown=true")
+
+
+def _is_serving(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=2).close()
+    except OSError:
+        return False
+    return True

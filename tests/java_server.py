@@ -1,0 +1,73 @@
+"""A server in Java from the jars that PySpark brings, which can be away for a while and come back with its state."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+START_SECONDS = 90.0
+
+
+def java(*folders: Path) -> list[str]:
+    """The Java that Spark runs on: `jobs.hudi.session` has said where it is."""
+    home = os.environ.get("JAVA_HOME")
+    path = [*map(str, folders), f"{Path(pyspark.__file__).parent / 'jars'}/*"]
+    return [f"{home}/bin/java" if home else "java", "-cp", ":".join(path)]
+
+
+class JavaServer:
+    """One server on a port of 127.0.0.1, with a folder of its own that is removed at its end."""
+
+    def __init__(self, name: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{name}-"))
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._command: list[str] = []
+        self._is_serving: Callable[[int], bool] = lambda _: True
+
+    def start(self, command: list[str], is_serving: Callable[[int], bool]) -> None:
+        self._command, self._is_serving = command, is_serving
+        self._start()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Kills it, and starts it again afterwards."""
+        self._kill()
+        try:
+            yield
+        finally:
+            self._start()
+
+    def end(self) -> None:
+        self._kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _start(self) -> None:
+        log = self.folder / "log"
+        with log.open("ab") as output:
+            process = subprocess.Popen(self._command, stdout=output, stderr=output, cwd=self.folder)
+        self._process = process
+        deadline = time.monotonic() + START_SECONDS
+        while not self._is_serving(self.port):
+            assert process.poll() is None, log.read_text()[-4000:]
+            assert time.monotonic() < deadline, log.read_text()[-4000:]
+            time.sleep(0.1)
+
+    def _kill(self) -> None:
+        if self._process:
+            self._process.kill()
+            self._process.wait()
