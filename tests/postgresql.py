@@ -20,11 +20,26 @@ if TYPE_CHECKING:
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 
 
+# The server refuses to run as root.
+_USER = "postgres" if os.geteuid() == 0 else None
+
+
 @dataclass(frozen=True)
 class Server:
     """Reached by a socket in its folder."""
 
     folder: Path
+
+    def start(self) -> None:
+        options = f"-k {self.folder} -c listen_addresses='' -c fsync=off -c max_connections=200"
+        self._run("pg_ctl", "-w", "-l", str(self.folder / "log"), "-o", options, "start")
+
+    def stop(self) -> None:
+        """Ends it as a crash does; `start` recovers what was committed."""
+        self._run("pg_ctl", "-m", "immediate", "stop")
+
+    def initialize(self) -> None:
+        self._run("initdb", "-U", "gk", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 
     def url(self, database: str) -> str:
         return f"postgresql://gk@/{database}?host={self.folder}"
@@ -39,26 +54,21 @@ class Server:
         admin.dispose()
         return self.url(name)
 
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [str(PROGRAMS / program), "-D", str(self.folder / "data"), *arguments]
+        subprocess.run(command, check=True, user=_USER, cwd=self.folder, stdout=subprocess.DEVNULL, env={"LC_ALL": "C"})
+
 
 @contextmanager
 def running() -> Iterator[Server]:
     """A throw-away server. Raises `FileNotFoundError` where PostgreSQL is not installed."""
-    # The server refuses to run as root.
-    user = "postgres" if os.geteuid() == 0 else None
-    folder = Path(tempfile.mkdtemp(prefix="gk-pg-", dir="/tmp"))
-    if user:
-        shutil.chown(folder, user, user)
-    data = str(folder / "data")
-
-    def run(program: str, *arguments: str) -> None:
-        command = [str(PROGRAMS / program), "-D", data, *arguments]
-        subprocess.run(command, check=True, user=user, cwd=folder, stdout=subprocess.DEVNULL, env={"LC_ALL": "C"})
-
-    run("initdb", "-U", "gk", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-    options = f"-k {folder} -c listen_addresses='' -c fsync=off -c max_connections=200"
-    run("pg_ctl", "-w", "-l", str(folder / "log"), "-o", options, "start")
+    server = Server(Path(tempfile.mkdtemp(prefix="gk-pg-", dir="/tmp")))
+    if _USER:
+        shutil.chown(server.folder, _USER, _USER)
+    server.initialize()
+    server.start()
     try:
-        yield Server(folder)
+        yield server
     finally:
-        run("pg_ctl", "-m", "immediate", "stop")
-        shutil.rmtree(folder, ignore_errors=True)
+        server.stop()
+        shutil.rmtree(server.folder, ignore_errors=True)

@@ -46,7 +46,7 @@ class Differences:
 
 
 def differences(
-    spark: SparkSession, base: Path, expected: Mapping[str, Row], *, num_buckets: int = 0, metadata: bool = True
+    spark: SparkSession, base: Path | str, expected: Mapping[str, Row], *, num_buckets: int = 0, metadata: bool = True
 ) -> Differences:
     """By Spark: hudi-rs does not read file groups of logs alone, which is what Flink begins with.
 

@@ -38,7 +38,7 @@ class FlinkJob:
     with nothing to do but checkpoints (for an hour: Flink makes all the numbers of a sequence at its start).
     """
 
-    base: Path
+    base: Path | str
     last: int
     first: int = 0
     rate: int = 100
@@ -78,7 +78,7 @@ class FlinkJob:
         """The table's DDL."""
         options = {
             "connector": "hudi",
-            "path": self.base.as_uri(),
+            "path": self.base if isinstance(self.base, str) else self.base.as_uri(),
             "table.type": self.table_type,
             "hoodie.bucket.index.num.buckets": str(self.buckets),
             **_PLAIN,
