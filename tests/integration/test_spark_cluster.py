@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests import spark_cluster
-from tests.acceptance.daemon import Daemon
+from tests.acceptance.daemon import Daemon, has_reached
 from tests.acceptance.storage import left_behind, listing
 from tests.integration import tables
 from tests.integration.cluster_worker import ClusterWorker
+from tests.integration.run import run_job
 from tests.spark_cluster import CONF
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ class Scene:
         assert job["attempt"] in attempts, job
         assert tables.in_order(self.spark, self.base, 8 if self.kind == "bucket_expansion" else 4) == self.before
         assert left_behind(self.spark, self.base) == []
-        audit = self.daemon.succeed(self.table, "audit")
+        # Not on the cluster, whose executors have just started.
+        audit = run_job(self.spark, self.base, "audit").details
         assert (audit["clean"], audit["rows"]) == (True, ROWS), audit
 
 
@@ -121,6 +123,8 @@ def test_a_worker_waits_for_executors_and_a_job_survives_their_death(
         scene.wait_for_middle()
         for executor in cluster.executors():
             os.kill(executor, signal.SIGKILL)
+        progress = daemon.wait(scene.job, lambda job: has_reached(job, "rewriting"))["progress"]
+        assert progress["bytes_total"] > 0
         scene.prove()
         assert worker.end() == 0
 
