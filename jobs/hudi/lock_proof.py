@@ -157,10 +157,12 @@ def proof_of(table: HudiTable, kind: str, provider: Any) -> Proof:
 
 
 def storage_answers(provider: Any) -> bool:
-    """Returns whether a `StorageBasedLockProvider` can read its lock file, or learn that there is none."""
-    with translated("reading the lock file"):
-        found = field_of(provider, "storageLockClient").readCurrentLockFile()
-        return str(found.getLeft().toString()) != "UNKNOWN_ERROR"
+    """Returns whether a `StorageBasedLockProvider` can read its lock file, or learn that there is none.
+
+    Errors of the JVM are left to the caller.
+    """
+    found = field_of(provider, "storageLockClient").readCurrentLockFile()
+    return str(found.getLeft().toString()) != "UNKNOWN_ERROR"
 
 
 def _of_heartbeat(causes: Sequence[tuple[str, str]]) -> JobError:
