@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# A lock that was not heard of for so long is taken away by `AcidHouseKeeperService`. Five minutes by default.
+# A lock that was not heard of for so long is taken away. Five minutes by default.
 LOCK_SECONDS = 6
 _OPTIONS = {
     "datanucleus.schema.autoCreateAll": "true",
     "hive.metastore.schema.verification": "false",
     "hive.txn.timeout": f"{LOCK_SECONDS}s",
-    # Starts the service that ends locks.
+    # Both start the service that ends locks, `AcidHouseKeeperService`; without it they last for ever.
     "hive.compactor.initiator.on": "true",
+    "hive.txn.manager": "org.apache.hadoop.hive.ql.lockmgr.DbTxnManager",
     "hive.timedout.txn.reaper.start": "1s",
     "hive.timedout.txn.reaper.interval": "1s",
     "hive.async.log.enabled": "false",

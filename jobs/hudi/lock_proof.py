@@ -70,8 +70,8 @@ class StorageLock:
     """
 
     def __init__(self, provider: Any) -> None:
-        self._client = _field(provider, "storageLockClient")
-        self._owner = str(_field(provider, "ownerId"))
+        self._client = field_of(provider, "storageLockClient")
+        self._owner = str(field_of(provider, "ownerId"))
 
     def holds(self) -> bool:
         with translated("reading the lock file"):
@@ -157,10 +157,12 @@ def proof_of(table: HudiTable, kind: str, provider: Any) -> Proof:
 
 
 def storage_answers(provider: Any) -> bool:
-    """Returns whether a `StorageBasedLockProvider` can read its lock file, or learn that there is none."""
-    with translated("reading the lock file"):
-        found = _field(provider, "storageLockClient").readCurrentLockFile()
-        return str(found.getLeft().toString()) != "UNKNOWN_ERROR"
+    """Returns whether a `StorageBasedLockProvider` can read its lock file, or learn that there is none.
+
+    Errors of the JVM are left to the caller.
+    """
+    found = field_of(provider, "storageLockClient").readCurrentLockFile()
+    return str(found.getLeft().toString()) != "UNKNOWN_ERROR"
 
 
 def _of_heartbeat(causes: Sequence[tuple[str, str]]) -> JobError:
@@ -175,7 +177,7 @@ def _of_metastore(causes: Sequence[tuple[str, str]]) -> JobError:
     return LockLostError() if is_gone else LockUnavailableError("the Hive metastore did not answer")
 
 
-def _field(instance: Any, name: str) -> Any:
+def field_of(instance: Any, name: str) -> Any:
     """Returns the value of a field that is not public."""
     with translated("reading the lock provider"):
         field = instance.getClass().getDeclaredField(name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.errors import JobError, LockUnavailableError, LockUnusableError, TableLockedError
 from jobs.format import lock_providers
 from jobs.hudi.jvm import translated
-from jobs.hudi.lock_proof import storage_answers
+from jobs.hudi.lock_proof import field_of, storage_answers
 from jobs.hudi.options import MULTI_WRITER, lock_options
 from jobs.storage.lock_servers import unreachable
 
@@ -89,9 +89,14 @@ class Provider:
 
         The filesystem provider has none, and closing it would delete any holder's lock file.
         """
-        if not lock_providers.is_in_a_file(self.kind):
-            with translated("closing the lock provider"):
-                self._manager.close()
+        if lock_providers.is_in_a_file(self.kind):
+            return
+        with translated("closing the lock provider"):
+            if self.kind == lock_providers.HIVE:
+                # If it cannot unlock, its `close` leaves its heartbeats running: once the metastore is back, they would
+                # hold the lock until this worker ends.
+                field_of(self.instance, "executor").shutdown()
+            self._manager.close()
 
     def _storage(self) -> Any:
         """Returns a storage with the Hadoop options for the provider, the only thing that it takes from there."""

@@ -48,8 +48,10 @@ _METADATA_INDEXES = {
 def lock_options(lock: TableLock) -> dict[str, str]:
     """Returns the options of the writers' lock. Retries are short and many: a service may wait, a writer must not."""
     kind = lock_providers.class_of(lock.provider)
-    # For DynamoDB it is also the lease (`DynamoDBBasedLockProviderBase`): 60 s by default.
-    wait = {} if kind in lock_providers.DYNAMODB else {"hoodie.write.lock.wait_time_ms": "5000"}
+    # For DynamoDB it is also the lease (`DynamoDBBasedLockProviderBase`): 60 s by default. A wait for a lock in the
+    # storage cannot be interrupted.
+    milliseconds = "2000" if kind == lock_providers.IN_STORAGE else "5000"
+    wait = {} if kind in lock_providers.DYNAMODB else {"hoodie.write.lock.wait_time_ms": milliseconds}
     return {
         "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
         "hoodie.write.lock.client.num_retries": "600",
