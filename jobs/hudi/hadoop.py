@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.errors import JobError
 from jobs.hudi.jvm import translated
-from jobs.storage import hdfs, s3
+from jobs.storage import gcs, hdfs, s3
 from jobs.storage.paths import Storage, of_hadoop
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ def storage_of(table: HudiTable) -> Storage:
             options |= _s3a_options(table, rest.partition("/")[0])
         elif scheme == "hdfs":
             options |= table.jvm.read(conf.getValByRegex(hdfs.OPTIONS))
+        elif scheme == "gs":
+            options |= table.jvm.read(conf.getValByRegex(gcs.OPTIONS))
     return of_hadoop(table.base_path, options)
 
 

@@ -125,10 +125,10 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
     yield from lock_not_provable(table)
     lock = table.declared.lock
     folder = lock_providers.folder_of(lock, table.base_path)
-    if lock_providers.is_in_a_file(lock.provider) and folder.startswith("s3"):
+    if lock_providers.is_in_a_file(lock.provider) and folder.startswith(("s3", "gs:")):
         yield Problem(
             "lock-not-atomic",
-            "Hudi's filesystem lock is not safe on S3, where two writers could both acquire it",
+            "Hudi's filesystem lock is not safe on an object storage, where two writers could both acquire it",
             folder,
             "PATCH the table with the `lock` that its writers use, such as ZooKeeper.",
         )

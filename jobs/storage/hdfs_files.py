@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
     from jobs.storage.webhdfs import Status, WebHdfs
 
+# WebHDFS has no question about several files.
+_PATHS_AT_ONCE = 8
 _MAX_READ = 16 * 1024 * 1024
 
 
@@ -39,7 +42,10 @@ class HdfsFiles(fs.FileSystemHandler):  # type: ignore[misc]
         return path
 
     def get_file_info(self, paths: Sequence[str]) -> list[fs.FileInfo]:
-        return [self._info(path) for path in paths]
+        if len(paths) < _PATHS_AT_ONCE:
+            return [self._info(path) for path in paths]
+        with ThreadPoolExecutor(_PATHS_AT_ONCE) as pool:
+            return list(pool.map(self._info, paths))
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
         return list(self._below(selector.base_dir.rstrip("/"), selector))

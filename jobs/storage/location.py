@@ -141,10 +141,17 @@ def _hdfs(rest: str, location: str) -> str:
     return f"hdfs://{cluster.lower().removesuffix(_HDFS_PORT)}{path}".rstrip("/")
 
 
+def _gcs(rest: str, location: str) -> str:
+    bucket, path = _authority(rest)
+    if not bucket or bucket in (".", ".."):
+        raise LocationError(f"{location!r} contains no bucket", "Write gs://bucket/path.")
+    return f"gs://{bucket}{path}".rstrip("/")
+
+
 def _authority(rest: str) -> tuple[str, str]:
     """Returns what is between `//` and the path, and the absolute path without `..`."""
     authority, _, path = rest.removeprefix("//").partition("/")
     return authority if rest.startswith("//") else "", posixpath.normpath("/" + path.strip("/"))
 
 
-_REMOTE: dict[str, Callable[[str, str], str]] = {"s3": _s3, "s3a": _s3, "hdfs": _hdfs}
+_REMOTE: dict[str, Callable[[str, str], str]] = {"s3": _s3, "s3a": _s3, "hdfs": _hdfs, "gs": _gcs}

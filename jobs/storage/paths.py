@@ -141,7 +141,7 @@ def of_hadoop(base_path: str, options: Mapping[str, str]) -> Storage:
         return Storage(path_of(base_path))
     if scheme not in SUPPORTED or match is None:
         detail = f"base path {base_path}" + ("" if match else f", which is on {scheme}: by fs.defaultFS")
-        hint = "Only tables on local disks, S3 and HDFS can be rewritten, named by their whole URI."
+        hint = "Only tables on local disks, S3, HDFS and Google's storage can be rewritten, named by their whole URI."
         raise RefusedError([not_supported(detail, hint)])
     try:
         return Storage(path_of(base_path), store_of(base_path, options))
@@ -162,7 +162,7 @@ def not_supported(detail: str, hint: str) -> Problem:
         "storage-not-supported",
         "Files cannot be rewritten on this storage",
         detail,
-        f"{hint} Compaction, cleaning and the audit work on every storage that Hudi supports.",
+        f"{hint} Compaction, cleaning and the audit do not need this.",
     )
 
 

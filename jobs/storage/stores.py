@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from jobs.storage import hdfs, s3
+from jobs.storage import gcs, hdfs, s3
 from jobs.storage.store import NotReproducibleError
 
 if TYPE_CHECKING:
@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
     from jobs.storage.store import Store
 
-_OF_HADOOP: dict[str, Callable[[Mapping[str, str], str], Store]] = {"s3a": s3.of_hadoop, "hdfs": hdfs.of_hadoop}
+_OF_HADOOP: dict[str, Callable[[Mapping[str, str], str], Store]] = {
+    "s3a": s3.of_hadoop,
+    "hdfs": hdfs.of_hadoop,
+    "gs": gcs.of_hadoop,
+}
 _REMOTE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]+)(.*)", re.DOTALL)
 
 SUPPORTED = ("file", *_OF_HADOOP)

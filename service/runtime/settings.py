@@ -57,7 +57,9 @@ class Settings(BaseSettings):
         (), description="Classes that tables may name besides Hudi's own, such as lock providers"
     )
     storage_options: dict[str, str] = Field(
-        default_factory=dict, repr=False, description="JSON object of file system options, such as an S3 endpoint"
+        default_factory=dict,
+        repr=False,
+        description="JSON object of file system options, such as an S3 endpoint or the name nodes of HDFS",
     )
 
     lease_seconds: float = Field(30.0, ge=1, le=3600)

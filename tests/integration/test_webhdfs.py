@@ -21,6 +21,8 @@ from tests import hdfs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import httpx
+
     from tests.hdfs import Cluster
 
 # Hadoop escapes none of these in a path, so neither may we.
@@ -77,6 +79,7 @@ def test_listings_are_whole_whatever_their_length(cluster: Cluster, files: fs.Fi
     for name in names:
         storage.create_empty(name)
     storage.create_empty("folder", "inner", "deep")
+    assert storage.size([*(f"{cluster.uri}/listed/{name}" for name in names), f"{cluster.uri}/listed/none"]) == 0
     seen = open_storage(f"{cluster.uri}/listed", cluster.options)
     assert set(seen.names("")) == {*names, "folder"}
     assert {entry.path for entry in seen.list(recursive=True)} == {
@@ -91,6 +94,20 @@ def test_listings_are_whole_whatever_their_length(cluster: Cluster, files: fs.Fi
     for missing in (f"{next(iter(names))}/below", "none"):
         with pytest.raises(PathNotFoundError):
             seen.names(missing)
+
+
+def test_an_idle_poll_is_one_request(cluster: Cluster) -> None:
+    for name in ("001.commit", "001.inflight"):
+        cluster.create(f"/polled/.hoodie/timeline/{name}")
+    seen = open_storage(f"{cluster.uri}/polled", cluster.options)
+    requests: list[httpx.Request] = []
+    hooks = seen.filesystem.handler._client._client.event_hooks
+    seen.filesystem.handler._client._client.event_hooks = {"request": [requests.append]}
+    try:
+        assert set(seen.names(".hoodie/timeline")) == {"001.commit", "001.inflight"}
+    finally:
+        seen.filesystem.handler._client._client.event_hooks = hooks
+    assert [request.url.params["op"] for request in requests] == ["LISTSTATUS_BATCH"]
 
 
 def test_what_is_abandoned_is_gone_and_a_file_can_be_written_again(cluster: Cluster, files: fs.FileSystem) -> None:

@@ -48,6 +48,10 @@ def test_all_spellings_of_a_cluster_have_one_base_path(spelling: str) -> None:
     assert canonical(spelling) == plain(spelling) == "hdfs://nn/a/b"
 
 
+def test_googles_buckets_have_one_spelling() -> None:
+    assert canonical("GS://bucket//a/./b/") == plain("gs://bucket/a/b/") == "gs://bucket/a/b"
+
+
 def test_only_the_default_port_of_a_cluster_can_be_left_out() -> None:
     assert canonical("hdfs://nn:9000/a") == "hdfs://nn:9000/a"
 
@@ -61,7 +65,9 @@ def test_percent_signs_stand_for_themselves(tmp_path: Path) -> None:
     assert canonical(f"file:{tmp_path}/dt=2026%2F01") == f"{tmp_path.resolve()}/dt=2026%2F01"
 
 
-@pytest.mark.parametrize("location", ["abfss://c@a/a", "gs://b/a", "http://169.254.169.254/", "file://elsewhere/a"])
+@pytest.mark.parametrize(
+    "location", ["abfss://c@a/a", "wasbs://c@a/a", "http://169.254.169.254/", "file://elsewhere/a"]
+)
 def test_other_storages_are_refused(location: str) -> None:
     with pytest.raises(StorageUnsupportedError):
         canonical(location)
@@ -79,6 +85,8 @@ def test_other_storages_are_refused(location: str) -> None:
         "s3:/a",
         "s3://",
         "s3://../a",
+        "gs:/a",
+        "gs:///a",
         "hdfs:/a",
         "hdfs:///a",
         "hdfs://u@nn/a",
@@ -169,6 +177,6 @@ def test_the_plain_spelling_of_s3_is_the_canonical_one() -> None:
     assert plain("s3://lake/trips/") == canonical("s3://lake/trips/") == "s3a://lake/trips"
 
 
-@pytest.mark.parametrize("location", ["hdfs:///trips", "gs://lake/trips"])
+@pytest.mark.parametrize("location", ["hdfs:///trips", "abfss://c@a/trips"])
 def test_what_cannot_be_a_base_path_stays_as_it_is(location: str) -> None:
     assert plain(location) == location

@@ -120,7 +120,7 @@ def test_keys_of_s3_are_what_hadoop_makes_of_the_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "default"), [("abfss://c@a/t", "file:///"), ("gs://b/t", "file:///"), ("/t", "hdfs://n")]
+    ("path", "default"), [("abfss://c@a/t", "file:///"), ("wasbs://c@a/t", "file:///"), ("/t", "hdfs://n")]
 )
 def test_other_file_systems_are_refused(path: str, default: str) -> None:
     with pytest.raises(RefusedError) as refused:

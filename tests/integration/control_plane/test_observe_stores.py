@@ -1,22 +1,25 @@
-"""A table on S3 (moto's server) is watched as one on a disk is."""
+"""A table on S3 (moto's server) or HDFS (a real cluster) is watched as one on a disk is."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
+from jobs.storage.stores import store_of
 from service.catalog import commit_store, snapshot_store, table_store, watch_store
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
 from service.events.notifier import Notifier
 from service.lake.active_timeline import read_active_timeline
+from service.lake.reader_pool import ReaderPool
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import TableReader
+from tests import hdfs, s3
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
@@ -30,38 +33,39 @@ if TYPE_CHECKING:
 A = bucket_id(0)
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+@dataclass(frozen=True)
+class Lake:
+    """A storage on a real server. `root` is in the form of Arrow, and `uri` the same place in the form of Hadoop."""
+
+    options: dict[str, str]
+    files: fs.FileSystem
+    root: str
+    uri: str
 
 
-def test_a_table_on_s3_is_watched(endpoint: str, sqlite: sa.Engine, clock: FakeClock, tmp_path: Path) -> None:
-    options = {
-        "fs.s3a.access.key": "someone",
-        "fs.s3a.secret.key": "anything",
-        "fs.s3a.endpoint": endpoint,
-        "fs.s3a.path.style.access": "true",
-    }
-    files = fs.S3FileSystem(
-        access_key="someone",
-        secret_key="anything",
-        region="us-east-1",
-        endpoint_override=endpoint,
-        allow_bucket_creation=True,
-    )
-    files.create_dir("lake")
+@pytest.fixture(scope="module", params=["s3", "hdfs"])
+def lake(request: pytest.FixtureRequest) -> Iterator[Lake]:
+    if request.param == "s3":
+        with s3.running() as server:
+            yield Lake(server.options, server.files, "lake", "s3a://lake")
+    else:
+        with hdfs.running() as cluster:
+            store = store_of(cluster.uri, cluster.options)
+            yield Lake(cluster.options, store.filesystem(), "/lake", f"{cluster.uri}/lake")
+
+
+def test_a_table_on_a_remote_storage_is_watched(
+    lake: Lake, sqlite: sa.Engine, clock: FakeClock, tmp_path: Path
+) -> None:
+    options, files = lake.options, lake.files
     table = SmallTable(tmp_path / "trips")
 
     def upload() -> None:
-        fs.copy_files(str(table.base), "lake/trips", destination_filesystem=files)
+        fs.copy_files(str(table.base), f"{lake.root}/trips", destination_filesystem=files)
 
     with writing(sqlite) as connection:
-        table_store.register(connection, Registration("t", "s3a://lake/trips", "trips", clock(), clock()))
-        table_store.register(connection, Registration("gone", "s3a://lake/gone", "gone", clock(), clock()))
+        table_store.register(connection, Registration("t", f"{lake.uri}/trips", "trips", clock(), clock()))
+        table_store.register(connection, Registration("gone", f"{lake.uri}/gone", "gone", clock(), clock()))
     read = TableReader(sqlite, options, 1)
     observer = Observer(sqlite, clock, Random(1), PollRequests(), ObserverConfig(), read=read, notifier=Notifier())
 
@@ -86,7 +90,9 @@ def test_a_table_on_s3_is_watched(endpoint: str, sqlite: sa.Engine, clock: FakeC
     assert snapshot is not None
     assert (snapshot.base_bytes, snapshot.log_bytes) == (10, 5)
     assert snapshot.pending[0].heartbeat_at is not None
-    active = read_active_timeline("s3a://lake/trips", options)
+    # In a process with limits, as the service reads.
+    with ReaderPool(1) as readers:
+        active = readers.run(read_active_timeline, f"{lake.uri}/trips", options)
     assert [instant.requested_time for instant in active.completed] == ["001", "003"]
     poll()
     with reading(sqlite) as connection:

@@ -1,0 +1,119 @@
+"""Converts the `gs` options of the owner's Spark jobs to an Arrow file system for Google Cloud Storage.
+
+Mirrors gcs-connector hadoop3-2.2 (`GoogleHadoopFileSystemConfiguration`, `HadoopCredentialConfiguration`). Options that
+Arrow cannot reproduce are refused, because reading or writing slightly differently would be worse.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from pyarrow import fs
+
+from jobs.storage.gcs_files import GcsFiles
+from jobs.storage.store import NotReproducibleError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# The connector reads options of credentials under both.
+_PREFIXES = ("fs.gs.", "google.cloud.")
+_ENABLED, _ANONYMOUS = "auth.service.account.enable", "auth.null.enable"
+_KEY_FILE, _ENDPOINT = "auth.service.account.json.keyfile", "storage.root.url"
+# Options that change the written data or the access to the storage in ways that Arrow does not support, with the values
+# of each that are harmless (besides being unset).
+_NOT_REPRODUCED = {
+    "auth.access.token.provider.impl": (),
+    "auth.client.id": (),
+    "auth.impersonation.service.account": (),
+    "auth.refresh.token": (),
+    "auth.service.account.keyfile": (),
+    "auth.service.account.private.key": (),
+    "auth.type": (),
+    "encryption.algorithm": (),
+    "impl": ("com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",),
+    "proxy.address": (),
+    "requester.pays.mode": ("DISABLED",),
+    "storage.service.path": ("storage/v1/",),
+}
+# As a regular expression, for `Configuration.getValByRegex`.
+OPTIONS = (
+    rf"^(fs\.gs|google\.cloud)\.("
+    rf"{'|'.join(map(re.escape, (*_NOT_REPRODUCED, _ENABLED, _ANONYMOUS, _KEY_FILE, _ENDPOINT)))})$"
+)
+_CENTRAL = "https://storage.googleapis.com/"
+
+
+@dataclass(frozen=True)
+class Gcs:
+    """The access to Google Cloud Storage; it can be sent to Spark's tasks.
+
+    `key_file` must be on each machine; None for the credentials of the environment or of the machine. `endpoint` is
+    `host[:port]`, None for Google's own. `seconds` limits the repetition of a request.
+    """
+
+    key_file: str | None = None
+    anonymous: bool = False
+    endpoint: str | None = None
+    tls: bool = True
+    seconds: int = 300
+
+    def filesystem(self) -> fs.FileSystem:
+        """Returns Arrow's file system, one per process. Its paths are `bucket/key`, without any encoding."""
+        return _filesystem(self)
+
+    def hasty(self) -> Gcs:
+        return replace(self, seconds=10)
+
+
+@lru_cache(maxsize=16)
+def _filesystem(gcs: Gcs) -> fs.FileSystem:
+    if gcs.key_file:
+        if not os.access(gcs.key_file, os.R_OK):
+            # Otherwise Arrow would ask the machine for credentials, and find those of somebody else.
+            raise PermissionError(f"The key file {gcs.key_file} cannot be read on this machine")
+        # Arrow takes a key file from the environment only, and reads it at the first request.
+        os.environ["GOOGLE_APPLICATION_CREDENTIALS"] = gcs.key_file
+    inner = fs.GcsFileSystem(
+        anonymous=gcs.anonymous,
+        scheme="https" if gcs.tls else "http",
+        endpoint_override=gcs.endpoint,
+        retry_time_limit=timedelta(seconds=gcs.seconds),
+    )
+    return fs.PyFileSystem(GcsFiles(inner))
+
+
+def of_hadoop(options: Mapping[str, str], bucket: str) -> Gcs:  # noqa: ARG001 - one access for all buckets
+    """Returns the access by the connector's options. Raises `NotReproducibleError`."""
+    chosen: dict[str, str] = {}
+    for prefix in reversed(_PREFIXES):
+        for name, value in options.items():
+            plain = name.removeprefix("spark.hadoop.")
+            if plain.startswith(prefix) and value.strip():
+                chosen[plain.removeprefix(prefix)] = value.strip()
+    reasons = [
+        # Only names: some values are secrets.
+        f"fs.gs.{name}"
+        for name, harmless in _NOT_REPRODUCED.items()
+        if name in chosen and chosen[name] not in harmless
+    ]
+    anonymous = chosen.get(_ANONYMOUS, "false").lower() == "true"
+    if chosen.get(_ENABLED, "true").lower() == "false" and not anonymous:
+        reasons.append(f"fs.gs.{_ENABLED} = false")
+    endpoint = re.fullmatch(r"(https?)://([A-Za-z0-9._-]+(?::\d{1,5})?)/?", chosen.get(_ENDPOINT, _CENTRAL))
+    if endpoint is None:
+        reasons.append(f"fs.gs.{_ENDPOINT}")
+    if reasons or endpoint is None:
+        raise NotReproducibleError("; ".join(reasons))
+    is_googles = endpoint[0].rstrip("/") == _CENTRAL.rstrip("/")
+    return Gcs(
+        key_file=None if anonymous else chosen.get(_KEY_FILE),
+        anonymous=anonymous,
+        endpoint=None if is_googles else endpoint[2],
+        tls=endpoint[1] == "https",
+    )

@@ -1,0 +1,102 @@
+"""A table on Google Cloud Storage (an emulator, Google's connector for Hadoop), served like one on a disk."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyarrow import fs
+
+from jobs.contract import BucketIndex, Outcome, TableLock
+from jobs.storage.paths import of_hadoop
+from service.lake.active_timeline import read_active_timeline
+from service.lake.storage import open_storage
+from service.model.errors import PathNotFoundError
+from service.registration.detection import examine
+from tests import gcs
+from tests.integration import tables
+from tests.integration.run import run_job
+from tests.integration.test_s3 import PARTITIONS, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.gcs import Server
+
+pytestmark = pytest.mark.exhaustive
+INDEX = BucketIndex(2, ("id",))
+ODD = "a b/ü+y 50%25&x=1;'"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with gcs.running() as running:
+        yield running
+
+
+def test_listings_show_folders_that_are_no_objects(server: Server) -> None:
+    storage = of_hadoop("gs://lake/listed", server.options)
+    content = os.urandom(3_000_000)
+    output = storage.create(ODD, "file")
+    output.stream.write(content)
+    assert output.close() == len(content)
+    storage.create_empty("top")
+    seen = open_storage("gs://lake/listed", server.options)
+    assert {(entry.path, entry.is_folder) for entry in seen.list()} == {("a b", True), ("top", False)}
+    everything = {entry.path for entry in seen.list(recursive=True)}
+    assert everything == {"a b", ODD, f"{ODD}/file", "top"}
+    assert seen.read(f"{ODD}/file") == content
+    assert seen.list("none") == []
+    with pytest.raises(PathNotFoundError):
+        seen.names("none")
+    assert storage.size([f"gs://lake/listed/{ODD}/file", "gs://lake/listed/none"]) == len(content)
+    output = storage.create("abandoned")
+    output.stream.write(b"half")
+    output.abandon()
+    assert not seen.exists("abandoned")
+
+
+def test_a_table_on_googles_storage_gets_every_service(server: Server, spark: SparkSession, tmp_path: Path) -> None:
+    conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    for name, value in server.options.items():
+        conf.set(name, value)
+    base = "gs://lake/trips"
+    lock = TableLock("filesystem", {"hoodie.write.lock.filesystem.path": f"file://{tmp_path}/locks"})
+    options = tables.writer_options(base, num_buckets=2, metadata=False, **lock.options)
+    tables.upsert(rows(spark, 0, 200), base, options)
+    tables.upsert(rows(spark, 0, 100, ts=1), base, options)
+    before = tables.snapshot(spark, base)
+    assert len(before) == 200
+
+    found = examine(f"{base}/", allowed_roots=("gs://lake",), claimed=None, storage_options=server.options)
+    assert (found.base_path, found.index) == (base, INDEX)
+
+    for kind, params in {
+        "compaction": {},
+        "bucket_expansion": {"num_buckets": 4},
+        "clustering": {"sort_by": ["city"]},
+        "cleaning": {"retain": 1},
+    }.items():
+        names = _names(server)
+        done = run_job(spark, base, kind, params, index=INDEX, lock=lock)
+        assert done.outcome is Outcome.SUCCEEDED, done
+        assert tables.snapshot(spark, base) == before
+    gone = {name for name in names - _names(server) if name.endswith(".parquet")}
+    assert {name.partition("/")[0] for name in gone} == set(PARTITIONS)
+    assert tables.in_order(spark, base, 4) == before
+    assert run_job(spark, base, "audit", index=INDEX, lock=lock).details["clean"] is True
+    assert read_active_timeline(base, server.options).pending == ()
+
+    answer = run_job(spark, base, "bucket_expansion", {"factor": 2}, index=INDEX, dry_run=True)
+    assert [item["type"] for item in answer.details["refusals"]] == ["lock-not-atomic"]
+    for name in server.options:
+        conf.unset(name)
+
+
+def _names(server: Server) -> set[str]:
+    infos = server.files.get_file_info(fs.FileSelector("lake/trips", recursive=True))
+    return {info.path.removeprefix("lake/trips/") for info in infos if info.is_file}
