@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.hudi.session import S3A, start_session
-from tests import class_archive, gcs
+from jobs.hudi.session import GS, S3A, start_session
+from tests import class_archive
 from tests import postgresql as postgresql_server
 
 if TYPE_CHECKING:
@@ -53,9 +53,8 @@ _FILES_PACKAGE = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     conf = {"spark.sql.shuffle.partitions": "2", **_HEAP}
-    if request.config.getoption("--exhaustive"):
-        conf["spark.jars"] = gcs.connector()
-    session = start_session(driver_memory="3g", packages=[S3A, _FILES_PACKAGE], conf=conf, storage_options=_FILES)
+    packages = [S3A, _FILES_PACKAGE, *([GS] if request.config.getoption("--exhaustive") else [])]
+    session = start_session(driver_memory="3g", packages=packages, conf=conf, storage_options=_FILES)
     session._jvm.org.apache.hadoop.fs.FileSystem.closeAll()  # type: ignore[union-attr]
     yield session
     session.stop()

@@ -1,4 +1,4 @@
-"""An emulator of Google Cloud Storage (fake-gcs-server, of Go), and Google's connector for Hadoop."""
+"""An emulator of Google Cloud Storage (fake-gcs-server, of Go)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from pyarrow import fs
 
 from jobs.hudi.session import CACHE
 from jobs.storage.stores import store_of
-from tests import maven
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,11 +36,6 @@ class Server:
     @property
     def files(self) -> fs.FileSystem:
         return store_of("gs://lake/", self.options).filesystem()
-
-
-def connector() -> str:
-    """The jar of the connector; the first call on a machine fetches it (38 MB)."""
-    return maven.jar("com.google.cloud.bigdataoss", "gcs-connector", "hadoop3-2.2.26", "shaded")
 
 
 @contextmanager

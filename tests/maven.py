@@ -21,40 +21,18 @@ def java() -> list[str]:
 
 def class_path(group: str, name: str, version: str) -> str:
     """An artifact with all that it needs. The first call on a machine fetches it with the Ivy that PySpark brings."""
-    return _fetched(f"{name}-{version}", ["-confs", "default", "-dependency", group, name, version])
-
-
-def jar(group: str, name: str, version: str, classifier: str) -> str:
-    """One jar that has in it what it needs. Fetched as above."""
-    wanted = session.CACHE / "servers" / f"{name}.xml"
-    wanted.parent.mkdir(parents=True, exist_ok=True)
-    wanted.write_text(_ONE_JAR.format(group=group, name=name, version=version, classifier=classifier))
-    return _fetched(f"{name}-{version}", ["-ivy", wanted])
-
-
-def _fetched(name: str, wanted: list[object]) -> str:
     [ivy] = JARS_OF_SPARK.glob("ivy-*.jar")
     folder = session.CACHE / "servers"
     folder.mkdir(parents=True, exist_ok=True)
-    found = folder / f"{name}.class-path"
+    found = folder / f"{name}-{version}.class-path"
     with (folder / "fetching.lock").open("w") as file:
         # Ivy's cache does not stand two processes at once.
         fcntl.flock(file, fcntl.LOCK_EX)
         if not found.exists() or not all(Path(jar).exists() for jar in found.read_text().strip().split(":")):
             unfinished = found.with_suffix(".unfinished")
-            command = [*java(), "-Xmx256m", "-jar", ivy, "-cache", folder / "ivy", "-cachepath", unfinished, *wanted]
+            command = [*java(), "-Xmx256m", "-jar", ivy, "-cache", folder / "ivy", "-cachepath", unfinished]
+            command += ["-confs", "default", "-dependency", group, name, version]
             done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600)
             assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
             unfinished.replace(found)
     return found.read_text().strip()
-
-
-_ONE_JAR = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
-  <info organisation="groundskeeper" module="tests"/>
-  <dependencies>
-    <dependency org="{group}" name="{name}" rev="{version}" transitive="false">
-      <artifact name="{name}" type="jar" m:classifier="{classifier}"/>
-    </dependency>
-  </dependencies>
-</ivy-module>
-"""

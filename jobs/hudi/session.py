@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 
 from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
+from jobs.hudi import google_connector
 from jobs.hudi.jvm import first_line
 from jobs.hudi.shipping import ship_jobs
 
@@ -40,6 +41,8 @@ JAVA_VERSION = 17
 # The packages for `s3a`: the S3 file system of the Hadoop that PySpark brings (3.3.4), with only the modules of
 # Amazon's SDK that it needs (7 MB; its default is a bundle of 280 MB). Spark provides the rest.
 S3A = "s3a"
+# The same for `gs`: Google's connector, which no coordinate names (`google_connector`).
+GS = "gs"
 _S3A_PACKAGES = (
     "org.apache.hadoop:hadoop-aws:3.3.4",
     *(f"com.amazonaws:aws-java-sdk-{module}:1.12.262" for module in ("core", "s3", "kms", "sts", "dynamodb")),
@@ -90,8 +93,9 @@ def start_session(
 ) -> SparkSession:
     """Returns the Spark session with Hudi 1.2. The first start on a machine downloads the Hudi bundle (80 MB) with Ivy.
 
-    `packages` are more Maven coordinates, or `s3a`. `jars` is a folder with the bundle, which is then not downloaded;
-    if it has the jars of `s3a` too, these are not either. `storage_options` are Hadoop's, such as `fs.s3a.endpoint`.
+    `packages` are more Maven coordinates, `s3a` or `gs`. `jars` is a folder with the bundle, which is then not
+    downloaded; if it has the jars of `s3a` and `gs` too, these are not either. `storage_options` are Hadoop's, such as
+    `fs.s3a.endpoint`.
     `conf` are options of Spark; those of `spark_options.OWNED` win over them.
 
     Under `spark-submit` the JVM runs already: its master, its memory and its jars stay, and whatever it was given wins
@@ -101,7 +105,7 @@ def start_session(
     given = _given()
     chosen = dict(conf or {})
     if not _is_submitted():
-        chosen = {**_jars(packages, jars), **chosen}
+        chosen = {**_jars(packages, jars, _connectors(packages, jars, home, java_options)), **chosen}
         chosen["spark.driver.memory"] = chosen.get("spark.driver.memory", driver_memory)
         # After an OutOfMemoryError in one job the state of the whole JVM is unreliable, including the other slots'
         # jobs.
@@ -172,19 +176,28 @@ def _python(master: str, chosen: Mapping[str, str], given: Mapping[str, str]) ->
     return by_options or os.environ.get("PYSPARK_PYTHON") or sys.executable
 
 
-def _jars(packages: Sequence[str], folder: Path | None = None) -> dict[str, str]:
+def _connectors(packages: Sequence[str], folder: Path | None, home: Path, java_options: str) -> list[Path]:
+    """Returns the jars of packages that no coordinate names. Raises ConnectorMissingError."""
+    if GS not in packages or (folder and list(folder.glob(f"*{google_connector.JAR}"))):
+        return []
+    with _one_at_a_time():
+        return [google_connector.fetched(CACHE / "ivy" / "connectors", home, java_options)]
+
+
+def _jars(packages: Sequence[str], folder: Path | None = None, more: Sequence[Path] = ()) -> dict[str, str]:
     """Returns the options for the packages: each is a Maven coordinate; `s3a` stands for several.
 
-    Of those whose jars are in the folder none is downloaded. Raises BundleMissingError.
+    Of those whose jars are in the folder none is downloaded. `more` are jars beside them. Raises BundleMissingError.
     """
     jars = jars_of(folder) if folder else []
     chosen = [] if folder else [HUDI_BUNDLE]
     has_s3a = any(_is_jar_of(_S3A_PACKAGES[0], jar) for jar in jars)
     for package in packages:
-        chosen += [package] if package != S3A else () if has_s3a else _S3A_PACKAGES
+        if package != GS:
+            chosen += [package] if package != S3A else () if has_s3a else _S3A_PACKAGES
     without = ",".join(_S3A_WITHOUT) if S3A in packages and not has_s3a else ""
     options = {
-        "spark.jars": ",".join(map(str, jars)),
+        "spark.jars": ",".join(map(str, [*jars, *more])),
         "spark.jars.packages": ",".join(chosen),
         "spark.jars.excludes": without,
     }

@@ -165,7 +165,7 @@ class WebHdfs:
         headers = {} if content is None else {"Content-Type": "application/octet-stream"}
         try:
             answer = self._client.request(method, url, params=query, content=content, headers=headers)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             host = httpx.URL(url).netloc.decode()
             raise _TryAgainError(f"{host} does not answer: {error or type(error).__name__}", node) from error
         if answer.is_success or answer.is_redirect:

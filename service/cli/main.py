@@ -123,6 +123,7 @@ def worker(
 ) -> None:
     """Run a Spark worker that pulls jobs from a service. GROUNDSKEEPER_WORKER_TOKEN holds its token."""
     # Imported here, because the service itself does not need Spark.
+    from jobs.hudi.google_connector import JAR, ConnectorMissingError
     from jobs.hudi.session import BundleMissingError
     from jobs.worker import lease_loop as spark_worker
 
@@ -149,6 +150,8 @@ def worker(
         raise SettingsError(
             str(error), hint="Fill the folder of GROUNDSKEEPER_JARS: python -m jobs.hudi.fetch_jars FOLDER."
         ) from error
+    except ConnectorMissingError as error:
+        raise SettingsError(str(error), hint=f"Put {JAR} into the folder of GROUNDSKEEPER_JARS.") from error
     raise typer.Exit(code)
 
 

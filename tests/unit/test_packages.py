@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jobs.hudi import google_connector
 from jobs.hudi.session import HUDI_BUNDLE, S3A, BundleMissingError, _jars
 from service.model.errors import SettingsError
 from service.runtime import settings
@@ -49,6 +50,14 @@ def test_a_folder_of_jars_replaces_what_it_has(tmp_path: Path) -> None:
     (tmp_path / HADOOP_AWS).touch()
     assert _jars([S3A], tmp_path) == {"spark.jars": f"{tmp_path / HADOOP_AWS},{tmp_path / BUNDLE}"}
     assert _jars([S3A, "org.example:more:1"], tmp_path)["spark.jars.packages"] == "org.example:more:1"
+
+
+def test_jars_without_a_coordinate_are_named_by_their_files(tmp_path: Path) -> None:
+    assert _jars([], None, [tmp_path / "x.jar"])["spark.jars"] == str(tmp_path / "x.jar")
+    (tmp_path / BUNDLE).touch()
+    (tmp_path / google_connector.JAR).touch()
+    assert google_connector.fetched(tmp_path, tmp_path / "no java", "") == tmp_path / google_connector.JAR
+    assert str(tmp_path / google_connector.JAR) in _jars([], tmp_path)["spark.jars"]
 
 
 def test_a_folder_without_the_bundle_is_refused(tmp_path: Path) -> None:
