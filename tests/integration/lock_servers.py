@@ -20,6 +20,7 @@ SERVERS = ["zookeeper", "hive metastore"]
 
 
 class LockServer(Protocol):
+    kind: str
     # How long a holder that is not heard of keeps its lock.
     holds_seconds: float
 
@@ -32,6 +33,7 @@ class LockServer(Protocol):
 
 
 class Zookeeper(zookeeper.Server):
+    kind = SERVERS[0]
     holds_seconds = zookeeper.SESSION_MILLISECONDS / 1000
 
     def take_away(self, held: Held) -> None:
@@ -40,6 +42,7 @@ class Zookeeper(zookeeper.Server):
 
 
 class HiveMetastore(hive_metastore.Server):
+    kind = SERVERS[1]
     holds_seconds = float(hive_metastore.LOCK_SECONDS)
 
     def take_away(self, held: Held) -> None:
@@ -51,7 +54,7 @@ class HiveMetastore(hive_metastore.Server):
 
 @contextmanager
 def started(name: str, spark: SparkSession) -> Iterator[LockServer]:
-    if name == "zookeeper":
+    if name == Zookeeper.kind:
         with zookeeper.running() as server:
             yield Zookeeper(server.process)
     else:
