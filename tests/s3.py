@@ -68,6 +68,7 @@ class Front:
         with self._guard:
             answer = json.dumps(self.counts).encode()
             self.counts.clear()
+            self._random.seed(7)  # its second value is below a fifth, so that few requests are enough for a refusal
             self.refused_share = wanted.get("refused_share", 0.0)
             self.listing_seconds = wanted.get("listing_seconds", 0.0)
         start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(answer)))])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.storage.paths import Storage
 
+LOCK_NOT_ATOMIC = "lock-not-atomic"
 # Spark's row-wise bulk_insert omits the number at the end (`BucketBulkInsertDataInternalWriterHelper`).
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(-\d+)?$")
 _NBCC_FILE_ID = re.compile(r"^\d{8}-0000-0000-0000-000000000000(-\d+)?$")
@@ -127,7 +128,7 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
     folder = lock_providers.folder_of(lock, table.base_path)
     if lock_providers.is_in_a_file(lock.provider) and folder.startswith(("s3", "gs:")):
         yield Problem(
-            "lock-not-atomic",
+            LOCK_NOT_ATOMIC,
             "Hudi's filesystem lock is not safe on an object storage, where two writers could both acquire it",
             folder,
             "PATCH the table with the `lock` that its writers use, such as ZooKeeper.",

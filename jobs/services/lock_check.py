@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jobs.hudi.lock import TableLock
+from jobs.protocol.preflight import LOCK_NOT_ATOMIC
 
 if TYPE_CHECKING:
     from jobs.contract import Result, WorkOrder
@@ -20,5 +21,8 @@ def with_lock_checked(table: HudiTable, order: WorkOrder, result: Result) -> Res
     """
     problems = [problem.to_json() for problem in TableLock(table, order.job_id).problems()]
     lock = {"provider": table.declared.lock.provider, "reachable": not problems}
-    refusals = [*result.details.get("refusals", ()), *problems]
+    refusals = list(result.details.get("refusals", ()))
+    # What the preflight says of such a lock is clearer than the JVM's word, and needs no second one.
+    if not any(refusal["type"] == LOCK_NOT_ATOMIC for refusal in refusals):
+        refusals += problems
     return replace(result, details={**result.details, "lock": lock, "refusals": refusals})
