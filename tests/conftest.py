@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from jobs.hudi.session import GS, S3A, start_session
 from tests import class_archive
@@ -29,6 +30,22 @@ _HEAP = {"spark.driver.defaultJavaOptions": "-Xms2g -Xmn700m"}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--exhaustive", action="store_true", help="also the rest of the long matrices")
+
+
+# Their tests share a service whose worker has a JVM: in one process, one is enough.
+_OF_THE_SHARED_DAEMON = {
+    f"tests/acceptance/test_{name}.py" for name in ("main_job", "cancel", "refusals", "start_time", "worker_killed")
+}
+
+
+class _Scheduling(LoadFileScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return "tests of the shared daemon" if file in _OF_THE_SHARED_DAEMON else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling:
+    return _Scheduling(config, log)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import sqlalchemy as sa
 
 from service.db import schema
@@ -35,6 +36,7 @@ POLICY = {
 }
 
 
+@pytest.mark.exhaustive
 def test_two_services_do_nothing_twice_and_one_finishes_what_the_other_leaves(
     spark: SparkSession, tmp_path: Path, postgresql: Server
 ) -> None:

@@ -185,6 +185,7 @@ class Client:
         self._keeper.join()
 
 
+@pytest.mark.exhaustive
 def test_a_clock_that_is_set_by_an_hour_back_and_forth_stalls_nothing(
     request: pytest.FixtureRequest, tmp_path: Path, wall: Wall
 ) -> None:

@@ -192,6 +192,7 @@ def test_two_thousand_half_heads_and_stalled_bodies_hold_nobody_up(tmp_path: Pat
         assert service.stop() == 0
 
 
+@pytest.mark.exhaustive
 def test_a_service_without_descriptors_says_so_once_and_recovers(tmp_path: Path) -> None:
     with Serving(tmp_path) as service:
         address = ("127.0.0.1", int(service.url.rpartition(":")[2]))

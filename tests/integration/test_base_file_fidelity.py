@@ -75,7 +75,9 @@ def hudi_table_jvm(spark: SparkSession) -> Any:
     return Jvm(spark)
 
 
-@pytest.mark.parametrize("kind", ["DYNAMIC_V0", pytest.param("SIMPLE", marks=pytest.mark.exhaustive), None])
+@pytest.mark.parametrize(
+    "kind", ["DYNAMIC_V0", *(pytest.param(kind, marks=pytest.mark.exhaustive) for kind in ("SIMPLE", None))]
+)
 def test_hudi_finds_every_key_in_the_filters_of_an_expansion_if_the_input_had_any(
     spark: SparkSession, tmp_path: Path, kind: str | None
 ) -> None:
@@ -106,7 +108,7 @@ def test_hudi_finds_every_key_in_the_filters_of_an_expansion_if_the_input_had_an
 # -- Codec, dictionaries, statistics
 
 
-@pytest.mark.parametrize("codec", ["snappy", "uncompressed"])
+@pytest.mark.parametrize("codec", ["snappy", pytest.param("uncompressed", marks=pytest.mark.exhaustive)])
 def test_codec_and_dictionaries_follow_the_input(spark: SparkSession, tmp_path: Path, codec: str) -> None:
     base = tmp_path / "trips"
     more = {"hoodie.parquet.compression.codec": codec}
@@ -192,7 +194,8 @@ FILTERS = [
 MISSED = ["wide >= 'y' and city < 500", "ratio > 0"]
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_queries_that_skip_files_by_column_statistics_find_the_same_rows(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:

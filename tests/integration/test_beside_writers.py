@@ -49,6 +49,7 @@ def test_what_writers_commit_during_the_split_is_split_as_well(
     proved(spark, base, 8)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", COW_FIRST)
 def test_an_expansion_waits_for_a_writer_that_creates_a_new_partition(
     spark: SparkSession, tmp_path: Path, table_type: str
@@ -68,9 +69,8 @@ def test_an_expansion_waits_for_a_writer_that_creates_a_new_partition(
     assert spark.read.format("hudi").load(str(base)).count() == 900
 
 
-@pytest.mark.parametrize(
-    "params", [{"on_active_writers": "abort"}, pytest.param({"wait_seconds": 2}, marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("params", [{"on_active_writers": "abort"}, {"wait_seconds": 2}])
 def test_an_expansion_gives_up_and_leaves_nothing_when_a_writer_stays_in_flight(
     spark: SparkSession, tmp_path: Path, params: dict[str, object]
 ) -> None:
@@ -142,6 +142,7 @@ def test_fencing_rolls_a_live_write_back_and_nothing_of_it_comes_later(
     assert len(proved(spark, base, 8)) == 1000
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", COW_FIRST)
 def test_a_writer_that_starts_right_after_the_expansion_goes_on_undisturbed(
     spark: SparkSession, tmp_path: Path, table_type: str
@@ -229,6 +230,7 @@ def test_an_expansion_whose_instant_was_rolled_back_commits_nothing(spark: Spark
     assert left_behind(base) == []
 
 
+@pytest.mark.exhaustive
 def test_a_writer_that_goes_first_makes_hudis_clustering_start_over(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "plain"
     options = tables.write_table(spark, base, table_type="COPY_ON_WRITE", num_buckets=None)
@@ -251,6 +253,7 @@ def test_a_writer_that_goes_first_makes_hudis_clustering_start_over(spark: Spark
     assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 700
 
 
+@pytest.mark.exhaustive
 def test_a_compaction_plan_that_another_runner_executes_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     tables.write_table(spark, base, updates=1)

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("kind", "params", "num_buckets"),
     [
-        pytest.param("cleaning", {"retain": 1}, 4, marks=pytest.mark.exhaustive),
+        ("cleaning", {"retain": 1}, 4),
         ("bucket_expansion", {"factor": 2}, 8),
     ],
 )

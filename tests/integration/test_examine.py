@@ -113,7 +113,8 @@ def test_a_table_without_a_bucket_index_has_none_and_no_claim_helps(spark: Spark
     assert error.value.extensions["mismatched"] >= 1
 
 
-@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.exhaustive), 9])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [6, 9])
 def test_compactions_and_cleans_change_nothing(spark: SparkSession, tmp_path: Path, version: int) -> None:
     table = tmp_path / "trips"
     options = write_table(spark, table, count=300, version=version)

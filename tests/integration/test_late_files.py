@@ -72,6 +72,7 @@ def executed_again(client: WriteClient) -> tuple[str, Any]:
     return plan, begun
 
 
+@pytest.mark.exhaustive
 def test_cleaning_leaves_a_plan_alone_that_was_rolled_back_and_is_executed_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:

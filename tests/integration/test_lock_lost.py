@@ -55,13 +55,14 @@ def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     found.end()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "place",
     [
-        pytest.param("when it begins to commit", marks=pytest.mark.exhaustive),
+        "when it begins to commit",
         "right before the commit",
-        pytest.param("in the midst of the commit", marks=pytest.mark.exhaustive),
-        pytest.param("right after the commit", marks=pytest.mark.exhaustive),
+        "in the midst of the commit",
+        "right after the commit",
     ],
 )
 def test_what_a_writer_commits_while_the_worker_stands_still_is_right(

@@ -105,6 +105,7 @@ def test_only_the_job_that_left_a_lock_breaks_it(spark: SparkSession, tmp_path: 
     assert not (base / ".hoodie" / "lock").exists()
 
 
+@pytest.mark.exhaustive
 def test_a_lock_that_its_holder_gives_back_while_it_is_read_stops_no_job(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     tables.write_table(spark, base)

@@ -100,6 +100,7 @@ def test_a_stale_delete_of_merge_on_read_is_brought_over(spark: SparkSession, tm
     assert spark.read.format("hudi").load(str(base)).where("city >= 800").count() == 0
 
 
+@pytest.mark.exhaustive
 def test_stale_deletes_of_copy_on_write_are_told_to_be_lost_until_they_were_run_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -167,8 +168,9 @@ def test_rows_that_went_by_the_old_number_of_buckets_are_moved(
     assert run_job(spark, base, "repair", {"instants": [instant]}).details["cleared"] == [instant]
 
 
-@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), pytest.param(COW, 6, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("named", [pytest.param(True, marks=pytest.mark.exhaustive), False])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 6)])
+@pytest.mark.parametrize("named", [True, False])
 def test_a_write_to_replaced_file_groups_and_to_a_new_partition_by_the_old_number_is_repaired_in_both(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int, named: bool
 ) -> None:

@@ -135,6 +135,7 @@ def test_a_statement_with_a_filter_changes_all_rows_by_the_printed_options(spark
     assert [tuple(row) for row in after] == [(-7, rows_before)]
 
 
+@pytest.mark.exhaustive
 def test_a_compaction_that_waits_for_the_writes_in_flight_hides_nothing(spark: SparkSession, base: Path) -> None:
     session = LongSession(spark, base, SESSION)
     for rest in range(20, 23):
@@ -161,6 +162,7 @@ def test_a_rewrite_keeps_them_all(
     assert run_job(spark, base, "audit", index=INDEX).details["clean"]
 
 
+@pytest.mark.exhaustive
 def test_rows_that_are_deleted_while_a_rewrite_reads_are_not_missing(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, updates=1)

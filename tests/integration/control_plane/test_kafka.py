@@ -22,6 +22,7 @@ from service.delivery.guarded_loop import GuardedEventLoop
 from service.delivery.http import SendLimits, trusted
 from service.delivery.kafka import KafkaSender
 from service.model.clock import utc_now
+from tests.integration.control_plane.databases import MOSTLY_ON_POSTGRESQL
 from tests.integration.control_plane.posting import LOCAL, PATIENT, Post, ids
 from tests.integration.kafka_broker import PASSWORD, USER, Broker
 from tests.integration.receiver import Receiver
@@ -137,6 +138,7 @@ def test_each_table_arrives_in_order_under_its_key_signed_and_recorded(post: Pos
     assert post.get(created.webhook.id).last_success_at is not None
 
 
+@MOSTLY_ON_POSTGRESQL
 def test_a_broker_that_is_killed_in_the_middle_and_comes_back_has_everything_in_order(
     post: Post, topic: str, tmp_path: Path
 ) -> None:

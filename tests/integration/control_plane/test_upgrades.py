@@ -16,6 +16,7 @@ import sqlalchemy as sa
 import migrations
 from service.db import migrate
 from service.db.engine import open_engine, reading
+from tests.integration.control_plane.databases import MOSTLY_ON_POSTGRESQL
 from tests.integration.serving import Serving, eventually
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def here(tmp_path: Path) -> Path:
     return folder
 
 
+@MOSTLY_ON_POSTGRESQL
 def test_replicas_of_both_versions_work_on_a_database_that_the_newer_one_has_expanded(
     tmp_path: Path, here: Path, database: str
 ) -> None:
@@ -121,6 +123,7 @@ def test_replicas_of_both_versions_work_on_a_database_that_the_newer_one_has_exp
         assert "revision 0013, which works with this one" in old.log.read_text()
 
 
+@MOSTLY_ON_POSTGRESQL
 def test_a_replica_is_not_ready_on_a_newer_schema_that_does_not_work_with_it_and_does_not_start(
     tmp_path: Path, here: Path, database: str
 ) -> None:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import httpx
+import pytest
 from standardwebhooks import Webhook as Verifier
 
 from tests.integration.control_plane.posting import publish
@@ -22,6 +23,7 @@ WEBHOOKS = 20
 AT_ONCE = 10
 
 
+@pytest.mark.exhaustive
 def test_a_service_that_is_killed_again_and_again_delivers_every_event_to_everybody(tmp_path: Path) -> None:
     receivers = [Receiver() for _ in range(WEBHOOKS)]
     published: list[str] = []
