@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _ROWS_OF_WRITTEN_FILES = (
     "partition string, source string, file_id string, file_name string, rows bigint, bytes bigint, "
+    "key_digest string, "
     "refusal struct<type: string, title: string, detail: string, hint: string, retriable: boolean>"
 )
 
@@ -134,7 +135,7 @@ def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[Wri
     written = _written(
         Problem(**row.refusal.asDict())
         if row.refusal
-        else WrittenFile(row.partition, row.source, row.file_id, row.file_name, row.rows, row.bytes)
+        else WrittenFile(row.partition, row.source, row.file_id, row.file_name, row.rows, row.bytes, row.key_digest)
         for row in collected
     )
     _require_one_task_per_slice(written)
@@ -302,5 +303,6 @@ def _arrow_schema() -> pa.Schema:
     """Returns the Arrow schema of `_ROWS_OF_WRITTEN_FILES`."""
     columns = [(name, pa.string()) for name in ("partition", "source", "file_id", "file_name")]
     columns += [(name, pa.int64()) for name in ("rows", "bytes")]
+    columns += [("key_digest", pa.string())]
     refusal = [(name, pa.string()) for name in ("type", "title", "detail", "hint")] + [("retriable", pa.bool_())]
     return pa.schema([*columns, ("refusal", pa.struct(refusal))])

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.contract import Problem
+from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.key_footer import KeyFooter
 from jobs.dataplane.space_curve import sort_indices
 from jobs.errors import RefusedError
@@ -85,13 +86,15 @@ class SplitWriter:
         self._source = source
         self._outputs = [BaseFile(work, source, layout, bucket, token) for bucket in source.children]
         self._by_bucket = dict(zip(source.children, self._outputs, strict=True))
+        self._read = KeyDigest()
 
     def add(self, batch: pa.RecordBatch) -> None:
+        keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
+        self._read += KeyDigest.of(keys)
         if len(self._outputs) == 1 and not self._work.hash_fields:
             self._outputs[0].add(batch)
             self._flush_what_is_large()
             return
-        keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
         buckets = bucket_hash.bucket_ids(keys, self._work.hash_fields, self._source.new)
         routed = 0
         for bucket, output in self._by_bucket.items():
@@ -122,7 +125,12 @@ class SplitWriter:
             largest.flush()
 
     def close(self) -> list[WrittenFile]:
-        return [output.close() for output in self._outputs]
+        """Completes the files. Raises `RefusedError` unless they hold the keys that were added, each as often."""
+        written = [output.close() for output in self._outputs]
+        found = KeyDigest.sum(KeyDigest.parse(file.rows, file.key_digest) for file in written)
+        if found != self._read and not self._work.leaves_others_out:
+            raise RefusedError([_rows_differ(self._source, self._read, found)])
+        return written
 
     def __enter__(self) -> Self:
         return self
@@ -151,7 +159,7 @@ class BaseFile:
         self._waiting: list[pa.RecordBatch] = []
         self.waiting_bytes = 0
         self._waiting_rows = 0
-        self._rows = 0
+        self._digest = KeyDigest()
 
     @property
     def is_row_group(self) -> bool:
@@ -177,7 +185,8 @@ class BaseFile:
         writer.close()
         size = output.close()
         source = self._source
-        return WrittenFile(source.partition, source.file_id, self.file_id, self.file_name, self._rows, size)
+        rows, digest = self._digest.rows, str(self._digest)
+        return WrittenFile(source.partition, source.file_id, self.file_id, self.file_name, rows, size, digest)
 
     def abandon(self) -> None:
         """Leaves no file; the marker stays until the instant ends."""
@@ -193,10 +202,10 @@ class BaseFile:
             return
         # The writer stops using a dictionary when a batch's dictionary differs from the one before.
         table = pa.Table.from_batches(self._waiting).unify_dictionaries()
-        self._rows += self._waiting_rows
         self._waiting, self.waiting_bytes, self._waiting_rows = [], 0, 0
         if self._work.sort_by:
             table = table.take(sort_indices(table, self._work.sort_by, self._work.curve))
+        self._digest += KeyDigest.of(table.column(RECORD_KEY))
         widest = max(column.nbytes for column in table.itercolumns()) / max(table.num_rows, 1)
         self._opened(widest)[1].write_table(table, row_group_size=max(1, table.num_rows))
 
@@ -219,6 +228,16 @@ def _create_marker(work: Rewrite, partition: str, file_name: str) -> None:
     Without it, a rollback would miss the file.
     """
     work.storage.create_empty(".hoodie", ".temp", work.instant, partition, f"{file_name}.marker.CREATE")
+
+
+def _rows_differ(source: Source, read: KeyDigest, written: KeyDigest) -> Problem:
+    return Problem(
+        "rows-differ",
+        "The rewritten files hold other rows than the file slice",
+        f"partition '{source.partition}', file group {source.file_id}: {read.rows} rows with key digest {read} were"
+        f" read, {written.rows} with {written} were written",
+        "Nothing was changed. This is an error of Groundskeeper or of the machine's memory: please report it.",
+    )
 
 
 def misplaced(partition: str, bucket: int) -> Problem:

@@ -22,13 +22,14 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
     Codes = NDArray[np.uint32]
     Mask = NDArray[np.bool_]
+    OfBlock = Callable[["_Block"], Codes]
     Units = NDArray[Any]  # UTF-16 code units: uint8 when all are ASCII, else uint16
 
 _COMMA, _COLON = ord(","), ord(":")
@@ -60,16 +61,25 @@ def hash_codes(keys: pa.Array | pa.ChunkedArray, hash_fields: Sequence[str]) -> 
     if isinstance(hash_fields, str):
         raise TypeError("hash_fields is a sequence of field names, not one string")
     fields = () if list(hash_fields) == [""] else tuple(hash_fields)
+    return _codes(keys, lambda block: _block_codes(block, fields))
+
+
+def string_hash_codes(keys: pa.Array | pa.ChunkedArray) -> NDArray[np.uint32]:
+    """Returns `String.hashCode()` of each whole key. Keys and errors as for `hash_codes`."""
+    return _codes(keys, lambda block: _SubstringHashes(block.units).of(block.starts, block.ends)).view(np.uint32)
+
+
+def _codes(keys: pa.Array | pa.ChunkedArray, of_block: OfBlock) -> NDArray[np.int32]:
     chunks = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
-    codes = [_array_codes(chunk, fields) for chunk in chunks]
+    codes = [_array_codes(chunk, of_block) for chunk in chunks]
     return np.concatenate(codes) if codes else np.empty(0, np.int32)
 
 
-def _array_codes(keys: pa.Array, fields: tuple[str, ...]) -> NDArray[np.int32]:
+def _array_codes(keys: pa.Array, of_block: OfBlock) -> NDArray[np.int32]:
     if keys.null_count:
         raise RecordKeyError("a record key is null")
     if pa.types.is_dictionary(keys.type):
-        return _dictionary_codes(keys, fields)
+        return _dictionary_codes(keys, of_block)
     if pa.types.is_null(keys.type):
         return np.empty(0, np.int32)
     if not (pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type)):
@@ -78,17 +88,17 @@ def _array_codes(keys: pa.Array, fields: tuple[str, ...]) -> NDArray[np.int32]:
         keys = keys.cast(pa.large_string())
     codes = np.empty(len(keys), np.uint32)
     for first, block in _blocks(keys):
-        codes[first : first + len(block.starts)] = _block_codes(block, fields)
+        codes[first : first + len(block.starts)] = of_block(block)
     return codes.view(np.int32)
 
 
-def _dictionary_codes(keys: pa.DictionaryArray, fields: tuple[str, ...]) -> NDArray[np.int32]:
+def _dictionary_codes(keys: pa.DictionaryArray, of_block: OfBlock) -> NDArray[np.int32]:
     """Hashes each value once. Leaves out values that no row uses, since they may be null or impossible to hash."""
     indices = keys.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     used = np.zeros(len(keys.dictionary), np.bool_)
     used[indices] = True
     codes = np.zeros(len(used), np.int32)
-    codes[used] = _array_codes(keys.dictionary.filter(pa.array(used)), fields)
+    codes[used] = _array_codes(keys.dictionary.filter(pa.array(used)), of_block)
     result: NDArray[np.int32] = codes[indices]
     return result
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """One base file that was written. `source` is the file id of the slice that its rows come from."""
+    """One base file that was written. `source` is the file id of the slice that its rows come from.
+
+    `key_digest` is that of the keys of its rows (`jobs.dataplane.key_digest`), 16 hexadecimal digits.
+    """
 
     partition: str
     source: str
@@ -15,3 +18,4 @@ class WrittenFile:
     file_name: str
     rows: int
     bytes: int
+    key_digest: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from jobs.dataplane.key_digest import KeyDigest
 from jobs.protocol.stale_writer_watch import Before
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Replaced:
         """Returns the measurements for the job's result: counts, bytes, seconds."""
         return {
             "rows": sum(item.rows for item in self.written),
+            "key_digest": str(KeyDigest.sum(KeyDigest.parse(item.rows, item.key_digest) for item in self.written)),
             "file_groups": {"before": len(self.slices), "after": len(self.written)},
             "files_read": sum(bool(item.base_file) + len(item.log_files) for item in self.slices),
             "files_written": len(self.written),

@@ -11,10 +11,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import Outcome, Result
+from jobs.dataplane import key_digest
+from jobs.dataplane.key_digest import KeyDigest
 from jobs.format import bucket_hash
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.format.stale_writes import stale_writes
@@ -31,11 +34,14 @@ if TYPE_CHECKING:
     from jobs.job_context import JobContext
 
 _PROBED_PARTITIONS = 200
+_HALF = 1 << 32
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:  # noqa: ARG001 - all jobs are run alike
     """Returns counts as details: `rows`, `files`, `misplaced`, `duplicates`, ...; `clean` if nothing is wrong.
+
+    `key_digest` is that of all rows' keys; it changes only when rows come or go.
 
     A row is misplaced when the bucket of its key, by the number of buckets valid for its partition, is not that of its
     file. A duplicate is a row beyond the first with the same key in the same partition. A key is hidden by
@@ -68,6 +74,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:  # n
         "rows": sum(each.rows for each in found),
         "misplaced": sum(each.misplaced for each in found),
         "duplicates": sum(each.duplicates for each in found),
+        "key_digest": str(KeyDigest.sum(each.digest for each in found)),
     }
     context.step("looking for rows that statistics hide")
     details["keys_hidden_by_statistics"] = hidden_by_statistics(table, _probes(found))
@@ -91,6 +98,12 @@ class _Partition:
     duplicates: int
     first_key: str
     last_key: str
+    high_halves: int
+    low_halves: int
+
+    @property
+    def digest(self) -> KeyDigest:
+        return KeyDigest(self.rows, self.high_halves * _HALF + self.low_halves)
 
 
 def _probes(found: list[_Partition]) -> set[tuple[str, str]]:
@@ -109,16 +122,21 @@ def _count(table: HudiTable, rules: BucketRules | None) -> list[_Partition]:
             wrong = (
                 [False] * batch.num_rows if rules is None else misplaced(keys, partitions, files, rules, hash_fields)
             )
-            yield pa.RecordBatch.from_arrays([partitions, keys, pa.array(wrong)], names=["p", "k", "wrong"])
+            digest = pa.array(key_digest.numbers(keys).view(np.int64))
+            yield pa.RecordBatch.from_arrays(
+                [partitions, keys, pa.array(wrong), digest], names=["p", "k", "wrong", "d"]
+            )
 
     with translated("counting the rows"):
         judged = (
             current(table)
             .select(PARTITION_PATH, RECORD_KEY, FILE_NAME)
-            .mapInArrow(judge, "p string, k string, wrong boolean")
+            .mapInArrow(judge, "p string, k string, wrong boolean, high long, low long")
         )
-        per_key = judged.groupBy("p", "k").agg(F.count("*").alias("n"), F.sum(F.col("wrong").cast("long")).alias("w"))
-        sums = (F.sum("n"), F.sum("w"), F.sum(F.col("n") - 1), F.min("k"), F.max("k"))
+        wrong = F.sum(F.col("wrong").cast("long")).alias("w")
+        halves = [F.sum(name).alias(name) for name in ("high", "low")]
+        per_key = judged.groupBy("p", "k").agg(F.count("*").alias("n"), wrong, *halves)
+        sums = (F.sum("n"), F.sum("w"), F.sum(F.col("n") - 1), F.min("k"), F.max("k"), *halves)
         return [_Partition(*row) for row in per_key.groupBy("p").agg(*sums).orderBy("p").collect()]
 
 
