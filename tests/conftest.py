@@ -34,7 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 # Their tests share a service whose worker has a JVM: in one process, one is enough.
 _OF_THE_SHARED_DAEMON = {
-    f"tests/acceptance/test_{name}.py" for name in ("main_job", "cancel", "refusals", "start_time", "worker_killed")
+    f"tests/acceptance/test_{name}.py"
+    for name in ("by_itself", "main_job", "cancel", "refusals", "start_time", "worker_killed")
 }
 
 

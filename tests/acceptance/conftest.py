@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+NO_POLLING = "86400"
 SETTINGS = {
     "lease_seconds": "5",
     "recover_seconds": "0.5",
@@ -29,6 +30,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def daemon(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Iterator[Daemon]:
-    with Daemon(tmp_path_factory.mktemp("service"), allowed_roots=str(lake), **SETTINGS) as running:
+    by_policy = {"automatic": "true", "plan_seconds": "0.2", "poll_seconds": NO_POLLING}
+    with Daemon(tmp_path_factory.mktemp("service"), allowed_roots=str(lake), **SETTINGS, **by_policy) as running:
+        # Nothing runs without being asked for, except where the policy of a table has `paused` false.
+        assert running.call("PUT", "/v1/policies/*", {"paused": True}).status_code == 201
         running.wait_for_worker()
         yield running

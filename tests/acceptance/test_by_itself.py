@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.acceptance.conftest import SETTINGS
+from tests.acceptance.conftest import NO_POLLING, SETTINGS
 from tests.acceptance.daemon import ENDED, PATIENCE_SECONDS, Daemon
 from tests.acceptance.storage import left_behind, pending
 from tests.integration import tables
@@ -15,13 +16,14 @@ from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.serving import eventually
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-NO_POLLING = "86400"
 PLANS_BY_THE_WRITER = {"hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
 POLICY = {
+    "paused": False,
     "compaction": {"commits": 3, "min_interval_seconds": 0},
     "cleaning": {"commits": 6, "retain": 1, "min_interval_seconds": 0},
 }
@@ -65,6 +67,17 @@ def upserts(daemon: Daemon, table_id: str) -> list[dict[str, Any]]:
     return [commit for commit in found if commit["is_news"] and commit["operation"] == "UPSERT"]
 
 
+@contextmanager
+def _serving(request: pytest.FixtureRequest, folder: Path, poll_seconds: str) -> Iterator[Daemon]:
+    """The shared service, or one of its own that polls."""
+    if poll_seconds == NO_POLLING:
+        yield request.getfixturevalue("daemon")
+    else:
+        settings = {**SETTINGS, "automatic": "true", "plan_seconds": "0.2", "poll_seconds": poll_seconds}
+        with Daemon(folder / "service", **settings) as daemon:
+            yield daemon
+
+
 @pytest.mark.parametrize(
     ("poll_seconds", "options", "reason"),
     [
@@ -83,12 +96,17 @@ def upserts(daemon: Daemon, table_id: str) -> list[dict[str, Any]]:
     ],
 )
 def test_what_a_table_needs_is_done_without_being_asked_for_and_no_batch_fails(
-    spark: SparkSession, tmp_path: Path, poll_seconds: str, options: dict[str, str], reason: str
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    lake: Path,
+    tmp_path: Path,
+    poll_seconds: str,
+    options: dict[str, str],
+    reason: str,
 ) -> None:
-    base = tmp_path / "trips"
+    base = lake / tmp_path.name
     tables.write_table(spark, base)
-    settings = {**SETTINGS, "automatic": "true", "plan_seconds": "0.2", "poll_seconds": poll_seconds}
-    with Daemon(tmp_path / "service", **settings) as daemon:
+    with _serving(request, tmp_path, poll_seconds) as daemon:
         table = daemon.register(base)
         assert daemon.call("PUT", f"/v1/tables/{table}/policy", POLICY).status_code == 200
         daemon.wait_for_worker()
