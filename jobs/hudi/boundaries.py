@@ -6,17 +6,17 @@ follows every path that it finds there.
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import JobError, PathOutsideTableError
+from jobs.errors import PathOutsideTableError
 from jobs.hudi.jvm import translated
+from jobs.hudi.plans import pending_plans
 from jobs.storage.location import is_inside, link_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from jobs.hudi.plans import Plan
     from jobs.hudi.table import HudiTable
 
 # Parts of plans that are no paths: values of a writer's own.
@@ -61,37 +61,14 @@ def check_plans(table: HudiTable, *actions: str) -> None:
 
     Hudi executes pending plans, and deletes the files that a clean or a rollback names by absolute paths.
     """
-    for pending in _pending(table, actions):
-        plan: Any = {}
-        instant = str(pending.requestedTime())
-        # A plan that cannot be read cannot be executed either.
-        with suppress(JobError), translated(f"reading the plan of {instant}", expected=JobError):
-            plan = json.loads(_plan(table, pending))
-        for text in _texts(plan):
-            inside(table.base_path, text, f"the plan of {instant}")
+    for plan in pending_plans(table, frozenset(actions)):
+        check_paths(table, plan)
 
 
-def _pending(table: HudiTable, actions: Iterable[str]) -> list[Any]:
-    with translated("reading the timeline"):
-        timeline = table.meta.reloadActiveTimeline().filterInflightsAndRequested()
-        items = list(table.jvm.items(timeline.getInstantsAsStream()))
-        return [item for item in items if str(item.getAction()) in actions]
-
-
-def _plan(table: HudiTable, pending: Any) -> str:
-    """Returns the plan as JSON; empty for a replacecommit without one."""
-    hudi, meta = table.jvm.hudi, table.meta
-    utils = hudi.common.util
-    match str(pending.getAction()):
-        case "clean":
-            return str(utils.CleanerUtils.getCleanerPlan(meta, pending).toString())
-        case "rollback":
-            return str(hudi.table.action.rollback.RollbackUtils.getRollbackPlan(meta, pending).toString())
-        case "compaction":
-            return str(utils.CompactionUtils.getCompactionPlan(meta, str(pending.requestedTime())).toString())
-        case _:
-            found = utils.ClusteringUtils.getClusteringPlan(meta, pending)
-            return str(found.get().getRight().toString()) if found.isPresent() else "{}"
+def check_paths(table: HudiTable, plan: Plan) -> None:
+    """Raises PathOutsideTableError if the plan names a path outside of the table."""
+    for text in _texts(plan.content):
+        inside(table.base_path, text, f"the plan of {plan.instant}")
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from py4j.java_gateway import get_java_class
 
 from jobs.errors import JobError, PlanTakenError
-from jobs.hudi import hashing_config
+from jobs.hudi import hashing_config, plan_firewall
 from jobs.hudi.boundaries import check_plans
 from jobs.hudi.jvm import translated
 from jobs.hudi.late_files import LateFiles
@@ -19,7 +19,7 @@ from jobs.hudi.options import bucket_index_options, client_options
 from jobs.hudi.records import REPLACE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from types import TracebackType
 
     from jobs.format.written_file import WrittenFile
@@ -87,9 +87,9 @@ class WriteClient:
         """Starts to execute a plan; the lock must be held. The two methods below take the returned object.
 
         Raises `PlanTakenError` while another runner's heartbeat is alive: two on one plan corrupt a table (Hudi
-        #18012).
+        #18012). Raises what the firewall does.
         """
-        check_plans(self._table, "compaction")
+        plan_firewall.check_compaction(self._table, instant)
         with translated("beginning the compaction"):
             if self.has_heartbeat(instant) and not self.is_dead(instant):
                 raise PlanTakenError(f"instant {instant}")
@@ -125,16 +125,17 @@ class WriteClient:
             return _value(self._client.scheduleClustering(self._jvm.nothing()))
 
     def cluster(self, instant: str) -> None:
-        check_plans(self._table, "clustering", REPLACE)
+        plan_firewall.check_clustering(self._table, instant)
         with translated("clustering"):
             self._client.cluster(instant, True)
 
-    def clean(self) -> CleanSummary | None:
+    def clean(self, planned: Mapping[str, Sequence[str]]) -> CleanSummary | None:
         """Deletes the files that the options no longer retain; returns None when there is nothing to delete.
 
-        Hudi first executes the plans of cleans that were interrupted.
+        Hudi first executes the plans of cleans that were interrupted. `planned` is what `files_to_clean` returned.
+        Raises what the firewall does.
         """
-        check_plans(self._table, "clean")
+        plan_firewall.check_cleans(self._table, planned)
         with translated("cleaning"):
             metadata = self._client.clean()
             if metadata is None:

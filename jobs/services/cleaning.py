@@ -83,7 +83,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         late_files = remove_all_late_files(table, client)
         context.step("deleting")
         # Even if there is nothing to delete: this finishes a clean that an earlier attempt left half done.
-        summary = client.clean()
+        summary = client.clean(found)
     details |= {"rolled_back": rolled_back, "late_files_deleted": late_files}
     if summary is None:
         return Result(Outcome.SUCCEEDED, details={**details, "files_deleted": 0})

@@ -61,9 +61,15 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     instants: list[str] = []
+    withheld: list[dict[str, Any]] = []
     with WriteClient(table, UNDER_OUR_LOCK, DUE) as client:
         for instant in pending:
-            _execute(table, client, lock, instant, order=order, context=context)
+            try:
+                _execute(table, client, lock, instant, order=order, context=context)
+            except RefusedError as error:
+                # Its file groups stay as they are; the others need not wait for them.
+                withheld += [{"instant": instant, **reason.to_json()} for reason in error.reasons]
+                continue
             instants.append(instant)
         context.step("scheduling")
         with lock.held(context.checkpoint):
@@ -71,7 +77,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         if scheduled:
             _execute(table, client, lock, scheduled, order=order, context=context)
             instants.append(scheduled)
-    return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
+    return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details | {"withheld_plans": withheld})
 
 
 def _execute(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
-import fastavro
 import pytest
 
 from jobs.errors import PathOutsideTableError
@@ -28,6 +26,7 @@ from service.model.errors import PathOutsideTableError as PathOutsideTable
 from service.observation.poll import poll_table
 from service.observation.table_read import TableReader
 from tests.integration import tables
+from tests.integration.plans import clean, leave_plan
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 from tests.small_table import SmallTable
@@ -218,26 +217,8 @@ def test_a_marker_of_a_file_outside_does_not_delete_it(spark: SparkSession, base
     assert (base.parent / VICTIM).exists()
 
 
-def plan(spark: SparkSession, base: Path, action: str, kind: str, record: dict[str, Any]) -> None:
-    """Leaves a pending plan on the timeline, in Hudi's own format."""
-    model = getattr(hudi_table(spark, base, INDEX).jvm.hudi.avro.model, kind)
-    with (base / ".hoodie" / "timeline" / f"{INSTANT}.{action}.requested").open("wb") as file:
-        fastavro.writer(file, json.loads(str(model.getClassSchema().toString())), [record])
-
-
 def test_a_pending_clean_of_a_file_outside_does_not_delete_it(spark: SparkSession, base: Path) -> None:
-    record = {
-        "earliestInstantToRetain": {"timestamp": "0", "action": "commit", "state": "COMPLETED"},
-        "lastCompletedCommitTimestamp": "0",
-        "policy": "KEEP_LATEST_COMMITS",
-        "filesToBeDeletedPerPartition": {},
-        "version": 2,
-        "filePathsToBeDeletedPerPartition": {
-            "": [{"filePath": str(base.parent / VICTIM), "isBootstrapBaseFile": False}]
-        },
-        "partitionsToBeDeleted": [],
-    }
-    plan(spark, base, "clean", "HoodieCleanerPlan", record)
+    leave_plan(spark, base, "clean", INSTANT, clean({"": [str(base.parent / VICTIM)]}))
     with pytest.raises(PathOutsideTableError):
         run_job(spark, base, "cleaning", {"retain": 5})
     assert (base.parent / VICTIM).exists()
@@ -260,19 +241,14 @@ def rollback(path: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("action", "kind", "record_of"),
-    [
-        ("compaction", "HoodieCompactionPlan", compaction),
-        ("clustering", "HoodieRequestedReplaceMetadata", clustering),
-        ("rollback", "HoodieRollbackPlan", rollback),
-    ],
+    ("action", "record_of"), [("compaction", compaction), ("clustering", clustering), ("rollback", rollback)]
 )
 def test_every_kind_of_plan_is_checked(
-    spark: SparkSession, base: Path, action: str, kind: str, record_of: Callable[[str], dict[str, Any]]
+    spark: SparkSession, base: Path, action: str, record_of: Callable[[str], dict[str, Any]]
 ) -> None:
-    plan(spark, base, action, kind, record_of(f"file:{base}/p/a.parquet"))
+    leave_plan(spark, base, action, INSTANT, record_of(f"file:{base}/p/a.parquet"))
     check_plans(hudi_table(spark, base, INDEX), action)
     for path in ("/etc/passwd", f"file:{base}2/p/a.parquet", "../trips2/a.parquet"):
-        plan(spark, base, action, kind, record_of(path))
+        leave_plan(spark, base, action, INSTANT, record_of(path))
         with pytest.raises(PathOutsideTableError):
             check_plans(hudi_table(spark, base, INDEX), action)

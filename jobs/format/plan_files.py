@@ -1,0 +1,123 @@
+"""The files that Hudi's plans name, and what is wrong with a plan beside the table as it is.
+
+Shapes as in Hudi 1.2.0: `HoodieCompactionPlan`, `HoodieClusteringPlan`, `HoodieCleanerPlan`. A file is (partition path,
+file name).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+File = tuple[str, str]
+Group = tuple[str, str]
+
+_NAMED = 5
+
+
+def read_by(plan: Mapping[str, Any]) -> dict[Group, frozenset[File]]:
+    """Returns the files that a compaction or clustering plan reads, by file group: (partition path, file id)."""
+    slices = [*(plan.get("operations") or ())]
+    for group in plan.get("inputGroups") or ():
+        slices += group.get("slices") or ()
+    found: dict[Group, frozenset[File]] = {}
+    for each in slices:
+        partition = each.get("partitionPath") or ""
+        names = [each.get("dataFilePath"), *(each.get("deltaFilePaths") or ())]
+        found[partition, each.get("fileId") or ""] = frozenset((partition, _name(name)) for name in names if name)
+    return found
+
+
+def deleted_by(plan: Mapping[str, Any]) -> frozenset[File]:
+    """Returns the files that a clean plan deletes, except those of partitions that it drops."""
+    by_partition = plan.get("filePathsToBeDeletedPerPartition") or {}
+    dropped = set(plan.get("partitionsToBeDeleted") or ())
+    return frozenset(
+        (partition, _name(info["filePath"]))
+        for partition, infos in by_partition.items()
+        if partition not in dropped
+        for info in infos
+    )
+
+
+def files_gone(instant: str, files: Iterable[File], there: Collection[File]) -> list[Problem]:
+    """Returns the refusal of a plan that reads files which are not there: their rows would be lost (Hudi #10964)."""
+    gone = sorted(set(files) - set(there))
+    if not gone:
+        return []
+    return [
+        Problem(
+            "plan-files-gone",
+            "A pending plan reads files that are not there any more",
+            f"instant {instant}: {_some(gone)}",
+            "Find out who deleted them; the plan can only be rolled back. It was not executed.",
+        )
+    ]
+
+
+def overtaken(instant: str, groups: Iterable[Group], replaced: Collection[Group]) -> list[Problem]:
+    """Returns the refusal of a clustering plan whose file groups were replaced since: it would bring rows back that an
+    overwrite has removed (Hudi #18829, #19074)."""
+    gone = sorted(set(groups) & set(replaced))
+    if not gone:
+        return []
+    return [
+        Problem(
+            "plan-overtaken",
+            "A pending clustering plan rewrites file groups that were replaced after it was made",
+            f"instant {instant}: {_some(gone)}",
+            "Executed, it would bring back the rows that were replaced. Roll the plan back.",
+        )
+    ]
+
+
+def deletes_needed(
+    where: str, deleted: Collection[File], *, planned: Mapping[str, Collection[File]], saved: Mapping[str, set[File]]
+) -> list[Problem]:
+    """Returns the refusals of a clean that deletes what others need: `planned` and `saved` are the files of pending
+    plans and of savepoints, by instant (Hudi #19290)."""
+    problems = []
+    for kind, needing in (("plan", planned), ("savepoint", saved)):
+        for instant, files in needing.items():
+            if both := sorted(set(deleted) & set(files)):
+                problems.append(
+                    Problem(
+                        f"clean-deletes-files-of-{kind}",
+                        f"A clean would delete files that a pending {kind} needs"
+                        if kind == "plan"
+                        else "A clean would delete files of a savepoint",
+                        f"{where} deletes, of {kind} {instant}: {_some(both)}",
+                        "Nothing was deleted. Let the pending plan run first, or roll the clean back."
+                        if kind == "plan"
+                        else "Nothing was deleted. Roll the clean back, or delete the savepoint.",
+                    )
+                )
+    return problems
+
+
+def deletes_latest(where: str, deleted: Collection[File], latest: Collection[File]) -> list[Problem]:
+    """Returns the refusal of a clean that deletes files of the latest file slices, which every reader reads."""
+    both = sorted(set(deleted) & set(latest))
+    if not both:
+        return []
+    return [
+        Problem(
+            "clean-deletes-latest-files",
+            "A clean would delete files that readers of the latest state read",
+            f"{where}: {_some(both)}",
+            "Nothing was deleted. Roll the clean back, and run an audit.",
+        )
+    ]
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _some(items: Collection[tuple[str, str]]) -> str:
+    named = ", ".join("/".join(part for part in item if part) for item in list(items)[:_NAMED])
+    return f"{named} and {len(items) - _NAMED} more" if len(items) > _NAMED else named

@@ -1,0 +1,58 @@
+"""Pending plans of table services, read as JSON."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.errors import JobError
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobs.hudi.table import HudiTable
+
+COMPACTION_ACTIONS = frozenset({"compaction", "logcompaction"})
+CLUSTERING_ACTIONS = frozenset({"clustering", "replacecommit"})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of a pending instant, in the JSON form of its Avro record; empty if it has none or is unreadable."""
+
+    instant: str
+    action: str
+    content: dict[str, Any]
+
+
+def pending_plans(table: HudiTable, actions: frozenset[str]) -> Iterator[Plan]:
+    """Yields the plans of the pending instants of these actions, the earliest first."""
+    with translated("reading the timeline"):
+        timeline = table.meta.reloadActiveTimeline().filterInflightsAndRequested()
+        items = [item for item in table.jvm.items(timeline.getInstantsAsStream()) if str(item.getAction()) in actions]
+    for item in items:
+        instant, content = str(item.requestedTime()), {}
+        # A plan that cannot be read cannot be executed either.
+        with suppress(JobError), translated(f"reading the plan of {instant}", expected=JobError):
+            content = json.loads(_text(table, item))
+        yield Plan(instant, str(item.getAction()), content)
+
+
+def _text(table: HudiTable, pending: Any) -> str:
+    hudi, meta = table.jvm.hudi, table.meta
+    utils = hudi.common.util
+    match str(pending.getAction()):
+        case "clean":
+            return str(utils.CleanerUtils.getCleanerPlan(meta, pending).toString())
+        case "rollback":
+            return str(hudi.table.action.rollback.RollbackUtils.getRollbackPlan(meta, pending).toString())
+        case "compaction":
+            return str(utils.CompactionUtils.getCompactionPlan(meta, str(pending.requestedTime())).toString())
+        case "logcompaction":
+            return str(utils.CompactionUtils.getLogCompactionPlan(meta, str(pending.requestedTime())).toString())
+        case _:
+            found = utils.ClusteringUtils.getClusteringPlan(meta, pending)
+            return str(found.get().getRight().toString()) if found.isPresent() else "{}"

@@ -1,0 +1,135 @@
+"""Plans that would do harm are not executed: each as Hudi's users have met it, on real tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.errors import RefusedError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import MULTI_WRITER, UNDER_OUR_LOCK
+from jobs.services.compaction import DUE
+from tests.integration import tables
+from tests.integration.plans import clean, leave_plan
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import INDEX
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+LATER = "20300101000000000"
+
+
+def _scheduled_compaction(spark: SparkSession, base: Path) -> str:
+    with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
+        instant = client.schedule_compaction()
+    assert instant
+    return instant
+
+
+def _refused(spark: SparkSession, base: Path, kind: str, params: dict[str, Any]) -> list[str]:
+    with pytest.raises(RefusedError) as caught:
+        run_job(spark, base, kind, params)
+    return sorted({reason.type for reason in caught.value.reasons})
+
+
+def test_a_clean_that_deletes_the_logs_of_a_pending_compaction_is_not_executed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Hudi #19290."""
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
+    _scheduled_compaction(spark, base)
+    # The latest slices are other files from here on.
+    tables.upsert(tables.rows(spark, 0, 200, ts=5), base, options)
+    before = tables.snapshot(spark, base)
+    logs = sorted(str(path) for path in base.glob(".*.log.*"))
+    latest = {name for item in hudi_table(spark, base, INDEX).file_slices() for name in item.log_files}
+    planned = [path for path in logs if path.rpartition("/")[2] not in latest]
+    assert planned
+
+    leave_plan(spark, base, "clean", LATER, clean({"": planned}))
+    assert _refused(spark, base, "cleaning", {"retain": 5}) == ["clean-deletes-files-of-plan"]
+    assert sorted(str(path) for path in base.glob(".*.log.*")) == logs
+    (base / ".hoodie" / "timeline" / f"{LATER}.clean.requested").unlink()
+    assert run_job(spark, base, "compaction").details["withheld_plans"] == []
+    assert proved(spark, base, 4) == before
+
+
+def test_a_clean_of_files_that_readers_or_a_savepoint_need_is_not_executed(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=200, partitioned=False, table_type="COPY_ON_WRITE", updates=0)
+    saved = sorted(str(path) for path in base.glob("*.parquet"))
+    table = hudi_table(spark, base, INDEX)
+    instant = table.instants()[-1].requested
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        client._client.savepoint(instant, "user", "keep")
+    for ts in (5, 6):
+        tables.upsert(tables.rows(spark, 0, 200, ts=ts), base, options)
+    before = tables.snapshot(spark, base)
+    latest = [str(item.base_file) for item in hudi_table(spark, base, INDEX).file_slices()]
+
+    plan = base / ".hoodie" / "timeline" / f"{LATER}.clean.requested"
+    for paths, expected in ((latest, "clean-deletes-latest-files"), (saved, "clean-deletes-files-of-savepoint")):
+        leave_plan(spark, base, "clean", LATER, clean({"": [path.removeprefix("file:") for path in paths]}))
+        assert _refused(spark, base, "cleaning", {"retain": 1}) == [expected]
+    plan.unlink()
+    assert run_job(spark, base, "cleaning", {"retain": 1}).details["files_deleted"] > 0
+    assert sorted(str(path) for path in base.glob("*.parquet") if str(path) in saved) == saved
+    assert proved(spark, base, 4) == before
+
+
+def test_a_compaction_plan_whose_files_are_gone_is_withheld_and_the_rest_is_compacted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Hudi #10964, #7035."""
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=200, partitioned=False, updates=1)
+    instant = _scheduled_compaction(spark, base)
+    gone = min(base.glob(".00000000-*.log.*"))
+    content = gone.read_bytes()
+    gone.unlink()
+
+    details = run_job(spark, base, "compaction").details
+    [withheld] = details["withheld_plans"]
+    assert (withheld["instant"], withheld["type"]) == (instant, "plan-files-gone")
+    assert gone.name in withheld["detail"]
+    assert [f"{item.requested}" for item in hudi_table(spark, base, INDEX).pending()] == [instant]
+    # It can be executed once the file is back.
+    gone.write_bytes(content)
+    before = tables.snapshot(spark, base)
+    assert run_job(spark, base, "compaction").instants == (instant,)
+    assert proved(spark, base, 4) == before
+
+
+def test_a_clustering_plan_that_an_overwrite_has_overtaken_is_not_executed(spark: SparkSession, tmp_path: Path) -> None:
+    """Hudi #18829, #19074."""
+    base = tmp_path / "trips"
+    shape: dict[str, Any] = {"num_buckets": None, "partitioned": False, "table_type": "COPY_ON_WRITE"}
+    options = tables.write_table(spark, base, count=200, updates=1, **shape)
+    inline = {
+        "hoodie.clustering.async.max.commits": "1",
+        "hoodie.clustering.inline.max.commits": "1",
+        "hoodie.clustering.plan.strategy.sort.columns": "city",
+    }
+    table = hudi_table(spark, base, None)
+    with WriteClient(table, MULTI_WRITER, inline) as client:
+        instant = client.schedule_clustering()
+    assert instant
+    plan = base / ".hoodie" / "timeline" / f"{instant}.clustering.requested"
+    kept = plan.read_bytes()
+    # The overwrite does not see the plan, as with the bug.
+    plan.unlink()
+    overwrite = {"hoodie.datasource.write.operation": "insert_overwrite_table"}
+    tables.upsert(tables.rows(spark, 0, 50, ts=9), base, {**options, **overwrite})
+    before = tables.snapshot(spark, base)
+    plan.write_bytes(kept)
+
+    with pytest.raises(RefusedError) as caught:
+        run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None)
+    assert {reason.type for reason in caught.value.reasons} == {"plan-overtaken"}
+    assert tables.snapshot(spark, base) == before
+    assert len(before) == 50
