@@ -129,13 +129,13 @@ class WriteClient:
         with translated("clustering"):
             self._client.cluster(instant, True)
 
-    def clean(self, planned: Mapping[str, Sequence[str]]) -> CleanSummary | None:
+    def clean(self, planned: Mapping[str, Sequence[str]] | None = None) -> CleanSummary | None:
         """Deletes the files that the options no longer retain; returns None when there is nothing to delete.
 
-        Hudi first executes the plans of cleans that were interrupted. `planned` is what `files_to_clean` returned.
-        Raises what the firewall does.
+        Hudi first executes the plans of cleans that were interrupted. `planned` is what `files_to_clean` returned, if
+        the options let Hudi make a new one. Raises what the firewall does.
         """
-        plan_firewall.check_cleans(self._table, planned)
+        plan_firewall.check_cleans(self._table, planned or {})
         with translated("cleaning"):
             metadata = self._client.clean()
             if metadata is None:
