@@ -6,6 +6,7 @@ Hudi 1.2 executes a plan as it stands, whoever made it and whatever happened sin
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from jobs.errors import RefusedError
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from jobs.contract import Problem
     from jobs.format.plan_files import File
     from jobs.hudi.table import HudiTable
+
+_LISTED = re.compile(r"path=(.*?), length=")
 
 
 def check_compaction(table: HudiTable, instant: str) -> None:
@@ -81,18 +84,15 @@ def _refuse(problems: list[Problem]) -> None:
 
 
 def _there(table: HudiTable, files: Iterable[File]) -> set[File]:
-    """Returns the files in the partitions of `files`. Lists each folder once, with two calls of the JVM beside it."""
-    jvm, found = table.jvm, set[tuple[str, str]]()
-    hadoop = jvm.java.org.apache.hadoop
+    """Returns the files in the partitions of `files`. Lists each folder once."""
+    found: set[File] = set()
+    storage = table.meta.getStorage()
     for partition in sorted({partition for partition, _ in files}):
         with translated("listing the files of a plan"):
-            folder = hadoop.fs.Path(f"{table.base_path}/{partition}" if partition else table.base_path)
-            storage = folder.getFileSystem(jvm.hadoop_conf)
-            if not storage.exists(folder):
-                continue
-            paths = jvm.java.java.util.Arrays.asList(hadoop.fs.FileUtil.stat2Paths(storage.listStatus(folder)))
-            listed = str(hadoop.util.StringUtils.join("\n", paths))
-        found |= {(partition, path.rpartition("/")[2]) for path in listed.split("\n")}
+            folder = table.jvm.hudi.storage.StoragePath(f"{table.base_path}/{partition}".rstrip("/"))
+            # One call for all, in the only form that Hudi's list has: "[StoragePathInfo{path=..., length=...}, ...]".
+            listed = str(storage.listDirectEntries(folder).toString()) if storage.exists(folder) else ""
+        found |= {(partition, path.rpartition("/")[2]) for path in _LISTED.findall(listed)}
     return found
 
 

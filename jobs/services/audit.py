@@ -122,10 +122,11 @@ def _count(table: HudiTable, rules: BucketRules | None) -> list[_Partition]:
             wrong = (
                 [False] * batch.num_rows if rules is None else misplaced(keys, partitions, files, rules, hash_fields)
             )
-            digest = pa.array(key_digest.numbers(keys).view(np.int64))
-            yield pa.RecordBatch.from_arrays(
-                [partitions, keys, pa.array(wrong), digest], names=["p", "k", "wrong", "d"]
-            )
+            # In halves, whose sums do not overflow.
+            high, low = np.divmod(key_digest.numbers(keys), np.uint64(_HALF))
+            halves = [pa.array(half.astype(np.int64)) for half in (high, low)]
+            columns = [partitions, keys, pa.array(wrong), *halves]
+            yield pa.RecordBatch.from_arrays(columns, names=["p", "k", "wrong", "high", "low"])
 
     with translated("counting the rows"):
         judged = (
