@@ -250,8 +250,8 @@ def _log_to_stderr(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(RedactingFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    # These log messages without value once per start or tick.
-    for verbose in ("alembic", "httpcore", "uvicorn.error"):
+    # These log messages without value once per start, tick or request to a storage.
+    for verbose in ("alembic", "httpcore", "httpx", "uvicorn.error"):
         logging.getLogger(verbose).setLevel(max(logging.getLevelName(level), logging.WARNING))
     # A tick that takes longer than its interval is no reason to warn: the next one does the rest of the work.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)

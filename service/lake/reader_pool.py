@@ -230,6 +230,7 @@ def _serve(connection: Connection[Any, Any], limits: ReaderLimits, log_level: in
     handler = logging.StreamHandler()
     handler.setFormatter(RedactingFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
     logging.basicConfig(level=log_level, handlers=[handler])
+    logging.getLogger("httpx").setLevel(max(log_level, logging.WARNING))  # logs each request to HDFS otherwise
     gc.freeze()
     with contextlib.suppress(EOFError, OSError):
         connection.send_bytes(_reply(None))  # ready
