@@ -239,7 +239,11 @@ def _wait(daemon: Daemon, until: Callable[[list[Job]], bool]) -> list[Job]:
 
 
 def _finished(daemon: Daemon, job_id: str) -> Job:
-    return next(each for each in _wait(daemon, lambda _: daemon.job(job_id)["state"] in ENDED) if each["id"] == job_id)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (job := daemon.job(job_id))["state"] not in ENDED:
+        assert time.monotonic() < deadline, f"{job}\n{daemon.log.read_text()[-4000:]}"
+        time.sleep(0.1)
+    return job
 
 
 def _done(jobs: list[Job], table: str, kind: str) -> bool:
