@@ -13,7 +13,7 @@ import os
 import tempfile
 import zipfile
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from jobs.contract import TableLock
 from jobs.format.lock_providers import DYNAMODB, IN_STORAGE, PREFIX
 from tests import s3
 from tests.maven import class_path
+from tests.session_jars import add_jar, jars_of
 from tests.tcp_gate import TcpGate
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ class Server:
 
     s3: s3.Server
     gate: TcpGate
-    jars: list[Path] = field(default_factory=list)
 
     @property
     def endpoint(self) -> str:
@@ -97,8 +97,9 @@ def running(spark: SparkSession, lock: str) -> Iterator[Server]:
     java: Any = spark._jvm
     system = java.java.lang.System
     conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    _load(spark, lock)
     with s3.running() as storage:
-        server = Server(storage, TcpGate(int(storage.endpoint.rpartition(":")[2])), _loaded(spark, lock))
+        server = Server(storage, TcpGate(int(storage.endpoint.rpartition(":")[2])))
         properties = {_ENDPOINT: server.endpoint, "aws.region": REGION}
         for name, value in properties.items():
             system.setProperty(name, value)
@@ -114,22 +115,18 @@ def running(spark: SparkSession, lock: str) -> Iterator[Server]:
             server.gate.end()
 
 
-_jars: dict[str, list[Path]] = {}
+_loaded: set[str] = set()
 
 
-def _loaded(spark: SparkSession, source: str) -> list[Path]:
-    """The jars for one of the classes in `tests/java`, once they are in the session's JVM."""
-    if own := os.environ.get("HUDI_AWS_JARS"):
-        source = own
-    if source not in _jars:
-        libraries = _amazons() if source == IN_DYNAMODB else []
-        found = [Path(jar) for jar in own.split(":")] if own else [*libraries, _compiled(spark, source, libraries)]
-        java: Any = spark._jvm
-        loader = java.java.lang.Thread.currentThread().getContextClassLoader()
-        for jar in found:
-            loader.addURL(java.java.io.File(str(jar)).toURI().toURL())
-        _jars[source] = found
-    return _jars[source]
+def _load(spark: SparkSession, source: str) -> None:
+    """Gives the session's JVM the jars for one of the classes in `tests/java`, or all of Hudi's own."""
+    own = os.environ.get("HUDI_AWS_JARS")
+    if (own or source) in _loaded:
+        return
+    libraries = _amazons() if source == IN_DYNAMODB else []
+    for jar in map(Path, own.split(":")) if own else [*libraries, _compiled(spark, source, libraries)]:
+        add_jar(spark, jar)
+    _loaded.add(own or source)
 
 
 def _amazons() -> list[Path]:
@@ -142,8 +139,7 @@ def _compiled(spark: SparkSession, source: str, libraries: list[Path]) -> Path:
     java: Any = spark._jvm
     gateway: Any = spark.sparkContext._gateway
     folder = Path(tempfile.mkdtemp(prefix="aws-locks-"))
-    bundle = str(spark.sparkContext.getConf().get("spark.jars")).split(",")
-    path = [*map(str, libraries), *(jar.removeprefix("file:") for jar in bundle)]
+    path = [str(jar) for jar in (*libraries, *jars_of(spark))]
 
     def files(names: list[str]) -> Any:
         array = gateway.new_array(java.java.io.File, len(names))

@@ -35,7 +35,6 @@ class Death:
 class Surroundings:
     """What a process needs beside the jars of the test's own session; `storage` are options of Hadoop's."""
 
-    jars: Sequence[Path] = ()
     java_options: str = ""
     storage: Mapping[str, str] = field(default_factory=dict)
 
@@ -43,13 +42,13 @@ class Surroundings:
 class Doomed:
     """A warm worker process that is the leader of a session of its own."""
 
-    def __init__(self, jars: str, log: Path, surroundings: Surroundings) -> None:
+    def __init__(self, jars: Sequence[Path], log: Path, surroundings: Surroundings) -> None:
         self.log = log
-        jars = ",".join([jars, *map(str, surroundings.jars)])
+        all_jars = ",".join(map(str, jars))
         more = json.dumps({"java": surroundings.java_options, "storage": dict(surroundings.storage)})
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.integration.victim", jars, more],
+                [sys.executable, "-m", "tests.integration.victim", all_jars, more],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -115,7 +114,7 @@ class Doomed:
 class Spares:
     """Always one warm process ahead."""
 
-    def __init__(self, jars: str, folder: Path, surroundings: Surroundings | None = None) -> None:
+    def __init__(self, jars: Sequence[Path], folder: Path, surroundings: Surroundings | None = None) -> None:
         self._jars = jars
         self._surroundings = surroundings or Surroundings()
         self._folder = folder

@@ -43,7 +43,7 @@ class LockServer(Protocol):
 
     @property
     def surroundings(self) -> Surroundings:
-        """What another process needs beside the bundle to take the lock."""
+        """What another process needs to take the lock."""
 
     def take_away(self, held: Held) -> None:
         """Does what the server does when the holder was not heard of for too long."""
@@ -89,7 +89,7 @@ class OnAws:
 
     @property
     def surroundings(self) -> Surroundings:
-        return Surroundings(self._server.jars, self._server.java_options, self._server.s3.options)
+        return Surroundings(self._server.java_options, self._server.s3.options)
 
     def away(self) -> AbstractContextManager[None]:
         return self._server.gate.shut()

@@ -14,6 +14,7 @@ from tests.integration.doomed import Spares
 from tests.integration.lock_servers import SERVERS, started
 from tests.integration.run import proved
 from tests.integration.tables import INDEX
+from tests.session_jars import jars_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,8 +51,7 @@ def server(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Lock
 
 @pytest.fixture(scope="module")
 def spares(spark: SparkSession, server: LockServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
-    jars = str(spark.sparkContext.getConf().get("spark.jars"))
-    found = Spares(jars, tmp_path_factory.mktemp("victims"), server.surroundings)
+    found = Spares(jars_of(spark), tmp_path_factory.mktemp("victims"), server.surroundings)
     yield found
     found.end()
 

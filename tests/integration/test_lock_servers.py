@@ -43,7 +43,7 @@ def test_it_is_proved_while_it_is_ours_and_not_when_it_was_taken_away(
     spark: SparkSession, tmp_path: Path, server: LockServer
 ) -> None:
     base = server.base(tmp_path)
-    tables.write_table(spark, base, count=10)
+    tables.write_table(spark, base, count=10, **server.writer_options("proved"))
     table = hudi_table(spark, base, INDEX, lock=server.lock("proved"))
     lock = TableLock(table, "job_1")
     with lock.held(lambda: None):
