@@ -43,7 +43,7 @@ JAVA_VERSION = 17
 S3A = "s3a"
 # The same for `gs`: Google's connector, which no coordinate names (`google_connector`).
 GS = "gs"
-# And for `abfs` and `abfss`: Hadoop's file system for Azure (2 MB).
+# And for `abfs` and `abfss`: Hadoop's file system for Azure (6 MB).
 ABFS = "abfs"
 _S3A_PACKAGES = (
     "org.apache.hadoop:hadoop-aws:3.3.4",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pyarrow import fs
 
 from jobs.storage.azure_files import AzureFiles
+from jobs.storage.location import AZURE_ACCOUNT
 from jobs.storage.store import NotReproducibleError
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ _NOT_REPRODUCED = {
 _READ = (_KEY, _AUTH, _PROVIDER, _TOKENS, _CLIENT, _SECRET, _ENDPOINT, _ALWAYS_TLS)
 # As a regular expression, for `Configuration.getValByRegex`. Each may end in the host of one account.
 OPTIONS = rf"^fs\.azure\.({'|'.join(map(re.escape, (*_READ, *_NOT_REPRODUCED)))})(\.[A-Za-z0-9.-]+)?$"
-_AUTHORITY = re.compile(r"([a-z0-9$-]+)@([a-z0-9]+)\.dfs\.([a-z0-9.-]+)")
 _TENANT = re.compile(r"https://login\.microsoftonline\.com/([A-Za-z0-9.-]+)/oauth2(?:/v2\.0)?/token")
 
 
@@ -87,7 +87,7 @@ def _filesystem(azure: Azure) -> fs.FileSystem:
 
 def of_hadoop(options: Mapping[str, str], authority: str) -> Azure:
     """Returns the access to `container@account.dfs.domain`. Raises `NotReproducibleError`."""
-    match = _AUTHORITY.fullmatch(authority)
+    match = AZURE_ACCOUNT.fullmatch(authority)
     if match is None:
         raise NotReproducibleError(authority)
     chosen = _of_account(options, authority.partition("@")[2])

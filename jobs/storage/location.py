@@ -14,7 +14,10 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 
 
 _CLUSTER = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:\d{1,5})?", re.ASCII)
-_ACCOUNT = re.compile(r"[A-Za-z0-9$-]+@[A-Za-z0-9]+\.dfs\.[A-Za-z0-9.-]+", re.ASCII)
+# Only Azure's own hosts: whoever names another one would be sent our tokens.
+AZURE_ACCOUNT = re.compile(
+    r"([a-z0-9$-]+)@([a-z0-9]+)\.dfs\.(core\.(?:windows\.net|chinacloudapi\.cn|usgovcloudapi\.net))", re.ASCII
+)
 _HDFS_PORT = ":8020"  # `HdfsClientConfigKeys.DFS_NAMENODE_RPC_PORT_DEFAULT`
 
 
@@ -152,10 +155,11 @@ def _gcs(rest: str, location: str) -> str:
 
 def _abfs(rest: str, location: str) -> str:
     container, path = _authority(rest)
-    if not _ACCOUNT.fullmatch(container):
+    container = container.lower()
+    if not AZURE_ACCOUNT.fullmatch(container):
         hint = "Write abfss://container@account.dfs.core.windows.net/path."
         raise LocationError(f"{location!r} contains no container of an account", hint)
-    return f"abfss://{container.lower()}{path}".rstrip("/")
+    return f"abfss://{container}{path}".rstrip("/")
 
 
 def _authority(rest: str) -> tuple[str, str]:

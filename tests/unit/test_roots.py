@@ -94,6 +94,7 @@ def test_other_storages_are_refused(location: str) -> None:
         "abfss://lake@account/a",
         "abfss://account.dfs.core.windows.net/a",
         "abfss:/a",
+        "abfss://lake@account.dfs.core.windows.net.example.org/a",
         "hdfs:/a",
         "hdfs:///a",
         "hdfs://u@nn/a",
