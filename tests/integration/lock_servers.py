@@ -121,7 +121,8 @@ class OfStorage(OnAws):
 
     def writer_options(self, name: str) -> dict[str, str]:
         lock = self.lock(name)
-        return {**lock.options, f"{PREFIX}provider": lock.provider}
+        # With a metadata table on S3 Hudi leaks connections, and the test's writer is never restarted.
+        return {**lock.options, f"{PREFIX}provider": lock.provider, "hoodie.metadata.enable": "false"}
 
     def base(self, folder: Path) -> Path | str:
         return f"s3a://lake/{folder.name}/trips"
