@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import fcntl
+import re
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +21,6 @@ from jobs.storage.stores import store_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyarrow import fs
 
@@ -35,6 +37,11 @@ class Server:
     """`options` are Hadoop's, by which all clients find it; `files` is what the service gets by them."""
 
     options: dict[str, str]
+    log: Path
+
+    def requests(self) -> list[str]:
+        """All that it has answered, each with its method and address."""
+        return re.findall(r'"([A-Z]+ \S+) HTTP/1\.1"', self.log.read_text())
 
     @property
     def files(self) -> fs.FileSystem:
@@ -47,9 +54,11 @@ def running() -> Iterator[Server]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [_program(), "--silent", "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck"]
+    command = [_program(), "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck"]
     command += ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    log = Path(tempfile.mkstemp(prefix="azurite-")[1])
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
         deadline = time.monotonic() + _START_SECONDS
         while not _accepts(port):
@@ -61,13 +70,15 @@ def running() -> Iterator[Server]:
                 "fs.azure.account.key": _KEY,
                 "fs.azure.abfs.endpoint": f"127.0.0.1:{port}",
                 "fs.azure.always.use.https": "false",
-            }
+            },
+            log,
         )
         server.files.create_dir("lake")
         yield server
     finally:
         process.kill()
         process.wait()
+        log.unlink()
 
 
 def _program() -> Path:

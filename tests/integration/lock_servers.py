@@ -30,6 +30,8 @@ class LockServer(Protocol):
     kind: str
     # How long a holder that is not heard of keeps its lock.
     holds_seconds: float
+    # How many times longer all takes where its tables are than on a disk.
+    slowness: float
 
     def lock(self, name: str) -> TableLock: ...
     def writer_options(self, name: str) -> dict[str, str]: ...
@@ -53,6 +55,7 @@ class OnDisk:
     """The tables of a lock that is nowhere near them."""
 
     surroundings = Surroundings()
+    slowness = 1.0
 
     def base(self, folder: Path) -> Path | str:
         return folder / "trips"
@@ -115,6 +118,7 @@ class Dynamodb(OnAws, OnDisk):
 class OfStorage(OnAws):
     kind = SERVERS[2]
     holds_seconds = float(aws_locks.VALIDITY_SECONDS)
+    slowness = 4.0
 
     def lock(self, name: str) -> TableLock:
         return self._server.in_storage()

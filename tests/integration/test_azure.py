@@ -86,6 +86,11 @@ def test_a_table_is_watched_as_on_a_disk(server: Server, spark: SparkSession, tm
     )
     assert (found.base_path, found.index) == (base, INDEX)
     assert read_active_timeline(base, server.options) == read_active_timeline(str(local), {})
+    # An idle poll is one request.
+    asked = len(server.requests())
+    open_storage(base, server.options).names(".hoodie/timeline")
+    [listing] = server.requests()[asked:]
+    assert listing.startswith("GET /devstoreaccount1/lake?comp=list")
     # A commit that comes later is seen as well.
     tables.upsert(tables.rows(spark, 0, 10, ts=9), local, options)
     uploaded()

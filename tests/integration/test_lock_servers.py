@@ -90,7 +90,7 @@ def test_a_writer_that_takes_it_too_loses_nothing(
                 first = 20_000 + 50 * written
                 written_again(tables.rows(spark, first, first + 50, ts=5))
                 written += 1
-                ended.wait(pause)
+                ended.wait(pause * server.slowness)
         except BaseException as error:
             failed.append(error)
 
@@ -144,7 +144,7 @@ def test_a_server_that_is_away_for_a_while_delays_a_job_and_no_more(
     seconds = time.monotonic() - started_at
     absence.end()
     assert len(result.instants) == 1
-    assert AWAY_SECONDS < seconds < AWAY_SECONDS + 60
+    assert AWAY_SECONDS < seconds < AWAY_SECONDS + 60 * server.slowness
     _right(spark, server, base, before, options, 8 if kind == "bucket_expansion" else 4)
 
 
