@@ -37,14 +37,12 @@ _NOT_REPRODUCED = {
     "sas.token.provider.type": (),
 }
 _READ = (_KEY, _AUTH, _PROVIDER, _TOKENS, _CLIENT, _SECRET, _ENDPOINT, _ALWAYS_TLS)
-# As a regular expression, for `Configuration.getValByRegex`. Each may end in the host of one account.
-OPTIONS = rf"^fs\.azure\.({'|'.join(map(re.escape, (*_READ, *_NOT_REPRODUCED)))})(\.[A-Za-z0-9.-]+)?$"
 _TENANT = re.compile(r"https://login\.microsoftonline\.com/([A-Za-z0-9.-]+)/oauth2(?:/v2\.0)?/token")
 
 
 @dataclass(frozen=True)
 class Azure:
-    """The access to one storage account; it can be sent to Spark's tasks.
+    """The access to one storage account.
 
     `domain` comes after `dfs.` and `blob.`. With a `key` that counts; else `client`, with a secret as that application
     of the `tenant`, without one as that identity of the machine. `endpoint` is `host:port` of an emulator.
