@@ -40,6 +40,7 @@ class Front:
     counts: Counter[str] = field(default_factory=Counter)
     _random: random.Random = field(default_factory=lambda: random.Random(7))
     _guard: threading.Lock = field(default_factory=threading.Lock)
+    _conditions: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if environ["PATH_INFO"] == _CONTROL:
@@ -61,6 +62,10 @@ class Front:
             return [SLOW_DOWN]
         if is_listing:
             time.sleep(self.listing_seconds)
+        if "HTTP_IF_MATCH" in environ or "HTTP_IF_NONE_MATCH" in environ:
+            # moto looks first and writes later; S3 does both at once.
+            with self._conditions:
+                return list(self.application(environ, start_response))
         return self.application(environ, start_response)
 
     def _controlled(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

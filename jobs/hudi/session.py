@@ -43,11 +43,14 @@ JAVA_VERSION = 17
 S3A = "s3a"
 # The same for `gs`: Google's connector, which no coordinate names (`google_connector`).
 GS = "gs"
+# And for `abfs` and `abfss`: Hadoop's file system for Azure (6 MB).
+ABFS = "abfs"
 _S3A_PACKAGES = (
     "org.apache.hadoop:hadoop-aws:3.3.4",
     *(f"com.amazonaws:aws-java-sdk-{module}:1.12.262" for module in ("core", "s3", "kms", "sts", "dynamodb")),
 )
-_S3A_WITHOUT = (
+_SHORT = {S3A: _S3A_PACKAGES, ABFS: ("org.apache.hadoop:hadoop-azure:3.3.4",)}
+_PROVIDED = (
     "com.amazonaws:aws-java-sdk-bundle",
     "com.fasterxml.jackson.core:jackson-annotations",
     "com.fasterxml.jackson.core:jackson-core",
@@ -58,6 +61,7 @@ _S3A_WITHOUT = (
     "org.apache.httpcomponents:httpclient",
     "org.apache.httpcomponents:httpcore",
 )
+_PROVIDED_TO_ABFS = (*_PROVIDED, "com.google.guava:guava")
 # pyarrow's default, mimalloc, retains up to 100 MiB more of the memory that a task has freed.
 MEMORY_OF_TASKS = {"ARROW_DEFAULT_MEMORY_POOL": "jemalloc"} if "jemalloc" in pa.supported_memory_backends() else {}
 # Hadoop's default is too low for the connections that Hudi leaks (`jobs.hudi.s3a_recycling`). A different value was set
@@ -93,8 +97,8 @@ def start_session(
 ) -> SparkSession:
     """Returns the Spark session with Hudi 1.2. The first start on a machine downloads the Hudi bundle (80 MB) with Ivy.
 
-    `packages` are more Maven coordinates, `s3a` or `gs`. `jars` is a folder with the bundle, which is then not
-    downloaded; if it has the jars of `s3a` and `gs` too, these are not either. `storage_options` are Hadoop's, such as
+    `packages` are more Maven coordinates, `s3a`, `gs` or `abfs`. `jars` is a folder with the bundle, which is then not
+    downloaded; if it has the jars of those too, these are not either. `storage_options` are Hadoop's, such as
     `fs.s3a.endpoint`.
     `conf` are options of Spark; those of `spark_options.OWNED` win over them.
 
@@ -191,11 +195,13 @@ def _jars(packages: Sequence[str], folder: Path | None = None, more: Sequence[Pa
     """
     jars = jars_of(folder) if folder else []
     chosen = [] if folder else [HUDI_BUNDLE]
-    has_s3a = any(_is_jar_of(_S3A_PACKAGES[0], jar) for jar in jars)
+    # The packages behind a short name, unless the folder has them.
+    wanted = {name: found for name, found in _SHORT.items() if not any(_is_jar_of(found[0], jar) for jar in jars)}
     for package in packages:
         if package != GS:
-            chosen += [package] if package != S3A else () if has_s3a else _S3A_PACKAGES
-    without = ",".join(_S3A_WITHOUT) if S3A in packages and not has_s3a else ""
+            chosen += wanted.get(package, ()) if package in _SHORT else [package]
+    chosen_short = wanted.keys() & set(packages)
+    without = ",".join(_PROVIDED_TO_ABFS if ABFS in chosen_short else _PROVIDED) if chosen_short else ""
     options = {
         "spark.jars": ",".join(map(str, [*jars, *more])),
         "spark.jars.packages": ",".join(chosen),

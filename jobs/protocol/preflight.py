@@ -126,7 +126,7 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
     yield from lock_not_provable(table)
     lock = table.declared.lock
     folder = lock_providers.folder_of(lock, table.base_path)
-    if lock_providers.is_in_a_file(lock.provider) and folder.startswith(("s3", "gs:")):
+    if lock_providers.is_in_a_file(lock.provider) and folder.startswith(("s3", "gs:", "abfs")):
         yield Problem(
             LOCK_NOT_ATOMIC,
             "Hudi's filesystem lock is not safe on an object storage, where two writers could both acquire it",

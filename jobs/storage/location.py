@@ -14,6 +14,10 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 
 
 _CLUSTER = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:\d{1,5})?", re.ASCII)
+# Only Azure's own hosts: whoever names another one would be sent our tokens.
+AZURE_ACCOUNT = re.compile(
+    r"([a-z0-9$-]+)@([a-z0-9]+)\.dfs\.(core\.(?:windows\.net|chinacloudapi\.cn|usgovcloudapi\.net))", re.ASCII
+)
 _HDFS_PORT = ":8020"  # `HdfsClientConfigKeys.DFS_NAMENODE_RPC_PORT_DEFAULT`
 
 
@@ -34,8 +38,9 @@ def canonical(location: str) -> str:
 
     Local paths and `file:` URIs become absolute plain paths with `..` and symbolic links resolved. `s3:` and `s3a:`
     both become `s3a://bucket/key`: Hadoop's own S3 filesystem has no other name, and one spelling keeps a table from
-    being registered twice. `hdfs:` needs its cluster, since only a worker knows which one is the default. Only the root
-    `/` ends in a slash. As in Hadoop's `Path`, percent signs are literal. Raises LocationError.
+    being registered twice. So do `abfs:` and `abfss:`, the latter. `hdfs:` needs its cluster, since only a worker knows
+    which one is the default. Only the root `/` ends in a slash. As in Hadoop's `Path`, percent signs are literal.
+    Raises LocationError.
     """
     match = _SCHEME.fullmatch(location)
     if match is None:
@@ -148,10 +153,26 @@ def _gcs(rest: str, location: str) -> str:
     return f"gs://{bucket}{path}".rstrip("/")
 
 
+def _abfs(rest: str, location: str) -> str:
+    container, path = _authority(rest)
+    container = container.lower()
+    if not AZURE_ACCOUNT.fullmatch(container):
+        hint = "Write abfss://container@account.dfs.core.windows.net/path."
+        raise LocationError(f"{location!r} contains no container of an account", hint)
+    return f"abfss://{container}{path}".rstrip("/")
+
+
 def _authority(rest: str) -> tuple[str, str]:
     """Returns what is between `//` and the path, and the absolute path without `..`."""
     authority, _, path = rest.removeprefix("//").partition("/")
     return authority if rest.startswith("//") else "", posixpath.normpath("/" + path.strip("/"))
 
 
-_REMOTE: dict[str, Callable[[str, str], str]] = {"s3": _s3, "s3a": _s3, "hdfs": _hdfs, "gs": _gcs}
+_REMOTE: dict[str, Callable[[str, str], str]] = {
+    "s3": _s3,
+    "s3a": _s3,
+    "hdfs": _hdfs,
+    "gs": _gcs,
+    "abfs": _abfs,
+    "abfss": _abfs,
+}

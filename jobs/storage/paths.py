@@ -20,7 +20,7 @@ from jobs.contract import Problem
 from jobs.errors import PathOutsideTableError, RefusedError
 from jobs.storage.local_copy import local_copy
 from jobs.storage.store import NotReproducibleError
-from jobs.storage.stores import SUPPORTED, path_of, store_of
+from jobs.storage.stores import REWRITABLE, path_of, store_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -139,7 +139,7 @@ def of_hadoop(base_path: str, options: Mapping[str, str]) -> Storage:
     scheme = match.group(1).lower() if match else _scheme_by_default(options)
     if scheme == "file":
         return Storage(path_of(base_path))
-    if scheme not in SUPPORTED or match is None:
+    if scheme not in REWRITABLE or match is None:
         detail = f"base path {base_path}" + ("" if match else f", which is on {scheme}: by fs.defaultFS")
         hint = "Only tables on local disks, S3, HDFS and Google's storage can be rewritten, named by their whole URI."
         raise RefusedError([not_supported(detail, hint)])

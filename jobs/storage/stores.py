@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from jobs.storage import gcs, hdfs, s3
+from jobs.storage import azure, gcs, hdfs, s3
 from jobs.storage.store import NotReproducibleError
 
 if TYPE_CHECKING:
@@ -17,10 +17,13 @@ _OF_HADOOP: dict[str, Callable[[Mapping[str, str], str], Store]] = {
     "s3a": s3.of_hadoop,
     "hdfs": hdfs.of_hadoop,
     "gs": gcs.of_hadoop,
+    "abfss": azure.of_hadoop,
 }
 _REMOTE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]+)(.*)", re.DOTALL)
 
-SUPPORTED = ("file", *_OF_HADOOP)
+# No emulator has the interface that Hadoop's `abfs` uses, so nobody has seen Hudi read what Arrow writes there.
+_READ_ONLY = ("abfss",)
+REWRITABLE = ("file", *(scheme for scheme in _OF_HADOOP if scheme not in _READ_ONLY))
 
 
 def store_of(location: str, options: Mapping[str, str]) -> Store:
@@ -36,7 +39,7 @@ def store_of(location: str, options: Mapping[str, str]) -> Store:
 
 def path_of(location: str) -> str:
     """Converts Hadoop's absolute path to Arrow's: `file:/x` and `file:///x` to `/x`, `s3a://bucket/x` to `bucket/x`,
-    `hdfs://cluster/x` to `/x`. Percent signs are literal."""
+    `hdfs://cluster/x` to `/x`, `abfss://container@host/x` to `container/x`. Percent signs are literal."""
     scheme, colon, rest = location.partition(":")
     if location.startswith("/") or not colon:
         return location.rstrip("/") or "/"
@@ -45,4 +48,7 @@ def path_of(location: str) -> str:
     if scheme.lower() == "hdfs":
         rest = rest.removeprefix("//").partition("/")[2]
         return "/" + re.sub("/+", "/", rest.strip("/"))
+    if scheme.lower() == "abfss":
+        authority, slash, path = rest.strip("/").partition("/")
+        rest = authority.partition("@")[0] + slash + path
     return re.sub("/+", "/", rest.strip("/"))

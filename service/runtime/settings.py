@@ -127,7 +127,7 @@ class Settings(BaseSettings):
     )
     driver_memory: str = Field("2g", pattern=r"^\d+[kmgtKMGT]?$")
     packages: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="More Maven packages of a worker, separated by commas; `s3a` for S3, `gs` for Google"
+        (), description="More Maven packages of a worker, separated by commas; `s3a`, `gs`, `abfs`"
     )
     jars: Path | None = Field(None, description="Folder with the Hudi bundle, and the jars of `s3a`, for a worker")
     secret_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from jobs.contract import Json, WorkOrder
 
@@ -31,14 +31,24 @@ class Death:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What a process needs beside the jars of the test's own session; `storage` are options of Hadoop's."""
+
+    java_options: str = ""
+    storage: Mapping[str, str] = field(default_factory=dict)
+
+
 class Doomed:
     """A warm worker process that is the leader of a session of its own."""
 
-    def __init__(self, jars: str, log: Path) -> None:
+    def __init__(self, jars: Sequence[Path], log: Path, surroundings: Surroundings) -> None:
         self.log = log
+        all_jars = ",".join(map(str, jars))
+        more = json.dumps({"java": surroundings.java_options, "storage": dict(surroundings.storage)})
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.integration.victim", jars],
+                [sys.executable, "-m", "tests.integration.victim", all_jars, more],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -104,8 +114,9 @@ class Doomed:
 class Spares:
     """Always one warm process ahead."""
 
-    def __init__(self, jars: str, folder: Path) -> None:
+    def __init__(self, jars: Sequence[Path], folder: Path, surroundings: Surroundings | None = None) -> None:
         self._jars = jars
+        self._surroundings = surroundings or Surroundings()
         self._folder = folder
         self._count = 0
         self._spare = self._another()
@@ -120,7 +131,7 @@ class Spares:
 
     def _another(self) -> Doomed:
         self._count += 1
-        return Doomed(self._jars, self._folder / f"victim-{self._count}.log")
+        return Doomed(self._jars, self._folder / f"victim-{self._count}.log", self._surroundings)
 
 
 def _of_session(session: int) -> list[str]:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tests import hive_metastore, zookeeper
+from pyarrow import fs
+
+from jobs.format.lock_providers import PREFIX
+from tests import aws_locks, hive_metastore, zookeeper
+from tests.integration import tables
+from tests.integration.doomed import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,23 +23,48 @@ if TYPE_CHECKING:
     from jobs.contract import TableLock
     from jobs.hudi.lock import TableLock as Held
 
-SERVERS = ["zookeeper", "hive metastore"]
+SERVERS = ["zookeeper", "hive metastore", "storage", "dynamodb"]
 
 
 class LockServer(Protocol):
     kind: str
     # How long a holder that is not heard of keeps its lock.
     holds_seconds: float
+    # How many times longer all takes where its tables are than on a disk.
+    slowness: float
 
     def lock(self, name: str) -> TableLock: ...
     def writer_options(self, name: str) -> dict[str, str]: ...
     def away(self) -> AbstractContextManager[None]: ...
 
+    def base(self, folder: Path) -> Path | str:
+        """Where a table can be that has this lock."""
+
+    def left_behind(self, base: Path | str) -> list[str]:
+        """What `tables.left_behind` says, wherever the table is."""
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """What another process needs to take the lock."""
+
     def take_away(self, held: Held) -> None:
         """Does what the server does when the holder was not heard of for too long."""
 
 
-class Zookeeper(zookeeper.Server):
+class OnDisk:
+    """The tables of a lock that is nowhere near them."""
+
+    surroundings = Surroundings()
+    slowness = 1.0
+
+    def base(self, folder: Path) -> Path | str:
+        return folder / "trips"
+
+    def left_behind(self, base: Path | str) -> list[str]:
+        return tables.left_behind(Path(base))
+
+
+class Zookeeper(OnDisk, zookeeper.Server):
     kind = SERVERS[0]
     holds_seconds = zookeeper.SESSION_MILLISECONDS / 1000
 
@@ -41,7 +73,7 @@ class Zookeeper(zookeeper.Server):
         self.delete(proof._path)
 
 
-class HiveMetastore(hive_metastore.Server):
+class HiveMetastore(OnDisk, hive_metastore.Server):
     kind = SERVERS[1]
     holds_seconds = float(hive_metastore.LOCK_SECONDS)
 
@@ -52,11 +84,74 @@ class HiveMetastore(hive_metastore.Server):
         client.close()
 
 
+class OnAws:
+    """Its server counts nothing as an absence of the holder: it knows when a lock has ended by the last renewal."""
+
+    def __init__(self, server: aws_locks.Server) -> None:
+        self._server = server
+
+    @property
+    def surroundings(self) -> Surroundings:
+        return Surroundings(self._server.java_options, self._server.s3.options)
+
+    def away(self) -> AbstractContextManager[None]:
+        return self._server.gate.shut()
+
+
+class Dynamodb(OnAws, OnDisk):
+    kind = SERVERS[3]
+    holds_seconds = float(aws_locks.LEASE_SECONDS)
+
+    def lock(self, name: str) -> TableLock:
+        return self._server.in_dynamodb(name)
+
+    def writer_options(self, name: str) -> dict[str, str]:
+        lock = self.lock(name)
+        return {**lock.options, f"{PREFIX}provider": lock.provider}
+
+    def take_away(self, held: Held) -> None:
+        """As another would that had it after its lease, and gave it back."""
+        key = held._table.declared.lock.options[f"{PREFIX}dynamodb.partition_key"]
+        self._server.dynamodb.delete_item(TableName="locks", Key={"key": {"S": key}})
+
+
+class OfStorage(OnAws):
+    kind = SERVERS[2]
+    holds_seconds = float(aws_locks.VALIDITY_SECONDS)
+    slowness = 4.0
+
+    def lock(self, name: str) -> TableLock:
+        return self._server.in_storage()
+
+    def writer_options(self, name: str) -> dict[str, str]:
+        lock = self.lock(name)
+        # With a metadata table on S3 Hudi leaks connections, and the test's writer is never restarted.
+        return {**lock.options, f"{PREFIX}provider": lock.provider, "hoodie.metadata.enable": "false"}
+
+    def base(self, folder: Path) -> Path | str:
+        return f"s3a://lake/{folder.name}/trips"
+
+    def left_behind(self, base: Path | str) -> list[str]:
+        with tempfile.TemporaryDirectory() as copied:
+            fs.copy_files(str(base).removeprefix("s3a://"), copied, source_filesystem=self._server.s3.files)
+            return tables.left_behind(Path(copied))
+
+    def take_away(self, held: Held) -> None:
+        root = held._table.base_path.removeprefix("s3a://")
+        self._server.s3.files.delete_file(f"{root}/{aws_locks.LOCK_FILE}")
+
+
 @contextmanager
 def started(name: str, spark: SparkSession) -> Iterator[LockServer]:
     if name == Zookeeper.kind:
-        with zookeeper.running() as server:
-            yield Zookeeper(server.process)
-    else:
+        with zookeeper.running() as zoo:
+            yield Zookeeper(zoo.process)
+    elif name == HiveMetastore.kind:
         with hive_metastore.running(spark) as metastore:
             yield HiveMetastore(metastore.process)
+    elif name == OfStorage.kind:
+        with aws_locks.running(spark, aws_locks.IN_BUCKET) as bucket:
+            yield OfStorage(bucket)
+    else:
+        with aws_locks.running(spark, aws_locks.IN_DYNAMODB) as dynamodb:
+            yield Dynamodb(dynamodb)

@@ -55,7 +55,7 @@ def run_job(
     return perform(table, job, context or JobContext())
 
 
-def proved(spark: SparkSession, base: Path, num_buckets: int) -> list[str]:
+def proved(spark: SparkSession, base: Path | str, num_buckets: int) -> list[str]:
     """All rows of a table that was found in order."""
     found = tables.in_order(spark, base, num_buckets)
     audit = run_job(spark, base, "audit").details

@@ -22,6 +22,7 @@ from tests.acceptance.storage import completed, left_behind, pending
 from tests.integration import tables
 from tests.integration.doomed import Death, Spares
 from tests.integration.run import run_job
+from tests.session_jars import jars_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,9 +150,7 @@ def kills(shape: str, rng: random.Random) -> list[Kill]:
 
 @pytest.fixture(scope="module")
 def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
-    jars = spark.sparkContext.getConf().get("spark.jars")
-    assert jars
-    found = Spares(jars, tmp_path_factory.mktemp("victims"))
+    found = Spares(jars_of(spark), tmp_path_factory.mktemp("victims"))
     yield found
     found.end()
 

@@ -32,7 +32,8 @@ TRIES = 3
 EXPANDABLE_PAUSE_SECONDS = 10.0
 
 
-@pytest.fixture(scope="module", params=SERVERS)
+# The jars for the last one are fetched.
+@pytest.fixture(scope="module", params=[*SERVERS[:-1], pytest.param(SERVERS[-1], marks=pytest.mark.exhaustive)])
 def server(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[LockServer]:
     with started(request.param, spark) as found:
         yield found
@@ -41,8 +42,8 @@ def server(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Lock
 def test_it_is_proved_while_it_is_ours_and_not_when_it_was_taken_away(
     spark: SparkSession, tmp_path: Path, server: LockServer
 ) -> None:
-    base = tmp_path / "trips"
-    tables.write_table(spark, base, count=10)
+    base = server.base(tmp_path)
+    tables.write_table(spark, base, count=10, **server.writer_options("proved"))
     table = hudi_table(spark, base, INDEX, lock=server.lock("proved"))
     lock = TableLock(table, "job_1")
     with lock.held(lambda: None):
@@ -64,7 +65,7 @@ def test_it_is_proved_while_it_is_ours_and_not_when_it_was_taken_away(
 def test_a_writer_that_takes_it_too_loses_nothing(
     spark: SparkSession, tmp_path: Path, server: LockServer, kind: str, pause: float
 ) -> None:
-    base = tmp_path / "trips"
+    base = server.base(tmp_path)
     options = tables.write_table(spark, base, count=1000, updates=2, **server.writer_options(f"beside_{kind}"))
     before = len(tables.snapshot(spark, base))
     written = 0
@@ -89,7 +90,7 @@ def test_a_writer_that_takes_it_too_loses_nothing(
                 first = 20_000 + 50 * written
                 written_again(tables.rows(spark, first, first + 50, ts=5))
                 written += 1
-                ended.wait(pause)
+                ended.wait(pause * server.slowness)
         except BaseException as error:
             failed.append(error)
 
@@ -132,7 +133,7 @@ class Absence:
 def test_a_server_that_is_away_for_a_while_delays_a_job_and_no_more(
     spark: SparkSession, tmp_path: Path, server: LockServer, kind: str, step: str
 ) -> None:
-    base = tmp_path / "trips"
+    base = server.base(tmp_path)
     name = f"away_{kind}"
     options = tables.write_table(spark, base, count=1000, updates=2, **server.writer_options(name))
     before = tables.snapshot(spark, base)
@@ -143,15 +144,15 @@ def test_a_server_that_is_away_for_a_while_delays_a_job_and_no_more(
     seconds = time.monotonic() - started_at
     absence.end()
     assert len(result.instants) == 1
-    assert AWAY_SECONDS < seconds < AWAY_SECONDS + 60
-    _right(spark, base, before, options, 8 if kind == "bucket_expansion" else 4)
+    assert AWAY_SECONDS < seconds < AWAY_SECONDS + 60 * server.slowness
+    _right(spark, server, base, before, options, 8 if kind == "bucket_expansion" else 4)
 
 
 @pytest.mark.exhaustive
 def test_nothing_is_committed_unless_the_lock_outlasts_the_absence_of_its_server(
     spark: SparkSession, tmp_path: Path, server: LockServer
 ) -> None:
-    base = tmp_path / "trips"
+    base = server.base(tmp_path)
     options = tables.write_table(spark, base, count=1000, updates=2, **server.writer_options("held"))
     before = tables.snapshot(spark, base)
     absence = Absence(server)
@@ -166,16 +167,23 @@ def test_nothing_is_committed_unless_the_lock_outlasts_the_absence_of_its_server
     except JobError as error:
         assert error.retriable  # noqa: PT017 - either is right: the server decides
         absence.end()
-        assert tables.left_behind(base) == []
+        assert server.left_behind(base) == []
         assert proved(spark, base, 4) == before
         expand(None)
     absence.end()
-    _right(spark, base, before, options, 8)
+    _right(spark, server, base, before, options, 8)
 
 
-def _right(spark: SparkSession, base: Path, before: list[str], options: dict[str, str], num_buckets: int) -> None:
+def _right(
+    spark: SparkSession,
+    server: LockServer,
+    base: Path | str,
+    before: list[str],
+    options: dict[str, str],
+    num_buckets: int,
+) -> None:
     """The table has its rows and nothing else, and takes the next batch."""
     assert proved(spark, base, num_buckets) == before
-    assert tables.left_behind(base) == []
+    assert server.left_behind(base) == []
     tables.upsert(tables.rows(spark, 0, 200, ts=9).withColumn("dt", F.lit("2026-02-02")), base, options)
     assert tables.duplicates(spark, base) == 0

@@ -33,7 +33,7 @@ DYNAMODB_OPTIONS = {
     f"{PREFIX}dynamodb.partition_key": "trips",
 }
 UNUSABLE = [
-    pytest.param(TableLock(DYNAMODB[0], DYNAMODB_OPTIONS), "org.apache.hudi:hudi-aws-bundle:1.2.0", id="no jar of AWS"),
+    pytest.param(TableLock(DYNAMODB[1], DYNAMODB_OPTIONS), "org.apache.hudi:hudi-aws-bundle:1.2.0", id="no jar of AWS"),
     pytest.param(TableLock(IN_STORAGE), "S3, GCS and Azure only", id="no storage with conditional writes"),
     pytest.param(TableLock("com.example.Missing"), "the jar with com.example.Missing", id="no class"),
     pytest.param(TableLock("zookeeper", {f"{PREFIX}zookeeper.url": ":2181"}), "PATCH the table", id="no host"),

@@ -19,6 +19,7 @@ from tests.acceptance.daemon import Daemon
 from tests.acceptance.storage import left_behind
 from tests.integration import tables
 from tests.integration.cluster_worker import ClusterWorker
+from tests.session_jars import jars_of
 from tests.spark_cluster import CONF, SPARK, children, command_line
 
 if TYPE_CHECKING:
@@ -49,9 +50,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def jars(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with Hudi's bundle, as `jobs.hudi.fetch_jars` fills one."""
     folder = tmp_path_factory.mktemp("jars")
-    known = str(spark.sparkContext.getConf().get("spark.jars"))
-    for jar in known.split(","):
-        path = Path(jar.removeprefix("file:").replace("//", "/"))
+    for path in jars_of(spark):
         if "hudi" in path.name:
             shutil.copyfile(path, folder / path.name)
     return folder

@@ -1,8 +1,9 @@
 """A worker that is to be killed: takes one plan, runs it as the real worker does, and sends itself SIGKILL somewhere.
 
-Run as a program (`python -m tests.integration.victim <jars>`), as a process group of its own. It says `ready` when its
-Spark session is warm, reads one line of JSON (`plan`, `point`), and then tells line by line what the service would know
-by then (`step`, `stored`), until it is dead. A job that ends unharmed ends in a kill as well: its report is lost.
+Run as a program (`python -m tests.integration.victim <jars> <more>`, see `doomed.Surroundings`), as a process group of
+its own. It says `ready` when its Spark session is warm, reads one line of JSON (`plan`, `point`), and then tells line
+by line what the service would know by then (`step`, `stored`), until it is dead. A job that ends unharmed ends in a
+kill as well: its report is lost.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def telling_its_steps(context: JobContext, death: Death, hold: str | None) -> No
     context.step = step
 
 
-def main(jars: str) -> None:
+def main(jars: str, java_options: str, storage_options: dict[str, str]) -> None:
     spark = start_session(
         driver_memory="1g",
         # No resolving by Ivy, no optimizing compiler: what lives for seconds had better start fast.
@@ -136,8 +137,9 @@ def main(jars: str) -> None:
             "spark.jars.packages": "",
             "spark.jars": jars,
             "spark.sql.shuffle.partitions": "2",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC " + java_options,
         },
+        storage_options=storage_options,
     )
     spark.sparkContext.parallelize(range(2), 2).map(lambda number: number).collect()
     tell("ready")
@@ -165,4 +167,5 @@ def main(jars: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    more = json.loads(sys.argv[2])
+    main(sys.argv[1], more["java"], more["storage"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.hudi import google_connector
-from jobs.hudi.session import HUDI_BUNDLE, S3A, BundleMissingError, _jars
+from jobs.hudi.session import ABFS, HUDI_BUNDLE, S3A, BundleMissingError, _jars
 from service.model.errors import SettingsError
 from service.runtime import settings
 
@@ -30,6 +30,23 @@ def test_s3a_stands_for_hadoops_s3_without_amazons_big_bundle() -> None:
     assert "org.apache.hadoop:hadoop-aws:3.3.4" in fetched
     assert fetched[-1] == "org.example:more:1"
     assert "com.amazonaws:aws-java-sdk-bundle" in jars["spark.jars.excludes"].split(",")
+
+
+def test_abfs_stands_for_hadoops_azure_beside_s3a_too(tmp_path: Path) -> None:
+    hadoop_azure = "org.apache.hadoop:hadoop-azure:3.3.4"
+    jars = _jars([ABFS])
+    assert jars["spark.jars.packages"] == f"{HUDI_BUNDLE},{hadoop_azure}"
+    assert "com.google.guava:guava" in jars["spark.jars.excludes"].split(",")
+    jars = _jars([S3A, ABFS, "org.example:more:1"])
+    fetched = jars["spark.jars.packages"].split(",")
+    assert {hadoop_azure, "org.apache.hadoop:hadoop-aws:3.3.4", "org.example:more:1"} < set(fetched)
+    assert "com.amazonaws:aws-java-sdk-bundle" in jars["spark.jars.excludes"].split(",")
+    # What another package needs is its own affair.
+    assert "com.google.guava:guava" not in _jars([S3A, "org.example:more:1"])["spark.jars.excludes"].split(",")
+
+    (tmp_path / BUNDLE).touch()
+    (tmp_path / "hadoop-azure-3.3.4.jar").touch()
+    assert "spark.jars.packages" not in _jars([ABFS], tmp_path)
 
 
 def test_the_setting_is_a_list_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,12 @@ def test_googles_buckets_have_one_spelling() -> None:
     assert canonical("GS://bucket//a/./b/") == plain("gs://bucket/a/b/") == "gs://bucket/a/b"
 
 
+def test_containers_of_azure_have_one_spelling() -> None:
+    expected = "abfss://lake@account.dfs.core.windows.net/A/b"
+    for spelling in (f"{expected}/", "ABFS://Lake@ACCOUNT.dfs.core.windows.net//A/./c/../b"):
+        assert canonical(spelling) == plain(spelling) == expected
+
+
 def test_only_the_default_port_of_a_cluster_can_be_left_out() -> None:
     assert canonical("hdfs://nn:9000/a") == "hdfs://nn:9000/a"
 
@@ -65,9 +71,7 @@ def test_percent_signs_stand_for_themselves(tmp_path: Path) -> None:
     assert canonical(f"file:{tmp_path}/dt=2026%2F01") == f"{tmp_path.resolve()}/dt=2026%2F01"
 
 
-@pytest.mark.parametrize(
-    "location", ["abfss://c@a/a", "wasbs://c@a/a", "http://169.254.169.254/", "file://elsewhere/a"]
-)
+@pytest.mark.parametrize("location", ["adl://a/a", "wasbs://c@a/a", "http://169.254.169.254/", "file://elsewhere/a"])
 def test_other_storages_are_refused(location: str) -> None:
     with pytest.raises(StorageUnsupportedError):
         canonical(location)
@@ -87,6 +91,10 @@ def test_other_storages_are_refused(location: str) -> None:
         "s3://../a",
         "gs:/a",
         "gs:///a",
+        "abfss://lake@account/a",
+        "abfss://account.dfs.core.windows.net/a",
+        "abfss:/a",
+        "abfss://lake@account.dfs.core.windows.net.example.org/a",
         "hdfs:/a",
         "hdfs:///a",
         "hdfs://u@nn/a",

@@ -1,0 +1,159 @@
+"""Hudi's locks on AWS, on moto's server: the item of a DynamoDB table, and a file that S3 writes on a condition.
+
+What hudi-aws 1.2.0 adds to Hudi's bundle for Spark is replaced by the classes in `tests/java`: the last version of
+hudi-aws that the tests' source of jars has is 0.15.0, and that one does not load beside Hudi 1.2.0
+(`NoSuchMethodError: Boolean HoodieConfig.contains(String)`). Hudi's `StorageBasedLockProvider` and Amazon's client of
+locks in DynamoDB, which do the work, are the real ones. `HUDI_AWS_JARS`, a list of jars like a class path, takes the
+place of all of it, for those who have Hudi's own.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import TableLock
+from jobs.format.lock_providers import DYNAMODB, IN_STORAGE, PREFIX
+from tests import s3
+from tests.maven import class_path
+from tests.session_jars import add_jar, jars_of
+from tests.tcp_gate import TcpGate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+LEASE_SECONDS = 6
+VALIDITY_SECONDS = 10
+REGION = "us-east-1"
+LOCK_FILE = ".hoodie/.locks/table_lock.json"
+_ENDPOINT = "aws.endpointUrlS3"
+IN_BUCKET, IN_DYNAMODB = "S3StorageLockClient.java", "DynamoDBBasedLockProvider.java"
+_SOURCES = Path(__file__).parent / "java"
+# Spark has newer ones of these.
+_PROVIDED = ("commons-logging-", "httpclient-", "httpcore-", "netty-buffer-", "netty-c", "netty-t", "netty-r", "slf4j-")
+
+
+@dataclass(frozen=True)
+class Server:
+    """`gate` is between the locks' clients and the server; all else goes to the server directly."""
+
+    s3: s3.Server
+    gate: TcpGate
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.gate.port}"
+
+    def in_dynamodb(self, name: str) -> TableLock:
+        options = {
+            "hoodie.aws.access.key": "someone",
+            "hoodie.aws.secret.key": "anything",
+            f"{PREFIX}dynamodb.table": "locks",
+            f"{PREFIX}dynamodb.partition_key": name,
+            f"{PREFIX}dynamodb.region": REGION,
+            f"{PREFIX}dynamodb.endpoint_url": self.endpoint,
+            f"{PREFIX}wait_time_ms": str(LEASE_SECONDS * 1000),
+        }
+        return TableLock(DYNAMODB[0], options)
+
+    def in_storage(self) -> TableLock:
+        options = {
+            "hoodie.aws.access.key": "someone",
+            "hoodie.aws.secret.key": "anything",
+            f"{PREFIX}storage.validity.timeout.secs": str(VALIDITY_SECONDS),
+            f"{PREFIX}storage.renew.interval.secs": "1",
+        }
+        return TableLock(IN_STORAGE, options)
+
+    @property
+    def java_options(self) -> str:
+        """What a JVM needs beside the jars, the storage's options and those of the lock."""
+        return f"-D{_ENDPOINT}={self.endpoint} -Daws.region={REGION}"
+
+    @cached_property
+    def dynamodb(self) -> Any:
+        import boto3
+
+        return boto3.client(
+            "dynamodb",
+            endpoint_url=self.s3.endpoint,
+            aws_access_key_id="someone",
+            aws_secret_access_key="anything",
+            region_name=REGION,
+        )
+
+
+@contextmanager
+def running(spark: SparkSession, lock: str) -> Iterator[Server]:
+    """Starts the server for `IN_BUCKET` or `IN_DYNAMODB`, and gives the session jars, which it keeps, and options."""
+    java: Any = spark._jvm
+    system = java.java.lang.System
+    conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    _load(spark, lock)
+    with s3.running() as storage:
+        server = Server(storage, TcpGate(int(storage.endpoint.rpartition(":")[2])))
+        properties = {_ENDPOINT: server.endpoint, "aws.region": REGION}
+        for name, value in properties.items():
+            system.setProperty(name, value)
+        for name, value in storage.options.items():
+            conf.set(name, value)
+        try:
+            yield server
+        finally:
+            for name in properties:
+                system.clearProperty(name)
+            for name in storage.options:
+                conf.unset(name)
+            server.gate.end()
+
+
+_loaded: set[str] = set()
+
+
+def _load(spark: SparkSession, source: str) -> None:
+    """Gives the session's JVM the jars for one of the classes in `tests/java`, or all of Hudi's own."""
+    own = os.environ.get("HUDI_AWS_JARS")
+    if (own or source) in _loaded:
+        return
+    libraries = _amazons() if source == IN_DYNAMODB else []
+    for jar in map(Path, own.split(":")) if own else [*libraries, _compiled(spark, source, libraries)]:
+        add_jar(spark, jar)
+    _loaded.add(own or source)
+
+
+def _amazons() -> list[Path]:
+    found = map(Path, class_path("com.amazonaws", "dynamodb-lock-client", "1.2.0").split(":"))
+    return [jar for jar in found if not jar.name.startswith(_PROVIDED)]
+
+
+def _compiled(spark: SparkSession, source: str, libraries: list[Path]) -> Path:
+    """A jar of the class. Spark brings the compiler: a machine may have no JDK."""
+    java: Any = spark._jvm
+    gateway: Any = spark.sparkContext._gateway
+    folder = Path(tempfile.mkdtemp(prefix="aws-locks-"))
+    path = [str(jar) for jar in (*libraries, *jars_of(spark))]
+
+    def files(names: list[str]) -> Any:
+        array = gateway.new_array(java.java.io.File, len(names))
+        for number, name in enumerate(names):
+            array[number] = java.java.io.File(name)
+        return array
+
+    compiler = java.org.codehaus.janino.Compiler()
+    compiler.setDestinationDirectory(java.java.io.File(f"{folder}/classes"), False)
+    compiler.setTargetVersion(8)
+    compiler.setClassPath(files(path))
+    compiler.compile(files([str(_SOURCES / source)]))
+    jar = folder / "aws-locks.jar"
+    with zipfile.ZipFile(jar, "w") as archive:
+        for path in sorted((folder / "classes").rglob("*.class")):
+            archive.write(path, path.relative_to(folder / "classes"))
+    return jar

@@ -1,0 +1,104 @@
+"""An emulator of Azure's blob storage (Azurite, of Node.js). It has not the interface that Hadoop's `abfs` uses."""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.hudi.session import CACHE
+from jobs.storage.stores import store_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyarrow import fs
+
+_VERSION = "3.35.0"
+_FOLDER = CACHE / "servers" / f"azurite-{_VERSION}"
+_START_SECONDS = 60.0
+ROOT = "abfss://lake@devstoreaccount1.dfs.core.windows.net"
+# Of the one account that each Azurite has, and no secret.
+_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+@dataclass(frozen=True)
+class Server:
+    """`options` are Hadoop's, by which all clients find it; `files` is what the service gets by them."""
+
+    options: dict[str, str]
+    log: Path
+
+    def requests(self) -> list[str]:
+        """All that it has answered, each with its method and address."""
+        return re.findall(r'"([A-Z]+ \S+) HTTP/1\.1"', self.log.read_text())
+
+    @property
+    def files(self) -> fs.FileSystem:
+        return store_of(f"{ROOT}/", self.options).filesystem()
+
+
+@contextmanager
+def running() -> Iterator[Server]:
+    """Starts it on a free port, with an empty container `lake`, and ends it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [_program(), "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck"]
+    command += ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
+    log = Path(tempfile.mkstemp(prefix="azurite-")[1])
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+    try:
+        deadline = time.monotonic() + _START_SECONDS
+        while not _accepts(port):
+            assert process.poll() is None
+            assert time.monotonic() < deadline, "the emulator does not start"
+            time.sleep(0.1)
+        server = Server(
+            {
+                "fs.azure.account.key": _KEY,
+                "fs.azure.abfs.endpoint": f"127.0.0.1:{port}",
+                "fs.azure.always.use.https": "false",
+            },
+            log,
+        )
+        server.files.create_dir("lake")
+        yield server
+    finally:
+        process.kill()
+        process.wait()
+        log.unlink()
+
+
+def _program() -> Path:
+    """The first call on a machine fetches it, which takes half a minute."""
+    found = _FOLDER / "node_modules" / ".bin" / "azurite-blob"
+    _FOLDER.mkdir(parents=True, exist_ok=True)
+    with (_FOLDER / "fetching.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if not found.exists():
+            npm = shutil.which("npm")
+            if npm is None:
+                pytest.skip("Node.js is not installed, which runs the emulator of Azure's storage")
+            command = [npm, "install", "--prefix", _FOLDER, "--no-fund", "--no-audit", f"azurite@{_VERSION}"]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return found
+
+
+def _accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True

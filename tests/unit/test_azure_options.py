@@ -1,0 +1,103 @@
+"""The options of Hadoop's file system for Azure, and what they mean for Arrow."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from jobs.errors import RefusedError
+from jobs.redaction import is_secret
+from jobs.storage.azure import Azure
+from jobs.storage.azure_files import AzureFiles
+from jobs.storage.paths import of_hadoop
+from jobs.storage.store import NotReproducibleError
+from jobs.storage.stores import path_of, store_of
+
+HOST = "account.dfs.core.windows.net"
+TABLE = f"abfss://lake@{HOST}/t"
+KEY = {"fs.azure.account.key": "geheim"}
+OAUTH = {"fs.azure.account.auth.type": "OAuth"}
+PROVIDERS = "org.apache.hadoop.fs.azurebfs.oauth2"
+APPLICATION = {
+    **OAUTH,
+    "fs.azure.account.oauth.provider.type": f"{PROVIDERS}.ClientCredsTokenProvider",
+    "fs.azure.account.oauth2.client.id": "c",
+    "fs.azure.account.oauth2.client.secret": "geheim",
+    "fs.azure.account.oauth2.client.endpoint": "https://login.microsoftonline.com/t/oauth2/token",
+}
+MACHINE = {**OAUTH, "fs.azure.account.oauth.provider.type": f"{PROVIDERS}.MsiTokenProvider"}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (KEY, Azure("account", key="geheim")),
+        ({f"spark.hadoop.fs.azure.account.key.{HOST}": " own ", **KEY}, Azure("account", key="own")),
+        ({**KEY, f"fs.azure.account.auth.type.{HOST}": "SharedKey"}, Azure("account", key="geheim")),
+        (APPLICATION, Azure("account", client="c", secret="geheim", tenant="t")),
+        ({**MACHINE, "fs.azure.account.oauth2.client.id": "m"}, Azure("account", client="m")),
+        (
+            {**KEY, "fs.azure.abfs.endpoint": "localhost:10000", "fs.azure.always.use.https": "false"},
+            Azure("account", key="geheim", endpoint="localhost:10000", tls=False),
+        ),
+        ({**KEY, "fs.azure.always.use.https": "false"}, Azure("account", key="geheim")),
+    ],
+)
+def test_the_options_of_hadoop_are_those_of_arrow(options: dict[str, str], expected: Azure) -> None:
+    found = store_of(TABLE, options)
+    assert found == expected
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert "geheim" not in repr(found)
+    # Builds its client without a request.
+    assert isinstance(found.filesystem().handler, AzureFiles)
+
+
+def test_an_account_of_another_cloud_is_looked_for_there() -> None:
+    found = store_of("abfss://lake@account.dfs.core.chinacloudapi.cn/t", KEY)
+    assert found == Azure("account", "core.chinacloudapi.cn", key="geheim")
+    assert path_of("abfss://lake@account.dfs.core.chinacloudapi.cn//t/x%20 y/") == "lake/t/x%20 y"
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("fs.azure.account.key", {}),
+        ("fs.azure.account.auth.type", {"fs.azure.account.auth.type": "Custom"}),
+        ("fs.azure.account.auth.type", {f"fs.azure.account.auth.type.{HOST}": "SAS", **KEY}),
+        ("fs.azure.account.oauth.provider.type", OAUTH),
+        ("fs.azure.account.oauth2.client.id", MACHINE),
+        ("fs.azure.account.oauth2.client.secret", {**APPLICATION, "fs.azure.account.oauth2.client.secret": ""}),
+        (
+            "fs.azure.account.oauth2.client.endpoint",
+            {**APPLICATION, "fs.azure.account.oauth2.client.endpoint": "https://example.org/geheim"},
+        ),
+        *(
+            (name, {**KEY, name: "geheim"})
+            for name in (
+                "fs.azure.abfs.endpoint",
+                "fs.azure.account.keyprovider",
+                "fs.azure.client-provided-encryption-key",
+                "fs.azure.enable.delegation.token",
+                "fs.azure.sas.token.provider.type",
+            )
+        ),
+    ],
+)
+def test_what_arrow_cannot_do_as_hadoop_does_is_refused_by_name(name: str, options: dict[str, str]) -> None:
+    with pytest.raises(NotReproducibleError) as refused:
+        store_of(TABLE, options)
+    assert name in str(refused.value)
+    assert "geheim" not in str(refused.value)
+
+
+def test_nothing_is_rewritten_there() -> None:
+    with pytest.raises(RefusedError) as refused:
+        of_hadoop(TABLE, KEY)
+    assert refused.value.problem().type == "storage-not-supported"
+
+
+@pytest.mark.parametrize("name", [f"fs.azure.account.key.{HOST}", "fs.azure.account.oauth2.client.secret"])
+def test_its_secrets_are_masked(name: str) -> None:
+    assert is_secret(name, "a value")
+    assert not is_secret("fs.azure.account.auth.type", "OAuth")
