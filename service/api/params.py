@@ -4,18 +4,40 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
 
 from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWriters
 from service.api.requests import Names, PartitionPath, Request, Word
 from service.queue.hand_over_policy import DEFAULT_SECONDS
 
+_Instant = Annotated[str, StringConstraints(pattern=r"^[0-9]{14,20}$")]
+_Plans = Annotated[
+    list[_Instant] | None,
+    Field(
+        min_length=1,
+        max_length=1000,
+        description="Pending plans: exactly these are executed, and none is scheduled",
+        examples=[["20260101120000000"]],
+    ),
+]
 
-class CompactionParams(Request):
-    """No parameters."""
+
+class _ExecutesPlans(Request):
+    plans: _Plans = None
+    take_over: bool | None = Field(
+        None, description="With `plans`: also those that another process has begun, which must be dead"
+    )
 
 
-class CleaningParams(Request):
+_Parallelism = Annotated[int | None, Field(ge=1, le=10_000, description="With `plans`: most tasks at once")]
+
+
+class CompactionParams(_ExecutesPlans):
+    """Without `plans`: executes all pending plans, and schedules a plan for the rest."""
+
+
+class CleaningParams(_ExecutesPlans):
+    parallelism: _Parallelism = None
     policy: CleaningPolicy = CleaningPolicy.KEEP_LATEST_COMMITS
     retain: int = Field(10, ge=1, le=1_000_000, description="Commits, hours or file versions to keep")
 
@@ -46,9 +68,18 @@ class _BesideWriters(Request):
     hand_over_seconds: _HandOverSeconds = DEFAULT_SECONDS
 
 
-class ClusteringParams(_BesideWriters):
-    sort_by: Names = Field(description="Columns, the most important one first")
+class ClusteringParams(_BesideWriters, _ExecutesPlans):
+    """Exactly one of `sort_by` and `plans`."""
+
+    sort_by: Names | None = Field(None, description="Columns, the most important one first")
     layout: ClusteringLayout = ClusteringLayout.LINEAR
+    parallelism: _Parallelism = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.sort_by is None) == (self.plans is None):
+            raise ValueError("give exactly one of sort_by and plans")
+        return self
 
 
 class PartitionPrefix(Request):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from service.delegation.plan import PlanState
-from service.model.formatting import count
+from service.model.formatting import count, duration
 from service.scheduling.decision import Run, Skip
 from service.scheduling.pending_plans import ACTIONS, plans_of
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # No poll is recorded while a timeline does not change, so after this time a plan that no poll has seen is gone.
 _UNSEEN = timedelta(minutes=10)
+_WITHOUT_COMMITS = timedelta(minutes=10)
+_JUST_REQUESTED = timedelta(seconds=5)
 
 IN_METADATA = (
     "It is a plan of the metadata table, whose executions must hold the lock of the data table: the next job that"
@@ -88,6 +90,8 @@ def decide(
         names = ", ".join(found.waiting)
         because = f"{names} is one of Hudi's own clustering plans and would break the bucket index: roll it back"
         return Skip("plan-unusable", because, warning=found.warning)
+    if grace := _grace(kind, [asked[instant] for instant in found.waiting], snapshot, context):
+        return grace
     begun = [item.requested_time for item in pending if item.state == "inflight"]
     fresh = [instant for instant in found.waiting if instant not in begun]
     chosen = fresh or list(found.waiting)
@@ -102,6 +106,27 @@ def decide(
     if wishes.queue and group is None:
         because += f"; no worker of the group '{wishes.queue}' is alive, so the table's own group runs it"
     return Run(kind, params, because, found.warning, worker_group=group)
+
+
+def _grace(
+    kind: JobKind, plans: Sequence[DelegatedPlan], snapshot: TableSnapshot, context: TriggerContext
+) -> Skip | None:
+    """Returns why plans that their writer may execute itself are left to it for a while, None if they are not."""
+    requested_at = max(plan.requested_at for plan in plans)
+    names = ", ".join(plan.instant for plan in plans)
+    if kind is JobKind.CLEANING:
+        quiet_from = max(requested_at, snapshot.last_commit_at or requested_at)
+        if context.now - quiet_from < _WITHOUT_COMMITS:
+            because = (
+                f"a writer of Hudi 1.2 executes {names} itself with its next commit, whatever it delegates, and two"
+                f" executions of one clean damage the timeline; without a commit for"
+                f" {duration(_WITHOUT_COMMITS)} it is executed here"
+            )
+            return Skip("plan-of-writer", because, quiet_from + _WITHOUT_COMMITS)
+    if kind is JobKind.CLUSTERING and context.now - requested_at < _JUST_REQUESTED:
+        because = f"{names} was requested a moment ago; a writer that delegates compaction only executes it itself"
+        return Skip("plan-just-requested", because, requested_at + _JUST_REQUESTED)
+    return None
 
 
 def waiting(
