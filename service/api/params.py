@@ -12,7 +12,7 @@ from service.queue.hand_over_policy import DEFAULT_SECONDS
 
 _Instant = Annotated[str, StringConstraints(pattern=r"^[0-9]{14,20}$")]
 _Plans = Annotated[
-    list[_Instant] | None,
+    list[_Instant],
     Field(
         min_length=1,
         max_length=1000,
@@ -22,14 +22,15 @@ _Plans = Annotated[
 ]
 
 
-class _ExecutesPlans(Request):
-    plans: _Plans = None
-    take_over: bool | None = Field(
-        None, description="With `plans`: also those that another process has begun, which must be dead"
-    )
-
-
+_TakeOver = Annotated[
+    bool | None, Field(description="With `plans`: also those that another process has begun, which must be dead")
+]
 _Parallelism = Annotated[int | None, Field(ge=1, le=10_000, description="With `plans`: most tasks at once")]
+
+
+class _ExecutesPlans(Request):
+    plans: _Plans | None = None
+    take_over: _TakeOver = None
 
 
 class CompactionParams(_ExecutesPlans):
@@ -68,18 +69,28 @@ class _BesideWriters(Request):
     hand_over_seconds: _HandOverSeconds = DEFAULT_SECONDS
 
 
-class ClusteringParams(_BesideWriters, _ExecutesPlans):
-    """Exactly one of `sort_by` and `plans`."""
-
-    sort_by: Names | None = Field(None, description="Columns, the most important one first")
+class ClusteringParams(_BesideWriters):
+    sort_by: Names = Field(description="Columns, the most important one first")
     layout: ClusteringLayout = ClusteringLayout.LINEAR
+
+
+class GivenClusteringParams(Request):
+    """Executes Hudi's own plans; refused on a table with a bucket index, whose layout they would break."""
+
+    plans: _Plans
+    take_over: _TakeOver = None
     parallelism: _Parallelism = None
 
-    @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        if (self.sort_by is None) == (self.plans is None):
-            raise ValueError("give exactly one of sort_by and plans")
-        return self
+
+def _form_of_clustering(given: Any) -> str:
+    has_plans = isinstance(given, GivenClusteringParams) or (isinstance(given, dict) and "plans" in given)
+    return "<plans>" if has_plans else "<sort>"
+
+
+_Clustering = Annotated[
+    Annotated[ClusteringParams, Tag("<sort>")] | Annotated[GivenClusteringParams, Tag("<plans>")],
+    Discriminator(_form_of_clustering),
+]
 
 
 class PartitionPrefix(Request):
@@ -150,7 +161,7 @@ class CompactionIn(_JobIn):
     """Merges log files into new base files."""
 
     kind: Literal[JobKind.COMPACTION]
-    params: CompactionParams = Field(default_factory=lambda: CompactionParams())
+    params: CompactionParams = Field(default_factory=lambda: CompactionParams.model_validate({}))
 
 
 class CleaningIn(_JobIn):
@@ -164,7 +175,7 @@ class ClusteringIn(_JobIn):
     """Sorts the rows; inside each bucket when the table has a bucket index."""
 
     kind: Literal[JobKind.CLUSTERING]
-    params: ClusteringParams
+    params: _Clustering
 
 
 class BucketExpansionIn(_JobIn):

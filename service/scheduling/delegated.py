@@ -79,7 +79,7 @@ def decide(
     An inflight plan that its process has abandoned goes in a job of its own, which may take it over.
     """
     asked = {plan.instant: plan for plan in plans if not plan.is_metadata and plan.service.kind is kind}
-    pending = [replace(item, is_plan=True) for plan in asked.values() if (item := _pending(plan, snapshot))]
+    pending = [replace(item, is_plan=True) for name in sorted(asked) if (item := _pending(asked[name], snapshot))]
     if not pending:
         return None
     found = plans_of(replace(snapshot, pending=tuple(pending)), kind, facts.stale_seconds, context)
