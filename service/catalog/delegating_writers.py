@@ -19,7 +19,11 @@ _COMMON = {
     "hoodie.table.service.manager.connection.timeout.sec": "10",
     "hoodie.table.service.manager.connection.retries": "5",
     "hoodie.table.service.manager.connection.retry.delay.sec": "1",
-    # Its requests would go to http://localhost:9091, and the writer's commit fails if nobody answers there.
+    # Without it every commit of Hudi 1.2.0 ends with "There's no default value for this config" (an empty one counts as
+    # none). This service ignores the value.
+    "hoodie.table.service.manager.deploy.extra.params": "none",
+    # Hudi 1.2.0 does not pass the options above on: its requests would go to http://localhost:9091, and no writer could open the metadata
+    # table for want of the option before this one.
     "hoodie.metadata.table.service.manager.enabled": "false",
 }
 _PLANS_COMPACTION = {
@@ -39,8 +43,10 @@ def notes(engine: WriterEngine, index: BucketIndex | None) -> tuple[str, ...]:
     found = [
         f"The writer plans a compaction every {number} commits (default 5) and this service executes it. Hudi logs the"
         " URL with its user info at INFO, so give the writer a key of its own.",
-        "Do not delegate the metadata table in Hudi 1.2: its requests ignore hoodie.table.service.manager.uris and go"
-        " to http://localhost:9091. Each job of this service that commits also executes the metadata table's plans.",
+        "Do not switch hoodie.metadata.table.service.manager.enabled on: with Hudi 1.2.0 every write fails then (Failed"
+        " to instantiate Metadata table), because the other options do not reach the metadata table's client.",
+        "hoodie.table.service.manager.deploy.extra.params must have a value, although nobody reads it: without it Hudi"
+        " 1.2.0 fails after each commit.",
     ]
     if index:
         found.append("Do not plan clustering in the writer: it would break the bucket index. The plan is withheld.")

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from jobs.contract import JobKind
+from jobs.contract import JobKind, Outcome
 from service.access.token import Role
 from service.api.app import create_app
 from service.catalog import commit_store, snapshot_store, table_store
@@ -111,10 +111,10 @@ def test_a_table_that_is_not_registered_is_suggested_once_and_gets_its_plans_whe
     for instants in ((FIRST,), (FIRST, SECOND)):
         assert client.get(PATH, params=query(*instants, basepath="/lake/new/")).json()["table_id"] is None
     found = plans(client, state="unregistered")
-    assert [(each["base_path"], each["instant"]) for each in found] == [
-        ("/lake/new", SECOND),
+    assert sorted((each["base_path"], each["instant"]) for each in found) == [
         ("/lake/new", FIRST),
-    ] or [(each["base_path"], each["instant"]) for each in found] == [("/lake/new", FIRST), ("/lake/new", SECOND)]
+        ("/lake/new", SECOND),
+    ]
     assert "Register the table" in found[0]["hint"]
     with reading(app_context.engine) as connection:
         events = [each.event for each in outbox.after(connection, 0, 100)]
@@ -236,8 +236,6 @@ def test_a_plan_that_failed_is_tried_again_and_one_that_was_rolled_back_is_not(
     delegate(service, request(FIRST))
     on_timeline(service, a_plan())
     service.plan()
-    from jobs.contract import Outcome
-
     service.run(Outcome.FAILED)
     on_timeline(service, a_plan())
     service.plan()
@@ -286,11 +284,11 @@ def test_what_is_kept_is_bounded(service: Service, clock: FakeClock, monkeypatch
 
 def test_an_answered_request_survives_kill_minus_nine(tmp_path: Path) -> None:
     with Serving(tmp_path) as serving:
-        names = [str(20260101000000000 + number) for number in range(20)]
+        names = [str(20260101000000000 + number) for number in range(6)]
         for number in range(len(names)):
             sent = names[: number + 1]
             assert httpx.get(f"{serving.url}{PATH}", params=query(*sent)).status_code == 200
-            if number % 10 == 4:
+            if number == 2:
                 serving.kill()
                 serving.start()
         found = httpx.get(f"{serving.url}/v1/delegated-plans").json()["items"]
