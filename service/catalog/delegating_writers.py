@@ -22,8 +22,8 @@ _COMMON = {
     # Without it every commit of Hudi 1.2.0 ends with "There's no default value for this config" (an empty one counts as
     # none). This service ignores the value.
     "hoodie.table.service.manager.deploy.extra.params": "none",
-    # Hudi 1.2.0 does not pass the options above on: its requests would go to http://localhost:9091, and no writer could open the metadata
-    # table for want of the option before this one.
+    # Hudi 1.2.0 does not pass the options above on to the client of the metadata table, which cannot even be opened
+    # then; and it would ask http://localhost:9091.
     "hoodie.metadata.table.service.manager.enabled": "false",
 }
 _PLANS_COMPACTION = {
@@ -33,9 +33,11 @@ _PLANS_COMPACTION = {
 }
 
 
-def options(engine: WriterEngine, url: str) -> dict[str, str]:
-    """`url` may have user info: Hudi's client replaces the path of the URL and keeps the rest."""
-    return {**_COMMON, "hoodie.table.service.manager.uris": url, **_PLANS_COMPACTION[engine]}
+def options(engine: WriterEngine, url: str, *, has_logs: bool) -> dict[str, str]:
+    """`url` may have user info: Hudi's client replaces the path of the URL and keeps the rest. `has_logs`: the table is
+    merge-on-read; on any other the planning of a compaction fails."""
+    plans = _PLANS_COMPACTION[engine] if has_logs else {}
+    return {**_COMMON, "hoodie.table.service.manager.uris": url, **plans}
 
 
 def notes(engine: WriterEngine, index: BucketIndex | None) -> tuple[str, ...]:

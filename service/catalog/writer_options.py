@@ -158,13 +158,14 @@ def writer_options(
     target: Target, engine: WriterEngine, *, callback: Callback, delegation_url: str | None = None
 ) -> WriterOptions:
     """`delegation_url`: the writer plans table services and delegates them to the service at this URL."""
+    has_logs = target.table_type is not TableType.COPY_ON_WRITE
     options = {
         **target.lock_options,
         **(_NON_BLOCKING if target.is_non_blocking else _BESIDE_OTHERS_OF[engine]),
         "hoodie.write.lock.provider": lock_providers.class_of(target.lock_provider),
         **_NO_SERVICES,
         **_NO_SERVICES_OF[engine],
-        **(delegation.options(engine, delegation_url) if delegation_url else {}),
+        **(delegation.options(engine, delegation_url, has_logs=has_logs) if delegation_url else {}),
         "hoodie.write.commit.callback.on": "true",
         "hoodie.write.commit.callback.http.url": callback.url,
     }
