@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import BaseModel, Field
 
 from service.access.token import Role
 from service.api.dependencies import DELEGATION_PATH, AppContextDep, CallerDep, needs
-from service.api.statuses import documented
+from service.api.statuses import ACCEPTED, documented
 from service.api.tables import CursorText, Limit
 from service.db.engine import reading
 from service.delegation import inbox, plan_store
@@ -25,6 +26,8 @@ from service.delegation.plan import (
 )
 from service.model import errors
 from service.policies.policy import GROUP_PATTERN
+
+log = logging.getLogger(__name__)
 
 router = APIRouter(prefix="/v1", tags=["delegation"])
 
@@ -98,12 +101,16 @@ class PlanPage(BaseModel):
     f"{DELEGATION_PATH.removeprefix(router.prefix)}{{service}}",
     operation_id="delegatePlans",
     summary="Delegate the pending plans of a table (called by Hudi's writers)",
-    responses=documented(errors.ParamsInvalidError),
+    responses={
+        int(ACCEPTED): {"model": DelegationOut, "description": "The database is unavailable, and nothing was stored"},
+        **documented(errors.ParamsInvalidError),
+    },
 )
 def delegate(
     service: Annotated[DelegatedService, Path()],
     context: AppContextDep,
     caller: CallerDep,
+    response: Response,
     *,
     _action: Annotated[Literal["REQUEST"], Query(alias="action")],
     base_path: Annotated[str, Query(alias="basepath", min_length=1, max_length=4096, pattern=_NO_NUL)],
@@ -138,7 +145,13 @@ def delegate(
     )
     name = table_name or data_table.rstrip("/").rpartition("/")[2]
     request = PlanRequest(service, data_table, is_metadata, name, instants, wishes)
-    received = inbox.receive(context.engine, context.notifier, context.clock, request, caller=caller.name)
+    try:
+        received = inbox.receive(context.engine, context.notifier, context.clock, request, caller=caller.name)
+    except errors.DatabaseUnavailableError as error:
+        # Any other status would fail the writer, after its commit. Its next request names these plans again.
+        log.warning("Delegated plans of %s were not stored: %s", data_table, error)
+        response.status_code = ACCEPTED
+        return DelegationOut(table_id=None, stored=[])
     if received.table_id is not None:
         context.poll_requests.ask(received.table_id)
     return DelegationOut(table_id=received.table_id, stored=list(received.new))

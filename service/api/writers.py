@@ -168,7 +168,7 @@ def _shown(
     url = url_of_service(request, context)
     # An HTTP client of Hudi's sends credentials only from here, and only when asked for them.
     delegation_url = url.replace("://", f"://writer:{secret}@", 1) if secret else url
-    found = writer_options(target, engine, callback=callback, delegation_url=delegation_url if delegates else None)
+    found = writer_options(target, engine, callback=callback, manager=delegation_url if delegates else "")
     return WriterOptionsOut(
         engine=engine,
         options=dict(found.options),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
+from service.lake.table import TableType
 
 if TYPE_CHECKING:
     from jobs.contract import BucketIndex
@@ -15,10 +16,9 @@ if TYPE_CHECKING:
 _COMMON = {
     "hoodie.table.service.manager.enabled": "true",
     "hoodie.table.service.manager.actions": "compaction,clustering",
-    # The writer holds the table's lock while it asks. The defaults are 300 s and 3 retries.
-    "hoodie.table.service.manager.connection.timeout.sec": "10",
-    "hoodie.table.service.manager.connection.retries": "5",
-    "hoodie.table.service.manager.connection.retry.delay.sec": "1",
+    # The writer holds the table's lock while it asks. The default is 300 s. Retries would have no effect: `RetryHelper`
+    # of Hudi 1.2.0 is given the name of an exception that it cannot load, and then repeats nothing.
+    "hoodie.table.service.manager.connection.timeout.sec": "30",
     # Without it every commit of Hudi 1.2.0 ends with "There's no default value for this config" (an empty one counts as
     # none). This service ignores the value.
     "hoodie.table.service.manager.deploy.extra.params": "none",
@@ -33,20 +33,28 @@ _PLANS_COMPACTION = {
 }
 
 
-def options(engine: WriterEngine, url: str, *, has_logs: bool) -> dict[str, str]:
-    """`url` may have user info: Hudi's client replaces the path of the URL and keeps the rest. `has_logs`: the table is
-    merge-on-read; on any other the planning of a compaction fails."""
-    plans = _PLANS_COMPACTION[engine] if has_logs else {}
+def options(engine: WriterEngine, url: str, table_type: TableType | None) -> dict[str, str]:
+    """Returns none without a URL. It may have user info: Hudi's client replaces the path of the URL and keeps the rest.
+
+    On a copy-on-write table the planning of a compaction would fail.
+    """
+    if not url:
+        return {}
+    plans = {} if table_type is TableType.COPY_ON_WRITE else _PLANS_COMPACTION[engine]
     return {**_COMMON, "hoodie.table.service.manager.uris": url, **plans}
 
 
-def notes(engine: WriterEngine, index: BucketIndex | None) -> tuple[str, ...]:
+def notes(engine: WriterEngine, url: str, index: BucketIndex | None) -> tuple[str, ...]:
+    if not url:
+        return ()
     number = "compaction.delta_commits" if engine is WriterEngine.FLINK else "hoodie.compact.inline.max.delta.commits"
     found = [
         f"The writer plans a compaction every {number} commits (default 5) and this service executes it. Hudi logs the"
         " URL with its user info at INFO, so give the writer a key of its own.",
         "Do not switch hoodie.metadata.table.service.manager.enabled on: with Hudi 1.2.0 every write fails then (Failed"
         " to instantiate Metadata table), because the other options do not reach the metadata table's client.",
+        "If no service answers at the URL, a write fails after its commit: Hudi 1.2.0 does not repeat the request. Run"
+        " several replicas of this service behind the URL.",
         "hoodie.table.service.manager.deploy.extra.params must have a value, although nobody reads it: without it Hudi"
         " 1.2.0 fails after each commit.",
     ]

@@ -81,7 +81,7 @@ class WriterOptions:
     options: Mapping[str, str]
     session_conf: Mapping[str, str] = field(default_factory=dict)
     sql: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 _RETRIES = "hoodie.write.num.retries.on.conflict.failures"
@@ -154,18 +154,15 @@ _NO_DATA_SKIPPING = {"hoodie.enable.data.skipping": "false"}
 _LOOKED_UP_ANEW = {"hoodie.spark.sql.optimized.writes.enable": "false"}
 
 
-def writer_options(
-    target: Target, engine: WriterEngine, *, callback: Callback, delegation_url: str | None = None
-) -> WriterOptions:
-    """`delegation_url`: the writer plans table services and delegates them to the service at this URL."""
-    has_logs = target.table_type is not TableType.COPY_ON_WRITE
+def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, manager: str = "") -> WriterOptions:
+    """`manager`: the URL of the service to which the writer delegates what it plans; empty if it plans nothing."""
     options = {
         **target.lock_options,
         **(_NON_BLOCKING if target.is_non_blocking else _BESIDE_OTHERS_OF[engine]),
         "hoodie.write.lock.provider": lock_providers.class_of(target.lock_provider),
         **_NO_SERVICES,
         **_NO_SERVICES_OF[engine],
-        **(delegation.options(engine, delegation_url, has_logs=has_logs) if delegation_url else {}),
+        **delegation.options(engine, manager, target.table_type),
         "hoodie.write.commit.callback.on": "true",
         "hoodie.write.commit.callback.http.url": callback.url,
     }
@@ -178,7 +175,7 @@ def writer_options(
         options |= _NO_DATA_SKIPPING
     if target.has_flink and engine is not WriterEngine.FLINK:
         options |= _METADATA_AT_THE_END
-    notes = (*_notes(target, engine), *(delegation.notes(engine, target.index) if delegation_url else ()))
+    notes = (*_notes(target, engine), *delegation.notes(engine, manager, target.index))
     match engine:
         case WriterEngine.FLINK:
             options = {**_table_for_flink(target), **options}

@@ -196,7 +196,7 @@ def test_a_plan_says_what_it_waits_for() -> None:
 def test_a_delegating_writer_plans_compaction_and_nothing_else(engine: WriterEngine) -> None:
     target = Target("/lake/t", index=BucketIndex(4, ("id",)), num_buckets=4)
     url = "http://writer:key@gk:8080"
-    found = writer_options(target, engine, callback=Callback("http://gk/x"), delegation_url=url).options
+    found = writer_options(target, engine, callback=Callback("http://gk/x"), manager=url).options
     manager = "hoodie.table.service.manager"
     assert found[f"{manager}.enabled"] == "true"
     assert found[f"{manager}.uris"] == url
