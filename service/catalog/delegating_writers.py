@@ -19,11 +19,8 @@ _COMMON = {
     # The writer holds the table's lock while it asks. The default is 300 s. Retries would have no effect: `RetryHelper`
     # of Hudi 1.2.0 is given the name of an exception that it cannot load, and then repeats nothing.
     "hoodie.table.service.manager.connection.timeout.sec": "30",
-    # Without it every commit of Hudi 1.2.0 ends with "There's no default value for this config" (an empty one counts as
-    # none). This service ignores the value.
-    "hoodie.table.service.manager.deploy.extra.params": "none",
-    # Hudi 1.2.0 does not pass the options above on to the client of the metadata table, which cannot even be opened
-    # then; and it would ask http://localhost:9091.
+    # Hudi 1.2.0 does not pass the options above on to the client of the metadata table: it would ask
+    # http://localhost:9091, and no write would succeed without an answer.
     "hoodie.metadata.table.service.manager.enabled": "false",
 }
 _PLANS_COMPACTION = {
@@ -51,12 +48,13 @@ def notes(engine: WriterEngine, url: str, index: BucketIndex | None) -> tuple[st
     found = [
         f"The writer plans a compaction every {number} commits (default 5) and this service executes it. Hudi logs the"
         " URL with its user info at INFO, so give the writer a key of its own.",
-        "Do not switch hoodie.metadata.table.service.manager.enabled on: with Hudi 1.2.0 every write fails then (Failed"
-        " to instantiate Metadata table), because the other options do not reach the metadata table's client.",
+        "Hudi 1.2.0 needs a repair of its client in the driver first, else each write fails after its commit: \"There's"
+        ' no default value for this config: hoodie.table.service.manager.deploy.extra.params". Three lines of Python or'
+        " Scala, see the guide to delegated services; setting that option does not help.",
+        "Do not switch hoodie.metadata.table.service.manager.enabled on: Hudi 1.2.0 sends these requests to"
+        " http://localhost:9091, and every write fails without an answer.",
         "If no service answers at the URL, a write fails after its commit: Hudi 1.2.0 does not repeat the request. Run"
         " several replicas of this service behind the URL.",
-        "hoodie.table.service.manager.deploy.extra.params must have a value, although nobody reads it: without it Hudi"
-        " 1.2.0 fails after each commit.",
     ]
     if index:
         found.append("Do not plan clustering in the writer: it would break the bucket index. The plan is withheld.")

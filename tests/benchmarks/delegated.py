@@ -71,6 +71,7 @@ def main() -> None:
     spark = start_session(
         driver_memory="2g", packages=[], conf={"spark.sql.shuffle.partitions": "2"}, storage_options={}
     )
+    tables.let_delegate(spark)
     try:
         options = tables.write_table(spark, folder / "first", count=given.rows, partitioned=False, copied=False)
         # Warm, so that no mode pays for the start of the session.

@@ -111,6 +111,7 @@ def plans_of(serving: Serving, **wanted: Any) -> list[dict[str, Any]]:
 def test_nothing_is_lost_and_nothing_runs_twice_however_badly_requests_arrive(
     spark: SparkSession, tmp_path: Path, commits: int
 ) -> None:
+    tables.let_delegate(spark)
     base = tmp_path / "orders"
     options = tables.write_table(spark, base, count=300)
     (tmp_path / "service").mkdir()
@@ -216,12 +217,12 @@ def test_a_clustering_plan_is_executed_and_on_a_bucket_table_refused(spark: Spar
 
 @pytest.mark.exhaustive
 def test_a_pending_clean_of_a_writer_is_executed_alone(spark: SparkSession, tmp_path: Path) -> None:
+    tables.let_delegate(spark)
     base = tmp_path / "orders"
     options = tables.write_table(spark, base, count=300, updates=4, table_type="COPY_ON_WRITE")
     manager = {
         "hoodie.table.service.manager.enabled": "true",
         "hoodie.table.service.manager.actions": "compaction,clean",
-        "hoodie.table.service.manager.deploy.extra.params": "none",
     }
     cleaning = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "1"}
 
