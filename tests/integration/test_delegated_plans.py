@@ -100,7 +100,7 @@ def work(spark: SparkSession, serving: Serving) -> list[WorkOrder]:
 
 
 def plans_of(serving: Serving, **wanted: Any) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = call(serving, "GET", "/v1/delegated-plans", limit=1000, **wanted)["items"]
+    items: list[dict[str, Any]] = call(serving, "GET", "/v1/delegated-plans", limit=500, **wanted)["items"]
     return items
 
 
