@@ -15,7 +15,7 @@ from service.access.token import Role
 from service.api.app import create_app
 from service.catalog import commit_store, snapshot_store, table_store
 from service.catalog.snapshot_store import Stored
-from service.db.engine import reading, writing
+from service.db.engine import open_engine, reading, writing
 from service.delegation import inbox, plan_store
 from service.delegation.plan import DelegatedService, PlanRequest, PlanState, Wishes
 from service.delivery import outbox
@@ -143,6 +143,15 @@ def test_the_key_travels_as_the_password_of_the_uri(app_context: AppContext, tab
         assert client.get(PATH, params=query(FIRST), headers=basic("geh eim")).status_code == 200
         # For nothing else.
         assert client.get("/v1/tables/nope", headers=basic("geh eim")).status_code in (401, 404)
+
+
+def test_a_writer_does_not_fail_because_the_database_is_away(app_context: AppContext) -> None:
+    nowhere = open_engine("postgresql://127.0.0.1:9/none")
+    context = dataclasses.replace(app_context, callback_key="geheim", engine=nowhere)
+    with TestClient(create_app(context), base_url="http://127.0.0.1") as client:
+        answer = client.get(PATH, params=query(FIRST), headers=basic("geheim"))
+    assert (answer.status_code, answer.json()["stored"]) == (202, [])
+    nowhere.dispose()
 
 
 def test_without_a_key_any_token_will_do(
