@@ -106,7 +106,7 @@ def plans_of(serving: Serving, **wanted: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     "commits",
-    [pytest.param(4, id="short"), pytest.param(40, id="long", marks=pytest.mark.exhaustive)],
+    [pytest.param(3, id="short"), pytest.param(40, id="long", marks=pytest.mark.exhaustive)],
 )
 def test_nothing_is_lost_and_nothing_runs_twice_however_badly_requests_arrive(
     spark: SparkSession, tmp_path: Path, commits: int
@@ -192,7 +192,7 @@ def test_a_plan_that_another_process_has_begun_is_left_alone(spark: SparkSession
 @pytest.mark.exhaustive
 def test_a_clustering_plan_is_executed_and_on_a_bucket_table_refused(spark: SparkSession, tmp_path: Path) -> None:
     plain, bucketed = tmp_path / "plain", tmp_path / "bucketed"
-    clustering = {"hoodie.clustering.schedule.inline": "true", "hoodie.clustering.inline.max.commits": "1"}
+    clustering = {"hoodie.clustering.schedule.inline": "true", "hoodie.clustering.async.max.commits": "1"}
     for base, buckets in ((plain, None), (bucketed, 4)):
         options = tables.write_table(spark, base, count=300, table_type="COPY_ON_WRITE", num_buckets=buckets)
         # Without index options, as a careless writer plans it on a bucket table.
