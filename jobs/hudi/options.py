@@ -132,3 +132,9 @@ UNDER_OUR_LOCK = {
     "hoodie.write.concurrency.mode": "single_writer",
     "hoodie.clean.failed.writes.policy": "LAZY",
 }
+
+# Takes no lock either, and leaves other writers' unfinished instants alone, as `LOCKED_WITHOUT_ROLLBACKS` does.
+UNDER_OUR_LOCK_WITHOUT_ROLLBACKS = {
+    "hoodie.write.concurrency.mode": "single_writer",
+    "hoodie.clean.failed.writes.policy": "NEVER",
+}

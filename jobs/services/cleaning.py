@@ -12,9 +12,10 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.lock_bridge import bridged_lock
-from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK
-from jobs.hudi.records import INGESTION
+from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS
+from jobs.hudi.records import CLEAN, INGESTION
 from jobs.protocol.writers import dead_writes, remove_all_late_files, roll_back_dead
+from jobs.services import given_plans
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Commit
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.services.given_plans import GivenPlans
 
 WAIT_SECONDS, POLL_SECONDS = 60.0, 0.5
+_MOST_PARALLELISM = 200  # Hudi's default
 _IN_FLIGHT = "stale-write-in-flight"
 # A running query may read the version before the latest: with fewer versions its files would be deleted during the
 # read.
@@ -43,6 +46,8 @@ _RETAINED = {
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Cleans by `policy`, keeping `retain` commits, hours or file versions; a dry run lists what would be deleted."""
     context.step("planning")
+    if wanted := given_plans.of(order):
+        return _execute_given(table, order, context, wanted)
     policy = CleaningPolicy(order.params.get("policy", CleaningPolicy.KEEP_LATEST_COMMITS))
     retain = int(order.params.get("retain", 10))
     problems = _retention_problems(policy, retain)
@@ -89,6 +94,55 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         return Result(Outcome.SUCCEEDED, details={**details, "files_deleted": 0})
     details |= {"files_deleted": summary.deleted_files, "failed_deletes": summary.failed_deletes}
     return Result(Outcome.SUCCEEDED, instants=(summary.instant,), details=details)
+
+
+def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPlans) -> Result:
+    """Executes the given pending cleans, with the lock held all the time.
+
+    Hudi (1.2) completes a clean without a look at the timeline, so two clients that execute one plan complete it twice.
+    A writer executes a pending clean itself with its next commit, even if it delegates cleaning
+    (`BaseHoodieTableServiceClient.clean`); while the lock is held, no writer commits.
+    """
+    problems = _stale_write_problems(table)
+    lock = TableLock(table, order.job_id)
+    if order.dry_run:
+        found = given_plans.find(table, wanted, {CLEAN}, order)
+        refused = [problem.to_json() for problem in problems]
+        return Result(Outcome.SUCCEEDED, details={**found.details(), "refusals": refused})
+    _refuse(problems)
+    lock.break_stale()
+    # With several pending cleans allowed, Hudi would schedule another one.
+    options = {"hoodie.clean.multiple.enabled": "false"}
+    if parallelism := order.params.get("parallelism"):
+        options["hoodie.clean.parallelism"] = str(min(int(parallelism), _MOST_PARALLELISM))
+    with (
+        lock.held(context.checkpoint),
+        WriteClient(table, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS, options) as client,
+    ):
+        table.reload()
+        found = given_plans.find(table, wanted, {CLEAN}, order)
+        details: dict[str, Any] = {**found.details(), "files_deleted": 0, "failed_deletes": 0}
+        if not found.ready:
+            return Result(Outcome.SUCCEEDED, details=details)
+        pending = {item.requested for item in table.instants() if item.action == CLEAN and item.state != "COMPLETED"}
+        if others := sorted(pending - set(found.ready)):
+            _refuse([_others_pending(others)])
+        for instant in found.ready:
+            context.instant(instant)
+        context.step("deleting")
+        if summary := client.clean():
+            details |= {"files_deleted": summary.deleted_files, "failed_deletes": summary.failed_deletes}
+        lock.verify()
+    return Result(Outcome.SUCCEEDED, instants=found.ready, details=details)
+
+
+def _others_pending(instants: Sequence[str]) -> Problem:
+    return Problem(
+        "other-plans-pending",
+        "Hudi executes all pending cleans together, and the table has others",
+        ", ".join(instants[:5]),
+        "Name them in `plans` as well.",
+    )
 
 
 def commits_to_retain(commits: Sequence[Commit], retain: int, *, has_sessions: bool) -> int:

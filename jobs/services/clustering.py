@@ -25,7 +25,7 @@ from jobs.protocol import preflight, recovery, writer_engines
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.switch import Switch
-from jobs.services import repair
+from jobs.services import given_plans, repair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,19 +35,33 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.services.given_plans import GivenPlans
 
 _CURVES = {
     ClusteringLayout.LINEAR: "linear",
     ClusteringLayout.ZORDER: "z-order",
     ClusteringLayout.HILBERT: "hilbert",
 }
+_MOST_PARALLELISM = 15  # Hudi's default
+_PLAN_UNUSABLE = Problem(
+    "plan-unusable",
+    "Hudi's own clustering would break the table's bucket index",
+    "The table has a bucket index, and Hudi 1.2 gives clustered files ids without the number of their bucket.",
+    "Roll the plan back, and switch clustering off in the writers (`hoodie.clustering.inline` and"
+    " `hoodie.clustering.schedule.inline`). A clustering job with `sort_by` sorts inside each bucket.",
+)
 # Avro types without an order.
 _NESTED = frozenset({"record", "array", "map"})
 
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
-    """Orders rows by `sort_by` along `layout`. Raises `RefusedError` for columns that are unknown or have no order."""
+    """Orders rows by `sort_by` along `layout`. Raises `RefusedError` for columns that are unknown or have no order.
+
+    With `plans` in the parameters it executes exactly these, as they were scheduled.
+    """
     context.step("planning")
+    if wanted := given_plans.of(order):
+        return _execute_given(table, order, context, wanted)
     sort_by = tuple(order.params["sort_by"])
     layout = ClusteringLayout(order.params.get("layout", ClusteringLayout.LINEAR))
     slices = table.file_slices()
@@ -132,6 +146,46 @@ def _by_hudi(
         "bytes_written": sum(item.base_bytes for item in after),
     }
     return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
+
+
+def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPlans) -> Result:
+    """Executes Hudi's own plans. Raises `RefusedError` on a table with a bucket index: they would break its layout."""
+    problems = _plan_problems(table)
+    if order.dry_run:
+        found = given_plans.find(table, wanted, {CLUSTERING, REPLACE}, order)
+        refused = [problem.to_json() for problem in problems]
+        return Result(Outcome.SUCCEEDED, details={**found.details(), "refusals": refused})
+    if problems:
+        raise RefusedError(problems)
+    options = dict(LENT_LOCK)
+    if parallelism := order.params.get("parallelism"):
+        options["hoodie.clustering.max.parallelism"] = str(min(int(parallelism), _MOST_PARALLELISM))
+    lock = TableLock(table, order.job_id)
+    lock.break_stale()
+    found = given_plans.find(table, wanted, {CLUSTERING, REPLACE}, order)
+    # Before table version 8 a writer's overwrite looks like a plan.
+    no_plans = [name for name in found.ready if table.version < 8 and not table.is_clustering_plan(name)]
+    ready = tuple(name for name in found.ready if name not in no_plans)
+    with bridged_lock(table, lock, context.checkpoint), WriteClient(table, MULTI_WRITER, options) as client:
+        for instant in ready:
+            client.forget_heartbeat(instant)
+            _execute(table, client, instant, context)
+    details = {**found.details(), "plans": list(ready), "gone": [*found.gone, *no_plans], "inside_buckets": False}
+    return Result(Outcome.SUCCEEDED, instants=ready, details=details)
+
+
+def _plan_problems(table: HudiTable) -> list[Problem]:
+    if table.has_consistent_hashing():
+        return [preflight.consistent_hashing()]
+    has_buckets = table.declared.index is not None or _looks_bucketed(table)
+    return [_PLAN_UNUSABLE] if has_buckets else []
+
+
+def _looks_bucketed(table: HudiTable) -> bool:
+    """Returns whether all file ids begin with the number of a bucket: the index may not be declared. Of random ids one
+    in 4000 looks so."""
+    ids = [item.file_id for item in table.file_slices()]
+    return bool(ids) and all(each.startswith("00") and each[:8].isdigit() and each[8:9] == "-" for each in ids)
 
 
 def _execute(table: HudiTable, client: WriteClient, instant: str, context: JobContext) -> None:

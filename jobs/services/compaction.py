@@ -14,6 +14,7 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import COMPACTION
 from jobs.protocol import recovery
 from jobs.protocol.writers import dead_writes
+from jobs.services import given_plans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.services.given_plans import GivenPlans
 
 # Writers are not kept waiting meanwhile.
 QUIET_SECONDS = 30.0
@@ -35,8 +37,13 @@ DUE = {
 
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
-    """Executes pending plans (writers may have scheduled them), then schedules and executes a plan for the rest."""
+    """Executes pending plans (writers may have scheduled them), then schedules and executes a plan for the rest.
+
+    With `plans` in the parameters it executes exactly these, and schedules nothing.
+    """
     context.step("planning")
+    if wanted := given_plans.of(order):
+        return _execute_given(table, order, context, wanted)
     if done := recovery.already_completed(table, order):
         return done
     if not table.is_merge_on_read:
@@ -78,6 +85,21 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             _execute(table, client, lock, scheduled, order=order, context=context)
             instants.append(scheduled)
     return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details | {"withheld_plans": withheld})
+
+
+def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPlans) -> Result:
+    found = given_plans.find(table, wanted, {COMPACTION}, order)
+    if order.dry_run:
+        return Result(Outcome.SUCCEEDED, details={**found.details(), "refusals": []})
+    lock = TableLock(table, order.job_id)
+    lock.break_stale()
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        for instant in found.completed:
+            if instant in order.earlier_instants:
+                client.tidy_up(instant)
+        for instant in found.ready:
+            _execute(table, client, lock, instant, order=order, context=context)
+    return Result(Outcome.SUCCEEDED, instants=found.ready, details=found.details())
 
 
 def _execute(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hmac
 import re
 import time
@@ -14,7 +15,7 @@ from starlette.requests import Request
 
 from service.access import token_store
 from service.access.token import Bearer, Role
-from service.api.dependencies import CALLBACK_PATH, AppContext, Caller, is_loopback
+from service.api.dependencies import CALLBACK_PATH, DELEGATION_PATH, AppContext, Caller, is_loopback
 from service.api.errors import MediaTypeError
 from service.api.middleware import READS
 from service.api.problems import answer
@@ -53,6 +54,9 @@ class Authentication:
             if isinstance(error, UnauthenticatedError) and "authorization" in request.headers:
                 await asyncio.sleep(self._failures.pause_after(_address(scope), time.monotonic()))
             headers = {"Connection": "close"} if _is_large(request) else {}
+            if isinstance(error, UnauthenticatedError) and scope["path"].startswith(DELEGATION_PATH):
+                # The client sends its credentials only to a server that asks for Basic.
+                headers["WWW-Authenticate"] = 'Basic realm="groundskeeper", charset="UTF-8"'
             await answer(error, instance=scope["path"], headers=headers)(scope, receive, send)
             return
         await self._app(scope, receive, send)
@@ -86,6 +90,12 @@ def _identify(request: Request, context: AppContext) -> Caller:
     if context.callback_key is not None and request.scope["path"] == CALLBACK_PATH:
         return _writer(request, context.callback_key)
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
+    if request.scope["path"].startswith(DELEGATION_PATH):
+        _refuse_page(request)
+        password = _password(text) if scheme.lower() == "basic" else None
+        if context.callback_key is not None:
+            return _delegating_writer(password, context.callback_key)
+        scheme, text = ("bearer", password) if password is not None else (scheme, text)
     claimed = Bearer.parse(text.strip()) if scheme.lower() == "bearer" else None
     token = _token(context, claimed)
     if token is None and _is_open(context):
@@ -122,6 +132,31 @@ def _writer(request: Request, key: str) -> Caller:
             hint="Set hoodie.write.commit.callback.http.api.key in the writer.",
         )
     return Caller("a writer", Role.READER)
+
+
+def _delegating_writer(password: str | None, key: str) -> Caller:
+    if password is None or not hmac.compare_digest(password.encode(), key.encode()):
+        raise UnauthenticatedError(
+            "The password in the user info is missing or wrong.",
+            hint="Set hoodie.table.service.manager.uris=http://writer:<the callback key>@<this service>.",
+        )
+    return Caller("a writer", Role.READER)
+
+
+def _password(credentials: str) -> str | None:
+    """Returns the password of HTTP Basic: Hudi's client for a table service manager can send no other header than the
+    one that its HTTP client makes of the user info of the URI."""
+    try:
+        _, colon, password = base64.b64decode(credentials.strip(), validate=True).decode().partition(":")
+    except ValueError:
+        return None
+    return password if colon else None
+
+
+def _refuse_page(request: Request) -> None:
+    """Raises ForbiddenError: this GET changes something, and any web page could make the owner's browser send it."""
+    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        raise ForbiddenError("A web page of another site may not delegate plans.")
 
 
 def _refuse_foreign_host(request: Request) -> None:

@@ -30,6 +30,7 @@ from service.registration.registry import Examine
 from service.scheduling import scheduler
 
 CALLBACK_PATH = "/v1/callbacks/hudi"
+DELEGATION_PATH = "/v1/hoodie/service/"
 _VERIFICATIONS = 8
 
 

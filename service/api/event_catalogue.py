@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import JobKind
+from service.delegation.inbox import SUGGESTION
+from service.delegation.plan import DelegatedService
 from service.events.event import EventType
 from service.incidents.incident import IncidentKind, IncidentState
 from service.queue.hand_over import HandOverState
@@ -84,6 +86,13 @@ _COMMIT = _object(
     partition_count=_COUNT,
     file_groups=_COUNT,
     schema_changed=_FLAG,
+)
+_SUGGESTION = _object(
+    base_path=_TEXT,
+    table_name=_TEXT,
+    service={"enum": [service.value for service in DelegatedService]},
+    instants={**_INSTANTS, "description": "The pending plans that its writer delegates"},
+    what_to_do=_TEXT,
 )
 _INCIDENT = _object(
     id=_TEXT,
@@ -258,6 +267,19 @@ CATALOGUE: Mapping[EventType, Entry] = {
                 "closed_at": "2026-01-01T12:00:41+00:00",
                 "because": "20260101120030000 brought its rows over",
             },
+        },
+    ),
+    EventType.TABLE_SUGGESTED: Entry(
+        "A writer delegates table services of a table that is not registered. Its plans are executed once it is.",
+        _top(suggestion=_SUGGESTION),
+        {
+            "suggestion": {
+                "base_path": "s3a://lake/orders",
+                "table_name": "orders",
+                "service": "compact",
+                "instants": ["20260101120000000"],
+                "what_to_do": SUGGESTION,
+            }
         },
     ),
     EventType.WEBHOOK_DISABLED: Entry(

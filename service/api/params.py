@@ -4,18 +4,41 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
 
 from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWriters
 from service.api.requests import Names, PartitionPath, Request, Word
 from service.queue.hand_over_policy import DEFAULT_SECONDS
 
+_Instant = Annotated[str, StringConstraints(pattern=r"^[0-9]{14,20}$")]
+_Plans = Annotated[
+    list[_Instant],
+    Field(
+        min_length=1,
+        max_length=1000,
+        description="Pending plans: exactly these are executed, and none is scheduled",
+        examples=[["20260101120000000"]],
+    ),
+]
 
-class CompactionParams(Request):
-    """No parameters."""
+
+_TakeOver = Annotated[
+    bool | None, Field(description="With `plans`: also those that another process has begun, which must be dead")
+]
+_Parallelism = Annotated[int | None, Field(ge=1, le=10_000, description="With `plans`: most tasks at once")]
 
 
-class CleaningParams(Request):
+class _ExecutesPlans(Request):
+    plans: _Plans | None = None
+    take_over: _TakeOver = None
+
+
+class CompactionParams(_ExecutesPlans):
+    """Without `plans`: executes all pending plans, and schedules a plan for the rest."""
+
+
+class CleaningParams(_ExecutesPlans):
+    parallelism: _Parallelism = None
     policy: CleaningPolicy = CleaningPolicy.KEEP_LATEST_COMMITS
     retain: int = Field(10, ge=1, le=1_000_000, description="Commits, hours or file versions to keep")
 
@@ -49,6 +72,25 @@ class _BesideWriters(Request):
 class ClusteringParams(_BesideWriters):
     sort_by: Names = Field(description="Columns, the most important one first")
     layout: ClusteringLayout = ClusteringLayout.LINEAR
+
+
+class GivenClusteringParams(Request):
+    """Executes Hudi's own plans; refused on a table with a bucket index, whose layout they would break."""
+
+    plans: _Plans
+    take_over: _TakeOver = None
+    parallelism: _Parallelism = None
+
+
+def _form_of_clustering(given: Any) -> str:
+    has_plans = isinstance(given, GivenClusteringParams) or (isinstance(given, dict) and "plans" in given)
+    return "<plans>" if has_plans else "<sort>"
+
+
+_Clustering = Annotated[
+    Annotated[ClusteringParams, Tag("<sort>")] | Annotated[GivenClusteringParams, Tag("<plans>")],
+    Discriminator(_form_of_clustering),
+]
 
 
 class PartitionPrefix(Request):
@@ -119,7 +161,7 @@ class CompactionIn(_JobIn):
     """Merges log files into new base files."""
 
     kind: Literal[JobKind.COMPACTION]
-    params: CompactionParams = Field(default_factory=lambda: CompactionParams())
+    params: CompactionParams = Field(default_factory=lambda: CompactionParams.model_validate({}))
 
 
 class CleaningIn(_JobIn):
@@ -133,7 +175,7 @@ class ClusteringIn(_JobIn):
     """Sorts the rows; inside each bucket when the table has a bucket index."""
 
     kind: Literal[JobKind.CLUSTERING]
-    params: ClusteringParams
+    params: _Clustering
 
 
 class BucketExpansionIn(_JobIn):

@@ -73,7 +73,7 @@ def answer(
     body = {**error.extensions, **body}
     all_headers = dict(headers or {})
     if isinstance(error, UnauthenticatedError):
-        all_headers["WWW-Authenticate"] = "Bearer"
+        all_headers.setdefault("WWW-Authenticate", "Bearer")
     return _ProblemResponse(body, status_code=status, headers=all_headers)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -25,8 +25,13 @@ from service.observation import callback as callbacks
 
 router = APIRouter(prefix="/v1", tags=["writers"])
 
+ServicesQuery = Annotated[
+    Literal["none", "delegated"],
+    Query(description="`delegated`: the writer plans compactions, and delegates them by Hudi's own protocol"),
+]
 WriterEngineQuery = Annotated[WriterEngine, Query(description="The writer's engine")]
 _NO_NUL = r"^[^\x00]*$"
+_FILL_IN = "<a token of this service>"
 _KEY_PLACEHOLDER = "<the value of GROUNDSKEEPER_CALLBACK_KEY>"
 
 
@@ -81,6 +86,7 @@ def get_writer_options(
     context: AppContextDep,
     request: Request,
     engine: WriterEngineQuery = WriterEngine.SPARK,
+    services: ServicesQuery = "none",
 ) -> WriterOptionsOut:
     """Options for writing beside this service: concurrency control with the table's own lock, the callback, no inline
     services, the bucket index. They have the engine's own names; for Flink and Spark SQL there is SQL too."""
@@ -95,7 +101,7 @@ def get_writer_options(
         num_buckets=(stored.snapshot.num_buckets if stored else 0) or registered,
         has_flink=WriterEngine.FLINK in table.writers.known_engines(sightings),
     )
-    return _shown(target, engine, context, request)
+    return _shown(target, engine, context, request, delegates=services == "delegated")
 
 
 @router.get(
@@ -119,6 +125,7 @@ def get_writer_options_of_new_table(
     num_buckets: Annotated[int | None, Query(ge=1, le=1_000_000, description="For a bucket index")] = None,
     hash_fields: Annotated[str | None, Query(description="Default: the record key", pattern=_NO_NUL)] = None,
     lock_provider: Annotated[str, Query(max_length=1024, pattern=LOCK_PROVIDER)] = "filesystem",
+    services: ServicesQuery = "none",
 ) -> WriterOptionsOut:
     """The same as for a registered table, and the options that the first writer fixes for good. Reads no storage."""
     keys = _columns(record_key)
@@ -140,22 +147,28 @@ def get_writer_options_of_new_table(
         lock_provider=lock_provider,
         exists=False,
     )
-    return _shown(target, engine, context, request)
+    return _shown(target, engine, context, request, delegates=services == "delegated")
 
 
 def _columns(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
-def _shown(target: Target, engine: WriterEngine, context: AppContext, request: Request) -> WriterOptionsOut:
+def _shown(
+    target: Target, engine: WriterEngine, context: AppContext, request: Request, *, delegates: bool
+) -> WriterOptionsOut:
     with reading(context.engine) as connection:
         needs_token = context.callback_key is None and token_store.exist(connection)
     callback = Callback(
         url=url_of_service(request, context) + CALLBACK_PATH,
         key=_KEY_PLACEHOLDER if context.callback_key else None,
-        headers="Authorization:Bearer <a token of this service>" if needs_token else None,
+        headers=f"Authorization:Bearer {_FILL_IN}" if needs_token else None,
     )
-    found = writer_options(target, engine, callback=callback)
+    secret = callback.key or (_FILL_IN if needs_token else None)
+    url = url_of_service(request, context)
+    # An HTTP client of Hudi's sends credentials only from here, and only when asked for them.
+    delegation_url = url.replace("://", f"://writer:{secret}@", 1) if secret else url
+    found = writer_options(target, engine, callback=callback, manager=delegation_url if delegates else "")
     return WriterOptionsOut(
         engine=engine,
         options=dict(found.options),

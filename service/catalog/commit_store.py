@@ -15,7 +15,7 @@ from service.lake.commit import CLEAN, SERVICE_OPERATIONS, WRITING_ACTIONS, Comm
 from service.lake.snapshot import Since
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -59,6 +59,12 @@ def known(connection: Connection, table_id: str, since: str) -> set[tuple[str, s
 def is_known(connection: Connection, table_id: str, requested_time: str) -> bool:
     query = sa.select(_c.c.id).where(_c.c.table_id == table_id, _c.c.requested_time == requested_time).limit(1)
     return connection.execute(query).first() is not None
+
+
+def known_of(connection: Connection, table_id: str, requested_times: Collection[str]) -> set[str]:
+    """Returns those of these instants that are recorded as completed."""
+    query = sa.select(_c.c.requested_time).where(_c.c.table_id == table_id, _c.c.requested_time.in_(requested_times))
+    return set(connection.execute(query).scalars())
 
 
 def newest_requested(connection: Connection, table_id: str) -> str | None:

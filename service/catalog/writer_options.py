@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
 from jobs.format import lock_providers
+from service.catalog import delegating_writers as delegation
 from service.lake.table import BucketIndexKind, TableType
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class WriterOptions:
     options: Mapping[str, str]
     session_conf: Mapping[str, str] = field(default_factory=dict)
     sql: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 _RETRIES = "hoodie.write.num.retries.on.conflict.failures"
@@ -153,13 +154,15 @@ _NO_DATA_SKIPPING = {"hoodie.enable.data.skipping": "false"}
 _LOOKED_UP_ANEW = {"hoodie.spark.sql.optimized.writes.enable": "false"}
 
 
-def writer_options(target: Target, engine: WriterEngine, *, callback: Callback) -> WriterOptions:
+def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, manager: str = "") -> WriterOptions:
+    """`manager`: the URL of the service to which the writer delegates what it plans; empty if it plans nothing."""
     options = {
         **target.lock_options,
         **(_NON_BLOCKING if target.is_non_blocking else _BESIDE_OTHERS_OF[engine]),
         "hoodie.write.lock.provider": lock_providers.class_of(target.lock_provider),
         **_NO_SERVICES,
         **_NO_SERVICES_OF[engine],
+        **delegation.options(engine, manager, target.table_type),
         "hoodie.write.commit.callback.on": "true",
         "hoodie.write.commit.callback.http.url": callback.url,
     }
@@ -172,7 +175,7 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback) 
         options |= _NO_DATA_SKIPPING
     if target.has_flink and engine is not WriterEngine.FLINK:
         options |= _METADATA_AT_THE_END
-    notes = tuple(_notes(target, engine))
+    notes = (*_notes(target, engine), *delegation.notes(engine, manager, target.index))
     match engine:
         case WriterEngine.FLINK:
             options = {**_table_for_flink(target), **options}

@@ -8,6 +8,7 @@ import { Incidents } from "./incidents.js";
 import { Latest } from "./latest.js";
 import { bucketNumber, card, field, grid, link, tableLink } from "./parts.js";
 import { Recent } from "./recent.js";
+import { Suggestions } from "./suggestions.js";
 import { pauseNotice } from "./upkeep.js";
 
 const MANY = 8;
@@ -17,6 +18,7 @@ export function overview(changed) {
   const recent = new Recent();
   const latest = new Latest();
   const incidents = new Incidents();
+  const suggestions = new Suggestions();
   let tables = null;
   let pause = null;
   let wanted = "";
@@ -28,6 +30,7 @@ export function overview(changed) {
       recent.load(),
       get("v1/pause"),
       incidents.load(),
+      suggestions.load(),
     ]);
     pause = pauseState;
     tables = every.sort((a, b) => a.name.localeCompare(b.name));
@@ -43,6 +46,7 @@ export function overview(changed) {
       h("h1", { class: "unseen", "data-key": "title" }, "Overview"),
       pauseNotice(pause),
       ...incidents.draw(names, active.jobs, changed),
+      ...suggestions.draw(),
       active.draw(names, changed),
       drawTables(),
       recent.draw(names, changed),

@@ -29,6 +29,7 @@ class EventType(StrEnum):
     TABLE_RECOVERED = "table.recovered"
     TABLE_INCIDENT_OPENED = "table.incident_opened"
     TABLE_INCIDENT_CLOSED = "table.incident_closed"
+    TABLE_SUGGESTED = "table.suggested"
     WEBHOOK_DISABLED = "webhook.disabled"
     WEBHOOK_TEST = "webhook.test"
 

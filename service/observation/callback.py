@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jobs.storage.location import plain
-from service.catalog import commit_store, table_store
+from service.catalog import commit_store
+from service.catalog.base_paths import find_table
 from service.db.engine import reading
-from service.lake.location import canonical
-from service.model.errors import CallbackUnknownTableError, InvalidError
+from service.model.errors import CallbackUnknownTableError
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Engine
 
     from service.observation.poll_requests import PollRequests
 
@@ -31,19 +30,8 @@ def receive(engine: Engine, poll_requests: PollRequests, *, base_path: str, inst
     Raises CallbackUnknownTableError if no registered table has this base path, in any spelling.
     """
     with reading(engine) as connection:
-        table_id = _find(connection, base_path)
+        table_id = find_table(connection, base_path)
         if table_id is None:
             raise CallbackUnknownTableError(f"No table is registered with the base path {base_path!r}.")
         is_known = commit_store.is_known(connection, table_id, instant)
     return CallbackResult(table_id, is_new=not is_known and poll_requests.ask(table_id))
-
-
-def _find(connection: Connection, base_path: str) -> str | None:
-    # The spelling of most callers: needs no look-up of links in the file system, which may hang.
-    found = table_store.find(connection, plain(base_path))
-    if found is not None:
-        return found
-    try:
-        return table_store.find(connection, canonical(base_path))
-    except InvalidError:
-        return None

@@ -12,6 +12,7 @@ from service.catalog import decision_times, snapshot_store, table_secrets, table
 from service.catalog.registration import Registration, Writers
 from service.catalog.table_events import table_registered
 from service.db.engine import reading, rewrite, writing
+from service.delegation import plan_store
 from service.delivery import outbox
 from service.model.errors import GroundskeeperError, TableBusyError
 from service.queue import job_store
@@ -108,6 +109,7 @@ def register(
     )
     with writing(engine) as connection:
         table_store.register(connection, table)
+        plan_store.adopt(connection, table.id, table.base_path)
         # Keeps jobs from starting beside a Flink job before the first poll.
         watch_store.mark(connection, table.id, found.marks)
         outbox.publish(connection, [table_registered(table, now)], now=now)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from service.catalog import commit_store
 from service.db.engine import writing
+from service.delegation import plan_store
 from service.delivery import outbox
 from service.incidents import store
 from service.queue import job_store, worker_store
@@ -32,7 +33,7 @@ _WORKERS = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Keep:
-    """Retention times. `history` applies to ended jobs, decisions and closed incidents."""
+    """Retention times. `history` applies to ended jobs, decisions, closed incidents and delegated plans."""
 
     history: timedelta
     commits: timedelta
@@ -46,6 +47,7 @@ class Pruned:
     jobs: int = 0
     decisions: int = 0
     incidents: int = 0
+    delegated_plans: int = 0
     workers: int = 0
     commits: int = 0
     events: int = 0
@@ -72,6 +74,7 @@ def run_once(engine: Engine, clock: Clock, keep: Keep) -> Pruned:
         jobs=in_batches(lambda connection: job_store.prune(connection, now - keep.history, _BATCH_ROWS)),
         decisions=in_batches(lambda connection: decision_store.prune(connection, now - keep.history, _BATCH_ROWS)),
         incidents=in_batches(lambda connection: store.prune(connection, now - keep.history, _BATCH_ROWS)),
+        delegated_plans=in_batches(lambda connection: plan_store.prune(connection, now - keep.history, _BATCH_ROWS)),
         workers=in_batches(lambda connection: worker_store.prune(connection, now - _WORKERS)),
         commits=in_batches(
             lambda connection: commit_store.prune(connection, before=now - keep.commits, limit=_BATCH_ROWS)

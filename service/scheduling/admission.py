@@ -147,7 +147,7 @@ def admit(
     for kind in sorted(free, key=lambda kind: _turn(kind, free, situation)):
         if chosen:
             admissions[kind] = _waiting(Wait("not-its-turn", f"{_name(chosen)} goes first"), due[kind])
-        elif full := limits.over(kind, situation.group, load):
+        elif full := limits.over(kind, due[kind].worker_group or situation.group, load):
             admissions[kind] = _waiting(full, due[kind])
         else:
             chosen = kind

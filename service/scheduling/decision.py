@@ -24,12 +24,14 @@ DECIDED = (
 
 @dataclass(frozen=True)
 class Run:
-    """The job is due. `warning` is for the owner of the table, here and below."""
+    """The job is due. `warning` is for the owner of the table, here and below. `worker_group` is None for that of the
+    table's policy."""
 
     kind: JobKind
     params: Mapping[str, Any]
     because: str
     warning: str | None = None
+    worker_group: str | None = None
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from service.catalog import snapshot_store, table_store, watch_store
+from service.catalog import commit_store, snapshot_store, table_store, watch_store
+from service.delegation import plan_store
 from service.incidents import store
 from service.incidents.incident import astray
 from service.model.formatting import count
 from service.policies.policy_registry import effective_of
-from service.queue import job_store
+from service.queue import job_store, worker_store
 from service.queue.job import JobState
 from service.queue.withdrawal import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
 from service.scheduling import (
@@ -20,13 +21,14 @@ from service.scheduling import (
     clustering,
     compaction,
     decision_store,
+    delegated,
     pause_store,
     repair,
     windows,
 )
 from service.scheduling.admission import Situation
 from service.scheduling.cron import next_after
-from service.scheduling.decision import DECIDED, Verdict
+from service.scheduling.decision import DECIDED, Run, Verdict
 from service.scheduling.job_history import JobHistory, history_of
 from service.scheduling.trigger_context import Calendar, TriggerContext
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import Problem
     from service.catalog.registration import Registration
+    from service.delegation.plan import DelegatedPlan
     from service.incidents.incident import Incident
     from service.lake.snapshot import TableSnapshot
     from service.policies.policy import Pause, Policy
@@ -52,7 +55,7 @@ _REMEMBERED = 60
 class DecisionInputs:
     """Everything that a decision about one table depends on. `before` are its last decisions. `closes_at` is when the
     open maintenance window ends; None without windows. `withdrawal` is the reason why queued jobs should not start any
-    more, None if they may."""
+    more, None if they may. `plans` are the open plans that writers delegate, without `ended_plans`."""
 
     policy: Policy
     proposals: Mapping[JobKind, Proposal]
@@ -61,6 +64,18 @@ class DecisionInputs:
     calendars: Mapping[JobKind, Calendar]
     closes_at: datetime | None
     withdrawal: Problem | None
+    snapshot: TableSnapshot
+    plans: Sequence[DelegatedPlan] = ()
+    ended_plans: Sequence[delegated.Seen] = ()
+
+    def group_of(self, kind: JobKind) -> str:
+        """Returns the worker group of a job of this kind."""
+        proposal = self.proposals.get(kind)
+        return (proposal.worker_group if isinstance(proposal, Run) else None) or self.policy.worker_group
+
+    @property
+    def plans_of_active_jobs(self) -> set[str]:
+        return {str(instant) for job in self.situation.active for instant in job.params.get("plans") or ()}
 
     @property
     def withdrawable(self) -> list[Job]:
@@ -86,6 +101,12 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
     pause = paused(pause_store.pause_of(connection), policy)
     closes_at = windows.closes_at(policy.windows, policy.time_zone, now)
     is_closed = bool(policy.windows) and closes_at is None
+    contexts = _trigger_contexts(now, calendars, history, recent)
+    plans = plan_store.open_plans(connection, table_id)
+    facts = _facts(connection, table_id, plans, now, policy)
+    ended = delegated.ended(plans, snapshot, contexts[JobKind.COMPACTION], facts)
+    plans = [plan for plan in plans if all(plan is not each.plan for each in ended)]
+    asked = {kind: delegated.decide(kind, plans, snapshot, contexts[kind], facts) for kind in DECIDED} if plans else {}
     situation = Situation(
         now=now,
         polled_at=snapshot.taken_at,
@@ -97,23 +118,44 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
         closed_until=windows.opens_at(policy.windows, policy.time_zone, now) if is_closed else None,
         history=history,
         wanted_since={kind: each.wanted_since for kind, each in before.items() if each.wanted_since},
-        rest={kind: getattr(policy, kind.value).min_interval_seconds for kind in DECIDED},
+        # Plans of writers do not wait for the table's own rhythm.
+        rest={kind: 0 if asked.get(kind) else getattr(policy, kind.value).min_interval_seconds for kind in DECIDED},
     )
     return DecisionInputs(
         policy=policy,
-        proposals=_proposals(
-            policy,
-            snapshot,
-            _trigger_contexts(now, calendars, history, recent),
-            standing,
-            tried=_attempted(recent),
-            sql=_sql_hazard(connection, table),
-        ),
+        proposals={
+            kind: asked.get(kind) or proposal
+            for kind, proposal in _proposals(
+                policy,
+                snapshot,
+                contexts,
+                standing,
+                tried=_attempted(recent),
+                sql=_sql_hazard(connection, table),
+            ).items()
+        },
         situation=situation,
         before=before,
         calendars=calendars,
         closes_at=closes_at,
         withdrawal=WITHDRAWN_BY_PAUSE if pause else WITHDRAWN_BY_WINDOW if is_closed else None,
+        snapshot=snapshot,
+        plans=plans,
+        ended_plans=ended,
+    )
+
+
+def _facts(
+    connection: Connection, table_id: str, plans: Sequence[DelegatedPlan], now: datetime, policy: Policy
+) -> delegated.Facts:
+    if not plans:
+        return delegated.Facts()
+    instants = {plan.instant for plan in plans if not plan.is_metadata}
+    alive = (worker for worker in worker_store.every(connection) if worker.is_alive(now))
+    return delegated.Facts(
+        completed=commit_store.known_of(connection, table_id, instants),
+        groups={worker.info.group for worker in alive},
+        stale_seconds=policy.compaction.stale_plan_seconds,
     )
 
 

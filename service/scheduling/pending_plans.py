@@ -29,11 +29,13 @@ class Plans:
     warning: str | None = None
 
 
-_ACTIONS = {
+ACTIONS = {
     JobKind.COMPACTION: frozenset({"compaction"}),
     # Before table version 8 a clustering is a replacecommit from its plan on.
     JobKind.CLUSTERING: frozenset({"clustering", "replacecommit"}),
+    JobKind.CLEANING: frozenset({"clean"}),
 }
+"""The actions of pending plans, as on the timeline, by the kind of the job that executes them."""
 
 
 def plans_of(snapshot: TableSnapshot, kind: JobKind, stale_seconds: int, context: TriggerContext) -> Plans:
@@ -42,7 +44,7 @@ def plans_of(snapshot: TableSnapshot, kind: JobKind, stale_seconds: int, context
     An inflight plan still counts as waiting if a job of this service began it, or if it is older than `stale_seconds`:
     then the process that began it is assumed dead.
     """
-    every = [item for item in snapshot.pending if item.is_plan and item.action in _ACTIONS[kind]]
+    every = [item for item in snapshot.pending if item.is_plan and item.action in ACTIONS[kind]]
     stale_after = timedelta(seconds=stale_seconds)
 
     def is_stale(item: Pending) -> bool:

@@ -12,13 +12,15 @@ from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, table_store, watch_store
 from service.catalog.table_secrets import check_readable
 from service.db.engine import reading, writing
+from service.delegation import plan_store
+from service.delegation.plan import PlanState
 from service.delivery import outbox
 from service.model.errors import DatabaseUnavailableError, FenceLosesFlinkError, JobConflictError
 from service.queue import hold_back, job_changes, job_store
 from service.queue.hand_over_policy import loses_batches
 from service.queue.job import Job
 from service.queue.job_events import job_ended, job_queued
-from service.scheduling import decision_store, pause_store
+from service.scheduling import decision_store, delegated, pause_store
 from service.scheduling.admission import ANY_CAPACITY, Limits, Load, admit, capacity_wanted
 from service.scheduling.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
 from service.scheduling.decision_inputs import inputs_of, paused
@@ -161,7 +163,8 @@ def _decide(
         if decision.warning and not (before and before.warning):
             log.warning("Table %s: %s", table_id, decision.warning)
         decision_store.record(connection, table_id, decision, before)
-    _settle(connection, table_id, inputs.policy.worker_group, admissions, _next_decision_at(inputs, admissions, job))
+    _record_plans(connection, inputs, admissions, job)
+    _settle(connection, table_id, inputs, admissions, _next_decision_at(inputs, admissions, job))
     events = [job_changes.of_job(connection, job_id, now, job_ended) for job_id in withdrawn]
     if job:
         table = table_store.get(connection, table_id)
@@ -170,15 +173,34 @@ def _decide(
     return job
 
 
+def _record_plans(
+    connection: Connection, inputs: DecisionInputs, admissions: Mapping[JobKind, Admission], job: Job | None
+) -> None:
+    """Records what becomes of the plans that writers delegate."""
+    now = inputs.situation.now
+    submitted = set(job.params.get("plans") or ()) if job else set()
+    active = inputs.plans_of_active_jobs | submitted
+    for seen in [
+        *inputs.ended_plans,
+        *delegated.waiting(inputs.plans, inputs.snapshot, admissions, active),
+    ]:
+        plan_store.record(connection, seen.plan, seen.state, seen.because, now)
+    for plan in inputs.plans:
+        if job and plan.instant in submitted and plan.service.kind is job.kind and not plan.is_metadata:
+            plan_store.record(connection, plan, PlanState.SUBMITTED, None, now, job_id=job.id)
+
+
 def _settle(
     connection: Connection,
     table_id: str,
-    group: str,
+    inputs: DecisionInputs,
     admissions: Mapping[JobKind, Admission],
     next_decision_at: datetime,
 ) -> None:
     codes = {kind: admission.code for kind, admission in admissions.items() if isinstance(admission, Wait)}
-    waits_for = {wanted for kind, code in codes.items() if (wanted := capacity_wanted(code, kind, group))}
+    waits_for = {
+        wanted for kind, code in codes.items() if (wanted := capacity_wanted(code, kind, inputs.group_of(kind)))
+    }
     if waits_for:
         # If it waits for several capacities, it wakes for any of them.
         wanted = waits_for.pop() if len(waits_for) == 1 else ANY_CAPACITY
@@ -229,7 +251,7 @@ def _start(
         created_at=now,
         not_before=now,
         priority=inputs.policy.priority,
-        worker_group=inputs.policy.worker_group,
+        worker_group=run.worker_group or inputs.policy.worker_group,
         requested_by=BY_POLICY,
         reason=run.because,
     )

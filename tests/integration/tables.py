@@ -69,6 +69,19 @@ def writer_options(
     return {**options, **more}
 
 
+def let_delegate(spark: SparkSession) -> None:
+    """Repairs the client of a table service manager in this JVM, as `.docs/delegated-services.md` tells users to.
+
+    `HoodieConfig.getStringOrDefault` of Hudi 1.2.0 asks for the default value of an option that has none.
+    """
+    jvm: Any = spark._jvm
+    config = jvm.org.apache.hudi.common.config.HoodieTableServiceManagerConfig
+    option = config.TABLE_SERVICE_MANAGER_DEPLOY_EXTRA_PARAMS
+    default = option.getClass().getDeclaredField("defaultValue")
+    default.setAccessible(True)
+    default.set(option, "")
+
+
 def rows(spark: SparkSession, first: int, last: int, *, ts: int = 0, partitions: int = 3) -> DataFrame:
     """Rows first..last-1 with nested, decimal, date, timestamp and null columns. `ts` orders versions of a row."""
     return spark.range(first, last, 1, 2).select(

@@ -23,6 +23,9 @@ from service.db.schema.core import (
     UtcDateTime,
     metadata,
 )
+from service.db.schema.delegation import (
+    delegated_plans,
+)
 from service.db.schema.delivery import (
     DELIVERY_IS_OPEN,
     DELIVERY_IS_PENDING,
@@ -82,6 +85,7 @@ __all__ = [
     "automation",
     "commits",
     "decisions",
+    "delegated_plans",
     "deliveries",
     "delivery_attempts",
     "events",

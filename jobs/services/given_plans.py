@@ -1,0 +1,71 @@
+"""Jobs that execute given pending plans and schedule none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.errors import PlanTakenError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from jobs.contract import WorkOrder
+    from jobs.hudi.records import Instant
+    from jobs.hudi.table import HudiTable
+
+
+@dataclass(frozen=True)
+class GivenPlans:
+    """`take_over`: plans that another process has begun are executed as well; the owner knows that it is dead."""
+
+    instants: tuple[str, ...]
+    take_over: bool = False
+
+
+@dataclass(frozen=True)
+class Found:
+    """The given plans: `ready` to be executed, `completed` already, or `gone` from the timeline (or no plan of this
+    kind)."""
+
+    ready: tuple[str, ...]
+    completed: tuple[str, ...]
+    gone: tuple[str, ...]
+
+    def details(self) -> dict[str, Any]:
+        return {
+            "plans": list(self.ready),
+            "completed_before": list(self.completed),
+            "gone": list(self.gone),
+            "scheduled": False,
+        }
+
+
+def of(order: WorkOrder) -> GivenPlans | None:
+    """Returns the plans that the parameters name, None for a job that makes its own."""
+    instants = order.params.get("plans")
+    if not instants:
+        return None
+    return GivenPlans(tuple(sorted(set(instants))), bool(order.params.get("take_over", False)))
+
+
+def find(table: HudiTable, wanted: GivenPlans, actions: Collection[str], order: WorkOrder) -> Found:
+    """Looks the plans up on the timeline.
+
+    Raises PlanTakenError if another process has begun one of them: two executions of one plan corrupt a table. A plan
+    that an earlier attempt has begun is ours.
+    """
+    instants = {item.requested: item for item in table.instants() if item.requested in wanted.instants}
+    pending = {name: item for name, item in instants.items() if item.state != "COMPLETED" and item.action in actions}
+    if not wanted.take_over and not order.dry_run:
+        begun = {name for name, item in pending.items() if item.state == "INFLIGHT"} - set(order.earlier_instants)
+        if begun:
+            raise PlanTakenError(", ".join(f"instant {name}" for name in sorted(begun)))
+    others = [name for name in wanted.instants if name not in pending]
+    completed = [name for name in others if _has_completed(table, instants.get(name), name)]
+    gone = [name for name in others if name not in completed]
+    return Found(tuple(sorted(pending)), tuple(completed), tuple(gone))
+
+
+def _has_completed(table: HudiTable, item: Instant | None, name: str) -> bool:
+    return item.state == "COMPLETED" if item else table.was_archived(name)

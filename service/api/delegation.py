@@ -1,0 +1,178 @@
+"""Hudi's protocol of a table service manager, and the plans that writers have delegated by it."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Path, Query, Response
+from pydantic import BaseModel, Field
+
+from service.access.token import Role
+from service.api.dependencies import DELEGATION_PATH, AppContextDep, CallerDep, needs
+from service.api.statuses import ACCEPTED, documented
+from service.api.tables import CursorText, Limit
+from service.db.engine import reading
+from service.delegation import inbox, plan_store
+from service.delegation.plan import (
+    DelegatedPlan,
+    DelegatedService,
+    PlanRequest,
+    PlanState,
+    Wishes,
+    data_table_of,
+    instants_of,
+)
+from service.model import errors
+from service.policies.policy import GROUP_PATTERN
+
+log = logging.getLogger(__name__)
+
+router = APIRouter(prefix="/v1", tags=["delegation"])
+
+_NO_NUL = r"^[^\x00]*$"
+# 1000 instants of 20 digits fit; the client sends them in the URL.
+_MOST_INSTANT_TEXT = 24_000
+_Wish = Annotated[str, Query(description="A wish: ignored if it is not usable")]
+
+
+class DelegationOut(BaseModel):
+    """The answer to a writer, which reads only its status."""
+
+    table_id: str | None = Field(description="Null if no table is registered with this base path")
+    stored: list[str] = Field(description="Instants that were not known before", examples=[["20260101120000000"]])
+
+
+class PlanOut(BaseModel):
+    id: str = Field(examples=["plan_3b0f2a9d5e7b1c44a1b2c3d4e5f60718"])
+    base_path: str = Field(examples=["s3a://lake/orders"])
+    table_id: str | None
+    table_name: str
+    service: DelegatedService
+    instant: str = Field(examples=["20260101120000000"])
+    is_metadata: bool = Field(description="A plan of the table's metadata table")
+    state: PlanState
+    because: str | None = Field(description="The reason for the state")
+    hint: str | None = Field(description="The remedy, for a table that is not registered")
+    job_id: str | None = Field(description="The last job that was submitted for it")
+    queue: str | None = Field(description="The worker group that its writer asks for")
+    resource: str | None
+    parallelism: int | None
+    engine: str | None
+    username: str | None
+    requested_by: str
+    requested_at: datetime
+    last_requested_at: datetime
+    ended_at: datetime | None
+
+    @classmethod
+    def of(cls, plan: DelegatedPlan) -> PlanOut:
+        return cls(
+            id=plan.id,
+            base_path=plan.base_path,
+            table_id=plan.table_id,
+            table_name=plan.table_name,
+            service=plan.service,
+            instant=plan.instant,
+            is_metadata=plan.is_metadata,
+            state=plan.state,
+            because=plan.because,
+            hint=inbox.SUGGESTION if plan.state is PlanState.UNREGISTERED else None,
+            job_id=plan.job_id,
+            queue=plan.wishes.queue,
+            resource=plan.wishes.resource,
+            parallelism=plan.wishes.parallelism,
+            engine=plan.wishes.engine,
+            username=plan.wishes.username,
+            requested_by=plan.requested_by,
+            requested_at=plan.requested_at,
+            last_requested_at=plan.last_requested_at,
+            ended_at=plan.ended_at,
+        )
+
+
+class PlanPage(BaseModel):
+    items: list[PlanOut]
+    next_cursor: str | None
+
+
+@router.get(
+    f"{DELEGATION_PATH.removeprefix(router.prefix)}{{service}}",
+    operation_id="delegatePlans",
+    summary="Delegate the pending plans of a table (called by Hudi's writers)",
+    responses={
+        int(ACCEPTED): {"model": DelegationOut, "description": "The database is unavailable, and nothing was stored"},
+        **documented(errors.ParamsInvalidError),
+    },
+)
+def delegate(
+    service: Annotated[DelegatedService, Path()],
+    context: AppContextDep,
+    caller: CallerDep,
+    response: Response,
+    *,
+    _action: Annotated[Literal["REQUEST"], Query(alias="action")],
+    base_path: Annotated[str, Query(alias="basepath", min_length=1, max_length=4096, pattern=_NO_NUL)],
+    instant: Annotated[
+        str, Query(max_length=_MOST_INSTANT_TEXT, description="All pending instants, separated by commas")
+    ] = "",
+    table_name: Annotated[str, Query(max_length=1024, pattern=_NO_NUL)] = "",
+    queue: _Wish = "",
+    resource: _Wish = "",
+    parallelism: _Wish = "",
+    execution_engine: _Wish = "",
+    username: _Wish = "",
+) -> DelegationOut:
+    """Stores the plans, and answers. A repeated request changes nothing, and a lost one is made up for by the next:
+    each names all pending plans. Credentials go into the URI of the writer's option, as `http://writer:<token>@...`:
+    the callback key if the service has one, otherwise any token."""
+    try:
+        instants = instants_of(instant)
+    except ValueError as error:
+        message = str(error)
+        raise errors.ParamsInvalidError(
+            f"instant: {message}", extensions={"errors": [{"field": "instant", "message": message}]}
+        ) from error
+    data_table, is_metadata = data_table_of(base_path)
+    wishes = Wishes.parse(
+        queue=queue,
+        resource=resource,
+        parallelism=parallelism,
+        engine=execution_engine,
+        username=username,
+        group_pattern=GROUP_PATTERN,
+    )
+    name = table_name or data_table.rstrip("/").rpartition("/")[2]
+    request = PlanRequest(service, data_table, is_metadata, name, instants, wishes)
+    try:
+        received = inbox.receive(context.engine, context.notifier, context.clock, request, caller=caller.name)
+    except errors.DatabaseUnavailableError as error:
+        # Any other status would fail the writer, after its commit. Its next request names these plans again.
+        log.warning("Delegated plans of %s were not stored: %s", data_table, error)
+        response.status_code = ACCEPTED
+        return DelegationOut(table_id=None, stored=[])
+    if received.table_id is not None:
+        context.poll_requests.ask(received.table_id)
+    return DelegationOut(table_id=received.table_id, stored=list(received.new))
+
+
+@router.get(
+    "/delegated-plans",
+    operation_id="listDelegatedPlans",
+    summary="List the plans that writers have delegated, newest first",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.ParamsInvalidError),
+)
+def list_plans(
+    context: AppContextDep,
+    *,
+    table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
+    state: Annotated[list[PlanState], Query(description="May be repeated. Default: any state", max_length=6)] = [],  # noqa: B006 - FastAPI's way; never changed
+    limit: Limit = 100,
+    cursor: CursorText = None,
+) -> PlanPage:
+    """`state=unregistered` lists the tables that wait to be registered."""
+    with reading(context.engine) as connection:
+        page = plan_store.page(connection, limit=limit, cursor=cursor, table_id=table_id, states=state)
+    return PlanPage(items=[PlanOut.of(plan) for plan in page.items], next_cursor=page.next_cursor)

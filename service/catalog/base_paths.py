@@ -1,0 +1,25 @@
+"""Finds tables by the base paths that writers send, in whatever spelling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.storage.location import plain
+from service.catalog import table_store
+from service.lake.location import canonical
+from service.model.errors import InvalidError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+def find_table(connection: Connection, base_path: str) -> str | None:
+    """Returns the id of the registered table with this base path, None without one."""
+    # The spelling of most callers: needs no look-up of links in the file system, which may hang.
+    found = table_store.find(connection, plain(base_path))
+    if found is not None:
+        return found
+    try:
+        return table_store.find(connection, canonical(base_path))
+    except InvalidError:
+        return None

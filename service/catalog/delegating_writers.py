@@ -1,0 +1,63 @@
+"""The options by which a writer delegates its table services to this service (Hudi 0.13 to 1.2, RFC-43)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import WriterEngine
+from service.lake.table import TableType
+
+if TYPE_CHECKING:
+    from jobs.contract import BucketIndex
+
+# With the manager on, "inline" means that the writer plans a compaction and asks the manager to execute it.
+# `actions` must contain compaction, otherwise Hudi delegates nothing. It must not contain clean: a writer executes a
+# pending clean itself with its next commit (`BaseHoodieTableServiceClient.clean`), so cleaning stays with this service.
+_COMMON = {
+    "hoodie.table.service.manager.enabled": "true",
+    "hoodie.table.service.manager.actions": "compaction,clustering",
+    # The writer holds the table's lock while it asks. The default is 300 s. Retries would have no effect: `RetryHelper`
+    # of Hudi 1.2.0 is given the name of an exception that it cannot load, and then repeats nothing.
+    "hoodie.table.service.manager.connection.timeout.sec": "30",
+    # Hudi 1.2.0 does not pass the options above on to the client of the metadata table: it would ask
+    # http://localhost:9091, and no write would succeed without an answer.
+    "hoodie.metadata.table.service.manager.enabled": "false",
+}
+_PLANS_COMPACTION = {
+    WriterEngine.SPARK: {"hoodie.compact.inline": "true"},
+    WriterEngine.SPARK_SQL: {"hoodie.compact.inline": "true"},
+    WriterEngine.FLINK: {"compaction.schedule.enabled": "true"},
+}
+
+
+def options(engine: WriterEngine, url: str, table_type: TableType | None) -> dict[str, str]:
+    """Returns none without a URL. It may have user info: Hudi's client replaces the path of the URL and keeps the rest.
+
+    On a copy-on-write table the planning of a compaction would fail.
+    """
+    if not url:
+        return {}
+    plans = {} if table_type is TableType.COPY_ON_WRITE else _PLANS_COMPACTION[engine]
+    return {**_COMMON, "hoodie.table.service.manager.uris": url, **plans}
+
+
+def notes(engine: WriterEngine, url: str, index: BucketIndex | None) -> tuple[str, ...]:
+    if not url:
+        return ()
+    number = "compaction.delta_commits" if engine is WriterEngine.FLINK else "hoodie.compact.inline.max.delta.commits"
+    found = [
+        f"The writer plans a compaction every {number} commits (default 5) and this service executes it. Hudi logs the"
+        " URL with its user info at INFO, so give the writer a key of its own.",
+        "Hudi 1.2.0 needs a repair of its client in the driver first, else each write fails after its commit: \"There's"
+        ' no default value for this config: hoodie.table.service.manager.deploy.extra.params". Three lines of Python or'
+        " Scala, see the guide to delegated services; setting that option does not help.",
+        "Do not switch hoodie.metadata.table.service.manager.enabled on: Hudi 1.2.0 sends these requests to"
+        " http://localhost:9091, and every write fails without an answer.",
+        "If no service answers at the URL, a write fails after its commit: Hudi 1.2.0 does not repeat the request. Run"
+        " several replicas of this service behind the URL.",
+    ]
+    if index:
+        found.append("Do not plan clustering in the writer: it would break the bucket index. The plan is withheld.")
+    else:
+        found.append("To delegate clustering too, set hoodie.clustering.inline=true and the plan's options.")
+    return tuple(found)

@@ -1,0 +1,181 @@
+"""Plans of table services that a writer has scheduled and delegates to this service, by Hudi's own protocol.
+
+The client is `HoodieTableServiceManagerClient` (Hudi 0.13 to 1.2, RFC-43).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+MOST_INSTANTS = 1000
+"""Most instants that one request may name."""
+
+_METADATA_TABLE = "/.hoodie/metadata"  # `HoodieTableMetaClient.METADATA_TABLE_FOLDER_PATH`
+# 17 digits, 14 before Hudi 0.9; the metadata table of table version 6 adds three.
+_INSTANT = re.compile(r"[0-9]{14,20}", re.ASCII)
+_ENGINE = re.compile(r"[a-z][a-z0-9_-]{0,15}", re.ASCII)
+_MOST_PARALLELISM = 10_000
+_MOST_TEXT = 256
+
+
+class DelegatedService(StrEnum):
+    """The services of the protocol, by the last part of their path."""
+
+    COMPACT = "compact"
+    CLUSTER = "cluster"
+    CLEAN = "clean"
+
+    @property
+    def kind(self) -> JobKind:
+        return _KINDS[self]
+
+
+_KINDS = {
+    DelegatedService.COMPACT: JobKind.COMPACTION,
+    DelegatedService.CLUSTER: JobKind.CLUSTERING,
+    DelegatedService.CLEAN: JobKind.CLEANING,
+}
+
+
+class PlanState(StrEnum):
+    """`UNREGISTERED`: no table has the base path. `WAITING`: it will be executed. `SUBMITTED`: a job executes it.
+    `WITHHELD`: it is not executed, and `because` says why. `DONE`: it has completed. `GONE`: it has left the timeline
+    without completing, or its table has it no longer."""
+
+    UNREGISTERED = "unregistered"
+    WAITING = "waiting"
+    SUBMITTED = "submitted"
+    WITHHELD = "withheld"
+    DONE = "done"
+    GONE = "gone"
+
+    @property
+    def is_open(self) -> bool:
+        return self not in ENDED
+
+
+ENDED = (PlanState.DONE, PlanState.GONE)
+OPEN = tuple(state for state in PlanState if state not in ENDED)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How the writer would like its plans to be executed (`hoodie.table.service.manager.deploy.*`).
+
+    Everything that is not usable is None. `queue` is meant as the name of a worker group, `parallelism` as the most
+    tasks at once.
+    """
+
+    queue: str | None = None
+    resource: str | None = None
+    parallelism: int | None = None
+    engine: str | None = None
+    username: str | None = None
+
+    @classmethod
+    def parse(
+        cls, *, queue: str, resource: str, parallelism: str, engine: str, username: str, group_pattern: str
+    ) -> Wishes:
+        """Never fails: a writer must not fail for a wish. `default` is what the client sends without a queue."""
+        is_group = re.fullmatch(group_pattern, queue) is not None and queue != "default"
+        number = int(parallelism) if parallelism.isascii() and parallelism.isdigit() and len(parallelism) < 10 else 0
+        return cls(
+            queue=queue if is_group else None,
+            resource=_bounded(resource),
+            parallelism=min(number, _MOST_PARALLELISM) or None,
+            engine=engine.lower() if _ENGINE.fullmatch(engine.lower()) else None,
+            username=_bounded(username),
+        )
+
+    def to_json(self) -> dict[str, str | int]:
+        named = {"queue": self.queue, "resource": self.resource, "engine": self.engine, "username": self.username}
+        texts: dict[str, str | int] = {name: text for name, text in named.items() if text is not None}
+        return texts if self.parallelism is None else {**texts, "parallelism": self.parallelism}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, str | int]) -> Wishes:
+        def text(name: str) -> str | None:
+            found = data.get(name)
+            return found if isinstance(found, str) else None
+
+        number = data.get("parallelism")
+        return cls(
+            text("queue"),
+            text("resource"),
+            number if isinstance(number, int) else None,
+            text("engine"),
+            text("username"),
+        )
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """One request of a writer. `base_path` is that of the data table, also if `is_metadata`: then the plans are those
+    of its metadata table. `instants` are all pending plans of the service, in order, each once."""
+
+    service: DelegatedService
+    base_path: str
+    is_metadata: bool
+    table_name: str
+    instants: tuple[str, ...]
+    wishes: Wishes = field(default_factory=Wishes)
+
+
+@dataclass(frozen=True)
+class DelegatedPlan:
+    """A plan as stored. `requested_by` is the caller of the first request."""
+
+    id: str
+    base_path: str
+    service: DelegatedService
+    instant: str
+    is_metadata: bool
+    table_name: str
+    requested_by: str
+    requested_at: datetime
+    last_requested_at: datetime
+    state: PlanState
+    table_id: str | None = None
+    wishes: Wishes = field(default_factory=Wishes)
+    because: str | None = None
+    job_id: str | None = None
+    ended_at: datetime | None = None
+
+
+def plan_id(base_path: str, service: DelegatedService, instant: str, *, is_metadata: bool) -> str:
+    """Returns the same id for the same plan, so that a plan that is delegated twice is stored once."""
+    text = repr((base_path, service.value, instant, is_metadata))
+    return f"plan_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def instants_of(text: str) -> tuple[str, ...]:
+    """Returns the instants of a comma-separated list, in order, each once. Raises ValueError."""
+    found = sorted({part.strip() for part in text.split(",")} - {""})
+    if wrong := next((part for part in found if not _INSTANT.fullmatch(part)), None):
+        raise ValueError(f"{wrong[:40]!r} is not an instant")
+    if len(found) > MOST_INSTANTS:
+        raise ValueError(f"names {len(found)} plans, more than {MOST_INSTANTS}")
+    return tuple(found)
+
+
+def data_table_of(base_path: str) -> tuple[str, bool]:
+    """Returns the base path of the data table, and whether `base_path` is that of its metadata table."""
+    path = base_path.rstrip("/")
+    if path.endswith(_METADATA_TABLE) and len(path) > len(_METADATA_TABLE):
+        return path.removesuffix(_METADATA_TABLE), True
+    return base_path, False
+
+
+def _bounded(text: str) -> str | None:
+    shown = "".join(letter for letter in text if letter.isprintable())[:_MOST_TEXT]
+    return shown or None

@@ -1,0 +1,193 @@
+"""Store of delegated plans, bounded in number for each table and in the number of tables that are not registered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from service.db import schema
+from service.db.page import Cursor, Page, page_of
+from service.delegation.plan import ENDED, OPEN, DelegatedPlan, DelegatedService, PlanState, Wishes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_p = schema.delegated_plans
+_IS_OPEN = _p.c.state.in_([state.value for state in OPEN])
+_IS_ENDED = _p.c.state.in_([state.value for state in ENDED])
+
+MOST_PER_TABLE = 5000
+"""Most plans that are kept of one base path."""
+
+MOST_SUGGESTIONS = 200
+"""Most base paths without a registered table of which plans are kept."""
+
+
+def add(connection: Connection, plans: Sequence[DelegatedPlan]) -> list[DelegatedPlan]:
+    """Adds the plans of one base path that are not stored yet, and returns them.
+
+    At most `MOST_PER_TABLE` of a base path are kept: ended ones are deleted first, and then new ones are left out.
+    """
+    if not plans:
+        return []
+    base_path = plans[0].base_path
+    kept = connection.execute(sa.select(sa.func.count()).where(_p.c.base_path == base_path)).scalar_one()
+    if kept + len(plans) > MOST_PER_TABLE:
+        old = sa.select(_p.c.id).where(_p.c.base_path == base_path, _IS_ENDED).order_by(_p.c.requested_at)
+        kept -= connection.execute(_p.delete().where(_p.c.id.in_(old.limit(len(plans))))).rowcount
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    statement = insert(_p).on_conflict_do_nothing().returning(_p.c.id)
+    room = plans[: max(0, MOST_PER_TABLE - kept)]
+    return [each for each in room if connection.execute(statement, _values(each)).scalar_one_or_none() is not None]
+
+
+def forget_suggestions(connection: Connection) -> int:
+    """Deletes the plans of the base paths without a table that were requested the longest ago, beyond
+    `MOST_SUGGESTIONS`. Returns the number of these base paths."""
+    latest = sa.func.max(_p.c.last_requested_at)
+    query = sa.select(_p.c.base_path).where(_p.c.table_id.is_(None)).group_by(_p.c.base_path)
+    paths = list(connection.execute(query.order_by(latest.desc(), _p.c.base_path).offset(MOST_SUGGESTIONS)).scalars())
+    for path in paths:
+        connection.execute(_p.delete().where(_p.c.base_path == path, _p.c.table_id.is_(None)))
+    return len(paths)
+
+
+def find(connection: Connection, ids: Collection[str]) -> list[DelegatedPlan]:
+    return [_plan(row) for row in connection.execute(sa.select(_p).where(_p.c.id.in_(ids)))]
+
+
+def is_suggested(connection: Connection, base_path: str) -> bool:
+    """Returns whether a plan of this base path is kept although it has no registered table."""
+    query = sa.select(_p.c.id).where(_p.c.base_path == base_path, _p.c.table_id.is_(None)).limit(1)
+    return connection.execute(query).first() is not None
+
+
+def renew(connection: Connection, ids: Collection[str], *, table_id: str | None, now: datetime) -> None:
+    """Records that these plans were requested again. One that was gone waits again: it may have been overlooked."""
+    state = PlanState.WAITING if table_id else PlanState.UNREGISTERED
+    connection.execute(_p.update().where(_p.c.id.in_(ids)).values(last_requested_at=now, table_id=table_id))
+    connection.execute(
+        _p.update()
+        .where(_p.c.id.in_(ids), _p.c.state.in_([PlanState.GONE.value, PlanState.UNREGISTERED.value]))
+        .values(state=state.value, because=None, ended_at=None, job_id=None)
+    )
+
+
+def adopt(connection: Connection, table_id: str, base_path: str) -> int:
+    """Gives the plans that were kept for this base path to its table, now registered. Returns how many."""
+    return connection.execute(
+        _p.update()
+        .where(_p.c.base_path == base_path, _p.c.table_id.is_(None))
+        .values(table_id=table_id, state=PlanState.WAITING.value, because=None)
+    ).rowcount
+
+
+def open_plans(connection: Connection, table_id: str) -> list[DelegatedPlan]:
+    """Returns the table's plans that have not ended, in the order of their instants."""
+    query = sa.select(_p).where(_p.c.table_id == table_id, _IS_OPEN).order_by(_p.c.instant, _p.c.id)
+    return [_plan(row) for row in connection.execute(query)]
+
+
+def record(
+    connection: Connection,
+    plan: DelegatedPlan,
+    state: PlanState,
+    because: str | None,
+    now: datetime,
+    *,
+    job_id: str | None = None,
+) -> None:
+    """Records the state of a plan, unless it has this state and reason already."""
+    if (state, because, job_id or plan.job_id) == (plan.state, plan.because, plan.job_id):
+        return
+    connection.execute(
+        _p.update()
+        .where(_p.c.id == plan.id)
+        .values(
+            state=state.value,
+            because=because,
+            job_id=job_id or plan.job_id,
+            ended_at=None if state.is_open else now,
+        )
+    )
+
+
+def page(
+    connection: Connection,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    table_id: str | None = None,
+    states: Collection[PlanState] = (),
+) -> Page[DelegatedPlan]:
+    """Returns a page, newest first. Empty `states` select all states."""
+    query = sa.select(_p).order_by(_p.c.requested_at.desc(), _p.c.id.desc()).limit(limit + 1)
+    if table_id is not None:
+        query = query.where(_p.c.table_id == table_id)
+    if states:
+        query = query.where(_p.c.state.in_([state.value for state in states]))
+    if cursor:
+        after = Cursor.parse(cursor)
+        same_moment = sa.and_(_p.c.requested_at == after.created_at, _p.c.id < after.id)
+        query = query.where(sa.or_(_p.c.requested_at < after.created_at, same_moment))
+    rows = [_plan(row) for row in connection.execute(query)]
+    return page_of(rows, limit, lambda plan: (plan.requested_at, plan.id))
+
+
+def prune(connection: Connection, before: datetime, limit: int) -> int:
+    """Deletes at most `limit` plans that ended before then, or that were last requested before then and have no table.
+    Returns how many."""
+    is_old = sa.or_(
+        sa.and_(_IS_ENDED, _p.c.ended_at < before), sa.and_(_p.c.table_id.is_(None), _p.c.last_requested_at < before)
+    )
+    old = sa.select(_p.c.id).where(is_old).limit(limit)
+    return connection.execute(_p.delete().where(_p.c.id.in_(old))).rowcount
+
+
+def _values(plan: DelegatedPlan) -> dict[str, Any]:
+    return {
+        "id": plan.id,
+        "base_path": plan.base_path,
+        "service": plan.service.value,
+        "instant": plan.instant,
+        "table_id": plan.table_id,
+        "is_metadata": plan.is_metadata,
+        "table_name": plan.table_name,
+        "wishes": plan.wishes.to_json(),
+        "requested_by": plan.requested_by,
+        "requested_at": plan.requested_at,
+        "last_requested_at": plan.last_requested_at,
+        "state": plan.state.value,
+        "because": plan.because,
+        "job_id": plan.job_id,
+        "ended_at": plan.ended_at,
+    }
+
+
+def _plan(row: sa.Row[Any]) -> DelegatedPlan:
+    return DelegatedPlan(
+        id=row.id,
+        base_path=row.base_path,
+        service=DelegatedService(row.service),
+        instant=row.instant,
+        is_metadata=row.is_metadata,
+        table_name=row.table_name,
+        requested_by=row.requested_by,
+        requested_at=row.requested_at,
+        last_requested_at=row.last_requested_at,
+        state=PlanState(row.state),
+        table_id=row.table_id,
+        wishes=Wishes.from_json(row.wishes),
+        because=row.because,
+        job_id=row.job_id,
+        ended_at=row.ended_at,
+    )
+
+
+def ids_of(plans: Iterable[DelegatedPlan]) -> list[str]:
+    return [plan.id for plan in plans]

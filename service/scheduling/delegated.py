@@ -1,0 +1,159 @@
+"""Policy of delegated plans: which plans of writers to execute now, whatever the table's own policy decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.delegation.plan import PlanState
+from service.model.formatting import count, duration
+from service.scheduling.decision import Run, Skip
+from service.scheduling.pending_plans import ACTIONS, plans_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from service.delegation.plan import DelegatedPlan
+    from service.lake.snapshot import Pending, TableSnapshot
+    from service.scheduling.decision import Admission
+    from service.scheduling.trigger_context import TriggerContext
+
+# No poll is recorded while a timeline does not change, so after this time a plan that no poll has seen is gone.
+_UNSEEN = timedelta(minutes=10)
+_WITHOUT_COMMITS = timedelta(minutes=10)
+_JUST_REQUESTED = timedelta(seconds=5)
+
+IN_METADATA = (
+    "It is a plan of the metadata table, whose executions must hold the lock of the data table: the next job that"
+    " commits to the table executes it with its own commit to the metadata table."
+)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The state of one plan by the last poll, and the reason for it."""
+
+    plan: DelegatedPlan
+    state: PlanState
+    because: str | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`completed` are those instants of the plans that are known to have completed. `groups` are the worker groups with
+    living workers. `stale_seconds`: age from which an inflight plan of another process counts as abandoned."""
+
+    completed: Collection[str] = ()
+    groups: Collection[str] = ()
+    stale_seconds: int = 6 * 3600
+
+
+def ended(plans: Sequence[DelegatedPlan], snapshot: TableSnapshot, context: TriggerContext, facts: Facts) -> list[Seen]:
+    """Returns the plans that have ended."""
+    found = []
+    for plan in plans:
+        if _pending(plan, snapshot) is not None:
+            continue
+        if plan.instant in facts.completed:
+            found.append(Seen(plan, PlanState.DONE))
+        elif plan.is_metadata:
+            # No poll reads the timeline of a metadata table.
+            if context.now - plan.last_requested_at > _UNSEEN:
+                found.append(Seen(plan, PlanState.GONE, "Its writer no longer asks for it."))
+        elif snapshot.taken_at > plan.requested_at or context.now - plan.last_requested_at > _UNSEEN:
+            found.append(Seen(plan, PlanState.GONE, "It is not on the table's timeline."))
+    return found
+
+
+def decide(
+    kind: JobKind,
+    plans: Sequence[DelegatedPlan],
+    snapshot: TableSnapshot,
+    context: TriggerContext,
+    facts: Facts,
+) -> Run | Skip | None:
+    """Returns the proposal for the delegated plans of one kind; None if none of them is on the timeline.
+
+    An inflight plan that its process has abandoned goes in a job of its own, which may take it over.
+    """
+    asked = {plan.instant: plan for plan in plans if not plan.is_metadata and plan.service.kind is kind}
+    pending = [replace(item, is_plan=True) for name in sorted(asked) if (item := _pending(asked[name], snapshot))]
+    if not pending:
+        return None
+    found = plans_of(replace(snapshot, pending=tuple(pending)), kind, facts.stale_seconds, context)
+    if found.running and not found.waiting:
+        names = ", ".join(found.running)
+        return Skip("plan-running", f"another process is executing {names}", found.running_until, found.warning)
+    if kind is JobKind.CLUSTERING and snapshot.num_buckets:
+        names = ", ".join(found.waiting)
+        because = f"{names} is one of Hudi's own clustering plans and would break the bucket index: roll it back"
+        return Skip("plan-unusable", because, warning=found.warning)
+    if grace := _grace(kind, [asked[instant] for instant in found.waiting], snapshot, context):
+        return grace
+    begun = [item.requested_time for item in pending if item.state == "inflight"]
+    fresh = [instant for instant in found.waiting if instant not in begun]
+    chosen = fresh or list(found.waiting)
+    wishes = asked[chosen[0]].wishes
+    params: dict[str, object] = {"plans": chosen}
+    if not fresh:
+        params["take_over"] = True
+    if wishes.parallelism and kind is not JobKind.COMPACTION:
+        params["parallelism"] = wishes.parallelism
+    group = wishes.queue if wishes.queue in facts.groups else None
+    because = f"{count(len(chosen), f'{kind.value} plan')} delegated by a writer ({', '.join(chosen[:5])})"
+    if wishes.queue and group is None:
+        because += f"; no worker of the group '{wishes.queue}' is alive, so the table's own group runs it"
+    return Run(kind, params, because, found.warning, worker_group=group)
+
+
+def _grace(
+    kind: JobKind, plans: Sequence[DelegatedPlan], snapshot: TableSnapshot, context: TriggerContext
+) -> Skip | None:
+    """Returns why plans that their writer may execute itself are left to it for a while, None if they are not."""
+    requested_at = max(plan.requested_at for plan in plans)
+    names = ", ".join(plan.instant for plan in plans)
+    if kind is JobKind.CLEANING:
+        quiet_from = max(requested_at, snapshot.last_commit_at or requested_at)
+        if context.now - quiet_from < _WITHOUT_COMMITS:
+            because = (
+                f"a writer of Hudi 1.2 executes {names} itself with its next commit, whatever it delegates, and two"
+                f" executions of one clean damage the timeline; without a commit for"
+                f" {duration(_WITHOUT_COMMITS)} it is executed here"
+            )
+            return Skip("plan-of-writer", because, quiet_from + _WITHOUT_COMMITS)
+    if kind is JobKind.CLUSTERING and context.now - requested_at < _JUST_REQUESTED:
+        because = f"{names} was requested a moment ago; a writer that delegates compaction only executes it itself"
+        return Skip("plan-just-requested", because, requested_at + _JUST_REQUESTED)
+    return None
+
+
+def waiting(
+    plans: Sequence[DelegatedPlan],
+    snapshot: TableSnapshot,
+    admissions: Mapping[JobKind, Admission],
+    active: Collection[str],
+) -> list[Seen]:
+    """Returns the state of the plans that are on the timeline. `admissions` are what was decided about each kind,
+    `active` the plans of active jobs."""
+    found = []
+    for plan in plans:
+        if plan.is_metadata:
+            found.append(Seen(plan, PlanState.WITHHELD, IN_METADATA))
+        elif _pending(plan, snapshot) is None or plan.instant in active:
+            continue
+        else:
+            admission = admissions[plan.service.kind]
+            state = PlanState.WITHHELD if isinstance(admission, Skip) else PlanState.WAITING
+            found.append(Seen(plan, state, f"{admission.because}."))
+    return found
+
+
+def _pending(plan: DelegatedPlan, snapshot: TableSnapshot) -> Pending | None:
+    if plan.is_metadata:
+        return None
+    actions = ACTIONS[plan.service.kind]
+    return next(
+        (item for item in snapshot.pending if item.requested_time == plan.instant and item.action in actions), None
+    )
