@@ -12,11 +12,13 @@ from py4j.java_gateway import get_java_class
 
 from jobs.errors import JobError, PlanTakenError
 from jobs.hudi import hashing_config
+from jobs.hudi.archiver import Archiver
 from jobs.hudi.boundaries import check_plans
 from jobs.hudi.jvm import translated
 from jobs.hudi.late_files import LateFiles
 from jobs.hudi.options import bucket_index_options, client_options
 from jobs.hudi.records import REPLACE
+from jobs.hudi.savepoints import Savepoints
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -60,6 +62,8 @@ class WriteClient:
             self._config = builder.build()
             self._client: Any = self._jvm.hudi.client.SparkRDDWriteClient(self._jvm.engine_context(), self._config)
         self.late_files = LateFiles(table, self._config)
+        self.archiver = Archiver(table, self._config)
+        self.savepoints = Savepoints(table, self._config, self._client)
 
     def __enter__(self) -> Self:
         return self
@@ -175,6 +179,33 @@ class WriteClient:
             self._client.rollback(instant)
             self.forget_heartbeat(instant)
         hashing_config.remove(self._table, instant)
+
+    def roll_back(self, instant: str, rollback: str) -> None:
+        """Rolls back an instant, completed or not, as instant `rollback`; or goes on with that. The lock must be held.
+
+        Hudi makes a completed instant inflight first, so an interrupted rollback leaves no completed one.
+        """
+        check_plans(self._table, "rollback")
+        if self._table.state_of(instant) is None:
+            self.finish_rollback(instant)
+        else:
+            self.late_files.marked_files(instant)
+            with translated(f"rolling back {instant}"):
+                self._client.rollback(instant, rollback)
+        self.tidy_up(instant)
+        hashing_config.remove(self._table, instant)
+
+    def pending_rollbacks(self) -> dict[str, str]:
+        """Returns the unfinished rollbacks -> the instants that they roll back."""
+        with translated("reading the pending rollbacks"):
+            meta = self._table.meta
+            pending = meta.reloadActiveTimeline().filterPendingRollbackTimeline()
+            utils = self._jvm.hudi.table.action.rollback.RollbackUtils
+            plans = {
+                str(item.requestedTime()): utils.getRollbackPlan(meta, item)
+                for item in self._jvm.items(pending.getInstantsAsStream())
+            }
+            return {rollback: str(plan.getInstantToRollback().getCommitTime()) for rollback, plan in plans.items()}
 
     def finish_rollback(self, instant: str) -> None:
         """Completes the rollback of an instant that is gone from the timeline, if it was interrupted right after that.
