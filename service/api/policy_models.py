@@ -147,6 +147,16 @@ class RepairPolicyIn(_Section, total=False):
     min_interval_seconds: _Interval
 
 
+class ArchivalPolicyIn(_Section, total=False):
+    enabled: _Enabled
+    commits: Annotated[
+        int, Field(ge=2, le=1_000_000, description="More completed commits on the active timeline are archived")
+    ]
+    cron: _Cron
+    min_interval_seconds: _Interval
+    retain: Annotated[int, Field(ge=2, le=1_000_000, description="Parameter of the job")]
+
+
 class PolicyIn(_Section, total=False):
     """Members that differ from the previous level: the defaults, then patterns of names, then the table."""
 
@@ -164,6 +174,7 @@ class PolicyIn(_Section, total=False):
     clustering: ClusteringPolicyIn
     bucket_expansion: ExpansionPolicyIn
     repair: RepairPolicyIn
+    archival: ArchivalPolicyIn
 
 
 class PatternPolicyIn(PolicyIn, total=False):

@@ -131,6 +131,18 @@ class RepairSettings:
 
 
 @dataclass(frozen=True)
+class ArchivalSettings:
+    """Archives when more than `commits` completed commits are on the active timeline; `retain` is the job's parameter.
+    Off by default, because a writer of Hudi archives by itself unless it was told not to."""
+
+    enabled: bool = False
+    commits: int = 60
+    cron: str | None = None
+    min_interval_seconds: int = 3600
+    retain: int = 30
+
+
+@dataclass(frozen=True)
 class Policy:
     """A complete policy. Queued jobs with a higher `priority` are leased first. Without `windows` jobs may start at any
     time. Only workers of `worker_group` get the table's jobs."""
@@ -145,6 +157,7 @@ class Policy:
     clustering: ClusteringSettings = field(default_factory=ClusteringSettings)
     bucket_expansion: ExpansionSettings = field(default_factory=ExpansionSettings)
     repair: RepairSettings = field(default_factory=RepairSettings)
+    archival: ArchivalSettings = field(default_factory=ArchivalSettings)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Policy:
@@ -169,6 +182,7 @@ SECTIONS: Mapping[str, type[Any]] = {
     "clustering": ClusteringSettings,
     "bucket_expansion": ExpansionSettings,
     "repair": RepairSettings,
+    "archival": ArchivalSettings,
 }
 """The members of a policy for single table services, by the name of the `JobKind`."""
 

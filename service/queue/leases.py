@@ -12,7 +12,7 @@ from service.catalog.declared import check_declared
 from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.model.errors import LeaseLostError, OptionNotAllowedError, PathForbiddenError
-from service.queue import hold_back, job_changes, job_incidents, job_store, lease_store, worker_store
+from service.queue import hold_back, job_changes, job_incidents, job_store, lease_store, retention_needs, worker_store
 from service.queue.hand_over_policy import loses_batches
 from service.queue.job import NOBODY, AttemptOutcome, Holder, Job, JobState
 from service.queue.job_events import job_ended
@@ -113,6 +113,8 @@ def _work_order(connection: Connection, job: Job, config: LeaseConfig, cipher: S
     if loses_batches(job.kind, job.params, table, sightings):
         # It was submitted before the Flink job was detected.
         job = job.evolve(params={**job.params, "on_active_writers": OnActiveWriters.WAIT.value})
+    if needs := retention_needs.of_job(connection, job):
+        job = job.evolve(params={**job.params, **needs})
     return job.work_order(table.to_contract(sightings, cipher), config.timeout_seconds)
 
 

@@ -15,6 +15,7 @@ from service.queue import job_store
 from service.queue.job import JobState
 from service.queue.withdrawal import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
 from service.scheduling import (
+    archival,
     bucket_expansion,
     cleaning,
     clustering,
@@ -162,6 +163,7 @@ def _proposals(
         ),
         JobKind.CLUSTERING: clustering.decide(policy.clustering, snapshot, contexts[JobKind.CLUSTERING]),
         JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, contexts[JobKind.CLEANING], standing),
+        JobKind.ARCHIVAL: archival.decide(policy.archival, snapshot, contexts[JobKind.ARCHIVAL]),
     }
 
 
