@@ -133,14 +133,20 @@ class WriteClient:
         with translated("clustering"):
             self._client.cluster(instant, True)
 
-    def clean(self) -> CleanSummary | None:
+    def schedule_clean(self) -> None:
+        """Plans a clean by the options, unless there is nothing to delete; the lock must be held."""
+        with translated("planning the clean"):
+            kind = self._jvm.hudi.common.model.TableServiceType.CLEAN
+            self._client.scheduleTableService(self._jvm.nothing(), kind)
+
+    def clean(self, *, schedules: bool = True) -> CleanSummary | None:
         """Deletes the files that the options no longer retain; returns None when there is nothing to delete.
 
-        Hudi first executes the plans of cleans that were interrupted.
+        Hudi first executes the plans of cleans that were interrupted; if it `schedules` none, these alone.
         """
         check_plans(self._table, "clean")
         with translated("cleaning"):
-            metadata = self._client.clean()
+            metadata = self._client.clean(schedules)
             if metadata is None:
                 return None
             failed = sum(len(item.getFailedDeleteFiles()) for item in metadata.getPartitionMetadata().values())

@@ -44,7 +44,8 @@ def completed_commits(instants: Iterable[Instant]) -> list[str]:
 
 
 def limits(table: HudiTable, client: WriteClient, params: Mapping[str, Any]) -> list[Limit]:
-    """Returns all limits, the lowest first. `params` may have the service's own: `seen`, `keep`."""
+    """Returns all limits, the lowest first. `params` may have the service's own: `seen`, `keep`,
+    and `consumers`."""
     instants = table.instants()
     found = [
         *_of_timeline(instants),
@@ -135,6 +136,12 @@ def _of_service(instants: Sequence[Instant], params: Mapping[str, Any]) -> Itera
         if since := _first_completed_after(instants, at):
             reason = f"the service has seen commits up to {seen}" if at else "the service has seen none of the commits"
             yield Limit("not-announced", since, reason)
+    for each in params.get("consumers") or ():
+        at = max((item.completed for item in instants if item.requested == each["instant"]), default="")
+        later = _first_completed_after(instants, at) if at else None
+        # It may read the table as of that instant, and all that completed after it.
+        needed = min(filter(None, (each["instant"], later)))
+        yield Limit("consumer", needed, f"consumer '{each['name']}' has seen commits up to {each['instant']}")
     for each in params.get("keep") or ():
         yield Limit.from_json(each)
 

@@ -9,6 +9,7 @@ from fastapi_offline import FastAPIOffline
 
 from service.api import (
     commits,
+    consumers,
     dashboard,
     decisions,
     docs,
@@ -79,6 +80,7 @@ def create_app(context: AppContext) -> FastAPI:
     for part in (
         tables,
         commits,
+        consumers,
         incidents,
         policies,
         decisions,

@@ -107,6 +107,9 @@ class CleaningPolicyIn(_Section, total=False):
     min_interval_seconds: _Interval
     policy: Annotated[CleaningPolicy, _OfTheJob]
     retain: Annotated[int, Field(ge=1, le=1_000_000, description="Parameter of the job")]
+    consumer_hours: Annotated[
+        int, Field(ge=1, le=87_600, description="Nothing is kept for a consumer that has been silent for so long")
+    ]
 
 
 class ClusteringPolicyIn(_Section, total=False):

@@ -75,7 +75,8 @@ class CompactionSettings:
 
 @dataclass(frozen=True)
 class CleaningSettings:
-    """`policy` and `retain` are the parameters of the job, the others decide when it is due."""
+    """`policy` and `retain` are the parameters of the job, the others decide when it is due. A consumer that has been
+    silent for `consumer_hours` is not waited for any more, by cleaning and archival."""
 
     enabled: bool = True
     trigger: Trigger = Trigger.COMMITS
@@ -85,6 +86,7 @@ class CleaningSettings:
     min_interval_seconds: int = 600
     policy: CleaningPolicy = CleaningPolicy.KEEP_LATEST_COMMITS
     retain: int = 10
+    consumer_hours: int = 168
 
 
 @dataclass(frozen=True)

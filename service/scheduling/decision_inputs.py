@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from service.catalog import snapshot_store, table_store, watch_store
+from service.catalog import consumer_store, snapshot_store, table_store, watch_store
 from service.incidents import store
 from service.incidents.incident import astray
 from service.model.formatting import count
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from jobs.contract import Problem
+    from service.catalog.consumer import Consumer
     from service.catalog.registration import Registration
     from service.incidents.incident import Incident
     from service.lake.snapshot import TableSnapshot
@@ -109,6 +110,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
             standing,
             tried=_attempted(recent),
             sql=_sql_hazard(connection, table),
+            consumers=consumer_store.of_table(connection, table_id),
         ),
         situation=situation,
         before=before,
@@ -154,6 +156,7 @@ def _proposals(
     *,
     tried: Sequence[str],
     sql: bucket_expansion.SqlHazard,
+    consumers: Sequence[Consumer],
 ) -> dict[JobKind, Proposal]:
     return {
         JobKind.REPAIR: repair.decide(policy.repair, standing, contexts[JobKind.REPAIR], tried),
@@ -162,7 +165,7 @@ def _proposals(
             policy.bucket_expansion, snapshot, contexts[JobKind.BUCKET_EXPANSION], sql
         ),
         JobKind.CLUSTERING: clustering.decide(policy.clustering, snapshot, contexts[JobKind.CLUSTERING]),
-        JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, contexts[JobKind.CLEANING], standing),
+        JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, contexts[JobKind.CLEANING], standing, consumers),
         JobKind.ARCHIVAL: archival.decide(policy.archival, snapshot, contexts[JobKind.ARCHIVAL]),
     }
 

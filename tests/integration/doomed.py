@@ -13,12 +13,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark.sql import SparkSession
+
     from jobs.contract import Json, WorkOrder
 
 ROOT = Path(__file__).parents[2]
 # Python workers of Spark outlive their JVM for a moment.
 LAST_BREATH_SECONDS = 30.0
 PATIENCE_SECONDS = 120.0
+
+
+def jars_of(spark: SparkSession) -> str:
+    """The jars of a session, for another one: those that it was given, and those that Ivy has fetched."""
+    conf = spark.sparkContext.getConf()
+    found = f"{conf.get('spark.jars', '')},{conf.get('spark.submit.pyFiles', '')}".split(",")
+    # Of one that came both ways the paths may differ.
+    jars = {Path(each).name: each for each in found if each.endswith(".jar")}
+    assert any("hudi" in name for name in jars), found
+    return ",".join(jars.values())
 
 
 @dataclass

@@ -11,7 +11,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.services.compaction import DUE
 from tests.integration import tables
-from tests.integration.doomed import Doomed
+from tests.integration.doomed import Doomed, jars_of
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
@@ -82,7 +82,6 @@ def test_whatever_still_needs_an_instant_keeps_it_and_is_named(spark: SparkSessi
         plan = client.schedule_compaction()
     for number in range(4):
         tables.upsert(tables.rows(spark, 0, 30, ts=number + 2), base, options)
-    first, second, third, *_ = commits(spark, base)
 
     def planned(**params: Any) -> Any:
         return run_job(spark, base, "archival", {"retain": 2, **params}, dry_run=True).details
@@ -94,6 +93,7 @@ def test_whatever_still_needs_an_instant_keeps_it_and_is_named(spark: SparkSessi
     run_job(spark, base, "savepoint", {"action": "delete", "instant": saved})
     run_job(spark, base, "compaction")
 
+    first, second, third, *_ = commits(spark, base)
     free = planned()
     assert (free["limits"], free["candidates"]) == ([], commits(spark, base)[:-2])
     unseen = planned(seen=second)
@@ -125,10 +125,8 @@ def test_an_archival_that_was_killed_is_done_by_the_next_attempt(
     base = tmp_path / "trips"
     options = write(spark, base, metadata=False)
     before, all_commits = proved(spark, base, 4), commits(spark, base)
-    jars = spark.sparkContext.getConf().get("spark.jars")
-    assert jars
     order = WorkOrder("job_killed", 1, JobKind.ARCHIVAL, Table(str(base), "trips", INDEX), {"retain": 2})
-    death = Doomed(jars, tmp_path / "victim.log").run(order, point)
+    death = Doomed(jars_of(spark), tmp_path / "victim.log").run(order, point)
     assert death.result is None
 
     run_job(spark, base, "archival", {"retain": 2}, job_id="job_killed")

@@ -12,7 +12,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.services.compaction import DUE
 from tests.integration import tables
-from tests.integration.doomed import Doomed
+from tests.integration.doomed import Doomed, jars_of
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
@@ -145,11 +145,9 @@ def test_a_rollback_that_was_killed_is_finished_by_the_next_attempt(
     options = tables.write_table(spark, base, count=60, table_type=table_type)
     before = proved(spark, base, 4)
     tables.upsert(tables.rows(spark, 30, 90, ts=7), base, options)
-    jars = spark.sparkContext.getConf().get("spark.jars")
-    assert jars
     params = {"instant": last_commit(spark, base), "table_name": "test"}
     order = WorkOrder("job_killed", 1, JobKind.ROLLBACK, Table(str(base), "test", INDEX), params)
-    death = Doomed(jars, tmp_path / "victim.log").run(order, KILLS[kill])
+    death = Doomed(jars_of(spark), tmp_path / "victim.log").run(order, KILLS[kill])
     assert len(death.stored) == 1
     if kill == "reported":
         tables.upsert(tables.rows(spark, 0, 60, ts=90), base, options)

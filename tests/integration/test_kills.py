@@ -20,7 +20,7 @@ from hudi import HudiTable as HudiRsTable
 from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
 from tests.acceptance.storage import completed, left_behind, pending
 from tests.integration import tables
-from tests.integration.doomed import Death, Spares
+from tests.integration.doomed import Death, Spares, jars_of
 from tests.integration.run import run_job
 
 if TYPE_CHECKING:
@@ -149,9 +149,7 @@ def kills(shape: str, rng: random.Random) -> list[Kill]:
 
 @pytest.fixture(scope="module")
 def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
-    jars = spark.sparkContext.getConf().get("spark.jars")
-    assert jars
-    found = Spares(jars, tmp_path_factory.mktemp("victims"))
+    found = Spares(jars_of(spark), tmp_path_factory.mktemp("victims"))
     yield found
     found.end()
 

@@ -9,7 +9,7 @@ import pytest
 from jobs.contract import JobKind, Table, WorkOrder
 from jobs.errors import RefusedError
 from tests.integration import tables
-from tests.integration.doomed import Doomed
+from tests.integration.doomed import Doomed, jars_of
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
@@ -128,11 +128,9 @@ def test_a_restore_that_was_killed_is_finished_by_the_next_attempt(
     savepoint = saved(spark, base)
     for number in range(3):
         tables.upsert(tables.rows(spark, 0, 90, ts=7 + number), base, options)
-    jars = spark.sparkContext.getConf().get("spark.jars")
-    assert jars
     params = {"savepoint": savepoint, "table_name": "test"}
     order = WorkOrder("job_killed", 1, JobKind.RESTORE, Table(str(base), "test", INDEX), params, writers_stopped=True)
-    death = Doomed(jars, tmp_path / "victim.log").run(order, KILLS[kill])
+    death = Doomed(jars_of(spark), tmp_path / "victim.log").run(order, KILLS[kill])
     assert len(death.stored) == (0 if kill == "told" else 1)
     print(kill, death)
     if kill == "reported":
@@ -169,10 +167,8 @@ def test_a_savepoint_whose_making_or_deletion_was_killed_is_made_or_deleted_by_t
     params: dict[str, Any] = {"action": action}
     if action == "delete":
         params["instant"] = saved(spark, base)
-    jars = spark.sparkContext.getConf().get("spark.jars")
-    assert jars
     order = WorkOrder("job_killed", 1, JobKind.SAVEPOINT, Table(str(base), "test", INDEX), params)
-    death = Doomed(jars, tmp_path / "victim.log").run(order, point)
+    death = Doomed(jars_of(spark), tmp_path / "victim.log").run(order, point)
     assert death.result is None or point["at"] == "file"
 
     found = run_job(spark, base, "savepoint", params, job_id="job_killed").details["savepoints"]
