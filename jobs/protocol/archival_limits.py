@@ -132,18 +132,27 @@ def _of_rollbacks(table: HudiTable, client: WriteClient) -> Iterator[Limit]:
 def _of_service(instants: Sequence[Instant], params: Mapping[str, Any]) -> Iterator[Limit]:
     if "seen" in params:
         seen = params["seen"]
-        at = max((item.completed for item in instants if item.requested == seen and item.completed), default="")
+        at = _completed_at(instants, seen)
         if since := _first_completed_after(instants, at):
-            reason = f"the service has seen commits up to {seen}" if at else "the service has seen none of the commits"
+            reason = (
+                f"the service has seen commits up to {seen}"
+                if at
+                else "the last commit that the service has seen is gone"
+            )
             yield Limit("not-announced", since, reason)
     for each in params.get("consumers") or ():
-        at = max((item.completed for item in instants if item.requested == each["instant"]), default="")
+        at = _completed_at(instants, each["instant"])
         later = _first_completed_after(instants, at) if at else None
         # It may read the table as of that instant, and all that completed after it.
         needed = min(filter(None, (each["instant"], later)))
         yield Limit("consumer", needed, f"consumer '{each['name']}' has seen commits up to {each['instant']}")
     for each in params.get("keep") or ():
         yield Limit.from_json(each)
+
+
+def _completed_at(instants: Iterable[Instant], requested: str | None) -> str:
+    """Returns when this commit completed; empty for none on the timeline. A savepoint has the time of its commit."""
+    return next((item.completed for item in instants if item.requested == requested and item.action in WRITES), "")
 
 
 def _first_completed_after(instants: Iterable[Instant], moment: str) -> str | None:

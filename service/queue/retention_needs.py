@@ -1,4 +1,4 @@
-"""What the service and the consumers of a table still need, for the work orders of jobs that remove old things."""
+"""Needs of the service and of consumers, for the work orders of jobs that remove old instants and files."""
 
 from __future__ import annotations
 

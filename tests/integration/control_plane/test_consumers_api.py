@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.integration.control_plane.protocol_worker import ProtocolWorker
+from tests.integration.control_plane.protocol_worker import Worker
 
 if TYPE_CHECKING:
     from fastapi.testclient import TestClient
@@ -65,7 +65,7 @@ def test_cleaning_and_archival_are_told_of_the_consumers_that_count(
     put(client, table_id, "search", SECOND)
     put(client, table_id, "warehouse", FIRST)
     expected = [{"name": "warehouse", "instant": FIRST}, {"name": "search", "instant": SECOND}]
-    worker = ProtocolWorker(client)
+    worker = Worker(client)
     for kind in ("cleaning", "archival", "compaction"):
         job = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": kind, "dry_run": True}).json()
         order = worker.must_lease()
