@@ -42,6 +42,10 @@ class JobKind(StrEnum):
     BUCKET_EXPANSION = "bucket_expansion"
     FINISH_EXPANSION = "finish_expansion"
     REPAIR = "repair"
+    ARCHIVAL = "archival"
+    SAVEPOINT = "savepoint"
+    RESTORE = "restore"
+    ROLLBACK = "rollback"
     AUDIT = "audit"
 
 

@@ -12,11 +12,13 @@ from py4j.java_gateway import get_java_class
 
 from jobs.errors import JobError, PlanTakenError
 from jobs.hudi import hashing_config, plan_firewall
+from jobs.hudi.archiver import Archiver
 from jobs.hudi.boundaries import check_plans
 from jobs.hudi.jvm import translated
 from jobs.hudi.late_files import LateFiles
 from jobs.hudi.options import bucket_index_options, client_options
 from jobs.hudi.records import REPLACE
+from jobs.hudi.savepoints import Savepoints
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -60,6 +62,8 @@ class WriteClient:
             self._config = builder.build()
             self._client: Any = self._jvm.hudi.client.SparkRDDWriteClient(self._jvm.engine_context(), self._config)
         self.late_files = LateFiles(table, self._config)
+        self.archiver = Archiver(table, self._config)
+        self.savepoints = Savepoints(table, self._config, self._client)
 
     def __enter__(self) -> Self:
         return self
@@ -129,15 +133,23 @@ class WriteClient:
         with translated("clustering"):
             self._client.cluster(instant, True)
 
-    def clean(self, planned: Mapping[str, Sequence[str]] | None = None) -> CleanSummary | None:
+    def schedule_clean(self) -> None:
+        """Plans a clean by the options, unless there is nothing to delete; the lock must be held."""
+        with translated("planning the clean"):
+            kind = self._jvm.hudi.common.model.TableServiceType.CLEAN
+            self._client.scheduleTableService(self._jvm.nothing(), kind)
+
+    def clean(
+        self, planned: Mapping[str, Sequence[str]] | None = None, *, schedules: bool = True
+    ) -> CleanSummary | None:
         """Deletes the files that the options no longer retain; returns None when there is nothing to delete.
 
-        Hudi first executes the plans of cleans that were interrupted. `planned` is what `files_to_clean` returned, if
-        the options let Hudi make a new one. Raises what the firewall does.
+        Hudi first executes the plans of cleans that were interrupted; if it `schedules` none, these alone. `planned` is
+        what `files_to_clean` returned, if it does. Raises what the firewall does.
         """
         plan_firewall.check_cleans(self._table, planned or {})
         with translated("cleaning"):
-            metadata = self._client.clean()
+            metadata = self._client.clean(schedules)
             if metadata is None:
                 return None
             failed = sum(len(item.getFailedDeleteFiles()) for item in metadata.getPartitionMetadata().values())
@@ -176,6 +188,33 @@ class WriteClient:
             self._client.rollback(instant)
             self.forget_heartbeat(instant)
         hashing_config.remove(self._table, instant)
+
+    def roll_back(self, instant: str, rollback: str) -> None:
+        """Rolls back an instant, completed or not, as instant `rollback`; or goes on with that. The lock must be held.
+
+        Hudi makes a completed instant inflight first, so an interrupted rollback leaves no completed one.
+        """
+        check_plans(self._table, "rollback")
+        if self._table.state_of(instant) is None:
+            self.finish_rollback(instant)
+        else:
+            self.late_files.marked_files(instant)
+            with translated(f"rolling back {instant}"):
+                self._client.rollback(instant, rollback)
+        self.tidy_up(instant)
+        hashing_config.remove(self._table, instant)
+
+    def pending_rollbacks(self) -> dict[str, str]:
+        """Returns the unfinished rollbacks -> the instants that they roll back."""
+        with translated("reading the pending rollbacks"):
+            meta = self._table.meta
+            pending = meta.reloadActiveTimeline().filterPendingRollbackTimeline()
+            utils = self._jvm.hudi.table.action.rollback.RollbackUtils
+            plans = {
+                str(item.requestedTime()): utils.getRollbackPlan(meta, item)
+                for item in self._jvm.items(pending.getInstantsAsStream())
+            }
+            return {rollback: str(plan.getInstantToRollback().getCommitTime()) for rollback, plan in plans.items()}
 
     def finish_rollback(self, instant: str) -> None:
         """Completes the rollback of an instant that is gone from the timeline, if it was interrupted right after that.

@@ -99,6 +99,14 @@ class LateFiles:
                             found.setdefault(instant, set()).add(relative)
         return found
 
+    def exist(self, instant: str, files: Iterable[str]) -> bool:
+        """Returns whether this instant wrote one of these files, which exist; relative to the base path."""
+        with translated(f"looking for late files of {instant}"):
+            base_path = self._table.meta.getBasePath()
+            return any(
+                self._is_written_by(instant, self._jvm.hudi.storage.StoragePath(base_path, file)) for file in files
+            )
+
     def remove(self, instant: str, files: Iterable[str]) -> int:
         """Removes those of these files that a live writer has written after its instant was rolled back.
 

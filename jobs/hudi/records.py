@@ -54,11 +54,13 @@ class Touched:
 
 @dataclass(frozen=True)
 class Instant:
-    """One entry of the active timeline. `state` is REQUESTED, INFLIGHT or COMPLETED."""
+    """One entry of the active timeline. `state` is REQUESTED, INFLIGHT or COMPLETED; `completed` is the completion
+    time, before table version 8 by the time of the file."""
 
     requested: str
     action: str
     state: str
+    completed: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

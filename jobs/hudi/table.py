@@ -95,7 +95,10 @@ class HudiTable:
     # -- timeline
 
     def instants(self) -> list[Instant]:
-        return [Instant(item["requestedTime"], item["action"], item["state"]) for item in self._timeline()]
+        return [
+            Instant(item["requestedTime"], item["action"], item["state"], item.get("completionTime") or "")
+            for item in self._timeline()
+        ]
 
     def pending(self, *, without: str | None = None) -> list[Instant]:
         """Returns requested and inflight instants that may change rows or files, except for `without` (our own)."""

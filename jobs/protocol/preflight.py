@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Problem
 from jobs.dataplane import parquet_layout
@@ -16,7 +16,7 @@ from jobs.format.bucket_rules import not_a_multiple
 from jobs.hudi.hadoop import storage_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from jobs.format.bucket_rules import BucketChange, BucketRules
     from jobs.hudi.records import FileSlice
@@ -91,6 +91,20 @@ def lock_not_provable(table: HudiTable) -> list[Problem]:
             "It cannot be proved before a commit that the table's lock is still held",
             provider,
             "Use a lock provider of Hudi for the table and its writers, and PATCH its `lock`.",
+        )
+    ]
+
+
+def name_not_typed(table: HudiTable, params: Mapping[str, Any]) -> list[Problem]:
+    """Returns the refusal of what removes rows for good, unless the caller has typed the table's name."""
+    if params.get("table_name") == table.declared.name:
+        return []
+    return [
+        Problem(
+            "name-not-confirmed",
+            "The table's name was not typed in",
+            str(params.get("table_name") or ""),
+            f"This removes rows for good. Send `table_name`: {table.declared.name}.",
         )
     ]
 

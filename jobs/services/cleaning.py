@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import CleaningPolicy, Outcome, Problem, Result, WriterEngine
@@ -14,13 +15,15 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS
 from jobs.hudi.records import CLEAN, INGESTION
+from jobs.protocol.consumers import behind_replacements, first_needed, retention
 from jobs.protocol.writers import dead_writes, remove_all_late_files, roll_back_dead
 from jobs.services import given_plans
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+    from datetime import datetime
 
-    from jobs.contract import WorkOrder
+    from jobs.contract import Json, WorkOrder
     from jobs.hudi.records import Commit
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
@@ -51,6 +54,10 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     policy = CleaningPolicy(order.params.get("policy", CleaningPolicy.KEEP_LATEST_COMMITS))
     retain = int(order.params.get("retain", 10))
     problems = _retention_problems(policy, retain)
+    consumers = list(order.params.get("consumers") or ())
+    has_sessions = WriterEngine.SPARK_SQL in table.declared.writers_engines
+    kept = _Retention(policy, retain, consumers, has_sessions)
+    problems += kept.problems(table.commits())
     lock = TableLock(table, order.job_id)
     rolled_back: list[str] = []
     with WriteClient(table, UNDER_OUR_LOCK) as client:
@@ -62,10 +69,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             context.step("rolling back dead writers")
             # Failed writes keep files that no reader will need; only those of certainly dead writers are rolled back.
             rolled_back = _roll_back(table, lock, client, context)
-    is_by_commits = policy is CleaningPolicy.KEEP_LATEST_COMMITS
-    has_sessions = WriterEngine.SPARK_SQL in table.declared.writers_engines
-    retained = commits_to_retain(table.commits(), retain, has_sessions=has_sessions) if is_by_commits else retain
-    options = {"hoodie.clean.policy": policy.value, _RETAINED[policy]: str(retained)}
+    options = kept.options(table.commits(), table.now())
     bridge = bridged_lock(table, lock, context.checkpoint)
     with bridge, WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
         found = {} if problems else client.files_to_clean()
@@ -73,6 +77,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         details: dict[str, Any] = {
             "policy": policy.value,
             "retain": retain,
+            "retained": int(options[_RETAINED[policy]]),
+            "consumers": consumers,
             "partitions": len(found),
             "files": len(files),
             "bytes": _size(table, files),
@@ -86,9 +92,11 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             )
         # Without a metadata table their rows would reappear when their rollback leaves the active timeline.
         late_files = remove_all_late_files(table, client)
+        if consumers:
+            _schedule_beside(table, lock, context, kept)
         context.step("deleting")
         # Even if there is nothing to delete: this finishes a clean that an earlier attempt left half done.
-        summary = client.clean(found)
+        summary = client.clean(found, schedules=not consumers)
     details |= {"rolled_back": rolled_back, "late_files_deleted": late_files}
     if summary is None:
         return Result(Outcome.SUCCEEDED, details={**details, "files_deleted": 0})
@@ -143,6 +151,38 @@ def _others_pending(instants: Sequence[str]) -> Problem:
         ", ".join(instants[:5]),
         "Name them in `plans` as well.",
     )
+
+
+@dataclass(frozen=True)
+class _Retention:
+    """What a clean must keep: what its parameters say, and what these consumers need."""
+
+    policy: CleaningPolicy
+    retain: int
+    consumers: Sequence[Json]
+    has_sessions: bool
+
+    def options(self, commits: Sequence[Commit], now: datetime) -> dict[str, str]:
+        """Returns the options of the client; `commits` are all that the cleaner will see."""
+        own = self.retain
+        if self.policy is CleaningPolicy.KEEP_LATEST_COMMITS:
+            own = commits_to_retain(commits, self.retain, has_sessions=self.has_sessions)
+        retained = retention(self.policy, own, commits, first_needed(commits, self.consumers), now)
+        return {"hoodie.clean.policy": self.policy.value, _RETAINED[self.policy]: str(retained)}
+
+    def problems(self, commits: Sequence[Commit]) -> list[Problem]:
+        return behind_replacements(self.policy, commits, first_needed(commits, self.consumers))
+
+
+def _schedule_beside(table: HudiTable, lock: TableLock, context: JobContext, retention: _Retention) -> None:
+    """Plans the clean at a moment at which no commit can come in between: with one more, Hudi's cleaner, which counts
+    commits, would no longer keep the first that a consumer needs."""
+    with lock.held(context.checkpoint):
+        commits = table.commits()
+        _refuse(retention.problems(commits))
+        with WriteClient(table, UNDER_OUR_LOCK, retention.options(commits, table.now())) as client:
+            lock.verify()
+            client.schedule_clean()
 
 
 def commits_to_retain(commits: Sequence[Commit], retain: int, *, has_sessions: bool) -> int:

@@ -20,7 +20,19 @@ from jobs.errors import (
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
-from jobs.services import audit, bucket_expansion, cleaning, clustering, compaction, finish_expansion, repair
+from jobs.services import (
+    archival,
+    audit,
+    bucket_expansion,
+    cleaning,
+    clustering,
+    compaction,
+    finish_expansion,
+    repair,
+    restore,
+    rollback,
+    savepoint,
+)
 from jobs.services.lock_check import with_lock_checked
 
 if TYPE_CHECKING:
@@ -44,6 +56,10 @@ RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
     JobKind.BUCKET_EXPANSION: bucket_expansion.run,
     JobKind.FINISH_EXPANSION: finish_expansion.run,
     JobKind.REPAIR: repair.run,
+    JobKind.ARCHIVAL: archival.run,
+    JobKind.SAVEPOINT: savepoint.run,
+    JobKind.RESTORE: restore.run,
+    JobKind.ROLLBACK: rollback.run,
     JobKind.AUDIT: audit.run,
 }
 

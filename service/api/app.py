@@ -9,6 +9,7 @@ from fastapi_offline import FastAPIOffline
 
 from service.api import (
     commits,
+    consumers,
     dashboard,
     decisions,
     delegation,
@@ -81,6 +82,7 @@ def create_app(context: AppContext) -> FastAPI:
     for part in (
         tables,
         commits,
+        consumers,
         incidents,
         policies,
         decisions,

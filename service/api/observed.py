@@ -162,6 +162,7 @@ class SnapshotOut(BaseModel):
     pending: list[PendingOut]
     num_buckets: int
     small_file_bytes: int
+    timeline_commits: int = Field(description="Completed commits on the active timeline, which archival shortens")
     log_ratio: float | None = Field(description="Log bytes divided by base file bytes")
     total: FilesOut
     num_partitions: int
@@ -184,6 +185,7 @@ class SnapshotOut(BaseModel):
             pending=[PendingOut.of(each, now) for each in snapshot.pending],
             num_buckets=snapshot.num_buckets,
             small_file_bytes=snapshot.small_file_bytes,
+            timeline_commits=snapshot.timeline_commits,
             log_ratio=round(snapshot.log_bytes / snapshot.base_bytes, 4) if snapshot.base_bytes else None,
             total=_total(snapshot.partitions),
             num_partitions=len(snapshot.partitions),

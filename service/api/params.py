@@ -10,7 +10,7 @@ from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWri
 from service.api.requests import Names, PartitionPath, Request, Word
 from service.queue.hand_over_policy import DEFAULT_SECONDS
 
-_Instant = Annotated[str, StringConstraints(pattern=r"^[0-9]{14,20}$")]
+_Instant = Annotated[str, StringConstraints(pattern=r"^[0-9]{14,20}$"), Field(examples=["20260101120000000"])]
 _Plans = Annotated[
     list[_Instant],
     Field(
@@ -148,6 +148,40 @@ class RepairParams(Request):
     hand_over_seconds: _HandOverSeconds = DEFAULT_SECONDS
 
 
+class ArchivalParams(Request):
+    retain: int = Field(
+        30, ge=2, le=1_000_000, description="Completed commits to keep on the active timeline, at least"
+    )
+
+
+_TableName = Annotated[Word, Field(description="The table's name, typed in: rows are removed for good")]
+
+
+class SavepointParams(Request):
+    action: Literal["create", "list", "delete"] = "create"
+    instant: _Instant | None = Field(None, description="The commit. Default when creating: the latest completed one")
+    comment: str = Field("", max_length=1000, pattern=r"^[^\x00]*$")
+    wait_seconds: int = Field(60, ge=0, le=86_400, description="How long to wait for writes that began before it")
+
+    @model_validator(mode="after")
+    def _names_what_to_delete(self) -> Self:
+        if self.action == "delete" and self.instant is None:
+            raise ValueError("name the instant of the savepoint to delete")
+        return self
+
+
+class RestoreParams(Request):
+    savepoint: _Instant = Field(description="The instant of the savepoint")
+    table_name: _TableName
+    hand_over_seconds: _HandOverSeconds = DEFAULT_SECONDS
+
+
+class RollbackParams(Request):
+    instant: _Instant = Field(description="A pending instant, or the latest completed commit")
+    table_name: _TableName | None = Field(None, description="Needed for a completed instant: the table's name")
+    hand_over_seconds: _HandOverSeconds = DEFAULT_SECONDS
+
+
 class AuditParams(Request):
     """No parameters."""
 
@@ -199,6 +233,34 @@ class RepairIn(_JobIn):
     params: RepairParams = Field(default_factory=lambda: RepairParams.model_validate({}))
 
 
+class ArchivalIn(_JobIn):
+    """Moves the oldest instants of the timeline to the history, and says what keeps others from that."""
+
+    kind: Literal[JobKind.ARCHIVAL]
+    params: ArchivalParams = Field(default_factory=lambda: ArchivalParams.model_validate({}))
+
+
+class SavepointIn(_JobIn):
+    """Creates, lists or deletes savepoints: commits whose files are kept, and to which the table can be restored."""
+
+    kind: Literal[JobKind.SAVEPOINT]
+    params: SavepointParams = Field(default_factory=lambda: SavepointParams.model_validate({}))
+
+
+class RestoreIn(_JobIn):
+    """Takes the table back to a savepoint. All later commits are gone for good; the writers must be stopped."""
+
+    kind: Literal[JobKind.RESTORE]
+    params: RestoreParams
+
+
+class RollbackIn(_JobIn):
+    """Rolls back a pending instant that nobody works on, or the latest completed commit."""
+
+    kind: Literal[JobKind.ROLLBACK]
+    params: RollbackParams
+
+
 class AuditIn(_JobIn):
     """Proves the table: every row in its bucket, no duplicate key."""
 
@@ -207,7 +269,17 @@ class AuditIn(_JobIn):
 
 
 JobIn = Annotated[
-    CompactionIn | CleaningIn | ClusteringIn | BucketExpansionIn | FinishExpansionIn | RepairIn | AuditIn,
+    CompactionIn
+    | CleaningIn
+    | ClusteringIn
+    | BucketExpansionIn
+    | FinishExpansionIn
+    | RepairIn
+    | ArchivalIn
+    | SavepointIn
+    | RestoreIn
+    | RollbackIn
+    | AuditIn,
     Field(discriminator="kind"),
 ]
 
@@ -218,6 +290,16 @@ EXAMPLES: dict[str, Any] = {
     "bucket_expansion": {"value": {"kind": "bucket_expansion", "params": {"num_buckets": 8}, "dry_run": True}},
     "finish_expansion": {"value": {"kind": "finish_expansion"}},
     "repair": {"value": {"kind": "repair"}},
+    "archival": {"value": {"kind": "archival", "params": {"retain": 30}}},
+    "savepoint": {"value": {"kind": "savepoint", "params": {"comment": "before the migration"}}},
+    "restore": {
+        "value": {
+            "kind": "restore",
+            "params": {"savepoint": "20260101120000000", "table_name": "trips"},
+            "dry_run": True,
+        }
+    },
+    "rollback": {"value": {"kind": "rollback", "params": {"instant": "20260101120000000"}, "dry_run": True}},
     "audit": {"value": {"kind": "audit"}},
 }
 

@@ -107,6 +107,9 @@ class CleaningPolicyIn(_Section, total=False):
     min_interval_seconds: _Interval
     policy: Annotated[CleaningPolicy, _OfTheJob]
     retain: Annotated[int, Field(ge=1, le=1_000_000, description="Parameter of the job")]
+    consumer_hours: Annotated[
+        int, Field(ge=1, le=87_600, description="Nothing is kept for a consumer that has been silent for so long")
+    ]
 
 
 class ClusteringPolicyIn(_Section, total=False):
@@ -147,6 +150,16 @@ class RepairPolicyIn(_Section, total=False):
     min_interval_seconds: _Interval
 
 
+class ArchivalPolicyIn(_Section, total=False):
+    enabled: _Enabled
+    commits: Annotated[
+        int, Field(ge=2, le=1_000_000, description="More completed commits on the active timeline are archived")
+    ]
+    cron: _Cron
+    min_interval_seconds: _Interval
+    retain: Annotated[int, Field(ge=2, le=1_000_000, description="Parameter of the job")]
+
+
 class PolicyIn(_Section, total=False):
     """Members that differ from the previous level: the defaults, then patterns of names, then the table."""
 
@@ -164,6 +177,7 @@ class PolicyIn(_Section, total=False):
     clustering: ClusteringPolicyIn
     bucket_expansion: ExpansionPolicyIn
     repair: RepairPolicyIn
+    archival: ArchivalPolicyIn
 
 
 class PatternPolicyIn(PolicyIn, total=False):

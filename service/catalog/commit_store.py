@@ -73,6 +73,14 @@ def newest_requested(connection: Connection, table_id: str) -> str | None:
     return newest
 
 
+def last_recorded(connection: Connection, table_id: str) -> str | None:
+    """Returns the requested time of the last commit that was stored; None without one. Each poll stores them in the
+    order of their completion."""
+    of_table = sa.select(_c.c.requested_time).where(_c.c.table_id == table_id, _c.c.action.in_(WRITING_ACTIONS))
+    last: str | None = connection.execute(of_table.order_by(_c.c.id.desc()).limit(1)).scalar()
+    return last
+
+
 def page(
     connection: Connection,
     *,

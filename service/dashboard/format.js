@@ -11,6 +11,10 @@ export const KINDS = {
   bucket_expansion: "Bucket expansion",
   finish_expansion: "Finish expansion",
   repair: "Repair",
+  archival: "Archival",
+  savepoint: "Savepoint",
+  restore: "Restore",
+  rollback: "Rollback",
   audit: "Audit",
 };
 

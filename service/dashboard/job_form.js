@@ -29,6 +29,11 @@ const BESIDE_WRITERS = [
   ["fence", "roll it back: its batch has to be written again"],
   ["abort", "give up"],
 ];
+const SAVEPOINT_ACTIONS = [
+  ["create", "create"],
+  ["list", "list"],
+  ["delete", "delete"],
+];
 const CODECS = [
   ["", "as in the table"],
   ["gzip", "gzip"],
@@ -42,6 +47,10 @@ const ABOUT = {
   bucket_expansion: "Gives a bucket-indexed table more buckets, without a shuffle.",
   finish_expansion: "Retires the hashing config of an expansion once every writer has the new number of buckets as its own option.",
   repair: "Recovers the rows of commits that wrote to replaced file groups, or with an old number of buckets.",
+  archival: "Moves the oldest instants of the timeline to the history, and says what keeps others from that.",
+  savepoint: "Creates, lists or deletes savepoints: commits whose files are kept, and to which the table can be restored.",
+  restore: "Takes the table back to a savepoint. All later commits are gone for good; the writers must be stopped.",
+  rollback: "Rolls back a pending instant that nobody works on, or the latest completed commit.",
   audit: "Proves the table: every row in its bucket, no duplicate key. It only reads.",
 };
 // Types without an order.
@@ -71,6 +80,14 @@ export function jobForm(changed) {
         "Instants, one per line. Commits to replaced file groups are found without it.",
       ),
     ],
+    archival: () => [field("Commits to keep on the timeline", numeric("retain", 30, 2, 1_000_000))],
+    savepoint: () => [
+      field("Action", select({ name: "action" }, SAVEPOINT_ACTIONS, "create")),
+      field("Instant", text("instant", false), "Of the commit. Empty when creating: the latest completed one."),
+      field("Comment", text("comment", false)),
+    ],
+    restore: () => [field("Savepoint", text("savepoint", true), "Its instant."), tableName(true)],
+    rollback: () => [field("Instant", text("instant", true)), tableName(false)],
     cleaning: () => [
       field("Policy", select({ name: "policy", onchange: set("policy") }, POLICIES, chosen.policy)),
       field(RETAINED[chosen.policy], numeric("retain", 10, 1, 1_000_000)),
@@ -95,6 +112,11 @@ export function jobForm(changed) {
       ...besideWriters(),
     ],
   };
+
+  function tableName(required) {
+    const about = required ? "Rows are removed for good." : "Only for a completed instant: its rows are removed for good.";
+    return field("The table's name, typed in", text("table_name", required), about);
+  }
 
   function besideWriters() {
     return [field("A write in flight at the end", select({ name: "on_active_writers" }, BESIDE_WRITERS, "wait"))];
@@ -174,6 +196,10 @@ function numeric(name, value, min, max) {
   return h("input", { type: "number", name, value, min, max, required: true, inputmode: "numeric" });
 }
 
+function text(name, required) {
+  return h("input", { name, required, spellcheck: "false", autocomplete: "off" });
+}
+
 function doubled(table) {
   return Math.max(2, 2 * (bucketNumber(table) ?? 1));
 }
@@ -198,6 +224,14 @@ function params(kind, data) {
       const partitions = words("partitions", "\n").map((line) => (line.endsWith("*") ? { prefix: line.slice(0, -1) } : line));
       return { ...integers("factor", "num_buckets"), ...(partitions.length ? { partitions } : {}), ...choices("codec", "on_active_writers") };
     }
+    case "archival":
+      return integers("retain");
+    case "savepoint":
+      return choices("action", "instant", "comment");
+    case "restore":
+      return choices("savepoint", "table_name");
+    case "rollback":
+      return choices("instant", "table_name");
     case "repair": {
       const instants = words("instants", "\n");
       return { ...integers("wait_seconds"), ...(instants.length ? { instants } : {}) };

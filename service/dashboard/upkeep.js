@@ -77,6 +77,7 @@ function policy({ policy, sources }) {
       ["Cleaning", cleaning(policy)],
       ["Clustering", clustering(policy)],
       ["Bucket expansion", expansion(policy)],
+      ["Archival", archival(policy)],
       ["Repair", REPAIR[policy.repair.mode]],
     ),
     changedSettings.length > 0 &&
@@ -98,6 +99,11 @@ function compaction({ compaction: its, time_zone: zone }) {
 function cleaning({ cleaning: its, time_zone: zone }) {
   if (!its.enabled) return "off";
   return `${its.cron ? calendar(its, zone) : thresholds(its)}; keeps ${count(its.retain, RETAINED[its.policy])}`;
+}
+
+function archival({ archival: its, time_zone: zone }) {
+  if (!its.enabled) return "off";
+  return `${its.cron ? calendar(its, zone) : `above ${count(its.commits, "commit")} on the timeline`}; keeps ${its.retain}`;
 }
 
 function clustering({ clustering: its, time_zone: zone }) {

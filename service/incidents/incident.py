@@ -40,9 +40,17 @@ STANDING = (IncidentState.SUSPECTED, IncidentState.OPEN)
 ASTRAY = frozenset({IncidentKind.STALE_WRITE, IncidentKind.OLD_NUMBER})
 """The kinds that a repair resolves."""
 
-HELD_BACK = frozenset({JobKind.CLEANING, JobKind.CLUSTERING, JobKind.BUCKET_EXPANSION, JobKind.FINISH_EXPANSION})
+HELD_BACK = frozenset(
+    {
+        JobKind.CLEANING,
+        JobKind.CLUSTERING,
+        JobKind.BUCKET_EXPANSION,
+        JobKind.FINISH_EXPANSION,
+        JobKind.ARCHIVAL,
+    }
+)
 """Jobs that must wait while rows are astray: the rows may be in the very files that the job deletes or replaces, and a
-repair needs to know where they belong."""
+repair needs to know where they belong, by the timeline among other things."""
 
 
 _REPAIR = "Start a repair: it moves the rows to where they belong. Until then nothing is cleaned."

@@ -99,7 +99,7 @@ class TableSnapshot:
 
     `num_buckets` is the number of the table as a whole (0 without a simple bucket index); partitions may have their
     own. Base files below `small_file_bytes` count as small. A snapshot is as old as the last change of the timeline: it
-    stays valid while the timeline is unchanged.
+    stays valid while the timeline is unchanged. `timeline_commits` are the completed commits on the active timeline.
     """
 
     table_id: str
@@ -115,6 +115,7 @@ class TableSnapshot:
     since_clustering: Since = Since()
     num_buckets: int = 0
     small_file_bytes: int = 0
+    timeline_commits: int = 0
 
     @property
     def base_bytes(self) -> int:

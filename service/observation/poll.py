@@ -77,6 +77,7 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
             pending=polled.pending,
             num_buckets=files.layout.num_buckets,
             small_file_bytes=polled.small_file_bytes,
+            timeline_commits=polled.timeline_commits,
         )
         snapshot = _with_commits(connection, snapshot, stored, added)
         snapshot_store.save(connection, Stored(snapshot, files.layout.to_json()))

@@ -16,6 +16,7 @@ from service.catalog import snapshot_store
 from service.db.engine import open_engine, reading
 from service.incidents import store
 from service.incidents.incident import IncidentKind
+from service.lake.commit import WRITING_ACTIONS
 from service.lake.engine_marks import marks_of_table
 from service.lake.engine_sighting import with_marks
 from service.lake.pending import read_pending, with_heartbeats
@@ -56,7 +57,7 @@ class ChangedTable:
     """A table whose timeline differs from that of the last poll. `watch` is the state for the next poll.
 
     Base files below `small_file_bytes` counted as small. `judged` are the new commits whose rows are astray; `over`
-    maps the ids of incidents that are over to the reasons.
+    maps the ids of incidents that are over to the reasons. `timeline_commits` are completed, on the active timeline.
     """
 
     watch: Watch
@@ -68,6 +69,7 @@ class ChangedTable:
     small_file_bytes: int
     judged: Judged
     over: Mapping[str, str]
+    timeline_commits: int = 0
 
 
 @dataclass(frozen=True)
@@ -184,8 +186,9 @@ def _changed(engine: Engine, storage: Storage, table_id: str, small_file_bytes: 
     if before.watch.has_late_files:
         completed = {each.requested_time for each in timeline.instants if each.is_completed}
         over = late_files.resolved(storage, _late(engine, table_id), completed, now)
+    commits = sum(each.is_completed and each.action in WRITING_ACTIONS for each in timeline.instants)
     return ChangedTable(
-        watch, before.table.index, config.table_type, found, pending, files, small_file_bytes, judged, over
+        watch, before.table.index, config.table_type, found, pending, files, small_file_bytes, judged, over, commits
     )
 
 

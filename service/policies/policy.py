@@ -75,7 +75,8 @@ class CompactionSettings:
 
 @dataclass(frozen=True)
 class CleaningSettings:
-    """`policy` and `retain` are the parameters of the job, the others decide when it is due."""
+    """`policy` and `retain` are the parameters of the job, the others decide when it is due. A consumer that has been
+    silent for `consumer_hours` is not waited for any more, by cleaning and archival."""
 
     enabled: bool = True
     trigger: Trigger = Trigger.COMMITS
@@ -85,6 +86,7 @@ class CleaningSettings:
     min_interval_seconds: int = 600
     policy: CleaningPolicy = CleaningPolicy.KEEP_LATEST_COMMITS
     retain: int = 10
+    consumer_hours: int = 168
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,18 @@ class RepairSettings:
 
 
 @dataclass(frozen=True)
+class ArchivalSettings:
+    """Archives when more than `commits` completed commits are on the active timeline; `retain` is the job's parameter.
+    Off by default, because a writer of Hudi archives by itself unless it was told not to."""
+
+    enabled: bool = False
+    commits: int = 60
+    cron: str | None = None
+    min_interval_seconds: int = 3600
+    retain: int = 30
+
+
+@dataclass(frozen=True)
 class Policy:
     """A complete policy. Queued jobs with a higher `priority` are leased first. Without `windows` jobs may start at any
     time. Only workers of `worker_group` get the table's jobs."""
@@ -145,6 +159,7 @@ class Policy:
     clustering: ClusteringSettings = field(default_factory=ClusteringSettings)
     bucket_expansion: ExpansionSettings = field(default_factory=ExpansionSettings)
     repair: RepairSettings = field(default_factory=RepairSettings)
+    archival: ArchivalSettings = field(default_factory=ArchivalSettings)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Policy:
@@ -169,6 +184,7 @@ SECTIONS: Mapping[str, type[Any]] = {
     "clustering": ClusteringSettings,
     "bucket_expansion": ExpansionSettings,
     "repair": RepairSettings,
+    "archival": ArchivalSettings,
 }
 """The members of a policy for single table services, by the name of the `JobKind`."""
 

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
 DEFAULT_SECONDS = 3600
 
-_ALWAYS = frozenset({JobKind.BUCKET_EXPANSION, JobKind.FINISH_EXPANSION, JobKind.REPAIR})
+_ALWAYS = frozenset(
+    {JobKind.BUCKET_EXPANSION, JobKind.FINISH_EXPANSION, JobKind.REPAIR, JobKind.RESTORE, JobKind.ROLLBACK}
+)
 
 WRITERS_NOT_STOPPED = "writers-not-stopped"
 
 
 def replaces_file_groups(kind: JobKind, table: Registration) -> bool:
-    """Returns whether such a job replaces file groups that a bucket index points to.
+    """Returns whether such a job replaces file groups that a bucket index points to, or takes commits away.
 
     Without a bucket index a Flink writer looks up the location of rows, and it can handle Hudi's own clustering.
     """

@@ -52,6 +52,8 @@ REWRITING = frozenset(
         JobKind.BUCKET_EXPANSION,
         JobKind.FINISH_EXPANSION,
         JobKind.REPAIR,
+        JobKind.RESTORE,
+        JobKind.ROLLBACK,
     }
 )
 """Kinds that replace file groups: at most one job of them may be active on a table, even if only queued."""

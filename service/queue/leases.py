@@ -12,14 +12,14 @@ from service.catalog.declared import check_declared
 from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.model.errors import LeaseLostError, OptionNotAllowedError, PathForbiddenError
-from service.queue import hold_back, job_changes, job_incidents, job_store, lease_store, worker_store
+from service.queue import hold_back, job_changes, job_incidents, job_store, lease_store, retention_needs, worker_store
 from service.queue.hand_over_policy import loses_batches
 from service.queue.job import NOBODY, AttemptOutcome, Holder, Job, JobState
 from service.queue.job_events import job_ended
 from service.queue.retry import End, Retry, after_result, with_leftovers
 
 if TYPE_CHECKING:
-    from datetime import timedelta
+    from datetime import datetime, timedelta
     from random import Random
 
     from sqlalchemy import Connection, Engine
@@ -101,18 +101,22 @@ def lease(
             may_start=may_start,
         )
         outbox.publish(connection, events, now=now)
-        order = _work_order(connection, job, config, cipher) if job else None
+        order = _work_order(connection, job, config, cipher, now) if job else None
     if events:
         notifier.notify()
     return order
 
 
-def _work_order(connection: Connection, job: Job, config: LeaseConfig, cipher: SecretCipher) -> WorkOrder:
+def _work_order(
+    connection: Connection, job: Job, config: LeaseConfig, cipher: SecretCipher, now: datetime
+) -> WorkOrder:
     table = table_store.get(connection, job.table_id)
     sightings = watch_store.engines_of(connection, job.table_id)
     if loses_batches(job.kind, job.params, table, sightings):
         # It was submitted before the Flink job was detected.
         job = job.evolve(params={**job.params, "on_active_writers": OnActiveWriters.WAIT.value})
+    if needs := retention_needs.of_job(connection, job, now):
+        job = job.evolve(params={**job.params, **needs})
     return job.work_order(table.to_contract(sightings, cipher), config.timeout_seconds)
 
 

@@ -42,7 +42,10 @@ def after_result(
     """
     match result.outcome:
         case Outcome.SUCCEEDED:
-            return End(JobState.UNKNOWN, contradiction) if contradiction else End(JobState.SUCCEEDED)
+            if contradiction:
+                # Only an instant can be looked up by the next poll.
+                return End(JobState.UNKNOWN if job.instants else JobState.FAILED, contradiction)
+            return End(JobState.SUCCEEDED)
         case Outcome.CANCELLED:
             return End(JobState.CANCELLED, result.error)
         case Outcome.FAILED:

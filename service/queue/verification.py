@@ -34,10 +34,11 @@ def contradiction(
 ) -> Problem | None:
     """Returns the difference between a reported success and the timeline; None if they agree.
 
-    They agree if each reported instant has completed, or is older than the active timeline. A table that cannot be read
-    contradicts nothing: the worker has read its timeline itself.
+    They agree if each reported instant has completed, or is older than the active timeline, and what was archived is
+    gone from there. A table that cannot be read contradicts nothing: the worker has read its timeline itself.
     """
-    if result.outcome is not Outcome.SUCCEEDED or not result.instants:
+    archived = result.details.get("last_archived")
+    if result.outcome is not Outcome.SUCCEEDED or not (result.instants or archived):
         return None
     try:
         with reading(engine) as connection:
@@ -50,6 +51,13 @@ def contradiction(
         log.warning("The timeline of the table of job %s could not be read: %s", job_id, error)
         return None
     completed = {instant.requested_time for instant in timeline.completed}
+    if archived in completed:
+        return Problem(
+            type="instant-not-archived",
+            title="The worker reported an archival, but the table's timeline does not show it",
+            detail=f"Still on the timeline: {archived}.",
+            hint="Compare the table's timeline with the worker's log.",
+        )
     missing = [each for each in result.instants if each >= timeline.starts_at and each not in completed]
     if not missing:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import CleaningPolicy, JobKind
+from service.catalog.consumer import awaited
 from service.incidents.incident import IncidentKind
 from service.model.formatting import count, size
 from service.scheduling.decision import Run, Skip
@@ -13,6 +14,7 @@ from service.scheduling.trigger_context import by_calendar, by_thresholds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from service.catalog.consumer import Consumer
     from service.incidents.incident import Incident
     from service.lake.snapshot import TableSnapshot
     from service.policies.policy import CleaningSettings
@@ -24,11 +26,12 @@ def decide(
     snapshot: TableSnapshot,
     context: TriggerContext,
     incidents: Sequence[Incident] = (),
+    consumers: Sequence[Consumer] = (),
 ) -> Run | Skip:
     """Returns the proposal, by the calendar or else by the thresholds; `Skip` when nothing could be freed.
 
-    Late files of fenced writers must be removed before the timeline is archived past their instants, so they wait for
-    neither.
+    `consumers` are shown; the job itself keeps what they need. Late files of fenced writers must be removed before the
+    timeline is archived past their instants, so they wait for neither.
     """
     late = sum(each.is_standing and each.kind is IncidentKind.LATE_FILES for each in incidents)
     finding = f"{count(late, 'fenced write')} may have left late files"
@@ -37,19 +40,33 @@ def decide(
     params = {"policy": settings.policy.value, "retain": settings.retain}
     if late:
         return Run(JobKind.CLEANING, params, f"{finding}, which must be removed before the timeline is archived")
+    kept, warning = _kept_for(settings, consumers, context)
     files = sum(each.freed_files for each in snapshot.partitions)
     if files == 0:
-        return Skip("nothing-to-free", "no file is out of use")
+        return Skip("nothing-to-free", "no file is out of use", warning=warning)
     # With KEEP_LATEST_BY_HOURS files come out of use even without new commits.
     if settings.policy is not CleaningPolicy.KEEP_LATEST_BY_HOURS and not context.is_anything_new(snapshot):
-        return Skip("nothing-new", "nothing was committed since the last cleaning")
+        return Skip("nothing-new", "nothing was committed since the last cleaning", warning=warning)
     timing = (
         by_calendar(context.calendar)
         if context.calendar
         else by_thresholds(settings, snapshot.since_cleaning, snapshot.first_commit_at, context, "cleaning")
     )
     if not timing.is_due:
-        return Skip("not-yet", timing.because, timing.until)
+        return Skip("not-yet", f"{timing.because}{kept}", timing.until, warning)
     freed = size(sum(each.freed_bytes for each in snapshot.partitions))
     because = f"{timing.because}; {count(files, 'file')} out of use, at most {freed} can be freed"
-    return Run(JobKind.CLEANING, params, because)
+    return Run(JobKind.CLEANING, params, f"{because}{kept}", warning)
+
+
+def _kept_for(
+    settings: CleaningSettings, consumers: Sequence[Consumer], context: TriggerContext
+) -> tuple[str, str | None]:
+    """Returns what is said about the consumer that is furthest behind, and a warning about those that are silent."""
+    found = awaited(consumers, settings.consumer_hours, context.now)
+    kept = f"; versions since {found[0].instant} are kept for consumer '{found[0].name}'" if found else ""
+    stale = [each.name for each in consumers if each.is_stale(settings.consumer_hours, context.now)]
+    if not stale:
+        return kept, None
+    silent = f"Silent for more than {count(settings.consumer_hours, 'hour')}: {', '.join(stale[:5])}."
+    return kept, f"{silent} Nothing is kept for {count(len(stale), 'such consumer')} any more."

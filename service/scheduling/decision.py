@@ -18,6 +18,7 @@ DECIDED = (
     JobKind.BUCKET_EXPANSION,
     JobKind.CLUSTERING,
     JobKind.CLEANING,
+    JobKind.ARCHIVAL,
 )
 """Kinds that policies decide about, in the order in which they start when several are due."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from service.catalog import commit_store, snapshot_store, table_store, watch_store
+from service.catalog import commit_store, consumer_store, snapshot_store, table_store, watch_store
 from service.delegation import plan_store
 from service.incidents import store
 from service.incidents.incident import astray
@@ -16,6 +16,7 @@ from service.queue import job_store, worker_store
 from service.queue.job import JobState
 from service.queue.withdrawal import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
 from service.scheduling import (
+    archival,
     bucket_expansion,
     cleaning,
     clustering,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from jobs.contract import Problem
+    from service.catalog.consumer import Consumer
     from service.catalog.registration import Registration
     from service.delegation.plan import DelegatedPlan
     from service.incidents.incident import Incident
@@ -132,6 +134,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
                 standing,
                 tried=_attempted(recent),
                 sql=_sql_hazard(connection, table),
+                consumers=consumer_store.of_table(connection, table_id),
             ).items()
         },
         situation=situation,
@@ -195,6 +198,7 @@ def _proposals(
     *,
     tried: Sequence[str],
     sql: bucket_expansion.SqlHazard,
+    consumers: Sequence[Consumer],
 ) -> dict[JobKind, Proposal]:
     return {
         JobKind.REPAIR: repair.decide(policy.repair, standing, contexts[JobKind.REPAIR], tried),
@@ -203,7 +207,8 @@ def _proposals(
             policy.bucket_expansion, snapshot, contexts[JobKind.BUCKET_EXPANSION], sql
         ),
         JobKind.CLUSTERING: clustering.decide(policy.clustering, snapshot, contexts[JobKind.CLUSTERING]),
-        JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, contexts[JobKind.CLEANING], standing),
+        JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, contexts[JobKind.CLEANING], standing, consumers),
+        JobKind.ARCHIVAL: archival.decide(policy.archival, snapshot, contexts[JobKind.ARCHIVAL]),
     }
 
 

@@ -42,9 +42,10 @@ class Surroundings:
 class Doomed:
     """A warm worker process that is the leader of a session of its own."""
 
-    def __init__(self, jars: Sequence[Path], log: Path, surroundings: Surroundings) -> None:
+    def __init__(self, jars: Sequence[Path], log: Path, surroundings: Surroundings | None = None) -> None:
         self.log = log
         all_jars = ",".join(map(str, jars))
+        surroundings = surroundings or Surroundings()
         more = json.dumps({"java": surroundings.java_options, "storage": dict(surroundings.storage)})
         with log.open("wb") as errors:
             self._process = subprocess.Popen(

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Heartbeat, HeartbeatAnswer, WorkOrder
 from jobs.hudi import hashing_config
+from jobs.hudi.archiver import Archiver
 from jobs.hudi.client import WriteClient
+from jobs.hudi.savepoints import Savepoints
 from jobs.hudi.session import start_session
 from jobs.storage.permissions import Permissions
 from jobs.worker.attempt import Attempt
@@ -39,6 +41,11 @@ CALLS: dict[str, tuple[Any, str]] = {
     "the hashing config": (hashing_config, "write"),
     "the commit": (WriteClient, "commit_replacement"),
     "the rollback": (WriteClient, "rollback"),
+    "the archival": (Archiver, "archive"),
+    "the savepoint": (Savepoints, "create"),
+    "the deletion": (Savepoints, "delete"),
+    "the restore": (Savepoints, "restore"),
+    "the given rollback": (WriteClient, "roll_back"),
 }
 
 

@@ -93,3 +93,14 @@ partitions = sa.Table(
     sa.Column("base_rows", sa.JSON, nullable=False),
     sa.Column("replaced", sa.JSON, nullable=False),
 )
+
+# Readers that follow a table's commits, and the last commit that each has seen.
+consumers = sa.Table(
+    "consumers",
+    metadata,
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("instant", sa.String(32), nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("seen_at", UtcDateTime, nullable=False),
+)

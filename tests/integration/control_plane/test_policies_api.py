@@ -208,7 +208,14 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
     job = client.get(f"/v1/jobs/{started['job_id']}").json()
     assert (job["reason"], job["requested_by"], job["priority"]) == (started["because"], "policy", 0)
     current = client.get(path, params={"current": True}).json()["items"]
-    assert [each["kind"] for each in current] == ["repair", "compaction", "bucket_expansion", "clustering", "cleaning"]
+    assert [each["kind"] for each in current] == [
+        "repair",
+        "compaction",
+        "bucket_expansion",
+        "clustering",
+        "cleaning",
+        "archival",
+    ]
     assert current[1] == started
     # Page after page, each row once.
     seen, cursor = [], None
@@ -219,7 +226,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         if cursor is None:
             break
     assert seen == client.get(path).json()["items"]
-    assert len(seen) == 6
+    assert len(seen) == 7
 
 
 def test_an_evaluation_shows_what_another_policy_would_do(

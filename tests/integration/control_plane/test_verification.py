@@ -139,3 +139,17 @@ def test_a_job_without_instants_and_a_dry_run_have_nothing_to_show(
 ) -> None:
     assert Reported(client, sqlite, trips).report() == "succeeded"
     assert Reported(client, sqlite, trips, dry_run=True).report("007") == "succeeded"
+
+
+@pytest.mark.parametrize(("archived", "state"), [("003", "succeeded"), ("005", "failed")])
+def test_an_archival_succeeds_if_what_it_archived_has_left_the_timeline(
+    client: TestClient, sqlite: sa.Engine, clock: FakeClock, trips: SmallTable, archived: str, state: str
+) -> None:
+    answer = client.post("/v1/tables/tbl_trips/jobs", json={"kind": "archival"})
+    worker = Worker(client)
+    result = Result(Outcome.SUCCEEDED, details={"last_archived": archived})
+    assert worker.report(worker.must_lease(), result).json()["state"] == state
+    Watched(sqlite, clock).poll()
+    job = client.get(f"/v1/jobs/{answer.json()['id']}").json()
+    assert job["state"] == state
+    assert (job["error"] or {}).get("type") == (None if state == "succeeded" else "/problems/instant-not-archived")

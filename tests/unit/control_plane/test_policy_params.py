@@ -11,6 +11,7 @@ from jobs.contract import ClusteringLayout, JobKind
 from service.api.params import JobIn, as_json
 from service.lake.snapshot import PartitionState
 from service.policies.policy import (
+    ArchivalSettings,
     CleaningSettings,
     ClusteringSettings,
     CompactionSettings,
@@ -18,7 +19,7 @@ from service.policies.policy import (
     Mode,
     RepairSettings,
 )
-from service.scheduling import bucket_expansion, cleaning, clustering, compaction, repair
+from service.scheduling import archival, bucket_expansion, cleaning, clustering, compaction, repair
 from service.scheduling.decision import Run
 from service.scheduling.trigger_context import Calendar, TriggerContext
 from tests.unit.control_plane.snapshots import NOW, a_snapshot, an_incident
@@ -42,6 +43,7 @@ ANSWERS = [
         a_snapshot(LARGE, num_buckets=4),
         DUE,
     ),
+    archival.decide(ArchivalSettings(enabled=True), a_snapshot(timeline_commits=61), DUE),
     repair.decide(RepairSettings(), [an_incident()], TriggerContext(NOW)),
 ]
 
@@ -53,5 +55,6 @@ def test_the_parameters_are_complete_and_right(answer: Run) -> None:
 
 
 def test_every_kind_is_among_them() -> None:
-    decided = set(JobKind) - {JobKind.AUDIT, JobKind.FINISH_EXPANSION}
+    by_people = {JobKind.AUDIT, JobKind.FINISH_EXPANSION, JobKind.SAVEPOINT, JobKind.RESTORE, JobKind.ROLLBACK}
+    decided = set(JobKind) - by_people
     assert {answer.kind for answer in ANSWERS if isinstance(answer, Run)} == decided

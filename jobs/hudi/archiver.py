@@ -1,0 +1,97 @@
+"""Hudi's archiver (`TimelineArchiverV1`, `V2`, 1.2.0): moves old instants from the active timeline to the history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from jobs.hudi.table import HudiTable
+
+METADATA_TABLE = ".hoodie/metadata"
+
+
+def keeping(commits: int) -> dict[str, str]:
+    """Returns the options of a client whose archiver leaves this many completed commits on the timeline.
+
+    It archives nothing unless there is at least one more than `hoodie.keep.max.commits`. It also keeps what the
+    *configured* cleaner would retain; the limits of this program come from the cleans that the table really had.
+    """
+    return {
+        "hoodie.keep.min.commits": str(commits),
+        "hoodie.keep.max.commits": str(commits + 1),
+        "hoodie.clean.policy": "KEEP_LATEST_COMMITS",
+        "hoodie.clean.commits.retained": "1",
+        # For the schedules of the writers Hudi would keep delta commits; ours are counted by the service.
+        "hoodie.compact.inline.max.delta.commits": "1",
+        # By default an error is only logged, and the instants are deleted all the same.
+        "hoodie.archive.fail.on.error": "true",
+    }
+
+
+class Archiver:
+    """The archiver of one client, whose options say how many commits stay. `config` is its `HoodieWriteConfig`."""
+
+    def __init__(self, table: HudiTable, config: Any) -> None:
+        self._table = table
+        self._jvm = table.jvm
+        self._config = config
+
+    def candidates(self) -> list[str]:
+        """Returns the requested times of the commits that `archive` would archive now. Writes nothing."""
+        with translated("planning the archival"):
+            archiver = self._open()
+            # Hudi has no dry run of it.
+            method = archiver.getClass().getDeclaredMethod("getCommitInstantsToArchive", self._no("Class"))
+            method.setAccessible(True)
+            found = method.invoke(archiver, self._no("Object"))
+            # Before table version 8 it is a stream.
+            stream = found.stream() if hasattr(found, "stream") else found
+            return [str(item.requestedTime()) for item in self._jvm.items(stream)]
+
+    def archive(self) -> None:
+        """Archives; the lock must be held. An archival that was interrupted is done again by the next one."""
+        with translated("archiving the timeline"):
+            self._open().archiveIfRequired(self._jvm.engine_context(), False)
+
+    def cleaned_up_to(self) -> str | None:
+        """Returns the earliest instant whose files the last clean kept; None without one."""
+        with translated("reading the last clean"):
+            timeline = self._table.meta.reloadActiveTimeline().getCleanerTimeline().filterCompletedInstants()
+            last = timeline.lastInstant()
+            if not last.isPresent():
+                return None
+            return str(timeline.readCleanMetadata(last.get()).getEarliestCommitToRetain() or "") or None
+
+    def metadata_compacted_at(self) -> str | None:
+        """Returns the instant of the metadata table's last compaction; None without one."""
+        with translated("reading the metadata table's timeline"):
+            builder = self._jvm.hudi.common.table.HoodieTableMetaClient.builder()
+            builder = builder.setBasePath(f"{self._table.base_path}/{METADATA_TABLE}")
+            timeline = builder.setConf(self._jvm.storage_conf()).build().getActiveTimeline()
+            last = timeline.getCommitAndReplaceTimeline().filterCompletedInstants().lastInstant()
+            return str(last.get().requestedTime()) if last.isPresent() else None
+
+    def files_left(self, partition: str) -> set[str]:
+        """Returns the names of all files in the folder of a partition; empty without that folder."""
+        with translated(f"listing partition '{partition}'"):
+            meta, paths = self._table.meta, self._jvm.hudi.storage.StoragePath
+            folder = paths(f"{self._table.base_path}/{partition}" if partition else self._table.base_path)
+            if not meta.getStorage().exists(folder):
+                return set()
+            entries = self._jvm.items(meta.getStorage().listDirectEntries(folder).stream())
+            return {str(entry.getPath().getName()) for entry in entries}
+
+    def _open(self) -> Any:
+        meta = self._table.meta
+        meta.reloadActiveTimeline()
+        context = self._jvm.engine_context()
+        table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, meta)
+        archivers = self._jvm.hudi.client.timeline.TimelineArchivers
+        return archivers.getInstance(meta.getTimelineLayoutVersion(), self._config, table)
+
+    def _no(self, kind: str) -> Any:
+        """An empty Java array, for reflection."""
+        gateway: Any = self._jvm.spark.sparkContext._gateway
+        return gateway.new_array(getattr(self._jvm.java.java.lang, kind), 0)

@@ -1,0 +1,170 @@
+"""Limits of archival: instants that must stay on the active timeline, because something still reads them there.
+
+Hudi's archiver (1.2) has limits of its own (pending instants, savepoints, replaced files, the metadata table's last
+compaction) and says of none that it was in the way (Hudi #9478). The others are ours: commits that the service has not
+announced yet, incidents and consumers; rollbacks, as long as files of the rolled-back writes may come back; and recent
+replacements, by which writes to replaced file groups are found (`jobs.format.stale_writes`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import JsonMapped
+from jobs.format.file_names import parse_base_file_name, parse_log_file_name
+from jobs.format.instants import wall_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from jobs.hudi.client import WriteClient
+    from jobs.hudi.records import Commit, Instant
+    from jobs.hudi.table import HudiTable
+
+# For so long writers that know the replaced file groups are likely to come back.
+RECENT = timedelta(hours=24)
+WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
+
+
+@dataclass(frozen=True)
+class Limit(JsonMapped):
+    """A reason to keep `instant` and all later ones on the timeline. `remedy` is empty where time alone helps."""
+
+    type: str
+    instant: str
+    reason: str
+    remedy: str = ""
+
+
+def completed_commits(instants: Iterable[Instant]) -> list[str]:
+    """Returns the requested times of the completed commits, which are what Hudi's archiver counts."""
+    return sorted(item.requested for item in instants if item.state == "COMPLETED" and item.action in WRITES)
+
+
+def limits(table: HudiTable, client: WriteClient, params: Mapping[str, Any]) -> list[Limit]:
+    """Returns all limits, the lowest first. `params` may have the service's own: `seen`, `keep`,
+    and `consumers`."""
+    instants = table.instants()
+    found = [
+        *_of_timeline(instants),
+        *_of_metadata_table(table, client, instants),
+        *_of_cleaning(client),
+        *_of_replacements(table, client, table.commits()),
+        *_of_rollbacks(table, client),
+        *_of_service(instants, params),
+    ]
+    return sorted(found, key=lambda each: (each.instant, each.type))
+
+
+def _of_timeline(instants: Sequence[Instant]) -> Iterator[Limit]:
+    pending = min((item for item in instants if item.state != "COMPLETED"), key=_requested, default=None)
+    if pending:
+        yield Limit(
+            "pending-instant",
+            pending.requested,
+            f"{pending.action} {pending.requested} is {pending.state.lower()}",
+            "Let it end, execute its plan, or roll it back.",
+        )
+    savepoints = [item.requested for item in instants if item.action == "savepoint" and item.state == "COMPLETED"]
+    if savepoints:
+        yield Limit(
+            "savepoint",
+            min(savepoints),
+            f"{len(savepoints)} savepoint(s), the first at {min(savepoints)}",
+            "Delete savepoints that are no longer needed (`savepoint` with `action: delete`).",
+        )
+
+
+def _of_metadata_table(table: HudiTable, client: WriteClient, instants: Sequence[Instant]) -> Iterator[Limit]:
+    """The metadata table's own timeline refers to instants since its last compaction."""
+    if "files" not in table.metadata_partitions:
+        return
+    compacted = client.archiver.metadata_compacted_at()
+    since = _first_completed_after(instants, compacted or "")
+    if since:
+        yield Limit(
+            "metadata-table",
+            since,
+            f"the metadata table was last compacted at {compacted}" if compacted else "it was never compacted",
+            "Writers compact it after every tenth delta commit of it (`hoodie.metadata.compact.max.delta.commits`).",
+        )
+
+
+def _of_cleaning(client: WriteClient) -> Iterator[Limit]:
+    """An incremental clean begins where the last one ended."""
+    if kept := client.archiver.cleaned_up_to():
+        yield Limit("cleaning", kept, f"the last clean kept the files of {kept} and later", "Run a `cleaning` job.")
+
+
+def _of_replacements(table: HudiTable, client: WriteClient, commits: Sequence[Commit]) -> Iterator[Limit]:
+    replacing = sorted((each for each in commits if each.write.replaced), key=lambda each: each.write.instant)
+    recent = [each for each in replacing if table.now() - wall_clock(each.completed or each.write.instant) < RECENT]
+    if recent:
+        instant = recent[0].write.instant
+        hours = int(RECENT.total_seconds() // 3600)
+        yield Limit("recent-replacement", instant, f"{instant} replaced file groups less than {hours} hours ago")
+    listed: dict[str, set[str]] = {}
+    for each in replacing:
+        for partition, file_id in sorted(each.write.replaced):
+            if partition not in listed:
+                listed[partition] = set(map(_file_id, client.archiver.files_left(partition)))
+            if file_id in listed[partition]:
+                instant = each.write.instant
+                reason = f"files that {instant} replaced are still there, and would count again"
+                yield Limit("replaced-files", instant, reason, "Run a `cleaning` job.")
+                return
+
+
+def _of_rollbacks(table: HudiTable, client: WriteClient) -> Iterator[Limit]:
+    """Files of a rolled-back write would count as soon as neither the write nor its rollback is on the timeline."""
+    late = set(client.late_files.rolled_back_but_writing())
+    if "files" not in table.metadata_partitions:
+        rolled_back = client.late_files.rolled_back()
+        found = client.late_files.files_of(rolled_back).items()
+        late |= {instant for instant, files in found if client.late_files.exist(instant, files)}
+    if late:
+        reason = f"{min(late)} was rolled back, and its writer may have left files"
+        yield Limit("late-files", min(late), reason, "Run a `cleaning` job, which removes them.")
+
+
+def _of_service(instants: Sequence[Instant], params: Mapping[str, Any]) -> Iterator[Limit]:
+    if "seen" in params:
+        seen = params["seen"]
+        at = _completed_at(instants, seen)
+        if since := _first_completed_after(instants, at):
+            reason = (
+                f"the service has seen commits up to {seen}"
+                if at
+                else "the last commit that the service has seen is gone"
+            )
+            yield Limit("not-announced", since, reason)
+    for each in params.get("consumers") or ():
+        at = _completed_at(instants, each["instant"])
+        later = _first_completed_after(instants, at) if at else None
+        # It may read the table as of that instant, and all that completed after it.
+        needed = min(filter(None, (each["instant"], later)))
+        yield Limit("consumer", needed, f"consumer '{each['name']}' has seen commits up to {each['instant']}")
+    for each in params.get("keep") or ():
+        yield Limit.from_json(each)
+
+
+def _completed_at(instants: Iterable[Instant], requested: str | None) -> str:
+    """Returns when this commit completed; empty for none on the timeline. A savepoint has the time of its commit."""
+    return next((item.completed for item in instants if item.requested == requested and item.action in WRITES), "")
+
+
+def _first_completed_after(instants: Iterable[Instant], moment: str) -> str | None:
+    """Returns the lowest requested time of the commits that completed after this time."""
+    after = (item for item in instants if item.action in WRITES and item.state == "COMPLETED")
+    return min((item.requested for item in after if item.completed > moment), default=None)
+
+
+def _file_id(name: str) -> str:
+    parsed = parse_base_file_name(name) or parse_log_file_name(name)
+    return parsed.file_id if parsed else ""
+
+
+def _requested(item: Instant) -> str:
+    return item.requested

@@ -1,0 +1,114 @@
+"""Archival: moves the oldest instants of the timeline to the history, with Hudi's own archiver.
+
+The active timeline is listed and read by every reader and writer, and by the service at every poll. Nothing on it
+changes while the lock is held, so the limits that are read under the lock hold until the archiver has ended.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import Outcome, Problem, Result
+from jobs.errors import HudiError, RefusedError
+from jobs.format.stale_writes import stale_writes
+from jobs.hudi.archiver import keeping
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.protocol.archival_limits import completed_commits, limits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jobs.contract import WorkOrder
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+    from jobs.protocol.archival_limits import Limit
+
+DEFAULT_RETAIN = 30
+
+
+def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+    """Archives all but the latest `retain` completed commits, and nothing that a limit keeps; says which limits do.
+
+    An attempt that dies in between has archived some instants twice or not removed all of them: the next archiver does
+    the rest.
+    """
+    context.step("planning")
+    problems = _problems(table)
+    if order.dry_run:
+        refused = [problem.to_json() for problem in problems]
+        details = {} if problems else _planned(table, order.params)[0]
+        return Result(Outcome.SUCCEEDED, details={**details, "refusals": refused})
+    if problems:
+        raise RefusedError(problems)
+    lock = TableLock(table, order.job_id)
+    lock.break_stale()
+    context.step("archiving")
+    with lock.held(context.checkpoint):
+        table.reload()
+        details, keep = _planned(table, order.params)
+        before = {item.requested for item in table.instants()}
+        with WriteClient(table, UNDER_OUR_LOCK, keeping(keep)) as client:
+            context.checkpoint()
+            lock.verify()
+            client.archiver.archive()
+        lock.verify()
+        after = {item.requested for item in table.instants()}
+    archived = sorted(before - after)
+    if missing := [instant for instant in details.pop("candidates") if instant in after]:
+        raise HudiError(f"still on the timeline: {', '.join(missing[:5])}")
+    return Result(
+        Outcome.SUCCEEDED,
+        details={
+            **details,
+            "archived": len(archived),
+            "instants": len(after),
+            "last_archived": archived[-1] if archived else None,
+        },
+    )
+
+
+def _problems(table: HudiTable) -> list[Problem]:
+    stale = stale_writes(commit.write for commit in table.commits())
+    if not stale:
+        return []
+    return [
+        Problem(
+            "stale-write-committed",
+            "The table has commits that wrote rows to replaced file groups; their repair reads the timeline",
+            ", ".join(f"{write.instant} ({write.operation})" for write in stale[:5]),
+            "Run a `repair` job first, which recovers these rows.",
+        )
+    ]
+
+
+def _planned(table: HudiTable, params: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+    """Returns the plan, and the number of commits that Hudi's archiver must leave on the timeline."""
+    retain = int(params.get("retain", DEFAULT_RETAIN))
+    instants = table.instants()
+    commits = completed_commits(instants)
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        found = limits(table, client, params)
+    first = found[0].instant if found else None
+    keep = max(retain, sum(instant >= first for instant in commits) if first is not None else 0)
+    with WriteClient(table, UNDER_OUR_LOCK, keeping(keep)) as client:
+        candidates = client.archiver.candidates()
+    if first is not None and any(instant >= first for instant in candidates):
+        raise HudiError(f"the archiver would go beyond {first}: {', '.join(candidates[-3:])}")
+    details = {
+        "retain": retain,
+        "instants": len(instants),
+        "commits": len(commits),
+        "candidates": candidates,
+        "limits": [limit.to_json() for limit in _in_the_way(found, commits, retain)],
+    }
+    return details, keep
+
+
+def _in_the_way(found: Sequence[Limit], commits: Sequence[str], retain: int) -> list[Limit]:
+    """Returns the limits that keep more than the latest `retain` commits on the timeline."""
+    if len(commits) <= retain:
+        return []
+    first_retained = commits[-retain]
+    return [limit for limit in found if limit.instant < first_retained]

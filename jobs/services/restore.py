@@ -1,0 +1,191 @@
+"""Restore: takes a table back to a savepoint. All later commits are rolled back, and their rows are gone for good.
+
+No writer may be at work: one that started before would write to file groups that no longer exist, and what it commits
+meanwhile would be lost without an error. So the owner declares that they are stopped, and the timeline must agree.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import Outcome, Problem, Result
+from jobs.errors import HudiError, RefusedError
+from jobs.format.stale_writes import stale_writes
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.protocol import preflight, recovery
+from jobs.protocol.leftovers import is_leftover
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.contract import WorkOrder
+    from jobs.hudi.records import Commit, Instant
+    from jobs.hudi.savepoints import Savepoint
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+
+RESCALE = "BUCKET_RESCALE"
+
+
+def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+    """Restores the table to the savepoint `savepoint`; `table_name` must be the table's name.
+
+    An attempt that died in the midst is continued: its plan is on the timeline.
+    """
+    context.step("planning")
+    lock = TableLock(table, order.job_id)
+    if not order.dry_run:
+        lock.break_stale()
+    if done := recovery.already_completed(table, order):
+        return done
+    to = str(order.params["savepoint"])
+    if order.dry_run:
+        with WriteClient(table, UNDER_OUR_LOCK) as client:
+            problems = _problems(table, client, order)
+        details = {**_undone(table, to), "refusals": [problem.to_json() for problem in problems]}
+        return Result(Outcome.SUCCEEDED, details=details)
+    context.step("restoring")
+    with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
+        table.reload()
+        if done := recovery.already_completed(table, order):
+            return done
+        begun = client.savepoints.pending_restore()
+        if problems := _problems(table, client, order):
+            raise RefusedError(problems)
+        details = _undone(table, to)
+        savepoint = client.savepoints.find(to)
+        restore = begun[0] if begun else client.new_instant()
+        context.instant(restore)
+        lock.verify()
+        if not begun:
+            client.savepoints.schedule_restore(restore, to)
+        client.savepoints.restore(to)
+        lock.verify()
+        table.reload()
+        if savepoint is None or table.state_of(restore) != "COMPLETED":
+            raise HudiError(f"The restore {restore} has not completed.")
+        _require_files(table, savepoint)
+    return Result(Outcome.SUCCEEDED, instants=(restore,), details=details)
+
+
+def _problems(table: HudiTable, client: WriteClient, order: WorkOrder) -> list[Problem]:
+    to = str(order.params["savepoint"])
+    problems = [*preflight.name_not_typed(table, order.params), *preflight.lock_not_provable(table)]
+    if not (table.declared.writers_stopped or order.writers_stopped):
+        problems.append(
+            Problem(
+                "writers-not-stopped",
+                "A restore needs all writers of the table to be stopped",
+                hint='Stop them, and PATCH the table with `{"writers": {"stopped": true}}`.',
+            )
+        )
+    begun = client.savepoints.pending_restore()
+    alive = _alive(table, client, order, begun[0] if begun else None)
+    if alive:
+        problems.append(
+            Problem(
+                "writers-active",
+                "A writer or a service is at work on the table",
+                ", ".join(alive),
+                "Stop it and wait until it has ended, or for two minutes after it was killed.",
+                retriable=True,
+            )
+        )
+    if begun and begun[1] != to:
+        problems.append(
+            Problem("restore-unfinished", "Another restore has begun and must be finished first", f"to {begun[1]}")
+        )
+    savepoint = client.savepoints.find(to)
+    commits = table.commits()
+    commit = next((each for each in commits if each.write.instant == to), None)
+    if savepoint is None or commit is None:
+        problems.append(
+            Problem("no-such-savepoint", "The table has no such savepoint", to, "A `savepoint` job lists them.")
+        )
+        return problems
+    return problems + _of_savepoint(client, savepoint, commit, commits)
+
+
+def _of_savepoint(
+    client: WriteClient, savepoint: Savepoint, commit: Commit, commits: Sequence[Commit]
+) -> list[Problem]:
+    problems = []
+    rescaled = [each.write.instant for each in _later(commits, commit) if each.write.operation == RESCALE]
+    if rescaled:
+        problems.append(
+            Problem(
+                "expanded-since",
+                "The number of buckets was changed after the savepoint",
+                ", ".join(rescaled),
+                "Writers may have the new number by now, and would duplicate rows in the old buckets. Write the "
+                "rows of that time to a new table instead: read it `as.of.instant`.",
+            )
+        )
+    before = [each.write for each in commits if each.completed <= commit.completed]
+    if stale := stale_writes(before):
+        problems.append(
+            Problem(
+                "stale-write-in-savepoint",
+                "At the savepoint the table had commits whose rows no reader sees; the restore would undo their repair",
+                ", ".join(write.instant for write in stale[:5]),
+            )
+        )
+    gone = [
+        f"{partition}/{name}"
+        for partition, names in savepoint.files.items()
+        for name in sorted(names - client.archiver.files_left(partition))
+    ]
+    if gone:
+        problems.append(Problem("files-gone", "Files of the savepoint are gone", f"{len(gone)}, such as {gone[0]}"))
+    return problems
+
+
+def _alive(table: HudiTable, client: WriteClient, order: WorkOrder, own: str | None) -> list[str]:
+    """Returns the pending instants that somebody may be working on; the others go with the restore."""
+    pending = [item for item in table.pending() if item.requested != own]
+    return [
+        f"{item.requested} ({item.action})"
+        for item in pending
+        if not _is_idle_plan(table, item)
+        and not is_leftover(table, client, item, writers_stopped=order.writers_stopped)
+    ]
+
+
+def _is_idle_plan(table: HudiTable, item: Instant) -> bool:
+    is_plan = item.action in {"compaction", "logcompaction", "clustering"} or table.is_clustering_plan(item.requested)
+    return is_plan and item.state == "REQUESTED"
+
+
+def _later(commits: Sequence[Commit], than: Commit) -> list[Commit]:
+    """Returns the commits that a restore to this one rolls back: by completion, before table version 8 by instant."""
+    return [each for each in commits if each.completed > than.completed or each.write.instant > than.write.instant]
+
+
+def _undone(table: HudiTable, to: str) -> dict[str, Any]:
+    commits = table.commits()
+    commit = next((each for each in commits if each.write.instant == to), None)
+    later = _later(commits, commit) if commit else []
+    return {
+        "savepoint": to,
+        "rolled_back": [each.write.instant for each in later],
+        "writers_commits": sum(each.write.brings_rows for each in later),
+    }
+
+
+def _require_files(table: HudiTable, savepoint: Savepoint) -> None:
+    """Raises HudiError unless the table consists of the very files of the savepoint again.
+
+    Before table version 8 a rollback of log files is itself written to log files, which hold no rows.
+    """
+    found: dict[str, set[str]] = {}
+    for item in table.file_slices():
+        names = found.setdefault(item.partition, set())
+        names |= {*item.log_files, *([item.base_file.rpartition("/")[2]] if item.base_file else [])}
+    for partition in {*found, *savepoint.files}:
+        now, then = found.get(partition, set()), savepoint.files.get(partition, frozenset())
+        added = {name for name in now - then if table.version >= 8 or ".log." not in name}
+        if then - now or added:
+            differing = ", ".join(sorted((then - now) | added)[:3])
+            raise HudiError(f"After the restore the files of partition '{partition}' differ: {differing}")

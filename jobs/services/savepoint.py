@@ -1,0 +1,138 @@
+"""Savepoints: creates, lists and deletes them. The cleaner and the archiver of Hudi keep what a savepoint needs."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import Outcome, Problem, Result
+from jobs.errors import HudiError, RefusedError, WritersActiveError
+from jobs.format.stale_writes import stale_writes
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
+
+if TYPE_CHECKING:
+    from jobs.contract import WorkOrder
+    from jobs.hudi.savepoints import Savepoint
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+
+CREATE, LIST, DELETE = "create", "list", "delete"
+BY = "groundskeeper"
+DEFAULT_WAIT_SECONDS = 60.0
+POLL_SECONDS = 0.1
+
+
+def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+    """Does what `action` says. Creating one that exists, and deleting one that does not, changes nothing."""
+    context.step("planning")
+    action = str(order.params.get("action", CREATE))
+    problems = [] if action == LIST else _problems(table, order.params, action)
+    if order.dry_run or action == LIST:
+        details = {"savepoints": _listed(table), "refusals": [problem.to_json() for problem in problems]}
+        return Result(Outcome.SUCCEEDED, details=details)
+    if problems:
+        raise RefusedError(problems)
+    lock = TableLock(table, order.job_id)
+    lock.break_stale()
+    if action == DELETE:
+        instant = str(order.params["instant"])
+        context.step("deleting the savepoint")
+        with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
+            lock.verify()
+            client.savepoints.delete(instant)
+        if any(each["instant"] == instant for each in _listed(table)):
+            raise HudiError(f"The savepoint {instant} is still there.")
+        return Result(Outcome.SUCCEEDED, details={"deleted": instant, "savepoints": _listed(table)})
+    instant = _create(table, lock, order, context)
+    return Result(Outcome.SUCCEEDED, instants=(instant,), details={"savepoint": instant, "savepoints": _listed(table)})
+
+
+def _create(table: HudiTable, lock: TableLock, order: WorkOrder, context: JobContext) -> str:
+    """Waits for a moment at which no write is in flight that began before the commit of the savepoint.
+
+    Such a write would complete after the savepoint, with an instant before it. Table version 6 has only that order, and
+    a restore would keep its rows.
+    """
+    seconds = float(order.params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
+    deadline = time.monotonic() + seconds
+    context.step("waiting for earlier writes")
+    while True:
+        with lock.held(context.checkpoint):
+            table.reload()
+            instant = str(order.params.get("instant") or latest_commit(table))
+            # Somebody may have replaced file groups meanwhile.
+            if problems := _problems(table, order.params, CREATE):
+                raise RefusedError(problems)
+            earlier = [item for item in table.pending() if item.requested < instant]
+            if not earlier:
+                with WriteClient(table, UNDER_OUR_LOCK) as client:
+                    if client.savepoints.find(instant) is None:
+                        lock.verify()
+                        client.savepoints.create(instant, BY, str(order.params.get("comment", "")))
+                    _require(client.savepoints.find(instant), instant)
+                return instant
+        if time.monotonic() > deadline:
+            names = ", ".join(f"{item.requested} ({item.action})" for item in earlier)
+            raise WritersActiveError(f"After {seconds:.0f} s: in flight since before {instant}: {names}.")
+        context.checkpoint()
+        time.sleep(POLL_SECONDS)
+
+
+def latest_commit(table: HudiTable) -> str:
+    """Returns the last of the completed commits in the order of Hudi's timeline; empty without any."""
+    return max((each.write.instant for each in table.commits()), default="")
+
+
+def _require(savepoint: Savepoint | None, instant: str) -> None:
+    if savepoint is None:
+        raise HudiError(f"The savepoint {instant} is not on the timeline.")
+
+
+def _problems(table: HudiTable, params: Any, action: str) -> list[Problem]:
+    given = params.get("instant")
+    if action == DELETE:
+        if given:
+            return []
+        return [Problem("no-instant", "Which savepoint to delete is not given", hint="Send its `instant`.")]
+    commits = table.commits()
+    instant = given or latest_commit(table)
+    chosen = next((each for each in commits if each.write.instant == instant), None)
+    if chosen is None:
+        title = "The table has no such completed commit on its active timeline" if given else "The table has no commit"
+        return [Problem("no-such-commit", title, str(given or ""))]
+    problems = []
+    replaced = [each.write.instant for each in commits if each.completed > chosen.completed and each.write.replaced]
+    if replaced:
+        problems.append(
+            Problem(
+                "replaced-since",
+                "File groups of that commit have been replaced since, so its files may be gone",
+                ", ".join(replaced[:5]),
+                "Create the savepoint of a later commit; the latest is the default.",
+            )
+        )
+    if stale := stale_writes(each.write for each in commits):
+        problems.append(
+            Problem(
+                "stale-write-committed",
+                "The savepoint would keep rows astray",
+                ", ".join(write.instant for write in stale[:5]),
+                "Run a `repair` job first.",
+            )
+        )
+    return problems
+
+
+def _listed(table: HudiTable) -> list[dict[str, Any]]:
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        return [
+            {
+                "instant": each.instant,
+                "by": each.by,
+                "comment": each.comment,
+                "files": sum(map(len, each.files.values())),
+            }
+            for each in client.savepoints.every()
+        ]

@@ -1,0 +1,134 @@
+"""Consumers of tables: /v1/tables/{id}/consumers"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Depends, Path, Response
+from pydantic import BaseModel, Field, StringConstraints
+
+from service.access.token import Role
+from service.api.dependencies import AppContext, AppContextDep, needs
+from service.api.requests import Request
+from service.api.statuses import CREATED, NOTHING, documented
+from service.api.tables import TableId
+from service.catalog import consumer_store, decision_times, table_store
+from service.catalog.consumer import Consumer
+from service.catalog.errors import ConsumerNotFoundError
+from service.db.engine import reading, writing
+from service.model import errors
+from service.policies.policy_registry import effective_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+router = APIRouter(prefix="/v1/tables/{table_id}/consumers", tags=["tables"])
+
+Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$", examples=["orders-to-warehouse"])]
+
+
+class ConsumerIn(Request):
+    instant: Annotated[str, StringConstraints(pattern=r"^[0-9]{14,17}$")] = Field(
+        description="The last commit that it has seen: `requested_time` of GET /v1/commits",
+        examples=["20260101120000000"],
+    )
+
+
+class ConsumerOut(BaseModel):
+    """Cleaning and archival keep what a consumer needs to go on, until it has been silent for too long."""
+
+    name: str = Field(examples=["orders-to-warehouse"])
+    instant: str = Field(examples=["20260101120000000"])
+    created_at: datetime
+    seen_at: datetime = Field(description="When it reported last")
+    expires_at: datetime = Field(description="When nothing is kept for it any more, unless it reports before")
+    stale: bool
+
+    @classmethod
+    def of(cls, consumer: Consumer, hours: int, now: datetime) -> ConsumerOut:
+        return cls(
+            name=consumer.name,
+            instant=consumer.instant,
+            created_at=consumer.created_at,
+            seen_at=consumer.seen_at,
+            expires_at=consumer.expires_at(hours),
+            stale=consumer.is_stale(hours, now),
+        )
+
+
+class ConsumerList(BaseModel):
+    items: list[ConsumerOut]
+
+
+@router.get(
+    "",
+    operation_id="listConsumers",
+    summary="List the consumers of a table",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.TableNotFoundError),
+)
+def list_consumers(table_id: TableId, context: AppContextDep) -> ConsumerList:
+    with reading(context.engine) as connection:
+        hours = _hours(connection, table_id)
+        found = consumer_store.of_table(connection, table_id)
+    return ConsumerList(items=[_shown(each, hours, context) for each in found])
+
+
+@router.get(
+    "/{name}",
+    operation_id="getConsumer",
+    summary="Show a consumer",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError, ConsumerNotFoundError),
+)
+def get_consumer(table_id: TableId, name: Name, context: AppContextDep) -> ConsumerOut:
+    with reading(context.engine) as connection:
+        hours = _hours(connection, table_id)
+        return _shown(consumer_store.get(connection, table_id, name), hours, context)
+
+
+@router.put(
+    "/{name}",
+    operation_id="putConsumer",
+    summary="Report how far a consumer has come",
+    dependencies=[Depends(needs(Role.OPERATOR))],
+    responses={
+        int(CREATED): {"model": ConsumerOut, "description": "The table had no consumer of this name before"},
+        **documented(errors.TableNotFoundError, errors.ParamsInvalidError),
+    },
+)
+def put_consumer(
+    table_id: TableId, name: Name, wanted: ConsumerIn, context: AppContextDep, response: Response
+) -> ConsumerOut:
+    """Registers the consumer, or renews it. What was cleaned before is not brought back by an earlier instant."""
+    now = context.clock()
+    with writing(context.engine) as connection:
+        hours = _hours(connection, table_id)
+        if consumer_store.put(connection, Consumer(table_id, name, wanted.instant, now, now)):
+            response.status_code = CREATED
+        found = consumer_store.get(connection, table_id, name)
+    return _shown(found, hours, context)
+
+
+@router.delete(
+    "/{name}",
+    operation_id="deleteConsumer",
+    summary="Delete a consumer, so that nothing is kept for it",
+    status_code=NOTHING,
+    dependencies=[Depends(needs(Role.OPERATOR))],
+    responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError, ConsumerNotFoundError),
+)
+def delete_consumer(table_id: TableId, name: Name, context: AppContextDep) -> None:
+    with writing(context.engine) as connection:
+        table_store.get(connection, table_id)
+        consumer_store.delete(connection, table_id, name)
+        decision_times.wake(connection, table_id, context.clock())
+
+
+def _hours(connection: Connection, table_id: str) -> int:
+    return effective_of(connection, table_store.get(connection, table_id)).policy.cleaning.consumer_hours
+
+
+def _shown(consumer: Consumer, hours: int, context: AppContext) -> ConsumerOut:
+    return ConsumerOut.of(consumer, hours, context.clock())

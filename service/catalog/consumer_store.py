@@ -1,0 +1,51 @@
+"""Store of the consumers of tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from service.catalog.consumer import Consumer
+from service.catalog.errors import ConsumerNotFoundError
+from service.db import schema
+from service.db.upsert import upsert
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_c = schema.consumers
+
+
+def put(connection: Connection, consumer: Consumer) -> bool:
+    """Inserts or updates a consumer of a table that exists; returns whether it is new. `created_at` stays."""
+    key = {"table_id": consumer.table_id, "name": consumer.name}
+    known = _find(connection, consumer.table_id, consumer.name)
+    changed = {"instant": consumer.instant, "seen_at": consumer.seen_at}
+    upsert(connection, _c, key, changed, only_new={"created_at": consumer.created_at})
+    return known is None
+
+
+def get(connection: Connection, table_id: str, name: str) -> Consumer:
+    """Raises ConsumerNotFoundError."""
+    found = _find(connection, table_id, name)
+    if found is None:
+        raise ConsumerNotFoundError(f"There is no consumer {name} of table {table_id}.")
+    return found
+
+
+def of_table(connection: Connection, table_id: str) -> list[Consumer]:
+    """Returns the table's consumers by name."""
+    rows = connection.execute(sa.select(_c).where(_c.c.table_id == table_id).order_by(_c.c.name))
+    return [Consumer(**row._mapping) for row in rows]
+
+
+def delete(connection: Connection, table_id: str, name: str) -> None:
+    """Raises ConsumerNotFoundError."""
+    if not connection.execute(_c.delete().where(_c.c.table_id == table_id, _c.c.name == name)).rowcount:
+        raise ConsumerNotFoundError(f"There is no consumer {name} of table {table_id}.")
+
+
+def _find(connection: Connection, table_id: str, name: str) -> Consumer | None:
+    row = connection.execute(sa.select(_c).where(_c.c.table_id == table_id, _c.c.name == name)).one_or_none()
+    return Consumer(**row._mapping) if row else None

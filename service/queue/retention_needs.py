@@ -1,0 +1,40 @@
+"""Needs of the service and of consumers, for the work orders of jobs that remove old instants and files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import JobKind
+from service.catalog import commit_store, consumer_store, table_store
+from service.catalog.consumer import awaited
+from service.incidents import store
+from service.policies.policy_registry import effective_of
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from service.queue.job import Job
+
+
+def of_job(connection: Connection, job: Job, now: datetime) -> dict[str, Any]:
+    """Returns parameters that are added to those of the job when a worker leases it; empty for most kinds.
+
+    `consumers` are those that count, each with its last instant. `seen` is the last instant that the service has
+    recorded, and so announced: a commit that is archived before a poll has seen it is announced late, and of table
+    version 6 never. `keep` are limits of `jobs.protocol.archival_limits`: standing incidents, which are closed by what
+    the timeline says.
+    """
+    if job.kind not in {JobKind.ARCHIVAL, JobKind.CLEANING}:
+        return {}
+    hours = effective_of(connection, table_store.get(connection, job.table_id)).policy.cleaning.consumer_hours
+    found = awaited(consumer_store.of_table(connection, job.table_id), hours, now)
+    consumers = {"consumers": [{"name": each.name, "instant": each.instant} for each in found]} if found else {}
+    if job.kind is JobKind.CLEANING:
+        return consumers
+    keep = [
+        {"type": "incident", "instant": each.instant, "reason": f"incident {each.id} ({each.kind.value}) is open"}
+        for each in store.standing(connection, job.table_id)
+    ]
+    return {**consumers, "seen": commit_store.last_recorded(connection, job.table_id), "keep": keep}

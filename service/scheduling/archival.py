@@ -1,0 +1,38 @@
+"""Policy of archival: whether to move the oldest instants of the timeline to the history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.model.formatting import count
+from service.scheduling.decision import Run, Skip
+from service.scheduling.trigger_context import by_calendar
+
+if TYPE_CHECKING:
+    from service.lake.snapshot import TableSnapshot
+    from service.policies.policy import ArchivalSettings
+    from service.scheduling.trigger_context import TriggerContext
+
+
+def decide(settings: ArchivalSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
+    """Returns the proposal. Due when the active timeline has more completed commits than allowed."""
+    active = snapshot.timeline_commits
+    because = f"{count(active, 'commit')} on the active timeline, threshold {settings.commits}"
+    if not settings.enabled:
+        return Skip("off", "archival is switched off")
+    if active <= settings.retain:
+        return Skip(
+            "nothing-to-archive", f"{count(active, 'commit')} on the active timeline, {settings.retain} retained"
+        )
+    if not context.is_anything_new(snapshot):
+        return Skip("nothing-new", "nothing was committed since the last archival")
+    params = {"retain": settings.retain}
+    if context.calendar:
+        timing = by_calendar(context.calendar)
+        if not timing.is_due:
+            return Skip("not-yet", timing.because, timing.until)
+        return Run(JobKind.ARCHIVAL, params, f"{timing.because}; {because}")
+    if active <= settings.commits:
+        return Skip("not-yet", because)
+    return Run(JobKind.ARCHIVAL, params, because)

@@ -1,0 +1,140 @@
+"""The timeline is shortened, no row changes, and whatever still needs an instant keeps it there and is named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import JobKind, Table, WorkOrder
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.services.compaction import DUE
+from tests.integration import tables
+from tests.integration.doomed import Doomed
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import INDEX
+from tests.session_jars import jars_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+COMMITS = 6
+# The metadata table of these is compacted once, in between.
+COMPACTED = {"hoodie.metadata.compact.max.delta.commits": "4"}
+SHAPES = [
+    pytest.param({"table_type": "MERGE_ON_READ", "version": 9}, id="mor-9"),
+    pytest.param(
+        {"table_type": "COPY_ON_WRITE", "version": 6, "partitioned": False, "metadata": False},
+        id="cow-6-plain",
+        marks=pytest.mark.exhaustive,
+    ),
+    pytest.param({"table_type": "MERGE_ON_READ", "version": 6}, id="mor-6", marks=pytest.mark.exhaustive),
+    pytest.param({"table_type": "COPY_ON_WRITE", "version": 9}, id="cow-9", marks=pytest.mark.exhaustive),
+]
+
+
+def write(spark: SparkSession, base: Path, **shape: Any) -> dict[str, str]:
+    return tables.write_table(spark, base, count=60, updates=COMMITS - 1, **{**COMPACTED, **shape})
+
+
+def limits(details: Any) -> set[str]:
+    return {each["type"] for each in details["limits"]}
+
+
+def commits(spark: SparkSession, base: Path) -> list[str]:
+    """In the order in which they began, which is the order of the timeline."""
+    return sorted(each.write.instant for each in hudi_table(spark, base, INDEX).commits())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_oldest_commits_leave_the_timeline_and_no_row_changes(
+    spark: SparkSession, tmp_path: Path, shape: dict[str, Any]
+) -> None:
+    base = tmp_path / "trips"
+    options = write(spark, base, **shape)
+    before, all_commits = proved(spark, base, 4), commits(spark, base)
+    planned = run_job(spark, base, "archival", {"retain": 2}, dry_run=True).details
+    assert limits(planned) == (set() if "metadata" in shape else {"metadata-table"})
+    assert commits(spark, base) == all_commits
+
+    done = run_job(spark, base, "archival", {"retain": 2}).details
+
+    assert done["archived"] >= len(planned["candidates"]) >= 2
+    assert done["last_archived"] == planned["candidates"][-1]
+    assert commits(spark, base) == all_commits[len(planned["candidates"]) :]
+    assert hudi_table(spark, base, INDEX).was_archived(all_commits[0])
+    assert proved(spark, base, 4) == before
+    tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
+    assert len(proved(spark, base, 4)) == 70
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    run_job(spark, base, "cleaning", {"retain": 1})
+    assert len(proved(spark, base, 4)) == 70
+
+
+def test_whatever_still_needs_an_instant_keeps_it_and_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, updates=1, metadata=False)
+    saved = run_job(spark, base, "savepoint").details["savepoint"]
+    with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
+        plan = client.schedule_compaction()
+    for number in range(4):
+        tables.upsert(tables.rows(spark, 0, 30, ts=number + 2), base, options)
+
+    def planned(**params: Any) -> Any:
+        return run_job(spark, base, "archival", {"retain": 2, **params}, dry_run=True).details
+
+    held = {each["type"]: each["instant"] for each in planned()["limits"]}
+    assert held == {"savepoint": saved, "pending-instant": plan}
+    assert planned()["candidates"] == []
+    assert run_job(spark, base, "archival", {"retain": 2}).details["archived"] == 0
+    run_job(spark, base, "savepoint", {"action": "delete", "instant": saved})
+    run_job(spark, base, "compaction")
+
+    first, second, third, *_ = commits(spark, base)
+    free = planned()
+    assert (free["limits"], free["candidates"]) == ([], commits(spark, base)[:-2])
+    unseen = planned(seen=second)
+    assert (limits(unseen), unseen["candidates"]) == ({"not-announced"}, [first, second])
+    assert planned(seen=None)["candidates"] == []
+    incident = {"type": "incident", "instant": third, "reason": "incident inc_1 is open"}
+    assert planned(keep=[incident])["limits"][0]["reason"] == "incident inc_1 is open"
+    assert planned(keep=[incident])["candidates"] == [first, second]
+
+    run_job(spark, base, "clustering", {"sort_by": ["city"]})
+    for number in range(2):
+        tables.upsert(tables.rows(spark, 0, 30, ts=number + 9), base, options)
+    assert limits(planned()) == {"recent-replacement", "replaced-files"}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "point",
+    [
+        {"at": "file", "name": ".hoodie/timeline/history/*.parquet"},
+        {"at": "before", "name": "the archival", "delay": 0.3},
+        {"at": "after", "name": "the archival"},
+    ],
+    ids=["history written", "in between", "done"],
+)
+def test_an_archival_that_was_killed_is_done_by_the_next_attempt(
+    spark: SparkSession, tmp_path: Path, point: dict[str, Any]
+) -> None:
+    base = tmp_path / "trips"
+    options = write(spark, base, metadata=False)
+    before, all_commits = proved(spark, base, 4), commits(spark, base)
+    order = WorkOrder("job_killed", 1, JobKind.ARCHIVAL, Table(str(base), "trips", INDEX), {"retain": 2})
+    death = Doomed(jars_of(spark), tmp_path / "victim.log").run(order, point)
+    assert death.result is None
+
+    run_job(spark, base, "archival", {"retain": 2}, job_id="job_killed")
+
+    assert commits(spark, base) == all_commits[-2:]
+    assert all(hudi_table(spark, base, INDEX).was_archived(each) for each in all_commits[:-2])
+    assert proved(spark, base, 4) == before
+    assert not (base / ".hoodie" / "lock").exists()
+    tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
+    assert len(proved(spark, base, 4)) == 70

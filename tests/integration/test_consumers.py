@@ -1,0 +1,81 @@
+"""Cleaning keeps what a consumer needs to go on from the last commit that it has seen, whatever the policy says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.errors import RefusedError
+from tests.integration import tables
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import INDEX
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+POLICIES = [
+    "KEEP_LATEST_COMMITS",
+    pytest.param("KEEP_LATEST_FILE_VERSIONS", marks=pytest.mark.exhaustive),
+    pytest.param("KEEP_LATEST_BY_HOURS", marks=pytest.mark.exhaustive),
+]
+
+
+def as_of(spark: SparkSession, base: Path, instant: str) -> list[Any]:
+    frame = spark.read.format("hudi").option("as.of.instant", instant).load(str(base))
+    return sorted(map(tuple, frame.select("id", "ts").collect()))
+
+
+def since(spark: SparkSession, base: Path, instant: str) -> set[str]:
+    options = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": instant}
+    return {row.id for row in spark.read.format("hudi").options(**options).load(str(base)).select("id").collect()}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_consumer_that_is_behind_can_go_on_after_a_cleaning(spark: SparkSession, tmp_path: Path, policy: str) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, table_type="COPY_ON_WRITE", metadata=False)
+    for number in range(4):
+        tables.upsert(tables.rows(spark, 0, 20 + number, ts=number + 1), base, options)
+    before = proved(spark, base, 4)
+    commits = [each.write.instant for each in hudi_table(spark, base, INDEX).commits()]
+    seen = commits[1]
+    known, news = as_of(spark, base, seen), since(spark, base, seen)
+    assert news == {f"k{number}" for number in range(23)}
+    consumer = {"consumers": [{"name": "warehouse", "instant": seen}]}
+    params = {"policy": policy, "retain": 2 if policy == "KEEP_LATEST_FILE_VERSIONS" else 1}
+
+    planned = run_job(spark, base, "cleaning", {**params, **consumer}, dry_run=True).details
+    kept = run_job(spark, base, "cleaning", {**params, **consumer}).details
+
+    assert kept["files_deleted"] == planned["files"]
+    assert kept["retained"] > kept["retain"]
+    assert as_of(spark, base, seen) == known
+    assert since(spark, base, seen) == news
+    assert proved(spark, base, 4) == before
+    if policy != "KEEP_LATEST_BY_HOURS":
+        # The same cleaning without it would have deleted files that it needs.
+        assert run_job(spark, base, "cleaning", params).details["files_deleted"] > 0
+        assert proved(spark, base, 4) == before
+    tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
+    assert len(proved(spark, base, 4)) == 70
+
+
+@pytest.mark.exhaustive
+def test_a_replacement_that_a_consumer_has_not_seen_keeps_the_replaced_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=60, updates=1, table_type="COPY_ON_WRITE")
+    seen = hudi_table(spark, base, INDEX).commits()[-1].write.instant
+    known = as_of(spark, base, seen)
+    run_job(spark, base, "bucket_expansion", {"factor": 2})
+    consumer = {"consumers": [{"name": "warehouse", "instant": seen}]}
+    with pytest.raises(RefusedError, match="consumer"):
+        run_job(spark, base, "cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2, **consumer})
+    run_job(spark, base, "cleaning", {"retain": 1, **consumer})
+    assert as_of(spark, base, seen) == known
+    archived = run_job(spark, base, "archival", {"retain": 2, **consumer}, dry_run=True).details
+    assert archived["candidates"] == []

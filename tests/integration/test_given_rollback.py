@@ -1,0 +1,163 @@
+"""One instant is rolled back on request: what nobody works on, or the latest completed write; nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import JobKind, Table, WorkOrder
+from jobs.errors import RefusedError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.services.compaction import DUE
+from tests.integration import tables
+from tests.integration.doomed import Doomed
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import INDEX
+from tests.integration.writers import HeldWriter, let_heartbeat_expire
+from tests.session_jars import jars_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SHAPES = [
+    pytest.param({"table_type": "MERGE_ON_READ", "version": 9}, id="mor-9"),
+    pytest.param({"table_type": "COPY_ON_WRITE", "version": 9}, id="cow-9", marks=pytest.mark.exhaustive),
+    pytest.param({"table_type": "MERGE_ON_READ", "version": 6}, id="mor-6", marks=pytest.mark.exhaustive),
+    pytest.param(
+        {"table_type": "COPY_ON_WRITE", "version": 6, "metadata": False}, id="cow-6", marks=pytest.mark.exhaustive
+    ),
+]
+
+
+def last_commit(spark: SparkSession, base: Path) -> str:
+    return hudi_table(spark, base, INDEX).commits()[-1].write.instant
+
+
+def refusals(spark: SparkSession, base: Path, instant: str, name: str | None = "test") -> set[str]:
+    params = {"instant": instant, "table_name": name}
+    found = run_job(spark, base, "rollback", params, dry_run=True).details["refusals"]
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "rollback", params)
+    assert [each["type"] for each in found] == [each.type for each in refused.value.reasons]
+    return {each["type"] for each in found}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_latest_commit_is_rolled_back_and_no_other(
+    spark: SparkSession, tmp_path: Path, shape: dict[str, Any]
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, **shape)
+    before, first = proved(spark, base, 4), last_commit(spark, base)
+    tables.upsert(tables.rows(spark, 30, 90, ts=7, partitions=4), base, options)
+    last = last_commit(spark, base)
+    assert refusals(spark, base, first) == {"not-the-latest"}
+    assert refusals(spark, base, last, name=None) == {"name-not-confirmed"}
+
+    result = run_job(spark, base, "rollback", {"instant": last, "table_name": "test"})
+
+    assert len(result.instants) == 1
+    assert tables.snapshot(spark, base) == before
+    tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
+    assert len(proved(spark, base, 4)) == 70
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    assert tables.left_behind(base) == []
+
+
+def test_a_dead_writers_instant_is_rolled_back_and_a_living_ones_is_not(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60)
+    before = proved(spark, base, 4)
+    writer = HeldWriter(tables.rows(spark, 0, 80, ts=9), base, options, tmp_path / "gate").start()
+    (instant,) = writer.pending()
+    assert refusals(spark, base, instant) == {"writer-active"}
+    let_heartbeat_expire(base, instant)
+
+    run_job(spark, base, "rollback", {"instant": instant})
+
+    writer.end()
+    assert writer.error is not None
+    assert proved(spark, base, 4) == before
+    assert tables.left_behind(base) == []
+
+
+@pytest.mark.exhaustive
+def test_what_table_services_committed_or_planned_is_refused_unless_it_is_a_mere_plan(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=60, updates=1)
+    savepoint = run_job(spark, base, "savepoint").details["savepoint"]
+    assert refusals(spark, base, savepoint) == {"savepoint"}
+    with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
+        plan = client.schedule_compaction()
+    assert plan
+    assert refusals(spark, base, plan) == {"compaction-plan"}
+    run_job(spark, base, "compaction")
+    assert refusals(spark, base, plan) == {"not-a-plain-write"}
+    run_job(spark, base, "bucket_expansion", {"factor": 2})
+    assert refusals(spark, base, last_commit(spark, base)) == {"not-a-plain-write"}
+
+    plain = tmp_path / "plain"
+    options = tables.write_table(spark, plain, count=60, table_type="COPY_ON_WRITE", num_buckets=None)
+    before = tables.snapshot(spark, plain)
+    with WriteClient(hudi_table(spark, plain, None), UNDER_OUR_LOCK) as client:
+        clustering = client.schedule_clustering()
+    run_job(spark, plain, "rollback", {"instant": clustering}, index=None)
+    assert hudi_table(spark, plain, None).pending() == []
+    assert tables.snapshot(spark, plain) == before
+    tables.upsert(tables.rows(spark, 0, 70, ts=50), plain, options)
+    assert len(tables.snapshot(spark, plain)) == 70
+
+
+@pytest.mark.exhaustive
+def test_a_commit_is_not_rolled_back_when_the_version_before_it_was_cleaned(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, table_type="COPY_ON_WRITE", metadata=False)
+    first = last_commit(spark, base)
+    tables.upsert(tables.rows(spark, 0, 60, ts=7), base, options)
+    next(base.glob(f"*/*_{first}.parquet")).unlink()
+    assert refusals(spark, base, last_commit(spark, base)) == {"versions-gone"}
+
+
+KILLS: dict[str, dict[str, Any]] = {
+    "planned": {"at": "file", "name": ".hoodie/timeline/*.rollback.requested"},
+    "begun": {"at": "file", "name": ".hoodie/timeline/*.rollback.inflight"},
+    "in the midst": {"at": "file", "name": ".hoodie/timeline/*.rollback.inflight", "delay": 0.3},
+    "done": {"at": "after", "name": "the given rollback"},
+    "reported": {"at": "end"},
+}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+@pytest.mark.parametrize("kill", KILLS)
+def test_a_rollback_that_was_killed_is_finished_by_the_next_attempt(
+    spark: SparkSession, tmp_path: Path, kill: str, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, table_type=table_type)
+    before = proved(spark, base, 4)
+    tables.upsert(tables.rows(spark, 30, 90, ts=7), base, options)
+    params = {"instant": last_commit(spark, base), "table_name": "test"}
+    order = WorkOrder("job_killed", 1, JobKind.ROLLBACK, Table(str(base), "test", INDEX), params)
+    death = Doomed(jars_of(spark), tmp_path / "victim.log").run(order, KILLS[kill])
+    assert len(death.stored) == 1
+    if kill == "reported":
+        tables.upsert(tables.rows(spark, 0, 60, ts=90), base, options)
+        before = proved(spark, base, 4)
+
+    result = run_job(spark, base, "rollback", params, job_id="job_killed", earlier_instants=tuple(death.stored))
+
+    assert result.instants == tuple(death.stored)
+    assert proved(spark, base, 4) == before
+    assert tables.left_behind(base) == []
+    tables.upsert(tables.rows(spark, 0, 70, ts=100), base, options)
+    assert len(proved(spark, base, 4)) == 70

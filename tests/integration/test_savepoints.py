@@ -1,0 +1,182 @@
+"""A savepoint keeps its files whatever runs after it, and a restore brings exactly its rows back, or refuses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import JobKind, Table, WorkOrder
+from jobs.errors import RefusedError
+from tests.integration import tables
+from tests.integration.doomed import Doomed
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import INDEX
+from tests.integration.writers import HeldWriter
+from tests.session_jars import jars_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SHAPES = [
+    pytest.param({"table_type": "MERGE_ON_READ", "version": 9}, id="mor-9"),
+    pytest.param({"table_type": "COPY_ON_WRITE", "version": 9}, id="cow-9", marks=pytest.mark.exhaustive),
+    pytest.param({"table_type": "MERGE_ON_READ", "version": 6}, id="mor-6", marks=pytest.mark.exhaustive),
+    pytest.param(
+        {"table_type": "COPY_ON_WRITE", "version": 6, "partitioned": False, "metadata": False},
+        id="cow-6-plain",
+        marks=pytest.mark.exhaustive,
+    ),
+]
+
+
+def saved(spark: SparkSession, base: Path) -> str:
+    return str(run_job(spark, base, "savepoint", {"comment": "before the migration"}).details["savepoint"])
+
+
+def restore(spark: SparkSession, base: Path, savepoint: str, **order: Any) -> Any:
+    params = {"savepoint": savepoint, "table_name": "test"}
+    return run_job(spark, base, "restore", params, **{"writers_stopped": True, **order})
+
+
+def refusals(spark: SparkSession, base: Path, params: dict[str, Any], **order: Any) -> set[str]:
+    found = run_job(spark, base, "restore", params, dry_run=True, **order).details["refusals"]
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "restore", params, **order)
+    assert [each["type"] for each in found] == [each.type for each in refused.value.reasons]
+    return {each["type"] for each in found}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_restored_table_is_what_it_was_at_the_savepoint(
+    spark: SparkSession, tmp_path: Path, shape: dict[str, Any]
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, updates=1, **shape)
+    before = proved(spark, base, 4)
+    savepoint = saved(spark, base)
+    tables.upsert(tables.rows(spark, 0, 90, ts=7), base, options)
+    if shape["table_type"] == "MERGE_ON_READ":
+        run_job(spark, base, "compaction")
+    run_job(spark, base, "clustering", {"sort_by": ["city"]})
+    tables.upsert(tables.rows(spark, 0, 30, ts=8), base, options)
+    run_job(spark, base, "cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2})
+    assert len(tables.snapshot(spark, base)) == 90
+
+    result = restore(spark, base, savepoint)
+
+    assert result.details["writers_commits"] == 2
+    assert tables.snapshot(spark, base) == before
+    tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
+    assert len(proved(spark, base, 4)) == 70
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    assert tables.left_behind(base) == []
+    listed = run_job(spark, base, "savepoint", {"action": "delete", "instant": savepoint}).details["savepoints"]
+    assert listed == []
+    assert len(proved(spark, base, 4)) == 70
+    # What it deleted stays deleted, and deleting it again changes nothing.
+    assert run_job(spark, base, "savepoint", {"action": "delete", "instant": savepoint}).details["savepoints"] == []
+
+
+def test_a_restore_that_cannot_be_proved_to_be_sound_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, table_type="COPY_ON_WRITE", metadata=False)
+    savepoint = saved(spark, base)
+    assert saved(spark, base) == savepoint
+    (listed,) = run_job(spark, base, "savepoint", {"action": "list"}).details["savepoints"]
+    assert (listed["comment"], listed["files"]) == ("before the migration", 12)
+    params = {"savepoint": savepoint, "table_name": "test"}
+
+    assert refusals(spark, base, params) == {"writers-not-stopped"}
+    wrong = {"savepoint": "20200101000000000", "table_name": "trips"}
+    assert refusals(spark, base, wrong, writers_stopped=True) == {"name-not-confirmed", "no-such-savepoint"}
+    writer = HeldWriter(tables.rows(spark, 0, 30, ts=9), base, options, tmp_path / "gate").start()
+    assert refusals(spark, base, params, writers_stopped=True) == {"writers-active"}
+    writer.finish()
+    run_job(spark, base, "bucket_expansion", {"factor": 2})
+    before = proved(spark, base, 8)
+    assert refusals(spark, base, params, writers_stopped=True) == {"expanded-since"}
+    # A savepoint of a commit whose files were replaced would be one of files that may be gone.
+    (earlier, *_) = hudi_table(spark, base, INDEX).commits()
+    found = run_job(spark, base, "savepoint", {"instant": earlier.write.instant}, dry_run=True).details["refusals"]
+    assert [each["type"] for each in found] == ["replaced-since"]
+    assert proved(spark, base, 8) == before
+    assert tables.left_behind(base) == []
+
+
+KILLS: dict[str, dict[str, Any]] = {
+    "told": {"at": "unheard"},
+    "planned": {"at": "file", "name": ".hoodie/timeline/*.restore.requested"},
+    "begun": {"at": "file", "name": ".hoodie/timeline/*.restore.inflight", "delay": 0.2},
+    "in the midst": {"at": "file", "name": ".hoodie/timeline/*.restore.inflight", "delay": 0.8},
+    "done": {"at": "after", "name": "the restore"},
+    "reported": {"at": "end"},
+}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+@pytest.mark.parametrize("kill", KILLS)
+def test_a_restore_that_was_killed_is_finished_by_the_next_attempt(
+    spark: SparkSession, tmp_path: Path, kill: str, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, updates=1, table_type=table_type)
+    before = proved(spark, base, 4)
+    savepoint = saved(spark, base)
+    for number in range(3):
+        tables.upsert(tables.rows(spark, 0, 90, ts=7 + number), base, options)
+    params = {"savepoint": savepoint, "table_name": "test"}
+    order = WorkOrder("job_killed", 1, JobKind.RESTORE, Table(str(base), "test", INDEX), params, writers_stopped=True)
+    death = Doomed(jars_of(spark), tmp_path / "victim.log").run(order, KILLS[kill])
+    assert len(death.stored) == (0 if kill == "told" else 1)
+    print(kill, death)
+    if kill == "reported":
+        # Writers went on, since the restore was done: their rows must stay.
+        tables.upsert(tables.rows(spark, 0, 60, ts=90), base, options)
+        before = proved(spark, base, 4)
+
+    result = restore(spark, base, savepoint, job_id="job_killed", earlier_instants=tuple(death.stored))
+
+    assert not death.stored or result.instants == tuple(death.stored)
+    assert proved(spark, base, 4) == before
+    assert tables.left_behind(base) == []
+    tables.upsert(tables.rows(spark, 0, 70, ts=100), base, options)
+    assert len(proved(spark, base, 4)) == 70
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("point", "action"),
+    [
+        ({"at": "file", "name": ".hoodie/timeline/*.savepoint.inflight"}, "create"),
+        ({"at": "after", "name": "the savepoint"}, "create"),
+        ({"at": "file", "name": ".hoodie/timeline/*.savepoint.inflight"}, "delete"),
+        ({"at": "before", "name": "the deletion"}, "delete"),
+    ],
+    ids=["in the midst", "made", "in the midst of deleting", "before deleting"],
+)
+def test_a_savepoint_whose_making_or_deletion_was_killed_is_made_or_deleted_by_the_next_attempt(
+    spark: SparkSession, tmp_path: Path, point: dict[str, Any], action: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60)
+    before = proved(spark, base, 4)
+    params: dict[str, Any] = {"action": action}
+    if action == "delete":
+        params["instant"] = saved(spark, base)
+    order = WorkOrder("job_killed", 1, JobKind.SAVEPOINT, Table(str(base), "test", INDEX), params)
+    death = Doomed(jars_of(spark), tmp_path / "victim.log").run(order, point)
+    assert death.result is None or point["at"] == "file"
+
+    found = run_job(spark, base, "savepoint", params, job_id="job_killed").details["savepoints"]
+
+    assert len(found) == (action == "create")
+    assert not list((base / ".hoodie" / "timeline").glob("*.savepoint.inflight")) or action == "create"
+    assert proved(spark, base, 4) == before
+    tables.upsert(tables.rows(spark, 0, 70, ts=100), base, options)
+    assert len(proved(spark, base, 4)) == 70
+    assert tables.left_behind(base) == []
