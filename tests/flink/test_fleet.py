@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from jobs.hudi.hadoop import close_file_system
+from jobs.hudi.jvm import Jvm
 from service.lake.active_timeline import read_active_timeline
 from tests import hdfs, s3, zookeeper
 from tests.acceptance.daemon import ENDED, Daemon
@@ -60,6 +62,8 @@ SETTINGS = {
 KEEPS_TIMELINE = {"hoodie.archive.automatic": "false"}
 # Written as the guide for writers says, so an expansion may commit in the midst of a write.
 RETRIES = {"hoodie.write.num.retries.on.conflict.failures": "5"}
+# A writer in one JVM runs out of connections to S3 otherwise, which Hudi does not give back (see the guide for storage).
+BATCHES_OF_A_FILE_SYSTEM = 5
 Job = dict[str, Any]
 
 
@@ -94,6 +98,8 @@ class SparkWriter:
     def _write(self) -> None:
         tables.upsert(tables.rows(self._spark, 0, ROWS, ts=self.last + 1), self._base, self._options)
         self.last += 1
+        if self.last % BATCHES_OF_A_FILE_SYSTEM == 0:
+            close_file_system(Jvm(self._spark), self._base)
 
 
 @pytest.fixture
