@@ -62,7 +62,7 @@ SETTINGS = {
 KEEPS_TIMELINE = {"hoodie.archive.automatic": "false"}
 # Written as the guide for writers says, so an expansion may commit in the midst of a write.
 RETRIES = {"hoodie.write.num.retries.on.conflict.failures": "5"}
-# A writer in one JVM runs out of connections to S3 otherwise, which Hudi does not give back (see the guide for storage).
+# A writer in one JVM runs out of connections to S3 otherwise, which Hudi does not give back (guide for storage).
 BATCHES_OF_A_FILE_SYSTEM = 5
 Job = dict[str, Any]
 

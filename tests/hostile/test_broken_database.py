@@ -102,6 +102,7 @@ def fill(path: Path) -> None:
         pass
 
 
+@pytest.mark.exhaustive
 def test_a_full_disk_is_said_and_lived_through(small_disk: Path) -> None:
     with Serving(small_disk, WEBHOOK_POLL_SECONDS="0.1") as service:
         assert ready(service) == (200, "")

@@ -52,6 +52,7 @@ def clock_of(service: Serving) -> datetime | None:
         return connection.execute(sa.select(schema.service_clock.c.at)).scalar()
 
 
+@pytest.mark.exhaustive
 def test_calls_to_a_silent_database_end_and_all_goes_on_once_it_answers(
     tmp_path: Path, postgresql: Server, proxy: StallingProxy
 ) -> None:

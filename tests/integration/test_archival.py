@@ -75,6 +75,7 @@ def test_the_oldest_commits_leave_the_timeline_and_no_row_changes(
     assert len(proved(spark, base, 4)) == 70
 
 
+@pytest.mark.exhaustive
 def test_whatever_still_needs_an_instant_keeps_it_and_is_named(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, updates=1, metadata=False)

@@ -244,7 +244,8 @@ def test_queries_that_skip_files_by_column_statistics_find_the_same_rows(
 # -- Schemas
 
 
-@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", "COPY_ON_WRITE"])
 def test_a_table_whose_schema_grew_is_expanded(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
     base = tmp_path / "trips"
     options = tables.writer_options(base, table_type=table_type)

@@ -70,13 +70,14 @@ def test_a_completed_instant_is_not_rolled_back(spark: SparkSession, tmp_path: P
     assert len(proved(spark, base, 4)) == 600
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("version", "kind"),
     [
         (6, "clustering"),
-        pytest.param(9, "cleaning", marks=pytest.mark.exhaustive),
-        pytest.param(6, "cleaning", marks=pytest.mark.exhaustive),
-        pytest.param(9, "clustering", marks=pytest.mark.exhaustive),
+        (9, "cleaning"),
+        (6, "cleaning"),
+        (9, "clustering"),
     ],
 )
 def test_an_overwrite_that_its_writer_abandoned_blocks_nothing(

@@ -69,6 +69,7 @@ def test_the_latest_commit_is_rolled_back_and_no_other(
     assert tables.left_behind(base) == []
 
 
+@pytest.mark.exhaustive
 def test_a_dead_writers_instant_is_rolled_back_and_a_living_ones_is_not(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60)

@@ -131,6 +131,7 @@ def log_files(base: Path) -> set[Path]:
     return {path for path in base.glob("*/.*.log.*") if path.suffix != ".crc"}
 
 
+@pytest.mark.exhaustive
 def test_logs_that_are_named_alike_are_told_by_their_blocks(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, table_type="MERGE_ON_READ", version=6, metadata=False, updates=1)

@@ -66,6 +66,7 @@ def _table(spark: SparkSession, base: Path) -> dict[str, str]:
     return tables.write_table(spark, base, count=100, updates=3, num_buckets=None, table_type="COPY_ON_WRITE")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "params"), JOBS)
 def test_the_lock_that_hudi_takes_by_itself_carries_the_jobs_name(
     spark: SparkSession, tmp_path: Path, kind: str, params: dict[str, Any]

@@ -32,8 +32,11 @@ TRIES = 3
 EXPANDABLE_PAUSE_SECONDS = 10.0
 
 
-# The jars for the last one are fetched.
-@pytest.fixture(scope="module", params=[*SERVERS[:-1], pytest.param(SERVERS[-1], marks=pytest.mark.exhaustive)])
+BY_DEFAULT = ("zookeeper", "storage")
+_PARAMS = [pytest.param(each, marks=() if each in BY_DEFAULT else pytest.mark.exhaustive) for each in SERVERS]
+
+
+@pytest.fixture(scope="module", params=_PARAMS)
 def server(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[LockServer]:
     with started(request.param, spark) as found:
         yield found

@@ -159,9 +159,8 @@ def test_a_bucketed_table_through_all_its_services(
     eye.look_afresh()
 
 
-@pytest.mark.parametrize(
-    ("table_type", "version"), [("MERGE_ON_READ", 9), pytest.param("COPY_ON_WRITE", 6, marks=pytest.mark.exhaustive)]
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("table_type", "version"), [("MERGE_ON_READ", 9), ("COPY_ON_WRITE", 6)])
 def test_a_table_without_a_bucket_index_and_its_archived_commits(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int
 ) -> None:

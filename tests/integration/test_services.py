@@ -240,6 +240,7 @@ def _latest_buckets(spark: SparkSession, base: Path) -> dict[str, int]:
     return found
 
 
+@pytest.mark.exhaustive
 def test_a_table_from_bulk_insert_by_the_row_writer_is_expanded_and_written_on(
     spark: SparkSession, tmp_path: Path
 ) -> None:

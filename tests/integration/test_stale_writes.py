@@ -121,6 +121,7 @@ def test_stale_deletes_of_copy_on_write_are_told_to_be_lost_until_they_were_run_
     assert len(proved(spark, base, 4)) == 300 - DELETED
 
 
+@pytest.mark.exhaustive
 def test_what_was_written_or_deleted_after_a_stale_write_stays(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = written_stale(spark, base, UPDATE, table_type=MOR)

@@ -256,6 +256,7 @@ def test_a_finished_expansion_needs_no_remedy(spark: SparkSession, tmp_path: Pat
     table.check(8)
 
 
+@pytest.mark.exhaustive
 def test_columns_that_are_added_during_an_expansion_stay(spark: SparkSession, tmp_path: Path) -> None:
     table = Sales(spark, tmp_path / "sales", MOR, 9)
 

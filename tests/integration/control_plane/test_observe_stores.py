@@ -43,7 +43,7 @@ class Lake:
     uri: str
 
 
-@pytest.fixture(scope="module", params=["s3", "hdfs"])
+@pytest.fixture(scope="module", params=["s3", pytest.param("hdfs", marks=pytest.mark.exhaustive)])
 def lake(request: pytest.FixtureRequest) -> Iterator[Lake]:
     if request.param == "s3":
         with s3.running() as server:
