@@ -187,7 +187,7 @@ def test_parts_of_a_fleet_are_killed_and_no_row_and_no_event_is_lost(
                 ),
             }
             # What was committed before is not announced. Instants are local times.
-            registered = f"{datetime.now():%Y%m%d%H%M%S%f}"[:17]  # noqa: DTZ005
+            registered = f"{datetime.now():%Y%m%d%H%M%S%f}"[:17]
             spark_writer.start()
             for table in ids.values():
                 _wait(second, lambda jobs, table=table: _done(jobs, table, "compaction"))
