@@ -23,6 +23,7 @@ from jobs.format.lock_providers import DYNAMODB, IN_STORAGE, PREFIX
 from tests import s3
 from tests.maven import class_path
 from tests.session_jars import add_jar, jars_of
+from tests.session_storage import reached_by
 from tests.tcp_gate import TcpGate
 
 if TYPE_CHECKING:
@@ -96,22 +97,17 @@ def running(spark: SparkSession, lock: str) -> Iterator[Server]:
     """Starts the server for `IN_BUCKET` or `IN_DYNAMODB`, and gives the session jars, which it keeps, and options."""
     java: Any = spark._jvm
     system = java.java.lang.System
-    conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
     _load(spark, lock)
-    with s3.running() as storage:
+    with s3.running() as storage, reached_by(spark, storage.options, "s3a://lake"):
         server = Server(storage, TcpGate(int(storage.endpoint.rpartition(":")[2])))
         properties = {_ENDPOINT: server.endpoint, "aws.region": REGION}
         for name, value in properties.items():
             system.setProperty(name, value)
-        for name, value in storage.options.items():
-            conf.set(name, value)
         try:
             yield server
         finally:
             for name in properties:
                 system.clearProperty(name)
-            for name in storage.options:
-                conf.unset(name)
             server.gate.end()
 
 

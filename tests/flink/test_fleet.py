@@ -30,6 +30,7 @@ from tests.flink.test_flink_writer import BESIDE_OTHERS
 from tests.integration import tables
 from tests.integration.cluster_worker import ClusterWorker
 from tests.integration.receiver import Receiver
+from tests.session_storage import reached_by
 from tests.spark_cluster import CONF, Cluster
 
 if TYPE_CHECKING:
@@ -106,14 +107,12 @@ class SparkWriter:
 @pytest.fixture
 def stores(spark: SparkSession) -> Iterator[tuple[s3.Server, hdfs.Cluster]]:
     """Of the session, too, as a writer has them."""
-    with s3.running() as bucket, hdfs.running() as files:
-        conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
-        options = {**bucket.options, **files.options}
-        for name, value in options.items():
-            conf.set(name, value)
+    with (
+        s3.running() as bucket,
+        hdfs.running() as files,
+        reached_by(spark, {**bucket.options, **files.options}, "s3a://lake"),
+    ):
         yield bucket, files
-        for name in options:
-            conf.unset(name)
 
 
 @pytest.mark.exhaustive

@@ -88,6 +88,7 @@ class Recorder:
         return found
 
 
+@pytest.mark.exhaustive
 def test_an_expansion_beside_a_writer_and_a_repair_follow_the_rules(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.run import run_job
 from tests.integration.writers import At
+from tests.session_storage import reached_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,12 +134,8 @@ def lake() -> Iterator[Lake]:
 @pytest.fixture(scope="module")
 def on_s3(spark: SparkSession, lake: Lake) -> Iterator[SparkSession]:
     """The session with the lake's options in Hadoop's configuration, where the worker has them."""
-    conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
-    for name, value in lake.options.items():
-        conf.set(name, value)
-    yield spark
-    for name in lake.options:
-        conf.unset(name)
+    with reached_by(spark, lake.options, "s3a://lake"):
+        yield spark
 
 
 @pytest.fixture

@@ -138,6 +138,7 @@ def test_rows_are_in_order_inside_each_file_after_clustering_in_buckets(spark: S
         assert cities == sorted(cities)
 
 
+@pytest.mark.exhaustive
 def test_composite_keys_are_split_by_their_hash_fields(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "composite"
     shape = {"record_key": "id,region", "hash_fields": "region,id", "table_type": "MERGE_ON_READ"}
