@@ -1,0 +1,30 @@
+"""Gives the tests' session the options of a store, as a writer has them, and takes them back."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from jobs.hudi.hadoop import close_file_system
+from jobs.hudi.jvm import Jvm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+
+@contextmanager
+def reached_by(spark: SparkSession, options: Mapping[str, str], *paths: str) -> Iterator[None]:
+    """`paths` lie in buckets of the store. Hadoop keeps a file system for each, and would ask a server that is gone
+    when the next one has a bucket of the same name."""
+    conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    for name, value in options.items():
+        conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in options:
+            conf.unset(name)
+        for path in paths:
+            close_file_system(Jvm(spark), path)
