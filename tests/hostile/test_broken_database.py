@@ -132,6 +132,7 @@ def test_a_disk_that_is_full_is_said_even_where_sqlite_writes_in_place(small_dis
         assert eventually(lambda: ready(service) == (503, "database-unavailable"), 5)
 
 
+@pytest.mark.exhaustive
 def test_an_overwritten_file_is_said_and_ends_nothing(tmp_path: Path) -> None:
     with Serving(tmp_path) as service:
         for _ in range(50):

@@ -103,7 +103,8 @@ def test_an_overwrite_that_its_writer_abandoned_blocks_nothing(
     proved(spark, base, 4)
 
 
-@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.exhaustive), 9])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [6, 9])
 def test_an_abandoned_write_to_replaced_file_groups_does_not_keep_cleaning_waiting(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:

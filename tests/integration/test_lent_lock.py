@@ -88,6 +88,7 @@ def test_the_lock_that_hudi_takes_by_itself_carries_the_jobs_name(
     assert tables.duplicates(spark, base) == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "params"), JOBS)
 def test_a_job_that_waits_for_a_writers_lock_can_be_cancelled_and_leaves_the_lock_alone(
     spark: SparkSession, tmp_path: Path, kind: str, params: dict[str, Any]

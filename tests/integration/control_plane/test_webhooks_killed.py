@@ -70,6 +70,7 @@ def test_a_service_that_is_killed_again_and_again_delivers_every_event_to_everyb
             receiver.close()
 
 
+@pytest.mark.exhaustive
 def test_a_service_that_is_stopped_sends_nothing_again_that_was_acknowledged(tmp_path: Path) -> None:
     with Receiver() as receiver, Serving(tmp_path) as service:
         made = httpx.post(f"{service.url}/v1/webhooks", json={"url": receiver.url}).json()
