@@ -17,7 +17,7 @@ from jobs.protocol.writers import dead_writes
 from jobs.services import given_plans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
@@ -67,17 +67,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
 
     lock = TableLock(table, order.job_id)
     lock.break_stale()
-    instants: list[str] = []
-    withheld: list[dict[str, Any]] = []
     with WriteClient(table, UNDER_OUR_LOCK, DUE) as client:
-        for instant in pending:
-            try:
-                _execute(table, client, lock, instant, order=order, context=context)
-            except RefusedError as error:
-                # Its file groups stay as they are; the others need not wait for them.
-                withheld += [{"instant": instant, **reason.to_json()} for reason in error.reasons]
-                continue
-            instants.append(instant)
+        instants, withheld = _execute_all(table, client, lock, pending, order=order, context=context)
         context.step("scheduling")
         with lock.held(context.checkpoint):
             scheduled = client.schedule_compaction()
@@ -97,9 +88,30 @@ def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, want
         for instant in found.completed:
             if instant in order.earlier_instants:
                 client.tidy_up(instant)
-        for instant in found.ready:
+        instants, withheld = _execute_all(table, client, lock, found.ready, order=order, context=context)
+    return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=found.details() | {"withheld_plans": withheld})
+
+
+def _execute_all(
+    table: HudiTable,
+    client: WriteClient,
+    lock: TableLock,
+    pending: Iterable[str],
+    *,
+    order: WorkOrder,
+    context: JobContext,
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """Returns the plans that were executed, and the reasons of those that would harm the table: their file groups stay
+    as they are, and the others need not wait for them."""
+    executed: list[str] = []
+    withheld: list[dict[str, Any]] = []
+    for instant in pending:
+        try:
             _execute(table, client, lock, instant, order=order, context=context)
-    return Result(Outcome.SUCCEEDED, instants=found.ready, details=found.details())
+            executed.append(instant)
+        except RefusedError as error:
+            withheld += [{"instant": instant, **reason.to_json()} for reason in error.reasons]
+    return executed, withheld
 
 
 def _execute(

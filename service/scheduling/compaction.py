@@ -33,13 +33,13 @@ def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: Trigg
         because = f"{count(len(plans.waiting), 'compaction plan')} left on the timeline to be executed ({names})"
         return Run(JobKind.COMPACTION, {}, because, warning)
     if snapshot.log_bytes == 0:
-        return Skip("no-logs", "there are no log files to compact")
+        return Skip("no-logs", "there are no log files to compact", warning=warning)
     if not context.is_anything_new(snapshot):
-        return Skip("nothing-new", "nothing was committed since the last compaction")
+        return Skip("nothing-new", "nothing was committed since the last compaction", warning=warning)
     timing = _timing(settings, snapshot, context)
     if timing.is_due:
-        return Run(JobKind.COMPACTION, {}, timing.because)
-    return Skip("not-yet", timing.because, timing.until)
+        return Run(JobKind.COMPACTION, {}, timing.because, warning)
+    return Skip("not-yet", timing.because, timing.until, warning)
 
 
 def _timing(settings: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:

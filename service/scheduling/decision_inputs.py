@@ -30,7 +30,7 @@ from service.scheduling import (
 from service.scheduling.admission import Situation
 from service.scheduling.cron import next_after
 from service.scheduling.decision import DECIDED, Run, Verdict
-from service.scheduling.job_history import JobHistory, history_of
+from service.scheduling.job_history import JobHistory, history_of, withheld_plans
 from service.scheduling.trigger_context import Calendar, TriggerContext
 
 if TYPE_CHECKING:
@@ -216,7 +216,8 @@ def _trigger_contexts(
     now: datetime, calendars: Mapping[JobKind, Calendar], history: Mapping[JobKind, JobHistory], recent: Sequence[Job]
 ) -> dict[JobKind, TriggerContext]:
     own = frozenset(instant for job in recent for instant in job.instants)
-    return {kind: TriggerContext(now, calendars.get(kind), history[kind].began_at, own) for kind in DECIDED}
+    withheld = withheld_plans(recent, now)
+    return {kind: TriggerContext(now, calendars.get(kind), history[kind].began_at, own, withheld) for kind in DECIDED}
 
 
 def _calendars(policy: Policy, before: Mapping[JobKind, Decision], now: datetime) -> dict[JobKind, Calendar]:

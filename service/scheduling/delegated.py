@@ -86,6 +86,11 @@ def decide(
     if found.running and not found.waiting:
         names = ", ".join(found.running)
         return Skip("plan-running", f"another process is executing {names}", found.running_until, found.warning)
+    if not found.waiting:
+        names = ", ".join(found.withheld)
+        return Skip(
+            "plan-withheld", f"executing {names} would harm the table; its last job says why", None, found.warning
+        )
     if kind is JobKind.CLUSTERING and snapshot.num_buckets:
         names = ", ".join(found.waiting)
         because = f"{names} is one of Hudi's own clustering plans and would break the bucket index: roll it back"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _FIRST = timedelta(minutes=10)
 _MOST = timedelta(days=1)
+_WITHHELD_FOR = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,17 @@ def history_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime |
         failed_at=last.finished_at if last else None,
         error=_error(last) if last else None,
     )
+
+
+def withheld_plans(jobs: Iterable[Job], now: datetime) -> frozenset[str]:
+    """Returns the instants of the plans that successful jobs of the last day left out, as their results name them."""
+    found: set[str] = set()
+    for job in jobs:
+        is_recent = job.finished_at is not None and now - job.finished_at < _WITHHELD_FOR
+        plans = (job.result or {}).get("withheld_plans")
+        if job.state is JobState.SUCCEEDED and is_recent and isinstance(plans, list):
+            found.update(str(plan["instant"]) for plan in plans if isinstance(plan, dict) and "instant" in plan)
+    return frozenset(found)
 
 
 def _error(job: Job) -> str | None:

@@ -10,6 +10,7 @@ from jobs.contract import JobKind
 from service.model.formatting import count, duration
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from service.lake.snapshot import Pending, TableSnapshot
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Plans:
     """`waiting` can be executed. `running` seem to be executed by another process and must be left alone: two
-    executions of one plan corrupt it. `running_until` is when the first of them counts as stuck. `warning` is about
-    stale plans.
+    executions of one plan corrupt it. `running_until` is when the first of them counts as stuck. `withheld` would harm
+    the table; they are tried again with the next job that is due anyway. `warning` is about stale and withheld plans.
     """
 
     waiting: tuple[str, ...] = ()
     running: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()
     running_until: datetime | None = None
     warning: str | None = None
 
@@ -55,19 +57,36 @@ def plans_of(snapshot: TableSnapshot, kind: JobKind, stale_seconds: int, context
         for item in every
         if item.state == "inflight" and item.requested_time not in context.own_instants and not is_stale(item)
     ]
+    idle = [item.requested_time for item in every if item not in running]
+    withheld = tuple(instant for instant in idle if instant in context.withheld)
     ends = [item.requested_at + stale_after for item in running if item.requested_at]
     return Plans(
-        waiting=tuple(item.requested_time for item in every if item not in running),
+        waiting=tuple(instant for instant in idle if instant not in withheld),
         running=tuple(item.requested_time for item in running),
+        withheld=withheld,
         running_until=min(ends, default=None),
-        warning=_warning([item for item in every if is_stale(item)], kind, context.now),
+        warning=_withheld(withheld, kind) or _stale([item for item in every if is_stale(item)], kind, context.now),
     )
 
 
-def _warning(stale: list[Pending], kind: JobKind, now: datetime) -> str | None:
+def _withheld(instants: tuple[str, ...], kind: JobKind) -> str | None:
+    if not instants:
+        return None
+    would = "it would harm" if len(instants) == 1 else "they would harm"
+    return (
+        f"{count(len(instants), f'{kind.value} plan')} withheld, since {would} the table ({_names(instants)}). The last"
+        " job says why. Their file groups stay as they are meanwhile."
+    )
+
+
+def _stale(stale: list[Pending], kind: JobKind, now: datetime) -> str | None:
     ages = [now - item.requested_at for item in stale if item.requested_at]
     if not ages:
         return None
-    names = ", ".join(item.requested_time for item in stale[:3]) + (" ..." if len(stale) > 3 else "")
+    names = _names([item.requested_time for item in stale])
     are = "has" if len(stale) == 1 else "have"
     return f"{count(len(stale), f'{kind.value} plan')} {are} been pending for up to {duration(max(ages))} ({names})."
+
+
+def _names(instants: Sequence[str]) -> str:
+    return ", ".join(instants[:3]) + (" ..." if len(instants) > 3 else "")

@@ -28,13 +28,15 @@ class TriggerContext:
     """Inputs of a policy other than the table. `calendar` is None where no cron expression is set.
 
     `last_run_at` is the start of the last successful job of the kind: a job that found nothing to do leaves no trace on
-    the timeline. `own_instants` are those that jobs of this service created.
+    the timeline. `own_instants` are those that jobs of this service created. `withheld` are the plans that a job left
+    out a short while ago, because executing them would harm the table.
     """
 
     now: datetime
     calendar: Calendar | None = None
     last_run_at: datetime | None = None
     own_instants: frozenset[str] = frozenset()
+    withheld: frozenset[str] = frozenset()
 
     def is_anything_new(self, snapshot: TableSnapshot) -> bool:
         """Returns whether something was committed since the last run."""

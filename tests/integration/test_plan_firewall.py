@@ -94,10 +94,10 @@ def test_a_compaction_plan_whose_files_are_gone_is_withheld_and_the_rest_is_comp
     content = gone.read_bytes()
     gone.unlink()
 
-    details = run_job(spark, base, "compaction").details
-    [withheld] = details["withheld_plans"]
-    assert (withheld["instant"], withheld["type"]) == (instant, "plan-files-gone")
-    assert gone.name in withheld["detail"]
+    for params in ({}, {"plans": [instant]}):
+        [withheld] = run_job(spark, base, "compaction", params).details["withheld_plans"]
+        assert (withheld["instant"], withheld["type"]) == (instant, "plan-files-gone")
+        assert gone.name in withheld["detail"]
     assert [f"{item.requested}" for item in hudi_table(spark, base, INDEX).pending()] == [instant]
     # It can be executed once the file is back.
     gone.write_bytes(content)

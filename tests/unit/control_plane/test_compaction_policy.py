@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -53,6 +54,23 @@ RUNS = [
      TriggerContext(NOW, own_instants=frozenset({"001"})),
      "1 compaction plan left on the timeline to be executed (001)"),
 ]  # fmt: skip
+
+
+def test_a_withheld_plan_starts_no_job_by_itself() -> None:
+    context = TriggerContext(NOW, withheld=frozenset({"001"}))
+    quiet = a_snapshot(LOGS, since_compaction=since(1, hours=1), pending=(plan(),))
+    found = decide(settings(), quiet, context)
+    assert isinstance(found, Skip)
+    assert found.code == "not-yet"
+    assert found.warning
+    assert found.warning.startswith("1 compaction plan withheld, since it would harm the table (001).")
+
+    due = decide(settings(), replace(quiet, since_compaction=since(5, hours=1)), context)
+    assert isinstance(due, Run)
+    assert due.warning == found.warning
+    other = decide(settings(), replace(quiet, pending=(plan(), plan(at="002"))), context)
+    assert isinstance(other, Run)
+    assert other.because == "1 compaction plan left on the timeline to be executed (002)"
 
 
 @pytest.mark.parametrize(("given", "snapshot", "context", "because"), [pytest.param(*c, id=i) for i, *c in RUNS])

@@ -135,6 +135,18 @@ def test_a_plan_that_another_process_has_begun_is_left_alone() -> None:
     assert first.params == {"plans": [LATER]}
 
 
+def test_a_plan_that_the_last_job_withheld_is_not_executed_again() -> None:
+    context = TriggerContext(NOW, withheld=frozenset({AT}))
+    snapshot = a_snapshot(pending=(pending(), pending(instant=LATER)))
+    both = decide(COMPACTION, [asked(), asked(instant=LATER)], snapshot, context, Facts())
+    assert isinstance(both, Run)
+    assert both.params == {"plans": [LATER]}
+    alone = decide(COMPACTION, [asked()], snapshot, context, Facts())
+    assert isinstance(alone, Skip)
+    assert alone.code == "plan-withheld"
+    assert AT in alone.because
+
+
 def test_hudis_clustering_of_a_bucket_table_is_withheld_with_the_reason() -> None:
     snapshot = a_snapshot(pending=(pending("clustering"),), num_buckets=4)
     found = decide(CLUSTERING, [asked("cluster")], snapshot, PLAIN, Facts())

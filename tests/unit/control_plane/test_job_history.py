@@ -10,7 +10,7 @@ import pytest
 from jobs.contract import JobKind, Problem
 from service.queue.job import Job, JobState
 from service.queue.withdrawal import WITHDRAWN_BY_PAUSE
-from service.scheduling.job_history import JobHistory, history_of
+from service.scheduling.job_history import JobHistory, history_of, withheld_plans
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REFUSAL = Problem("column-unknown", "There is no such column")
@@ -81,3 +81,13 @@ def test_the_wait_doubles_with_each_failure_up_to_a_day(failures: int, minutes: 
 def test_many_failures_are_told_of() -> None:
     found = history(*(failed(at) for at in range(50, 0, -10)))
     assert found.description(minute(55)) == "failed 3 min ago, the 5th time in a row: column-unknown"
+
+
+def test_plans_that_a_job_of_the_last_day_left_out_are_remembered() -> None:
+    named = {"withheld_plans": [{"instant": "001", "type": "plan-files-gone"}, "?", {}]}
+    withheld = ended(0, result=named)
+    for job in (withheld, withheld.evolve(result=None), withheld.evolve(result={"withheld_plans": "?"})):
+        expected = {"001"} if job is withheld else set()
+        assert withheld_plans([job], NOW) == expected
+    assert withheld_plans([withheld.evolve(state=JobState.FAILED)], NOW) == set()
+    assert withheld_plans([withheld], NOW + timedelta(days=2)) == set()
