@@ -15,6 +15,7 @@ from service.api.statuses import documented
 from service.api.tables import CursorText, Limit, TableId
 from service.catalog import table_store
 from service.db.engine import reading
+from service.db.page import Page
 from service.incidents import store, tracker
 from service.incidents.incident import Incident, IncidentKind, IncidentState
 from service.model import errors
@@ -76,6 +77,10 @@ class IncidentPage(BaseModel):
     items: list[IncidentOut]
     next_cursor: str | None
 
+    @classmethod
+    def of(cls, page: Page[Incident]) -> IncidentPage:
+        return cls(items=[IncidentOut.of(each) for each in page.items], next_cursor=page.next_cursor)
+
 
 class IncidentCloseIn(Request):
     reason: Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00]*$")] = Field(
@@ -90,6 +95,18 @@ _CLOSE_EXAMPLES: dict[str, Any] = {
 }
 
 
+def _wanted(
+    kind: KindQuery = None,
+    state: StateQuery = [],  # noqa: B006 - FastAPI's way; never changed
+    limit: Limit = 100,
+    cursor: CursorText = None,
+) -> dict[str, Any]:
+    return {"kind": kind, "states": state, "limit": limit, "cursor": cursor}
+
+
+Wanted = Annotated[dict[str, Any], Depends(_wanted)]
+
+
 @router.get(
     "/incidents",
     operation_id="listIncidents",
@@ -99,16 +116,11 @@ _CLOSE_EXAMPLES: dict[str, Any] = {
 )
 def list_incidents(
     context: AppContextDep,
-    *,
+    wanted: Wanted,
     table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
-    kind: KindQuery = None,
-    state: StateQuery = [],  # noqa: B006 - FastAPI's way; never changed
-    limit: Limit = 100,
-    cursor: CursorText = None,
 ) -> IncidentPage:
     with reading(context.engine) as connection:
-        page = store.page(connection, limit=limit, cursor=cursor, table_id=table_id, kind=kind, states=state)
-    return IncidentPage(items=[IncidentOut.of(each) for each in page.items], next_cursor=page.next_cursor)
+        return IncidentPage.of(store.page(connection, table_id=table_id, **wanted))
 
 
 @router.get(
@@ -121,16 +133,11 @@ def list_incidents(
 def list_incidents_of_table(
     table_id: TableId,
     context: AppContextDep,
-    *,
-    kind: KindQuery = None,
-    state: StateQuery = [],  # noqa: B006 - FastAPI's way; never changed
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    wanted: Wanted,
 ) -> IncidentPage:
     with reading(context.engine) as connection:
         table_store.get(connection, table_id)
-        page = store.page(connection, limit=limit, cursor=cursor, table_id=table_id, kind=kind, states=state)
-    return IncidentPage(items=[IncidentOut.of(each) for each in page.items], next_cursor=page.next_cursor)
+        return IncidentPage.of(store.page(connection, table_id=table_id, **wanted))
 
 
 @router.post(
