@@ -73,16 +73,6 @@ class Archiver:
             last = timeline.getCommitAndReplaceTimeline().filterCompletedInstants().lastInstant()
             return str(last.get().requestedTime()) if last.isPresent() else None
 
-    def files_left(self, partition: str) -> set[str]:
-        """Returns the names of all files in the folder of a partition; empty without that folder."""
-        with translated(f"listing partition '{partition}'"):
-            meta, paths = self._table.meta, self._jvm.hudi.storage.StoragePath
-            folder = paths(f"{self._table.base_path}/{partition}" if partition else self._table.base_path)
-            if not meta.getStorage().exists(folder):
-                return set()
-            entries = self._jvm.items(meta.getStorage().listDirectEntries(folder).stream())
-            return {str(entry.getPath().getName()) for entry in entries}
-
     def _open(self) -> Any:
         meta = self._table.meta
         meta.reloadActiveTimeline()

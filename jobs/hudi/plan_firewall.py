@@ -5,15 +5,13 @@ Hudi 1.2 executes a plan as it stands, whoever made it and whatever happened sin
 
 from __future__ import annotations
 
-import json
-import re
 from typing import TYPE_CHECKING
 
 from jobs.errors import RefusedError
 from jobs.format import plan_files
 from jobs.hudi.boundaries import check_paths
-from jobs.hudi.jvm import translated
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
+from jobs.hudi.savepoints import savepoints_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
     from jobs.contract import Problem
     from jobs.format.plan_files import File
     from jobs.hudi.table import HudiTable
-
-_LISTED = re.compile(r"path=(.*?), length=")
 
 
 def check_compaction(table: HudiTable, instant: str) -> None:
@@ -66,7 +62,10 @@ def check_cleans(table: HudiTable, planned_now: Mapping[str, Iterable[str]]) -> 
         plan.instant: {file for files in plan_files.read_by(plan.content).values() for file in files}
         for plan in pending_plans(table, COMPACTION_ACTIONS | CLUSTERING_ACTIONS)
     }
-    saved = _savepoints(table)
+    saved = {
+        each.instant: {(partition, name) for partition, names in each.files.items() for name in names}
+        for each in savepoints_of(table)
+    }
     latest = set()
     for item in table.file_slices():
         names = [*item.log_files, *([item.base_file] if item.base_file else [])]
@@ -84,28 +83,6 @@ def _refuse(problems: list[Problem]) -> None:
 
 
 def _there(table: HudiTable, files: Iterable[File]) -> set[File]:
-    """Returns the files in the partitions of `files`. Lists each folder once."""
-    found: set[File] = set()
-    storage = table.meta.getStorage()
-    for partition in sorted({partition for partition, _ in files}):
-        with translated("listing the files of a plan"):
-            folder = table.jvm.hudi.storage.StoragePath(f"{table.base_path}/{partition}".rstrip("/"))
-            # One call for all, in the only form that Hudi's list has: "[StoragePathInfo{path=..., length=...}, ...]".
-            listed = str(storage.listDirectEntries(folder).toString()) if storage.exists(folder) else ""
-        found |= {(partition, path.rpartition("/")[2]) for path in _LISTED.findall(listed)}
-    return found
-
-
-def _savepoints(table: HudiTable) -> dict[str, set[File]]:
-    """Returns the files of each savepoint, by its instant. Raises HudiError for one that cannot be read: what it saves
-    is then unknown."""
-    found: dict[str, set[File]] = {}
-    with translated("reading the savepoints"):
-        timeline = table.meta.reloadActiveTimeline()
-        for item in table.jvm.items(timeline.getSavePointTimeline().filterCompletedInstants().getInstantsAsStream()):
-            metadata = json.loads(str(timeline.readSavepointMetadata(item).toString()))
-            partitions = (metadata.get("partitionMetadata") or {}).items()
-            found[str(item.requestedTime())] = {
-                (partition, str(name)) for partition, each in partitions for name in each.get("savepointDataFile") or ()
-            }
-    return found
+    """Returns the files in the partitions of `files`."""
+    partitions = sorted({partition for partition, _ in files})
+    return {(partition, name) for partition in partitions for name in table.files_in(partition)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,36 @@ class Savepoint:
     files: dict[str, frozenset[str]]
 
 
+@dataclass(frozen=True)
+class PendingRestore:
+    """An unfinished restore to `savepoint`, which rolls back the instants `planned`."""
+
+    instant: str
+    savepoint: str
+    planned: frozenset[str]
+
+
+def savepoints_of(table: HudiTable) -> list[Savepoint]:
+    """Returns the completed savepoints, oldest first. Raises HudiError for one that cannot be read: what it saves is
+    then unknown."""
+    with translated("reading the savepoints"):
+        timeline = table.meta.reloadActiveTimeline().getSavePointTimeline().filterCompletedInstants()
+        instants = list(table.jvm.items(timeline.getInstantsAsStream()))
+        # As JSON: one call each, however many files.
+        return [_savepoint(str(item.requestedTime()), timeline.readSavepointMetadata(item)) for item in instants]
+
+
+def _savepoint(instant: str, record: Any) -> Savepoint:
+    read = json.loads(str(record.toString()))
+    files = {
+        relative(str(partition), "a savepoint"): frozenset(
+            relative(str(name), "a savepoint") for name in each.get("savepointDataFile") or ()
+        )
+        for partition, each in (read.get("partitionMetadata") or {}).items()
+    }
+    return Savepoint(instant, str(read.get("savepointedBy") or ""), str(read.get("comments") or ""), files)
+
+
 class Savepoints:
     """The savepoints of one table. `client` is the Hudi client of a `WriteClient`, `config` its `HoodieWriteConfig`."""
 
@@ -34,15 +65,8 @@ class Savepoints:
         self._config = config
         self._client = client
 
-    def every(self) -> list[Savepoint]:
-        """Returns the completed savepoints, oldest first."""
-        with translated("reading the savepoints"):
-            timeline = self._table.meta.reloadActiveTimeline().getSavePointTimeline().filterCompletedInstants()
-            instants = list(self._jvm.items(timeline.getInstantsAsStream()))
-            return [self._savepoint(timeline, item) for item in instants]
-
     def find(self, instant: str) -> Savepoint | None:
-        return next((each for each in self.every() if each.instant == instant), None)
+        return next((each for each in savepoints_of(self._table) if each.instant == instant), None)
 
     def create(self, instant: str, by: str, comment: str) -> None:
         """Creates the savepoint of a completed commit; the lock must be held.
@@ -70,8 +94,7 @@ class Savepoints:
 
     # -- restoring
 
-    def pending_restore(self) -> tuple[str, str] | None:
-        """Returns the instant of an unfinished restore, and the savepoint that it restores."""
+    def pending_restore(self) -> PendingRestore | None:
         with translated("reading the restores"):
             meta = self._table.meta
             meta.reloadActiveTimeline()
@@ -79,8 +102,11 @@ class Savepoints:
             last = table.getRestoreTimeline().filterInflightsAndRequested().lastInstant()
             if not last.isPresent():
                 return None
-            to = self._jvm.hudi.table.action.restore.RestoreUtils.getSavepointToRestoreTimestamp(table, last.get())
-            return str(last.get().requestedTime()), str(to)
+            utils = self._jvm.hudi.table.action.restore.RestoreUtils
+            to = utils.getSavepointToRestoreTimestamp(table, last.get())
+            plan = utils.getRestorePlan(meta, last.get()).getInstantsToRollback()
+            planned = frozenset(str(item.getCommitTime()) for item in self._jvm.items(plan.stream()))
+            return PendingRestore(str(last.get().requestedTime()), str(to), planned)
 
     def schedule_restore(self, restore: str, savepoint: str) -> None:
         """Puts a restore on the timeline, as REQUESTED, with the instants that it will roll back. The lock must be
@@ -101,12 +127,3 @@ class Savepoints:
         """
         with translated(f"restoring {savepoint}"):
             self._client.restoreToSavepoint(savepoint)
-
-    def _savepoint(self, timeline: Any, item: Any) -> Savepoint:
-        record = timeline.readSavepointMetadata(item)
-        files: dict[str, frozenset[str]] = {}
-        for each in record.getPartitionMetadata().values():
-            names = self._jvm.read(each.getSavepointDataFile())
-            partition = relative(str(each.getPartitionPath()), "a savepoint")
-            files[partition] = frozenset(relative(name, "a savepoint") for name in names)
-        return Savepoint(str(item.requestedTime()), str(record.getSavepointedBy()), str(record.getComments()), files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 # Actions of completed instants: a compaction completes as a commit, a clustering as a replacecommit.
 _WRITES = frozenset({"commit", "deltacommit", REPLACE})
 
+_LISTED = re.compile(r"path=(.*?), length=")
 _FLINK_CHECKPOINT, _FLINK_STARTED = "flink_checkpoint_id", "view_storage_conf"
 
 
@@ -249,6 +251,15 @@ class HudiTable:
             found = sorted(relative(path, "a partition path") for path in self.jvm.read(listed))
         check_links(self.base_path, found)
         return found
+
+    def files_in(self, partition: str) -> set[str]:
+        """Returns the names of all files in the folder of a partition; empty without that folder."""
+        with translated(f"listing partition '{partition}'"):
+            folder = self.jvm.hudi.storage.StoragePath(f"{self.base_path}/{partition}".rstrip("/"))
+            storage = self.meta.getStorage()
+            # One call for all, in the only form that Hudi's list has: "[StoragePathInfo{path=..., length=...}, ...]".
+            listed = str(storage.listDirectEntries(folder).toString()) if storage.exists(folder) else ""
+        return {path.rpartition("/")[2] for path in _LISTED.findall(listed)}
 
     def file_slices(self) -> list[FileSlice]:
         """Returns the latest file slices; lists them again, after a reload, only if an instant has completed since."""

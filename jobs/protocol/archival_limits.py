@@ -51,7 +51,7 @@ def limits(table: HudiTable, client: WriteClient, params: Mapping[str, Any]) -> 
         *_of_timeline(instants),
         *_of_metadata_table(table, client, instants),
         *_of_cleaning(client),
-        *_of_replacements(table, client, table.commits()),
+        *_of_replacements(table, table.commits()),
         *_of_rollbacks(table, client),
         *_of_service(instants, params),
     ]
@@ -98,7 +98,7 @@ def _of_cleaning(client: WriteClient) -> Iterator[Limit]:
         yield Limit("cleaning", kept, f"the last clean kept the files of {kept} and later", "Run a `cleaning` job.")
 
 
-def _of_replacements(table: HudiTable, client: WriteClient, commits: Sequence[Commit]) -> Iterator[Limit]:
+def _of_replacements(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Limit]:
     replacing = sorted((each for each in commits if each.write.replaced), key=lambda each: each.write.instant)
     recent = [each for each in replacing if table.now() - wall_clock(each.completed or each.write.instant) < RECENT]
     if recent:
@@ -109,7 +109,7 @@ def _of_replacements(table: HudiTable, client: WriteClient, commits: Sequence[Co
     for each in replacing:
         for partition, file_id in sorted(each.write.replaced):
             if partition not in listed:
-                listed[partition] = set(map(_file_id, client.archiver.files_left(partition)))
+                listed[partition] = set(map(_file_id, table.files_in(partition)))
             if file_id in listed[partition]:
                 instant = each.write.instant
                 reason = f"files that {instant} replaced are still there, and would count again"

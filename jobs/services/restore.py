@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import Outcome, Problem, Result
-from jobs.errors import HudiError, RefusedError
+from jobs.contract import Problem
+from jobs.errors import HudiError
 from jobs.format.stale_writes import stale_writes
-from jobs.hudi.client import WriteClient
-from jobs.hudi.lock import TableLock
-from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.protocol import preflight, recovery
+from jobs.protocol import preflight
 from jobs.protocol.leftovers import is_leftover
+from jobs.services.undoing import undo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jobs.contract import WorkOrder
+    from jobs.contract import Result, WorkOrder
+    from jobs.hudi.client import WriteClient
     from jobs.hudi.records import Commit, Instant
-    from jobs.hudi.savepoints import Savepoint
+    from jobs.hudi.savepoints import PendingRestore, Savepoint
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.services.undoing import Attempt
 
 RESCALE = "BUCKET_RESCALE"
 
@@ -34,43 +34,31 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
 
     An attempt that died in the midst is continued: its plan is on the timeline.
     """
-    context.step("planning")
-    lock = TableLock(table, order.job_id)
-    if not order.dry_run:
-        lock.break_stale()
-    if done := recovery.already_completed(table, order):
-        return done
-    to = str(order.params["savepoint"])
-    if order.dry_run:
-        with WriteClient(table, UNDER_OUR_LOCK) as client:
-            problems = _problems(table, client, order)
-        details = {**_undone(table, to), "refusals": [problem.to_json() for problem in problems]}
-        return Result(Outcome.SUCCEEDED, details=details)
-    context.step("restoring")
-    with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
-        table.reload()
-        if done := recovery.already_completed(table, order):
-            return done
-        begun = client.savepoints.pending_restore()
-        if problems := _problems(table, client, order):
-            raise RefusedError(problems)
-        details = _undone(table, to)
-        savepoint = client.savepoints.find(to)
-        restore = begun[0] if begun else client.new_instant()
-        context.instant(restore)
-        lock.verify()
-        if not begun:
-            client.savepoints.schedule_restore(restore, to)
-        client.savepoints.restore(to)
-        lock.verify()
-        table.reload()
-        if savepoint is None or table.state_of(restore) != "COMPLETED":
-            raise HudiError(f"The restore {restore} has not completed.")
-        _require_files(table, savepoint)
-    return Result(Outcome.SUCCEEDED, instants=(restore,), details=details)
+    return undo(table, order, context, problems=_problems, describe=_undone, execute=_restore)
 
 
-def _problems(table: HudiTable, client: WriteClient, order: WorkOrder) -> list[Problem]:
+def _restore(attempt: Attempt) -> str:
+    table, client, lock = attempt.table, attempt.client, attempt.lock
+    to = str(attempt.order.params["savepoint"])
+    attempt.context.step("restoring")
+    begun = client.savepoints.pending_restore()
+    savepoint = client.savepoints.find(to)
+    restore = begun.instant if begun else client.new_instant()
+    attempt.context.instant(restore)
+    lock.verify()
+    if not begun:
+        client.savepoints.schedule_restore(restore, to)
+    client.savepoints.restore(to)
+    lock.verify()
+    table.reload()
+    if savepoint is None or table.state_of(restore) != "COMPLETED":
+        raise HudiError(f"The restore {restore} has not completed.")
+    _require_files(table, savepoint)
+    return restore
+
+
+def _problems(attempt: Attempt) -> list[Problem]:
+    table, client, order = attempt.table, attempt.client, attempt.order
     to = str(order.params["savepoint"])
     problems = [*preflight.name_not_typed(table, order.params), *preflight.lock_not_provable(table)]
     if not (table.declared.writers_stopped or order.writers_stopped):
@@ -82,7 +70,7 @@ def _problems(table: HudiTable, client: WriteClient, order: WorkOrder) -> list[P
             )
         )
     begun = client.savepoints.pending_restore()
-    alive = _alive(table, client, order, begun[0] if begun else None)
+    alive = _alive(table, client, order, begun)
     if alive:
         problems.append(
             Problem(
@@ -93,10 +81,9 @@ def _problems(table: HudiTable, client: WriteClient, order: WorkOrder) -> list[P
                 retriable=True,
             )
         )
-    if begun and begun[1] != to:
-        problems.append(
-            Problem("restore-unfinished", "Another restore has begun and must be finished first", f"to {begun[1]}")
-        )
+    if begun and begun.savepoint != to:
+        title = "Another restore has begun and must be finished first"
+        problems.append(Problem("restore-unfinished", title, f"to {begun.savepoint}"))
     savepoint = client.savepoints.find(to)
     commits = table.commits()
     commit = next((each for each in commits if each.write.instant == to), None)
@@ -105,12 +92,10 @@ def _problems(table: HudiTable, client: WriteClient, order: WorkOrder) -> list[P
             Problem("no-such-savepoint", "The table has no such savepoint", to, "A `savepoint` job lists them.")
         )
         return problems
-    return problems + _of_savepoint(client, savepoint, commit, commits)
+    return problems + _of_savepoint(table, savepoint, commit, commits)
 
 
-def _of_savepoint(
-    client: WriteClient, savepoint: Savepoint, commit: Commit, commits: Sequence[Commit]
-) -> list[Problem]:
+def _of_savepoint(table: HudiTable, savepoint: Savepoint, commit: Commit, commits: Sequence[Commit]) -> list[Problem]:
     problems = []
     rescaled = [each.write.instant for each in _later(commits, commit) if each.write.operation == RESCALE]
     if rescaled:
@@ -135,22 +120,31 @@ def _of_savepoint(
     gone = [
         f"{partition}/{name}"
         for partition, names in savepoint.files.items()
-        for name in sorted(names - client.archiver.files_left(partition))
+        for name in sorted(names - table.files_in(partition))
     ]
     if gone:
         problems.append(Problem("files-gone", "Files of the savepoint are gone", f"{len(gone)}, such as {gone[0]}"))
     return problems
 
 
-def _alive(table: HudiTable, client: WriteClient, order: WorkOrder, own: str | None) -> list[str]:
+def _alive(table: HudiTable, client: WriteClient, order: WorkOrder, begun: PendingRestore | None) -> list[str]:
     """Returns the pending instants that somebody may be working on; the others go with the restore."""
-    pending = [item for item in table.pending() if item.requested != own]
+    own = _own(client, begun) if begun else frozenset()
+    pending = [item for item in table.pending() if item.requested not in own]
     return [
         f"{item.requested} ({item.action})"
         for item in pending
         if not _is_idle_plan(table, item)
         and not is_leftover(table, client, item, writers_stopped=order.writers_stopped)
     ]
+
+
+def _own(client: WriteClient, begun: PendingRestore) -> frozenset[str]:
+    """Returns the instants that are pending since a restore that died was in the midst of them: itself, the completed
+    instants that it took apart, and their rollbacks."""
+    rollbacks = client.pending_rollbacks().items()
+    ours = {rollback for rollback, instant in rollbacks if rollback > begun.instant and instant in begun.planned}
+    return frozenset({begun.instant, *begun.planned, *ours})
 
 
 def _is_idle_plan(table: HudiTable, item: Instant) -> bool:
@@ -163,8 +157,9 @@ def _later(commits: Sequence[Commit], than: Commit) -> list[Commit]:
     return [each for each in commits if each.completed > than.completed or each.write.instant > than.write.instant]
 
 
-def _undone(table: HudiTable, to: str) -> dict[str, Any]:
-    commits = table.commits()
+def _undone(attempt: Attempt) -> dict[str, Any]:
+    to = str(attempt.order.params["savepoint"])
+    commits = attempt.table.commits()
     commit = next((each for each in commits if each.write.instant == to), None)
     later = _later(commits, commit) if commit else []
     return {

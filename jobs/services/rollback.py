@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import Outcome, Problem, Result
-from jobs.errors import HudiError, RefusedError
+from jobs.contract import Problem
+from jobs.errors import HudiError
 from jobs.format.file_names import parse_base_file_name
-from jobs.hudi.client import WriteClient
-from jobs.hudi.lock import TableLock
-from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import INGESTION, OVERWRITES
-from jobs.protocol import preflight, recovery
+from jobs.protocol import preflight
 from jobs.protocol.leftovers import is_leftover
+from jobs.services.undoing import undo
 
 if TYPE_CHECKING:
-    from jobs.contract import WorkOrder
+    from jobs.contract import Result, WorkOrder
+    from jobs.hudi.client import WriteClient
     from jobs.hudi.records import Commit, Instant
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.services.undoing import Attempt
 
 COMPACTIONS = frozenset({"compaction", "logcompaction"})
 
@@ -28,35 +28,21 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
 
     An attempt that died in the midst is continued: its rollback is on the timeline.
     """
-    context.step("planning")
-    lock = TableLock(table, order.job_id)
-    if not order.dry_run:
-        lock.break_stale()
-    if done := recovery.already_completed(table, order):
-        return done
-    instant = str(order.params["instant"])
-    if order.dry_run:
-        with WriteClient(table, UNDER_OUR_LOCK) as client:
-            problems = _problems(table, client, order)
-        details = {**_described(table, instant), "refusals": [problem.to_json() for problem in problems]}
-        return Result(Outcome.SUCCEEDED, details=details)
-    context.step("rolling back")
-    with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
-        table.reload()
-        if done := recovery.already_completed(table, order):
-            return done
-        begun = _begun(client, order)
-        if not begun and (problems := _problems(table, client, order)):
-            raise RefusedError(problems)
-        details = _described(table, instant)
-        rollback = begun or client.new_instant()
-        context.instant(rollback)
-        lock.verify()
-        client.roll_back(instant, rollback)
-        lock.verify()
-        if table.state_of(rollback) != "COMPLETED" or table.state_of(instant) is not None:
-            raise HudiError(f"The rollback {rollback} of {instant} has not completed.")
-    return Result(Outcome.SUCCEEDED, instants=(rollback,), details=details)
+    return undo(table, order, context, problems=_problems, describe=_described, execute=_roll_back)
+
+
+def _roll_back(attempt: Attempt) -> str:
+    table, client, lock = attempt.table, attempt.client, attempt.lock
+    instant = str(attempt.order.params["instant"])
+    attempt.context.step("rolling back")
+    rollback = _begun(client, attempt.order) or client.new_instant()
+    attempt.context.instant(rollback)
+    lock.verify()
+    client.roll_back(instant, rollback)
+    lock.verify()
+    if table.state_of(rollback) != "COMPLETED" or table.state_of(instant) is not None:
+        raise HudiError(f"The rollback {rollback} of {instant} has not completed.")
+    return rollback
 
 
 def _begun(client: WriteClient, order: WorkOrder) -> str | None:
@@ -72,7 +58,8 @@ def _begun(client: WriteClient, order: WorkOrder) -> str | None:
     )
 
 
-def _described(table: HudiTable, instant: str) -> dict[str, Any]:
+def _described(attempt: Attempt) -> dict[str, Any]:
+    table, instant = attempt.table, str(attempt.order.params["instant"])
     item = _find(table, instant)
     commit = next((each for each in table.commits() if each.write.instant == instant), None)
     return {
@@ -88,7 +75,10 @@ def _find(table: HudiTable, instant: str) -> Instant | None:
     return next((item for item in table.instants() if item.requested == instant and item.action != "savepoint"), None)
 
 
-def _problems(table: HudiTable, client: WriteClient, order: WorkOrder) -> list[Problem]:
+def _problems(attempt: Attempt) -> list[Problem]:
+    table, client, order = attempt.table, attempt.client, attempt.order
+    if _begun(client, order):
+        return []
     instant = str(order.params["instant"])
     item = _find(table, instant)
     problems = preflight.lock_not_provable(table)
@@ -173,7 +163,7 @@ def _of_completed(table: HudiTable, client: WriteClient, item: Instant, order: W
                 'Stop it with a savepoint, and PATCH the table with `{"writers": {"stopped": true}}`.',
             )
         )
-    return [*problems, *_of_metadata_table(table, client, item), *_of_files(client, commit)]
+    return [*problems, *_of_metadata_table(table, client, item), *_of_files(table, commit)]
 
 
 def _of_metadata_table(table: HudiTable, client: WriteClient, item: Instant) -> list[Problem]:
@@ -188,7 +178,7 @@ def _of_metadata_table(table: HudiTable, client: WriteClient, item: Instant) -> 
     return [Problem("metadata-table-compacted", title, detail, "Restore a savepoint instead.")]
 
 
-def _of_files(client: WriteClient, commit: Commit) -> list[Problem]:
+def _of_files(table: HudiTable, commit: Commit) -> list[Problem]:
     """The version before must still be there, or rows that the commit did not write would be lost with its files."""
     gone = []
     listed: dict[str, set[tuple[str, str]]] = {}
@@ -196,7 +186,7 @@ def _of_files(client: WriteClient, commit: Commit) -> list[Problem]:
         if before in {"null", "None", ""}:
             continue
         if partition not in listed:
-            parsed = map(parse_base_file_name, client.archiver.files_left(partition))
+            parsed = map(parse_base_file_name, table.files_in(partition))
             listed[partition] = {(each.file_id, each.instant) for each in parsed if each}
         names = {name.rpartition("/")[2] for name in commit.files.get(partition, {}).get(file_id, ())}
         has_base = any(not name.startswith(".") for name in names)

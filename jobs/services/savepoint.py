@@ -11,6 +11,7 @@ from jobs.format.stale_writes import stale_writes
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.savepoints import savepoints_of
 
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder
@@ -126,13 +127,12 @@ def _problems(table: HudiTable, params: Any, action: str) -> list[Problem]:
 
 
 def _listed(table: HudiTable) -> list[dict[str, Any]]:
-    with WriteClient(table, UNDER_OUR_LOCK) as client:
-        return [
-            {
-                "instant": each.instant,
-                "by": each.by,
-                "comment": each.comment,
-                "files": sum(map(len, each.files.values())),
-            }
-            for each in client.savepoints.every()
-        ]
+    return [
+        {
+            "instant": each.instant,
+            "by": each.by,
+            "comment": each.comment,
+            "files": sum(map(len, each.files.values())),
+        }
+        for each in savepoints_of(table)
+    ]

@@ -112,6 +112,7 @@ KILLS: dict[str, dict[str, Any]] = {
     "planned": {"at": "file", "name": ".hoodie/timeline/*.restore.requested"},
     "begun": {"at": "file", "name": ".hoodie/timeline/*.restore.inflight", "delay": 0.2},
     "in the midst": {"at": "file", "name": ".hoodie/timeline/*.restore.inflight", "delay": 0.8},
+    "in a rollback": {"at": "file", "name": ".hoodie/timeline/*.rollback.requested"},
     "done": {"at": "after", "name": "the restore"},
     "reported": {"at": "end"},
 }

@@ -1,0 +1,66 @@
+"""The frame of the jobs that take back what was committed: restore and rollback."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import Outcome, Problem, Result
+from jobs.errors import RefusedError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.protocol import recovery
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jobs.contract import WorkOrder
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt. The lock is held, except for a dry run."""
+
+    table: HudiTable
+    client: WriteClient
+    lock: TableLock
+    order: WorkOrder
+    context: JobContext
+
+
+def undo(
+    table: HudiTable,
+    order: WorkOrder,
+    context: JobContext,
+    *,
+    problems: Callable[[Attempt], list[Problem]],
+    describe: Callable[[Attempt], dict[str, Any]],
+    execute: Callable[[Attempt], str],
+) -> Result:
+    """Holds the lock all the time from the checks to the end, and executes once: an attempt that finds the instant of
+    an earlier one completed changes nothing. `execute` returns the instant. Raises RefusedError for `problems`.
+    """
+    context.step("planning")
+    lock = TableLock(table, order.job_id)
+    if not order.dry_run:
+        lock.break_stale()
+    if done := recovery.already_completed(table, order):
+        return done
+    if order.dry_run:
+        with WriteClient(table, UNDER_OUR_LOCK) as client:
+            attempt = Attempt(table, client, lock, order, context)
+            refused = [problem.to_json() for problem in problems(attempt)]
+            return Result(Outcome.SUCCEEDED, details={**describe(attempt), "refusals": refused})
+    with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
+        table.reload()
+        if done := recovery.already_completed(table, order):
+            return done
+        attempt = Attempt(table, client, lock, order, context)
+        if found := problems(attempt):
+            raise RefusedError(found)
+        details = describe(attempt)
+        instant = execute(attempt)
+    return Result(Outcome.SUCCEEDED, instants=(instant,), details=details)
