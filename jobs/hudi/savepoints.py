@@ -10,6 +10,8 @@ from jobs.hudi.boundaries import relative
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from jobs.hudi.table import HudiTable
 
 ACTION, RESTORE = "savepoint", "restore"
@@ -119,6 +121,21 @@ class Savepoints:
             meta.reloadActiveTimeline()
             table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, meta)
             table.scheduleRestore(context, restore, savepoint)
+
+    def forget_requested_rollbacks(self, instants: Collection[str]) -> None:
+        """Removes those of these rollbacks from the timeline that were only requested; the lock must be held.
+
+        A restore that goes on requests its rollbacks anew. At its end Hudi (1.2.0) deletes the inflight file of each
+        pending rollback since it began, and fails at one that never had any, again at each attempt
+        (`BaseRestoreActionExecutor.finishRestore`).
+        """
+        with translated("removing the requested rollbacks of a restore"):
+            timeline = self._table.meta.reloadActiveTimeline()
+            pending = timeline.filterPendingRollbackTimeline().getInstantsAsStream()
+            for item in list(self._jvm.items(pending)):
+                if str(item.requestedTime()) in instants and item.isRequested():
+                    timeline.deletePending(item)
+            self._table.meta.reloadActiveTimeline()
 
     def restore(self, savepoint: str) -> None:
         """Executes the restore that was scheduled last, or goes on with it; the lock must be held all the time.

@@ -46,7 +46,9 @@ def _restore(attempt: Attempt) -> str:
     restore = begun.instant if begun else client.new_instant()
     attempt.context.instant(restore)
     lock.verify()
-    if not begun:
+    if begun:
+        client.savepoints.forget_requested_rollbacks(_own(client, begun))
+    else:
         client.savepoints.schedule_restore(restore, to)
     client.savepoints.restore(to)
     lock.verify()
