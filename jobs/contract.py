@@ -34,7 +34,7 @@ class JsonMapped:
 
 
 class JobKind(StrEnum):
-    """The table services, the audit that verifies a table, and the repair of stale writes."""
+    """The table services, the repair of damages, and the jobs that only read: audit and diagnosis."""
 
     COMPACTION = "compaction"
     CLEANING = "cleaning"
@@ -47,6 +47,11 @@ class JobKind(StrEnum):
     RESTORE = "restore"
     ROLLBACK = "rollback"
     AUDIT = "audit"
+    DIAGNOSIS = "diagnosis"
+
+
+READING = frozenset({JobKind.AUDIT, JobKind.DIAGNOSIS})
+"""Kinds of jobs that write nothing to the table, dry or not."""
 
 
 class WriterEngine(StrEnum):

@@ -29,14 +29,18 @@ class LateFiles:
 
         Their live writers went on for a while.
         """
-        with translated("listing late markers"):
+        marked = self.marked()
+        return {instant: by for instant, by in self.rolled_back().items() if instant in marked} if marked else {}
+
+    def marked(self) -> set[str]:
+        """Returns the instants that have markers."""
+        with translated("listing the markers"):
             meta, paths = self._table.meta, self._jvm.hudi.storage.StoragePath
             folder = paths(meta.getTempFolderPath())
             if not meta.getStorage().exists(folder):
-                return {}
+                return set()
             entries = self._jvm.items(meta.getStorage().listDirectEntries(folder).stream())
-            marked = {str(entry.getPath().getName()) for entry in entries if entry.isDirectory()}
-        return {instant: by for instant, by in self.rolled_back().items() if instant in marked} if marked else {}
+            return {str(entry.getPath().getName()) for entry in entries if entry.isDirectory()}
 
     def rolled_back(self) -> dict[str, str]:
         """Returns instants that were rolled back -> the instants that rolled them back, by the active timeline.

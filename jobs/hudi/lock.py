@@ -38,6 +38,7 @@ MAX_NOTE_BYTES = 64 * 1024
 # A lock's server that restarts, or whose cluster elects a new leader, is back by then.
 AWAY_SECONDS = 30.0
 RELEASE_SECONDS = 10.0
+LEFT_AFTER_SECONDS = 3600.0
 _PAUSE_SECONDS = 0.5
 
 
@@ -93,6 +94,23 @@ class TableLock:
         except (LockUnavailableError, LockUnusableError) as error:
             return [error.problem()]
         return []
+
+    def left_behind(self) -> str | None:
+        """Returns who left the lock file, if its holder is certainly dead, or if it is older than `LEFT_AFTER_SECONDS`:
+        none of the writers' or our critical sections takes so long. None for other providers, whose locks expire."""
+        if not self._in_a_file or not self._reach_file():
+            return None
+        note, age = self._read(), self._age()
+        owner = str(note.get("owner") or "a writer that did not sign it")
+        if owner.startswith("groundskeeper ") and _has_died(note):
+            return f"{owner} of process {note.get('pid')}, which is dead"
+        return f"{owner}, {age / 3600:.1f} hours ago" if age is not None and age > LEFT_AFTER_SECONDS else None
+
+    def _age(self) -> float | None:
+        """Returns the seconds since the lock file was written; None if it is gone."""
+        with suppress(JobError), translated("reading the age of the lock", expected=JobError):
+            return time.time() - int(self._storage.getPathInfo(self._path).getModificationTime()) / 1000
+        return None
 
     def break_stale(self) -> bool:
         """Removes a lock file that a dead worker of ours left when it was killed. Returns whether there was one.

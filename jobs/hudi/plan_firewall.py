@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jobs.contract import Problem
 from jobs.errors import RefusedError
 from jobs.format import plan_files
 from jobs.hudi.boundaries import check_paths
@@ -14,10 +15,10 @@ from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plan
 from jobs.hudi.savepoints import savepoints_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from jobs.contract import Problem
     from jobs.format.plan_files import File
+    from jobs.hudi.plans import Plan
     from jobs.hudi.table import HudiTable
 
 
@@ -26,8 +27,7 @@ def check_compaction(table: HudiTable, instant: str) -> None:
     for plan in pending_plans(table, COMPACTION_ACTIONS):
         check_paths(table, plan)
         if plan.instant == instant:
-            files = [file for each in plan_files.read_by(plan.content).values() for file in each]
-            _refuse(plan_files.files_gone(instant, files, _there(table, files)))
+            _refuse(_problems(table, plan))
 
 
 def check_clustering(table: HudiTable, instant: str) -> None:
@@ -36,11 +36,30 @@ def check_clustering(table: HudiTable, instant: str) -> None:
     for plan in pending_plans(table, CLUSTERING_ACTIONS):
         check_paths(table, plan)
         if plan.instant == instant:
-            groups = plan_files.read_by(plan.content)
-            files = [file for each in groups.values() for file in each]
-            replaced = {group for commit in table.commits() for group in commit.write.replaced}
-            problems = plan_files.overtaken(instant, groups, replaced)
-            _refuse(problems or plan_files.files_gone(instant, files, _there(table, files)))
+            _refuse(_problems(table, plan))
+
+
+def unusable(table: HudiTable) -> Iterator[tuple[Plan, list[Problem]]]:
+    """Yields the pending compactions and clusterings that could not be executed, with the reasons."""
+    for plan in pending_plans(table, COMPACTION_ACTIONS | CLUSTERING_ACTIONS):
+        # A replacecommit without a plan is a writer's overwrite.
+        if not plan.content and plan.action != "replacecommit":
+            detail = f"instant {plan.instant} ({plan.action})"
+            yield plan, [Problem("plan-unreadable", "The file of a pending plan cannot be read", detail)]
+        elif problems := _problems(table, plan):
+            yield plan, problems
+
+
+def _problems(table: HudiTable, plan: Plan) -> list[Problem]:
+    groups = plan_files.read_by(plan.content)
+    files = [file for each in groups.values() for file in each]
+    replaced = (
+        {group for commit in table.commits() for group in commit.write.replaced}
+        if plan.action in CLUSTERING_ACTIONS
+        else set()
+    )
+    problems = plan_files.overtaken(plan.instant, groups, replaced)
+    return problems or plan_files.files_gone(plan.instant, files, _there(table, files))
 
 
 def check_cleans(table: HudiTable, planned_now: Mapping[str, Iterable[str]]) -> None:

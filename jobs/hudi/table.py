@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
+from jobs.errors import JobError
 from jobs.hudi import hashing_config
 from jobs.hudi.boundaries import check_folders, check_links, inside, relative
 from jobs.hudi.jvm import Jvm, translated
@@ -33,7 +34,17 @@ if TYPE_CHECKING:
 # Actions of completed instants: a compaction completes as a commit, a clustering as a replacecommit.
 _WRITES = frozenset({"commit", "deltacommit", REPLACE})
 
-_LISTED = re.compile(r"path=(.*?), length=")
+_LISTED = re.compile(r"path=(.*?), length=(\d+)")
+_READ = {
+    "commit": "readCommitMetadata",
+    "deltacommit": "readCommitMetadata",
+    REPLACE: "readReplaceCommitMetadata",
+    "clean": "readCleanMetadata",
+    "rollback": "readRollbackMetadata",
+    "restore": "readRestoreMetadata",
+    "savepoint": "readSavepointMetadata",
+}
+"""Methods of Hudi's `HoodieTimeline` by action."""
 _FLINK_CHECKPOINT, _FLINK_STARTED = "flink_checkpoint_id", "view_storage_conf"
 
 
@@ -101,6 +112,25 @@ class HudiTable:
             Instant(item["requestedTime"], item["action"], item["state"], item.get("completionTime") or "")
             for item in self._timeline()
         ]
+
+    def timeline_files(self) -> dict[str, int]:
+        """Returns the names of the files of the active timeline with their sizes in bytes."""
+        with translated("listing the timeline"):
+            return self._listed(str(self.meta.getTimelinePath().toString()))
+
+    def unreadable_instants(self) -> dict[str, str]:
+        """Returns the completed instants whose metadata cannot be read, each with the reason."""
+        found: dict[str, str] = {}
+        with translated("reading the timeline"):
+            timeline = self.meta.reloadActiveTimeline()
+            for item in self.jvm.items(timeline.filterCompletedInstants().getInstantsAsStream()):
+                if read := _READ.get(str(item.getAction())):
+                    try:
+                        with translated(f"reading {item.requestedTime()}", expected=JobError):
+                            getattr(timeline, read)(item)
+                    except JobError as error:
+                        found[str(item.requestedTime())] = error.detail
+        return found
 
     def pending(self, *, without: str | None = None) -> list[Instant]:
         """Returns requested and inflight instants that may change rows or files, except for `without` (our own)."""
@@ -255,11 +285,14 @@ class HudiTable:
     def files_in(self, partition: str) -> set[str]:
         """Returns the names of all files in the folder of a partition; empty without that folder."""
         with translated(f"listing partition '{partition}'"):
-            folder = self.jvm.hudi.storage.StoragePath(f"{self.base_path}/{partition}".rstrip("/"))
-            storage = self.meta.getStorage()
-            # One call for all, in the only form that Hudi's list has: "[StoragePathInfo{path=..., length=...}, ...]".
-            listed = str(storage.listDirectEntries(folder).toString()) if storage.exists(folder) else ""
-        return {path.rpartition("/")[2] for path in _LISTED.findall(listed)}
+            return set(self._listed(f"{self.base_path}/{partition}".rstrip("/")))
+
+    def _listed(self, folder: str) -> dict[str, int]:
+        """Returns the names in a folder with their sizes in bytes; empty without that folder."""
+        path, storage = self.jvm.hudi.storage.StoragePath(folder), self.meta.getStorage()
+        # One call for all, in the only form that Hudi's list has: "[StoragePathInfo{path=..., length=...}, ...]".
+        listed = str(storage.listDirectEntries(path).toString()) if storage.exists(path) else ""
+        return {name.rpartition("/")[2]: int(size) for name, size in _LISTED.findall(listed)}
 
     def file_slices(self) -> list[FileSlice]:
         """Returns the latest file slices; lists them again, after a reload, only if an instant has completed since."""
@@ -269,15 +302,19 @@ class HudiTable:
         completed = frozenset(item.requested for item in self.instants() if item.state == "COMPLETED")
         if completed != self._listed_at:
             self.reload()
-            self._slices = self._listed_slices()
+            self._slices = self._listed_slices(from_metadata="files" in self.metadata_partitions)
             self._listed_at = completed
         return self._slices
 
-    def _listed_slices(self) -> list[FileSlice]:
+    def file_slices_by_listing(self) -> list[FileSlice]:
+        """Returns the latest file slices by listing the storage, whatever the metadata table says."""
+        return self._listed_slices(from_metadata=False)
+
+    def _listed_slices(self, *, from_metadata: bool) -> list[FileSlice]:
         with translated("listing the file slices"):
             config = self.jvm.hudi.common.config.HoodieMetadataConfig.newBuilder()
             view = self.jvm.hudi.common.table.view.FileSystemViewManager.createInMemoryFileSystemView(
-                self.jvm.engine_context(), self.meta, config.enable("files" in self.metadata_partitions).build()
+                self.jvm.engine_context(), self.meta, config.enable(from_metadata).build()
             )
             slices = self.jvm.java.java.util.ArrayList()
             try:

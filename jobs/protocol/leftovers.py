@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.format.instants import wall_clock
+from jobs.protocol.writers import ENDED_AFTER
 
 if TYPE_CHECKING:
     from jobs.hudi.client import WriteClient
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 # A writer in single-writer mode sends no heartbeats; when all are declared to be stopped, one that has begun so
 # recently may still be ending.
 ENDING = timedelta(minutes=2)
+# A writer removes its markers right after its commit.
+REMOVED_BY = timedelta(minutes=10)
 
 
 def is_leftover(table: HudiTable, client: WriteClient, item: Instant, *, writers_stopped: bool) -> bool:
@@ -31,3 +34,25 @@ def is_leftover(table: HudiTable, client: WriteClient, item: Instant, *, writers
     if table.declared.writers_retry_conflicts:
         return True
     return stopped and table.now() - wall_clock(item.requested) > ENDING
+
+
+def old_markers(table: HudiTable, client: WriteClient) -> list[str]:
+    """Returns the instants that have markers although they ended long ago.
+
+    Those of a write that was rolled back lately stay: they say which files its writer may still write.
+    """
+    instants = table.instants()
+    pending = {item.requested for item in instants if item.state != "COMPLETED"}
+    ended = {item.requested: item.completed for item in instants if item.state == "COMPLETED"}
+    watched = {
+        instant
+        for instant, rollback in client.late_files.rolled_back_but_writing().items()
+        if table.now() - wall_clock(rollback) < ENDED_AFTER
+    }
+    return sorted(
+        instant
+        for instant in client.late_files.marked()
+        if instant.isdigit()
+        and instant not in pending | watched
+        and table.now() - wall_clock(ended.get(instant) or instant) > REMOVED_BY
+    )

@@ -69,7 +69,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:  # n
         "pending_instants": [f"{item.requested} {item.action} {item.state}" for item in table.pending()],
     }
     context.step("counting rows", bytes_total=sum(item.bytes for item in slices))
-    found = _count(table, rules)
+    found = count_rows(table, rules)
     details |= {
         "rows": sum(each.rows for each in found),
         "misplaced": sum(each.misplaced for each in found),
@@ -91,7 +91,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:  # n
 
 
 @dataclass(frozen=True)
-class _Partition:
+class PartitionRows:
+    """The rows of one partition by their keys."""
+
     path: str
     rows: int
     misplaced: int
@@ -106,13 +108,14 @@ class _Partition:
         return KeyDigest(self.rows, self.high_halves * _HALF + self.low_halves)
 
 
-def _probes(found: list[_Partition]) -> set[tuple[str, str]]:
+def _probes(found: list[PartitionRows]) -> set[tuple[str, str]]:
     """Returns the keys that wrong statistics hide first: those at the ends of the partitions' ranges."""
     some = found[:: -(-len(found) // _PROBED_PARTITIONS) or 1]
     return {(each.path, key) for each in some for key in (each.first_key, each.last_key)}
 
 
-def _count(table: HudiTable, rules: BucketRules | None) -> list[_Partition]:
+def count_rows(table: HudiTable, rules: BucketRules | None) -> list[PartitionRows]:
+    """Reads the key of every row, and counts those that are misplaced or duplicates (see `run`)."""
     index = table.declared.index
     hash_fields = index.hash_fields if index else ()
 
@@ -138,7 +141,7 @@ def _count(table: HudiTable, rules: BucketRules | None) -> list[_Partition]:
         halves = [F.sum(name).alias(name) for name in ("high", "low")]
         per_key = judged.groupBy("p", "k").agg(F.count("*").alias("n"), wrong, *halves)
         sums = (F.sum("n"), F.sum("w"), F.sum(F.col("n") - 1), F.min("k"), F.max("k"), *halves)
-        return [_Partition(*row) for row in per_key.groupBy("p").agg(*sums).orderBy("p").collect()]
+        return [PartitionRows(*row) for row in per_key.groupBy("p").agg(*sums).orderBy("p").collect()]
 
 
 def misplaced(

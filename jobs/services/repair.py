@@ -32,7 +32,7 @@ from jobs.protocol.replacement import POLL_SECONDS, Replacement
 from jobs.protocol.replacement_config import DEFAULT_WAIT_SECONDS, ReplacementConfig
 from jobs.protocol.stale_writer_watch import StaleWriterWatch
 from jobs.protocol.writers import Writers, dead_writes
-from jobs.services import stray_rows
+from jobs.services import remove_leftovers, stray_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -77,8 +77,11 @@ class Repaired:
 
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
-    """Repairs the stale writes, and those of `instants` with rows in wrong buckets. Raises `JobError`s."""
+    """Repairs the stale writes, and those of `instants` with rows in wrong buckets. With `leftovers` it removes what
+    others left behind instead. Raises `JobError`s."""
     context.step("planning")
+    if order.params.get("leftovers"):
+        return remove_leftovers.run(table, order, context)
     commits = table.commits()
     stale = stale_writes(commit.write for commit in commits)
     problems = preflight.of_repair(table)

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Problem, Progress, Result
+from jobs.contract import READING, Heartbeat, HeartbeatAnswer, JobKind, Outcome, Problem, Progress, Result
 from jobs.errors import (
     CancelledError,
     CommitStateUnknownError,
@@ -27,6 +27,7 @@ from jobs.services import (
     cleaning,
     clustering,
     compaction,
+    diagnosis,
     finish_expansion,
     repair,
     restore,
@@ -61,13 +62,14 @@ RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
     JobKind.RESTORE: restore.run,
     JobKind.ROLLBACK: rollback.run,
     JobKind.AUDIT: audit.run,
+    JobKind.DIAGNOSIS: diagnosis.run,
 }
 
 
 def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Runs the job. Raises `JobError`s."""
     result = RUN[order.kind](table, order, context)
-    takes_lock = order.kind is not JobKind.AUDIT
+    takes_lock = order.kind not in READING
     return with_lock_checked(table, order, result) if order.dry_run and takes_lock else result
 
 

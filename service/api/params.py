@@ -144,6 +144,11 @@ class RepairParams(Request):
         max_length=1000,
         description="Instants whose deletes were lost and have been run again: they count as repaired",
     )
+    leftovers: Literal[True] | None = Field(
+        None,
+        description="Instead remove what a diagnosis names as left behind: markers of writes that have ended, and "
+        "hashing configs without a commit, if nothing was written by them",
+    )
     wait_seconds: int = Field(300, ge=0, le=86_400, description="How long to wait for a moment without writes")
     hand_over_seconds: _HandOverSeconds = DEFAULT_SECONDS
 
@@ -184,6 +189,10 @@ class RollbackParams(Request):
 
 class AuditParams(Request):
     """No parameters."""
+
+
+class DiagnosisParams(Request):
+    rows: bool = Field(True, description="Read the key of every row as well: rows in wrong buckets, duplicate keys")
 
 
 class _JobIn(Request):
@@ -268,6 +277,13 @@ class AuditIn(_JobIn):
     params: AuditParams = Field(default_factory=lambda: AuditParams())
 
 
+class DiagnosisIn(_JobIn):
+    """Looks for the damages that users of Hudi meet, and names the job that cures each. It only reads."""
+
+    kind: Literal[JobKind.DIAGNOSIS]
+    params: DiagnosisParams = Field(default_factory=lambda: DiagnosisParams.model_validate({}))
+
+
 JobIn = Annotated[
     CompactionIn
     | CleaningIn
@@ -279,7 +295,8 @@ JobIn = Annotated[
     | SavepointIn
     | RestoreIn
     | RollbackIn
-    | AuditIn,
+    | AuditIn
+    | DiagnosisIn,
     Field(discriminator="kind"),
 ]
 
@@ -301,6 +318,7 @@ EXAMPLES: dict[str, Any] = {
     },
     "rollback": {"value": {"kind": "rollback", "params": {"instant": "20260101120000000"}, "dry_run": True}},
     "audit": {"value": {"kind": "audit"}},
+    "diagnosis": {"value": {"kind": "diagnosis", "params": {"rows": False}}},
 }
 
 

@@ -16,6 +16,7 @@ export const KINDS = {
   restore: "Restore",
   rollback: "Rollback",
   audit: "Audit",
+  diagnosis: "Diagnosis",
 };
 
 export const STATES = ["queued", "leased", "running", "succeeded", "failed", "cancelled", "unknown"];

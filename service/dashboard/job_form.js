@@ -52,7 +52,9 @@ const ABOUT = {
   restore: "Takes the table back to a savepoint. All later commits are gone for good; the writers must be stopped.",
   rollback: "Rolls back a pending instant that nobody works on, or the latest completed commit.",
   audit: "Proves the table: every row in its bucket, no duplicate key. It only reads.",
+  diagnosis: "Looks for known damages of Hudi tables, and names the job that cures each. It only reads.",
 };
+const READING = ["audit", "diagnosis"];
 // Types without an order.
 const UNSORTABLE = /^(list|large_list|map|struct|fixed_size_list)</;
 
@@ -71,6 +73,7 @@ export function jobForm(changed) {
   const FIELDS = {
     compaction: () => [],
     audit: () => [],
+    diagnosis: () => [],
     finish_expansion: () => [],
     repair: () => [
       field("Wait for a moment without writes, seconds", numeric("wait_seconds", 300, 0, 86_400)),
@@ -150,7 +153,7 @@ export function jobForm(changed) {
     const body = {
       kind: chosen.kind,
       params: params(chosen.kind, new FormData(event.target)),
-      dry_run: chosen.dryRun && chosen.kind !== "audit",
+      dry_run: chosen.dryRun && !READING.includes(chosen.kind),
     };
     changed.redraw();
     try {
@@ -165,8 +168,8 @@ export function jobForm(changed) {
   }
 
   function draw(table) {
-    const isAudit = chosen.kind === "audit";
-    const words = isAudit ? "Start the audit" : chosen.dryRun ? "Plan it (dry run)" : "Start the job";
+    const onlyReads = READING.includes(chosen.kind);
+    const words = onlyReads ? `Start the ${chosen.kind}` : chosen.dryRun ? "Plan it (dry run)" : "Start the job";
     return card(
       "form",
       "Start a job",
@@ -176,7 +179,7 @@ export function jobForm(changed) {
         field("Kind", select({ onchange: set("kind") }, Object.entries(KINDS), chosen.kind)),
         h("p", { class: "quiet" }, ABOUT[chosen.kind], caveat(chosen.kind, table)),
         h("div", { class: "fields", "data-key": `fields of ${chosen.kind}` }, ...FIELDS[chosen.kind](table)),
-        !isAudit &&
+        !onlyReads &&
           h(
             "label",
             { class: "check", "data-key": "dry run" },

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import DEFAULT_GROUP, JobKind, WorkOrder
+from jobs.contract import DEFAULT_GROUP, READING, JobKind, WorkOrder
 from service.queue.hand_over import HandOverState
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class AttemptOutcome(StrEnum):
 
 def mutates(kind: JobKind, *, dry_run: bool) -> bool:
     """Returns whether such a job writes to the table. Two such jobs are never leased at the same time on one table."""
-    return not dry_run and kind is not JobKind.AUDIT
+    return not dry_run and kind not in READING
 
 
 @dataclass(frozen=True)

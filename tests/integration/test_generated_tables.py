@@ -198,8 +198,7 @@ def lose_base_files(base: Path) -> None:
             path.unlink()
 
 
-@pytest.mark.timeout(0 if EXAMPLES else 600)
-@settings(
+generated = settings(
     max_examples=EXAMPLES or 3,
     derandomize=not EXAMPLES,
     database=None,
@@ -207,6 +206,10 @@ def lose_base_files(base: Path) -> None:
     phases=[Phase.generate],  # to shrink an example would take many expansions
     suppress_health_check=list(HealthCheck),
 )
+
+
+@pytest.mark.timeout(0 if EXAMPLES else 600)
+@generated
 @given(history=histories())
 def test_every_row_of_a_generated_table_is_there_and_in_its_bucket_after_an_expansion(
     spark: SparkSession, tmp_path: Path, history: History
@@ -235,3 +238,17 @@ def test_every_row_of_a_generated_table_is_there_and_in_its_bucket_after_an_expa
             tables.upsert(late, untouched, options)
         return
     assert len(tables.in_order(spark, base, number, fields)) == len(history.late)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(0 if EXAMPLES else 600)
+@generated
+@given(history=histories())
+def test_a_diagnosis_of_a_generated_table_finds_nothing(spark: SparkSession, tmp_path: Path, history: History) -> None:
+    history.lose_base_files = False
+    base = tmp_path / f"t{next(_numbers)}"
+    if write(spark, base, history) is None:
+        return
+    found = run_job(spark, base, "diagnosis", index=BucketIndex(history.num_buckets, history.keys)).details
+    assert (found["findings"], found["unchecked"]) == ([], [])
+    shutil.rmtree(base)

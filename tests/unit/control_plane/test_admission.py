@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.contract import JobKind
+from jobs.contract import READING, JobKind
 from service.queue.job import Job, JobState
 from service.scheduling.admission import (
     GROUP_LIMITED,
@@ -98,7 +98,7 @@ def test_a_kind_that_had_its_turn_lets_those_go_first_that_waited_meanwhile() ->
     assert started(ruled(COMPACTION, CLUSTERING, history=history, wanted_since=waiting)) == [COMPACTION]
 
 
-@pytest.mark.parametrize("active", [kind for kind in JobKind if kind is not JobKind.AUDIT])
+@pytest.mark.parametrize("active", [kind for kind in JobKind if kind not in READING])
 @pytest.mark.parametrize("state", [JobState.QUEUED, JobState.LEASED, JobState.RUNNING])
 def test_nothing_starts_beside_a_job_that_writes(active: JobKind, state: JobState) -> None:
     admissions = ruled(*DECIDED, active=[job(active, state)])
@@ -106,8 +106,9 @@ def test_nothing_starts_beside_a_job_that_writes(active: JobKind, state: JobStat
     assert admissions[CLEANING].because == f"cleaning is due; but {active.replace('_', ' ')} job_1 is {state.value}"
 
 
-def test_an_audit_disturbs_nobody() -> None:
-    assert started(ruled(COMPACTION, active=[job(JobKind.AUDIT)])) == [COMPACTION]
+@pytest.mark.parametrize("kind", sorted(READING))
+def test_a_job_that_only_reads_disturbs_nobody(kind: JobKind) -> None:
+    assert started(ruled(COMPACTION, active=[job(kind)])) == [COMPACTION]
 
 
 def test_a_pause_keeps_everything() -> None:

@@ -1,0 +1,1 @@
+"""Checks of a diagnosis: each looks for one group of damages, and changes nothing."""

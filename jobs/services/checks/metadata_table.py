@@ -1,0 +1,40 @@
+"""The metadata table beside the files that are there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.services.checks.finding import Examined, Finding, some
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobs.hudi.records import FileSlice
+
+
+def listing(examined: Examined) -> Iterator[Finding]:
+    """Compares the latest file slices by the metadata table with those by listing the storage (Hudi #11535)."""
+    if "files" not in examined.table.metadata_partitions:
+        return
+    by_metadata = _files(examined.slices)
+    by_listing = _files(examined.listed_slices)
+    missing, unknown = by_metadata - by_listing, by_listing - by_metadata
+    if missing or unknown:
+        parts = [f"not in the storage: {some(missing)}"] if missing else []
+        parts += [f"not in the metadata table: {some(unknown)}"] if unknown else []
+        yield Finding(
+            "metadata-table-out-of-step",
+            "The metadata table does not list the files that are there",
+            "; ".join(parts),
+            "Readers with the metadata table miss rows, or fail at files that are gone.",
+            "Somebody deleted or restored files behind Hudi's back, or a writer without the metadata table committed."
+            " Stop the writers and delete the metadata table (hudi-cli: `metadata delete`); the next commit builds it.",
+        )
+
+
+def _files(slices: list[FileSlice]) -> set[str]:
+    names: set[str] = set()
+    for item in slices:
+        for name in (*item.log_files, *([item.base_file] if item.base_file else [])):
+            names.add(f"{item.partition}/{name.rpartition('/')[2]}".lstrip("/"))
+    return names

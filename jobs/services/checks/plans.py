@@ -1,0 +1,32 @@
+"""Pending plans that cannot be executed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from jobs.hudi import plan_firewall
+from jobs.hudi.plans import COMPACTION_ACTIONS
+from jobs.services.checks.finding import Cure, Examined, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def unusable(examined: Examined) -> Iterator[Finding]:
+    """Finds plans whose files are gone, that others have overtaken, or that cannot be read (Hudi #10964, #7035)."""
+    for plan, problems in plan_firewall.unusable(examined.table):
+        is_compaction = plan.action in COMPACTION_ACTIONS
+        for problem in problems:
+            yield Finding(
+                problem.type,
+                problem.title,
+                problem.detail,
+                "Hudi's own runner fails at it again and again, or loses the rows of the files."
+                + ("" if is_compaction else " Writers to its file groups fail."),
+                "Put the files back. A compaction plan cannot be rolled back: logs that were written since may refer to"
+                " it. Compaction jobs leave it out and do the rest."
+                if is_compaction
+                else "Roll the plan back; clustering makes a new one.",
+                None if is_compaction else Cure(JobKind.ROLLBACK, {"instant": plan.instant}),
+            )

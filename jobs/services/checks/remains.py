@@ -1,0 +1,67 @@
+"""What dead writers and services leave behind: instants, markers, locks and hashing configs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from jobs.hudi import hashing_config
+from jobs.hudi.lock import TableLock
+from jobs.protocol import leftovers
+from jobs.protocol.writers import dead_writes
+from jobs.services.checks.finding import Cure, Examined, Finding, some
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def writes(examined: Examined) -> Iterator[Finding]:
+    """Finds pending instants of dead writers."""
+    if dead := dead_writes(examined.table, examined.client):
+        yield Finding(
+            "dead-write",
+            "Writes whose writers are dead are pending",
+            some(dead),
+            "Nothing newer is archived, and services wait for them.",
+            "A cleaning rolls them back; so does the next writer with `hoodie.clean.failed.writes.policy=LAZY`.",
+            Cure(JobKind.CLEANING),
+        )
+
+
+def markers(examined: Examined) -> Iterator[Finding]:
+    """Finds markers of instants that ended long ago."""
+    if old := leftovers.old_markers(examined.table, examined.client):
+        yield Finding(
+            "markers-left",
+            "Markers of writes that have ended were left behind",
+            some(old),
+            "They cost storage; a rollback by markers, should the instant's name come again, would delete other files.",
+            "Nothing needs them. A repair with `leftovers` removes them.",
+            Cure(JobKind.REPAIR, {"leftovers": True}),
+        )
+
+
+def lock(examined: Examined) -> Iterator[Finding]:
+    """Finds a lock that its holder left when it died."""
+    if left := TableLock(examined.table, "diagnosis").left_behind():
+        yield Finding(
+            "lock-left",
+            "The table's lock was left by a holder that is dead",
+            left,
+            "No writer can begin or commit.",
+            "Any job of ours that takes the lock removes one that ours left. For another's: make sure that no writer is"
+            " alive, and delete `.hoodie/lock`.",
+        )
+
+
+def configs(examined: Examined) -> Iterator[Finding]:
+    """Finds hashing configs whose replacecommit never completed."""
+    if dangling := hashing_config.dangling(examined.table):
+        yield Finding(
+            "hashing-config-dangling",
+            "A hashing config counts although its expansion has not been committed",
+            some(dangling),
+            "Writers hash by a number of buckets that the files do not have: rows get duplicated.",
+            "Stop the writers. A repair with `leftovers` removes the config if no row was written by it.",
+            Cure(JobKind.REPAIR, {"leftovers": True}),
+        )

@@ -1,0 +1,120 @@
+"""The files of the active timeline, and data files whose instant it does not know."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from jobs.format.file_names import parse_base_file_name, parse_log_file_name
+from jobs.protocol.archival_limits import completed_commits, limits
+from jobs.services.checks.finding import Cure, Examined, Finding, some
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# `<requested>_<completed>.<action>` (before table version 8 without the latter), `<requested>.<action>.<state>`.
+_FILE = re.compile(r"(?P<requested>\d{14,})(_\d+)?\.(?P<action>[a-z]+)(\.(?P<state>requested|inflight))?")
+_WITH_REQUEST = frozenset({"commit", "deltacommit", "replacecommit", "clean"})
+# Hudi's archiver begins at 30 by default (`hoodie.keep.max.commits`).
+_MANY_COMMITS = 60
+
+
+def files(examined: Examined) -> Iterator[Finding]:
+    """Finds instants whose files cannot be read, are empty or are missing."""
+    broken = examined.table.unreadable_instants()
+    sizes = examined.table.timeline_files()
+    states: dict[str, set[str]] = {}
+    actions: dict[str, str] = {}
+    for name, size in sizes.items():
+        if (match := _FILE.fullmatch(name)) is None:
+            continue
+        requested, action, state = match["requested"], match["action"], match["state"]
+        if action == "inflight" and state is None:  # of a commit before table version 8
+            action, state = "commit", "inflight"
+        states.setdefault(requested, set()).add(state or "completed")
+        if state is None:
+            actions[requested] = action
+            if size == 0:
+                broken |= {requested: f"{name} is empty"}
+    if broken:
+        yield Finding(
+            "timeline-file-broken",
+            "Files of the timeline cannot be read",
+            some([f"{instant} ({reason})" for instant, reason in broken.items()]),
+            "Readers and writers fail, or take the commit for one without files.",
+            "Put the file back from a backup or an earlier version of the object. No job can: the file is the only"
+            " record of what the commit wrote.",
+        )
+    headless = [instant for instant, found in states.items() if found == {"inflight"}]
+    headless += [
+        instant
+        for instant, found in states.items()
+        if "completed" in found and "requested" not in found and actions[instant] in _WITH_REQUEST
+    ]
+    if headless:
+        yield Finding(
+            "timeline-file-missing",
+            "Instants of the timeline lack the file of an earlier state",
+            some(headless),
+            "A rollback or an execution of them fails; completed ones can still be read.",
+            "Somebody removed files from the timeline. Make an empty file `<instant>.<action>.requested` for a write;"
+            " that of a plan must come from a backup.",
+        )
+
+
+def unknown_files(examined: Examined) -> Iterator[Finding]:
+    """Finds data files of instants that are not on the timeline, though they are later than its start."""
+    known = {item.requested for item in examined.instants}
+    completed = completed_commits(examined.instants)
+    if not completed:
+        return
+    found: dict[str, list[str]] = {}
+    for partition, names in examined.files.items():
+        for name in names:
+            parsed = parse_base_file_name(name) or parse_log_file_name(name)
+            if parsed and parsed.instant not in known and parsed.instant >= completed[0]:
+                found.setdefault(parsed.instant, []).append(f"{partition}/{name}" if partition else name)
+    undone = examined.client.late_files.rolled_back() if found else {}
+    late = [name for instant, named in found.items() if instant in undone for name in named]
+    if late:
+        yield Finding(
+            "files-of-rolled-back-write",
+            "Files of writes that were rolled back are there",
+            some(late),
+            "Their rows count as soon as neither the write nor its rollback is on the timeline; before table version 8"
+            " logs on top of a base file that was rolled back hide the rows below.",
+            "Their writer went on after its rollback. A cleaning removes them.",
+            Cure(JobKind.CLEANING),
+        )
+    lost = [
+        f"{instant} ({len(named)} files)"
+        for instant, named in found.items()
+        if instant not in undone and not examined.table.was_archived(instant)
+    ]
+    if lost:
+        yield Finding(
+            "commit-missing",
+            "Data files belong to instants that the timeline does not have",
+            some(lost),
+            "No reader sees their rows, and nothing removes the files.",
+            "Either the file of a commit was deleted: put it back from a backup. Or a writer's rollback left the files:"
+            " then write the batch again, and delete them.",
+        )
+
+
+def archival(examined: Examined) -> Iterator[Finding]:
+    """Finds a timeline that grows because something keeps Hudi's archiver from it (Hudi #9478)."""
+    commits = completed_commits(examined.instants)
+    if len(commits) <= _MANY_COMMITS:
+        return
+    first = next((limit for limit in limits(examined.table, examined.client, {}) if limit.instant < commits[-30]), None)
+    reason = f"{first.reason}. {first.remedy}".strip() if first else "Nothing is in the way: no writer archives."
+    yield Finding(
+        "archival-stuck",
+        "The active timeline has grown",
+        f"{len(commits)} commits since {commits[0]}",
+        "Each reader and writer reads all of it: they slow down.",
+        f"In the way of archiving more: {reason}" if first else reason,
+        Cure(JobKind.ARCHIVAL),
+    )

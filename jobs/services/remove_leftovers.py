@@ -1,0 +1,80 @@
+"""Removes what dead writers and services left behind: markers, and hashing configs whose commit never came."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import Outcome, Problem, Result
+from jobs.errors import RefusedError, WritersActiveError
+from jobs.hudi import hashing_config
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.protocol.leftovers import old_markers
+from jobs.services.audit import count_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.contract import WorkOrder
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+
+
+def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+    """Removes them with the lock held, so that no write begins or ends meanwhile. Raises RefusedError for a config by
+    which rows were written, WritersActiveError if a write came in between."""
+    configs, seen = hashing_config.dangling(table), _completed(table)
+    if configs:
+        context.step("reading the keys of all rows")
+    problems = _of_configs(table, configs)
+    if order.dry_run:
+        with WriteClient(table, UNDER_OUR_LOCK) as client:
+            markers = old_markers(table, client)
+        refused = [problem.to_json() for problem in problems]
+        return Result(Outcome.SUCCEEDED, details={"markers": markers, "hashing_configs": configs, "refusals": refused})
+    if problems:
+        raise RefusedError(problems)
+    lock = TableLock(table, order.job_id)
+    lock.break_stale()
+    with lock.held(context.checkpoint):
+        table.reload()
+        if configs and (table.pending_writes() or _completed(table) != seen):
+            raise WritersActiveError("A write began or ended while the rows were read; stop the writers for this.")
+        with WriteClient(table, UNDER_OUR_LOCK) as client:
+            markers = old_markers(table, client)
+            context.step("removing markers")
+            for instant in markers:
+                lock.verify()
+                client.tidy_up(instant)
+        context.step("removing hashing configs")
+        for instant in configs:
+            lock.verify()
+            hashing_config.remove(table, instant)
+    return Result(Outcome.SUCCEEDED, details={"markers": markers, "hashing_configs": configs})
+
+
+def _completed(table: HudiTable) -> frozenset[str]:
+    return frozenset(item.requested for item in table.instants() if item.state == "COMPLETED")
+
+
+def _of_configs(table: HudiTable, configs: Sequence[str]) -> list[Problem]:
+    """Refuses to remove a config unless every row is in its bucket by the rules before it."""
+    if not configs:
+        return []
+    rules = hashing_config.rules_before(table, min(configs))
+    if rules is None:
+        return [
+            Problem("rules-before-unknown", "The rules before a dangling hashing config are not known", min(configs))
+        ]
+    wrong = sum(each.misplaced for each in count_rows(table, rules))
+    if not wrong:
+        return []
+    return [
+        Problem(
+            "written-by-dangling-config",
+            "Rows were written by the hashing config that has no commit",
+            f"{wrong} rows are not in their bucket by the rules before it, {rules}",
+            "Write the partitions of these rows again (`insert_overwrite`), by the one rule or by the other.",
+        )
+    ]
