@@ -46,6 +46,7 @@ class JobKind(StrEnum):
     SAVEPOINT = "savepoint"
     RESTORE = "restore"
     ROLLBACK = "rollback"
+    METADATA_TABLE = "metadata_table"
     AUDIT = "audit"
     DIAGNOSIS = "diagnosis"
 

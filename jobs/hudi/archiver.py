@@ -9,8 +9,6 @@ from jobs.hudi.jvm import translated
 if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
 
-METADATA_TABLE = ".hoodie/metadata"
-
 
 def keeping(commits: int) -> dict[str, str]:
     """Returns the options of a client whose archiver leaves this many completed commits on the timeline.
@@ -63,15 +61,6 @@ class Archiver:
             if not last.isPresent():
                 return None
             return str(timeline.readCleanMetadata(last.get()).getEarliestCommitToRetain() or "") or None
-
-    def metadata_compacted_at(self) -> str | None:
-        """Returns the instant of the metadata table's last compaction; None without one."""
-        with translated("reading the metadata table's timeline"):
-            builder = self._jvm.hudi.common.table.HoodieTableMetaClient.builder()
-            builder = builder.setBasePath(f"{self._table.base_path}/{METADATA_TABLE}")
-            timeline = builder.setConf(self._jvm.storage_conf()).build().getActiveTimeline()
-            last = timeline.getCommitAndReplaceTimeline().filterCompletedInstants().lastInstant()
-            return str(last.get().requestedTime()) if last.isPresent() else None
 
     def _open(self) -> Any:
         meta = self._table.meta

@@ -16,6 +16,7 @@ from jobs.hudi.archiver import Archiver
 from jobs.hudi.boundaries import check_plans
 from jobs.hudi.jvm import translated
 from jobs.hudi.late_files import LateFiles
+from jobs.hudi.metadata_table import MetadataTable
 from jobs.hudi.options import bucket_index_options, client_options
 from jobs.hudi.records import REPLACE
 from jobs.hudi.savepoints import Savepoints
@@ -63,6 +64,7 @@ class WriteClient:
             self._client: Any = self._jvm.hudi.client.SparkRDDWriteClient(self._jvm.engine_context(), self._config)
         self.late_files = LateFiles(table, self._config)
         self.archiver = Archiver(table, self._config)
+        self.metadata_table = MetadataTable(table, self._config)
         self.savepoints = Savepoints(table, self._config, self._client)
 
     def __enter__(self) -> Self:

@@ -81,7 +81,7 @@ def _of_metadata_table(table: HudiTable, client: WriteClient, instants: Sequence
     """The metadata table's own timeline refers to instants since its last compaction."""
     if "files" not in table.metadata_partitions:
         return
-    compacted = client.archiver.metadata_compacted_at()
+    compacted = client.metadata_table.compacted_at()
     since = _first_completed_after(instants, compacted or "")
     if since:
         yield Limit(

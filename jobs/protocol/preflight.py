@@ -18,6 +18,7 @@ from jobs.hudi.hadoop import storage_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from jobs.contract import WorkOrder
     from jobs.format.bucket_rules import BucketChange, BucketRules
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
@@ -248,3 +249,16 @@ def _of_writers(table: HudiTable) -> Iterator[Problem]:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+
+
+def writers_not_stopped(table: HudiTable, order: WorkOrder) -> list[Problem]:
+    """Returns a refusal unless the owner declares that all writers are stopped, or the service has stopped them."""
+    if table.declared.writers_stopped or order.writers_stopped:
+        return []
+    return [
+        Problem(
+            "writers-not-stopped",
+            "All writers of the table must be stopped for this",
+            hint='Stop them, and PATCH the table with `{"writers": {"stopped": true}}`.',
+        )
+    ]

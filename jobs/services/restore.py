@@ -62,15 +62,11 @@ def _restore(attempt: Attempt) -> str:
 def _problems(attempt: Attempt) -> list[Problem]:
     table, client, order = attempt.table, attempt.client, attempt.order
     to = str(order.params["savepoint"])
-    problems = [*preflight.name_not_typed(table, order.params), *preflight.lock_not_provable(table)]
-    if not (table.declared.writers_stopped or order.writers_stopped):
-        problems.append(
-            Problem(
-                "writers-not-stopped",
-                "A restore needs all writers of the table to be stopped",
-                hint='Stop them, and PATCH the table with `{"writers": {"stopped": true}}`.',
-            )
-        )
+    problems = [
+        *preflight.name_not_typed(table, order.params),
+        *preflight.lock_not_provable(table),
+        *preflight.writers_not_stopped(table, order),
+    ]
     begun = client.savepoints.pending_restore()
     alive = _alive(table, client, order, begun)
     if alive:

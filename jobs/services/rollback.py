@@ -170,7 +170,7 @@ def _of_metadata_table(table: HudiTable, client: WriteClient, item: Instant) -> 
     """Hudi (1.2) finds it out only when the data files are gone (`HoodieBackedTableMetadataWriter.update`)."""
     if "files" not in table.metadata_partitions:
         return []
-    compacted = client.archiver.metadata_compacted_at()
+    compacted = client.metadata_table.compacted_at()
     if compacted is None or compacted < item.requested:
         return []
     detail = f"compacted at {compacted}"

@@ -29,6 +29,7 @@ from jobs.services import (
     compaction,
     diagnosis,
     finish_expansion,
+    metadata_table,
     repair,
     restore,
     rollback,
@@ -61,6 +62,7 @@ RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
     JobKind.SAVEPOINT: savepoint.run,
     JobKind.RESTORE: restore.run,
     JobKind.ROLLBACK: rollback.run,
+    JobKind.METADATA_TABLE: metadata_table.run,
     JobKind.AUDIT: audit.run,
     JobKind.DIAGNOSIS: diagnosis.run,
 }

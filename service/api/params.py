@@ -191,6 +191,10 @@ class AuditParams(Request):
     """No parameters."""
 
 
+class MetadataTableParams(Request):
+    action: Literal["validate", "rebuild"] = "validate"
+
+
 class DiagnosisParams(Request):
     rows: bool = Field(True, description="Read the key of every row as well: rows in wrong buckets, duplicate keys")
 
@@ -277,6 +281,13 @@ class AuditIn(_JobIn):
     params: AuditParams = Field(default_factory=lambda: AuditParams())
 
 
+class MetadataTableIn(_JobIn):
+    """Compares the metadata table with the storage, or builds it anew; for that the writers must be stopped."""
+
+    kind: Literal[JobKind.METADATA_TABLE]
+    params: MetadataTableParams = Field(default_factory=lambda: MetadataTableParams.model_validate({}))
+
+
 class DiagnosisIn(_JobIn):
     """Looks for the damages that users of Hudi meet, and names the job that cures each. It only reads."""
 
@@ -295,6 +306,7 @@ JobIn = Annotated[
     | SavepointIn
     | RestoreIn
     | RollbackIn
+    | MetadataTableIn
     | AuditIn
     | DiagnosisIn,
     Field(discriminator="kind"),
@@ -317,6 +329,7 @@ EXAMPLES: dict[str, Any] = {
         }
     },
     "rollback": {"value": {"kind": "rollback", "params": {"instant": "20260101120000000"}, "dry_run": True}},
+    "metadata_table": {"value": {"kind": "metadata_table", "params": {"action": "rebuild"}, "dry_run": True}},
     "audit": {"value": {"kind": "audit"}},
     "diagnosis": {"value": {"kind": "diagnosis", "params": {"rows": False}}},
 }

@@ -15,6 +15,7 @@ export const KINDS = {
   savepoint: "Savepoint",
   restore: "Restore",
   rollback: "Rollback",
+  metadata_table: "Metadata table",
   audit: "Audit",
   diagnosis: "Diagnosis",
 };

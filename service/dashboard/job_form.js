@@ -29,6 +29,10 @@ const BESIDE_WRITERS = [
   ["fence", "roll it back: its batch has to be written again"],
   ["abort", "give up"],
 ];
+const METADATA_ACTIONS = [
+  ["validate", "compare it with the storage"],
+  ["rebuild", "build it anew"],
+];
 const SAVEPOINT_ACTIONS = [
   ["create", "create"],
   ["list", "list"],
@@ -51,6 +55,7 @@ const ABOUT = {
   savepoint: "Creates, lists or deletes savepoints: commits whose files are kept, and to which the table can be restored.",
   restore: "Takes the table back to a savepoint. All later commits are gone for good; the writers must be stopped.",
   rollback: "Rolls back a pending instant that nobody works on, or the latest completed commit.",
+  metadata_table: "Compares the metadata table with the storage, or builds it anew while all writers are stopped.",
   audit: "Proves the table: every row in its bucket, no duplicate key. It only reads.",
   diagnosis: "Looks for known damages of Hudi tables, and names the job that cures each. It only reads.",
 };
@@ -72,6 +77,7 @@ export function jobForm(changed) {
 
   const FIELDS = {
     compaction: () => [],
+    metadata_table: () => [field("Action", select({ name: "action" }, METADATA_ACTIONS, "validate"))],
     audit: () => [],
     diagnosis: () => [],
     finish_expansion: () => [],
@@ -227,6 +233,8 @@ function params(kind, data) {
       const partitions = words("partitions", "\n").map((line) => (line.endsWith("*") ? { prefix: line.slice(0, -1) } : line));
       return { ...integers("factor", "num_buckets"), ...(partitions.length ? { partitions } : {}), ...choices("codec", "on_active_writers") };
     }
+    case "metadata_table":
+      return choices("action");
     case "archival":
       return integers("retain");
     case "savepoint":

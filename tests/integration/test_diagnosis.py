@@ -141,6 +141,14 @@ def files_gone(spark: SparkSession, base: Path, options: dict[str, str]) -> None
     max(base.glob(".00000002-*.log.*")).unlink()
 
 
+def old_metadata_table(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
+    """The folder comes from a backup that is older than the table."""
+    shutil.copytree(base / ".hoodie" / "metadata", base.parent / "backup")
+    tables.upsert(tables.rows(spark, 0, 60, ts=9), base, options)
+    shutil.rmtree(base / ".hoodie" / "metadata")
+    shutil.copytree(base.parent / "backup", base / ".hoodie" / "metadata")
+
+
 def abandoned_lock(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
     lock = base / ".hoodie" / "lock"
     lock.write_text(json.dumps({"owner": "spark"}))
@@ -186,13 +194,14 @@ DAMAGES: dict[Damage, str] = {
     missing_request: "timeline-file-missing",
     missing_commit: "commit-missing",
     files_gone: "metadata-table-out-of-step",
+    old_metadata_table: "metadata-table-out-of-step",
     abandoned_lock: "lock-left",
     late_log: "files-of-rolled-back-write",
     stuck_archival: "archival-stuck",
 }
 
 
-CURED = [dangling_config, dead_writer, old_markers, late_log]
+CURED = [dangling_config, dead_writer, old_markers, late_log, old_metadata_table]
 
 
 @pytest.mark.exhaustive
@@ -217,14 +226,16 @@ def test_each_damage_that_can_be_cured_is_found_and_cured(spark: SparkSession, t
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
     damage(spark, base, options)
-    before = tables.snapshot(spark, base)
+    before = tables.snapshot(spark, base, metadata=False)
 
     finding = found(spark, base, writers_retry_conflicts=True)[DAMAGES[damage]]
     kind, params = finding["cure"]["kind"], finding["cure"]["params"]
-    planned = run_job(spark, base, kind, params, dry_run=True, writers_retry_conflicts=True).details
+    planned = run_job(
+        spark, base, kind, params, dry_run=True, writers_retry_conflicts=True, writers_stopped=kind == "metadata_table"
+    ).details
     assert planned["refusals"] == []
     assert DAMAGES[damage] in found(spark, base, writers_retry_conflicts=True)
-    run_job(spark, base, kind, params, writers_retry_conflicts=True)
+    run_job(spark, base, kind, params, writers_retry_conflicts=True, writers_stopped=kind == "metadata_table")
 
     assert found(spark, base, writers_retry_conflicts=True) == {}
     assert proved(spark, base, 4) == before

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.services.checks.finding import Examined, Finding, some
+from jobs.contract import JobKind
+from jobs.services.checks.finding import Cure, Examined, Finding, some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +28,12 @@ def listing(examined: Examined) -> Iterator[Finding]:
             "The metadata table does not list the files that are there",
             "; ".join(parts),
             "Readers with the metadata table miss rows, or fail at files that are gone.",
-            "Somebody deleted or restored files behind Hudi's back, or a writer without the metadata table committed."
-            " Stop the writers and delete the metadata table (hudi-cli: `metadata delete`); the next commit builds it.",
+            "Files are gone, with their rows: put them back, or restore a savepoint. A `metadata_table` job would build"
+            " a metadata table without them."
+            if missing
+            else "The metadata table is older than the table, or a writer without it committed. Stop the writers, and"
+            " build it anew.",
+            None if missing else Cure(JobKind.METADATA_TABLE, {"action": "rebuild"}),
         )
 
 

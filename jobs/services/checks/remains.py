@@ -1,4 +1,4 @@
-"""What dead writers and services leave behind: instants, markers, locks and hashing configs."""
+"""Remains of dead writers and services: instants, markers, locks and hashing configs."""
 
 from __future__ import annotations
 

@@ -55,6 +55,12 @@ def test_the_parameters_are_complete_and_right(answer: Run) -> None:
 
 
 def test_every_kind_is_among_them() -> None:
-    by_people = READING | {JobKind.FINISH_EXPANSION, JobKind.SAVEPOINT, JobKind.RESTORE, JobKind.ROLLBACK}
+    by_people = READING | {
+        JobKind.METADATA_TABLE,
+        JobKind.FINISH_EXPANSION,
+        JobKind.SAVEPOINT,
+        JobKind.RESTORE,
+        JobKind.ROLLBACK,
+    }
     decided = set(JobKind) - by_people
     assert {answer.kind for answer in ANSWERS if isinstance(answer, Run)} == decided

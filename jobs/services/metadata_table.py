@@ -1,0 +1,66 @@
+"""The metadata table: compares it with the storage, or builds it anew from a listing.
+
+Every reader and writer plans with it, and a writer may have it open, so it is built only while all of them are stopped.
+In between, readers list the storage themselves.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from jobs.contract import Outcome, Result
+from jobs.errors import HudiError, RefusedError, WritersActiveError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.protocol import preflight
+from jobs.services.checks import metadata_table
+from jobs.services.checks.finding import Examined
+
+if TYPE_CHECKING:
+    from jobs.contract import Json, WorkOrder
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+
+REBUILD, VALIDATE = "rebuild", "validate"
+
+
+def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+    """Compares, or with `action` `rebuild` deletes the metadata table and builds the partitions that it had.
+
+    An attempt that died after the deletion left a table without one; the next attempt builds the listing of files, as
+    any writer would.
+    """
+    context.step("comparing it with the storage")
+    details: Json = {"partitions": sorted(table.metadata_partitions), "findings": _findings(table)}
+    if order.params.get("action", VALIDATE) == VALIDATE:
+        return Result(Outcome.SUCCEEDED, details=details)
+    problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table)]
+    if order.dry_run:
+        return Result(Outcome.SUCCEEDED, details={**details, "refusals": [each.to_json() for each in problems]})
+    if problems:
+        raise RefusedError(problems)
+    lock = TableLock(table, order.job_id)
+    lock.break_stale()
+    with lock.held(context.checkpoint):
+        table.reload()
+        if pending := table.pending():
+            raise WritersActiveError(
+                f"In flight: {', '.join(f'{item.requested} ({item.action})' for item in pending)}."
+            )
+        # Its options name the partitions that the table has now.
+        with WriteClient(table, UNDER_OUR_LOCK, {"hoodie.metadata.enable": "true"}) as client:
+            context.step("building it anew")
+            lock.verify()
+            client.metadata_table.rebuild()
+            lock.verify()
+        table.reload()
+        if left := _findings(table):
+            raise HudiError(f"The new metadata table differs from the storage: {left[0]['detail']}")
+    return Result(Outcome.SUCCEEDED, details={**details, "partitions": sorted(table.metadata_partitions)})
+
+
+def _findings(table: HudiTable) -> list[Json]:
+    with ExitStack() as clients:
+        return [finding.to_json() for finding in metadata_table.listing(Examined(table, clients))]
