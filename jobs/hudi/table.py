@@ -56,7 +56,7 @@ class HudiTable:
         self.declared = table
         self.base_path = table.base_path
         self._slices: list[FileSlice] = []
-        self._listed_at: frozenset[str] | None = None
+        self._listed_at: frozenset[str] | None = None  # the completed instants at which `_slices` were listed
         self.reload()
 
     def reload(self) -> None:
@@ -64,6 +64,7 @@ class HudiTable:
             builder = self.jvm.hudi.common.table.HoodieTableMetaClient.builder()
             self.meta = builder.setBasePath(self.base_path).setConf(self.jvm.storage_conf()).build()
         check_folders(self)
+        self._listed_at = None
 
     @cached_property
     def properties(self) -> dict[str, str]:

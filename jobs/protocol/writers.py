@@ -128,17 +128,23 @@ def remove_all_late_files(table: HudiTable, client: WriteClient) -> int:
     all files are checked as well, since readers find files by listing them and take the files of an archived instant
     for committed ones.
     """
-    removed = 0
-    if "files" not in table.metadata_partitions:
-        for instant, files in client.late_files.files_of(client.late_files.rolled_back()).items():
-            with _retried_later(instant):
-                removed += client.late_files.remove(instant, files)
+    removed = remove_listed_late_files(client) if "files" not in table.metadata_partitions else 0
     for instant, rollback in client.late_files.rolled_back_but_writing().items():
         with _retried_later(instant):
             removed += client.late_files.remove(instant, client.late_files.marked_files(instant))
             is_alive = client.has_heartbeat(instant) and not client.is_dead(instant)
             if not is_alive and table.now() - wall_clock(rollback) > ENDED_AFTER:
                 client.tidy_up(instant)
+    return removed
+
+
+def remove_listed_late_files(client: WriteClient) -> int:
+    """Removes the files of all instants that were rolled back, with or without markers; returns their number. Lists
+    every partition."""
+    removed = 0
+    for instant, files in client.late_files.files_of(client.late_files.rolled_back()).items():
+        with _retried_later(instant):
+            removed += client.late_files.remove(instant, files)
     return removed
 
 

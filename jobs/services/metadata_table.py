@@ -15,6 +15,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.protocol import preflight
+from jobs.protocol.writers import remove_listed_late_files
 from jobs.services.checks import metadata_table
 from jobs.services.checks.finding import Examined
 
@@ -53,6 +54,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         with WriteClient(table, UNDER_OUR_LOCK, {"hoodie.metadata.enable": "true"}) as client:
             context.step("building it anew")
             lock.verify()
+            # A listing does not tell them from others.
+            remove_listed_late_files(client)
             client.metadata_table.rebuild()
             lock.verify()
         table.reload()

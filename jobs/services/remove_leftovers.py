@@ -1,4 +1,5 @@
-"""Removes what dead writers and services left behind: markers, and hashing configs whose commit never came."""
+"""Removes what dead writers and services left behind: markers, files of writes that were rolled back, and hashing
+configs whose commit never came."""
 
 from __future__ import annotations
 
@@ -11,12 +12,13 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.protocol.leftovers import old_markers
+from jobs.protocol.writers import remove_listed_late_files
 from jobs.services.audit import count_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jobs.contract import WorkOrder
+    from jobs.contract import Json, WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
 
@@ -31,8 +33,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     if order.dry_run:
         with WriteClient(table, UNDER_OUR_LOCK) as client:
             markers = old_markers(table, client)
-        refused = [problem.to_json() for problem in problems]
-        return Result(Outcome.SUCCEEDED, details={"markers": markers, "hashing_configs": configs, "refusals": refused})
+            late = client.late_files.files_of(client.late_files.rolled_back()).values()
+        details: Json = {"late_files": sum(map(len, late)), "markers": markers, "hashing_configs": configs}
+        return Result(Outcome.SUCCEEDED, details=details | {"refusals": [problem.to_json() for problem in problems]})
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
@@ -43,6 +46,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             raise WritersActiveError("A write began or ended while the rows were read; stop the writers for this.")
         with WriteClient(table, UNDER_OUR_LOCK) as client:
             markers = old_markers(table, client)
+            context.step("removing late files")
+            lock.verify()
+            late_files = remove_listed_late_files(client)
             context.step("removing markers")
             for instant in markers:
                 lock.verify()
@@ -51,7 +57,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         for instant in configs:
             lock.verify()
             hashing_config.remove(table, instant)
-    return Result(Outcome.SUCCEEDED, details={"markers": markers, "hashing_configs": configs})
+    details = {"late_files": late_files, "markers": markers, "hashing_configs": configs}
+    return Result(Outcome.SUCCEEDED, details=details)
 
 
 def _completed(table: HudiTable) -> frozenset[str]:

@@ -146,8 +146,8 @@ class RepairParams(Request):
     )
     leftovers: Literal[True] | None = Field(
         None,
-        description="Instead remove what a diagnosis names as left behind: markers of writes that have ended, and "
-        "hashing configs without a commit, if nothing was written by them",
+        description="Instead remove what a diagnosis names as left behind: markers of writes that have ended, files of "
+        "writes that were rolled back, and hashing configs without a commit, if no row was written by them",
     )
     wait_seconds: int = Field(300, ge=0, le=86_400, description="How long to wait for a moment without writes")
     hand_over_seconds: _HandOverSeconds = DEFAULT_SECONDS

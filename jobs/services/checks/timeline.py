@@ -84,8 +84,8 @@ def unknown_files(examined: Examined) -> Iterator[Finding]:
             some(late),
             "Their rows count as soon as neither the write nor its rollback is on the timeline; before table version 8"
             " logs on top of a base file that was rolled back hide the rows below.",
-            "Their writer went on after its rollback. A cleaning removes them.",
-            Cure(JobKind.CLEANING),
+            "Their writer went on after its rollback. A repair with `leftovers` removes them.",
+            Cure(JobKind.REPAIR, {"leftovers": True}),
         )
     lost = [
         f"{instant} ({len(named)} files)"
