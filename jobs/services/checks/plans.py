@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
@@ -12,10 +13,12 @@ from jobs.services.checks.finding import Cure, Examined, Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_MOST = 100
+
 
 def unusable(examined: Examined) -> Iterator[Finding]:
     """Finds plans whose files are gone, that others have overtaken, or that cannot be read (Hudi #10964, #7035)."""
-    for plan, problems in plan_firewall.unusable(examined.table):
+    for plan, problems in islice(plan_firewall.unusable(examined.table), _MOST):
         is_compaction = plan.action in COMPACTION_ACTIONS
         for problem in problems:
             yield Finding(
