@@ -1,7 +1,7 @@
 // The result or plan of a job, as names and values. Kinds may add values that this page does not know.
 
 import { h } from "./dom.js";
-import { bytes, count, number, seconds, sentence } from "./format.js";
+import { KINDS, bytes, count, number, seconds, sentence } from "./format.js";
 import { pairs, problem } from "./parts.js";
 import { split } from "./split.js";
 
@@ -12,8 +12,9 @@ const isProblem = (value) => isPlain(value) && "title" in value && "type" in val
 
 /** The measured values of a job or the plan of a dry run, with the refusals first. */
 export function result(job) {
-  const { refusals, ...rest } = job.result;
+  const { refusals, findings, healthy, ...rest } = job.result;
   return [
+    findings && diagnosed(findings, healthy),
     refusals && (job.dry_run || refusals.length > 0) && verdict(refusals, job.dry_run),
     "clean" in rest && audited(rest.clean),
     isPair(rest.buckets) && rest.buckets[1] > rest.buckets[0] && split(...rest.buckets),
@@ -41,6 +42,21 @@ function audited(isClean) {
   return isClean
     ? h("p", { class: "problem good" }, h("strong", {}, "The table is clean: no misplaced rows, no duplicates."))
     : h("p", { class: "problem bad" }, h("strong", {}, "The audit found errors. See the counts below."));
+}
+
+/** The findings of a diagnosis; the check of a metadata table has no verdict. */
+function diagnosed(findings, isHealthy) {
+  if (!findings.length) {
+    const words = isHealthy === false ? "Nothing was found, but not all checks could be made." : "Nothing is damaged.";
+    return h("p", { class: `problem ${isHealthy === false ? "warn" : "good"}` }, h("strong", {}, words));
+  }
+  return findings.map((each) => problem({ ...each, hint: [each.effect, each.hint, cure(each)].filter(Boolean).join(" ") }, "bad"));
+}
+
+function cure({ cure: job }) {
+  if (!job) return null;
+  const params = Object.keys(job.params).length ? ` with ${JSON.stringify(job.params)}` : "";
+  return `Cured by: ${KINDS[job.kind] ?? job.kind}${params}.`;
 }
 
 function shown(name, value) {
@@ -74,8 +90,9 @@ function list(name, values) {
 /** A short summary for a line of a list. */
 export function summary(job) {
   if (job.error && job.state !== "succeeded") return job.error.title;
-  const { refusals, buckets, clean, ...rest } = job.result ?? {};
+  const { refusals, buckets, clean, findings, ...rest } = job.result ?? {};
   if (refusals?.length) return `would be refused: ${refusals[0].title}`;
+  if (findings) return findings.length ? `${count(findings.length, "finding")}: ${findings[0].title}` : "nothing is damaged";
   if (clean !== undefined) return clean ? `clean, ${count(rest.rows ?? 0, "row")}` : "found errors";
   if (isPair(buckets)) return `${number(buckets[0])} → ${number(buckets[1])} buckets`;
   if ("files_deleted" in rest) return `${count(rest.files_deleted, "file")} deleted`;
