@@ -107,6 +107,11 @@ class Commit:
     deleted: dict[Group, int]
     extra: dict[str, str]
 
+    @property
+    def file_names(self) -> set[str]:
+        groups = [paths for by_group in self.files.values() for paths in by_group.values()]
+        return {path.rpartition("/")[2] for paths in groups for path in paths}
+
 
 def deletes_in_logs(item: FileSlice, commits: Sequence[Commit]) -> int | None:
     """Returns how many rows of the slice these commits delete at most, also those that came after it was listed.

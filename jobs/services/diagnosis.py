@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 CHECKS: dict[str, Callable[[Examined], Iterator[Finding]]] = {
     "timeline files": timeline.files,
     "files of unknown instants": timeline.unknown_files,
+    "files without a commit": timeline.strays,
     "archival": timeline.archival,
     "pending plans": plans.unusable,
     "dead writes": remains.writes,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from jobs.contract import Outcome, Result
+from jobs.contract import Outcome, Problem, Result
 from jobs.errors import HudiError, RefusedError, WritersActiveError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
@@ -17,7 +17,7 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.protocol import preflight
 from jobs.protocol.writers import remove_listed_late_files
 from jobs.services.checks import metadata_table
-from jobs.services.checks.finding import Examined
+from jobs.services.checks.finding import Examined, some
 
 if TYPE_CHECKING:
     from jobs.contract import Json, WorkOrder
@@ -37,7 +37,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     details: Json = {"partitions": sorted(table.metadata_partitions), "findings": _findings(table)}
     if order.params.get("action", VALIDATE) == VALIDATE:
         return Result(Outcome.SUCCEEDED, details=details)
-    problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table)]
+    problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table), *_of_files(table)]
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details={**details, "refusals": [each.to_json() for each in problems]})
     if problems:
@@ -62,6 +62,16 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         if left := _findings(table):
             raise HudiError(f"The new metadata table differs from the storage: {left[0]['detail']}")
     return Result(Outcome.SUCCEEDED, details={**details, "partitions": sorted(table.metadata_partitions)})
+
+
+def _of_files(table: HudiTable) -> list[Problem]:
+    """A listing cannot tell files that no commit names from others: readers would see their rows."""
+    with ExitStack() as clients:
+        strays = Examined(table, clients).strays
+    if not strays:
+        return []
+    title = "Data files have the instant of a commit that does not name them"
+    return [Problem("files-without-commit", title, some(strays), "Delete them first; a diagnosis names them as well.")]
 
 
 def _findings(table: HudiTable) -> list[Json]:

@@ -65,6 +65,13 @@ def second_file_group(spark: SparkSession, base: Path, options: dict[str, str]) 
     shutil.copy(first, base / f"00000001{tail}")
 
 
+def copied_file(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
+    """As a task leaves it that was tried twice: the same file group and instant, another write token."""
+    first = min(base.glob("00000001-*.parquet"))
+    token = first.name.split("_")[1]
+    shutil.copy(first, base / first.name.replace(f"_{token}_", f"_{token.replace('-', '-9', 1)}_"))
+
+
 def second_file_group_of_logs(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
     """As Flink leaves it after a failover before its first commit (#19907): two file groups of logs."""
     log = min(base.glob(".00000001-*.log.*"))
@@ -181,6 +188,7 @@ def stuck_archival(spark: SparkSession, base: Path, options: dict[str, str]) -> 
 DAMAGES: dict[Damage, str] = {
     wrong_number_larger: "bucket-beyond-number",
     wrong_number_smaller: "rows-in-wrong-bucket",
+    copied_file: "files-without-commit",
     second_file_group: "several-file-groups-in-bucket",
     second_file_group_of_logs: "several-file-groups-in-bucket",
     random_file_id: "file-ids-without-bucket",

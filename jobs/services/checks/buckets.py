@@ -36,9 +36,9 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             some(several),
             "Every write to such a bucket fails, and Flink does not start (Hudi #7216, #9303, #19907); a key may be in"
             " both file groups.",
-            "Two writers without a lock, or a restart of Flink before its first commit, made them. Take out of use the"
-            " file group that should not be there (`delete` its rows by Spark without the bucket index), or restore a"
-            " savepoint: which of two rows with one key is the right one, no job can know.",
+            "Two writers without a lock, or a restart of Flink before its first commit, made them. Read the partition,"
+            " and write it again (`insert_overwrite`), or restore a savepoint: which of two rows with one key is the"
+            " right one, no job can know.",
         )
     beyond = [
         _named(partition, f"bucket {bucket} of {rules.buckets_of(partition)}")

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import JobKind, JsonMapped
+from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from jobs.format.bucket_rules import BucketRules
-    from jobs.hudi.records import FileSlice, Instant
+    from jobs.hudi.records import Commit, FileSlice, Instant
     from jobs.hudi.table import HudiTable
 
 _NAMED = 5
@@ -62,6 +63,10 @@ class Examined:
         return self.table.instants()
 
     @cached_property
+    def commits(self) -> list[Commit]:
+        return self.table.commits()
+
+    @cached_property
     def slices(self) -> list[FileSlice]:
         return self.table.file_slices()
 
@@ -77,6 +82,21 @@ class Examined:
     def files(self) -> dict[str, set[str]]:
         """The names of all files by partition path, as the storage lists them."""
         return {partition: self.table.files_in(partition) for partition in self.table.partitions()}
+
+    @cached_property
+    def strays(self) -> set[str]:
+        """The paths of files with the instant of a commit of the active timeline that does not name them.
+
+        Before table version 8 the name of a log has another instant than its writer's.
+        """
+        names = {commit.write.instant: commit.file_names for commit in self.commits}
+        found = set()
+        for partition, listed in self.files.items():
+            for name in listed:
+                parsed = parse_base_file_name(name) or (parse_log_file_name(name) if self.table.version >= 8 else None)
+                if parsed and name not in names.get(parsed.instant, {name}):
+                    found.add(f"{partition}/{name}" if partition else name)
+        return found
 
 
 def some(items: Collection[str]) -> str:

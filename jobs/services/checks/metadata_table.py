@@ -19,7 +19,7 @@ def listing(examined: Examined) -> Iterator[Finding]:
         return
     by_metadata = _files(examined.slices)
     by_listing = _files(examined.listed_slices)
-    missing, unknown = by_metadata - by_listing, by_listing - by_metadata
+    missing, unknown = by_metadata - by_listing, by_listing - by_metadata - examined.strays
     if missing or unknown:
         parts = [f"not in the storage: {some(missing)}"] if missing else []
         parts += [f"not in the metadata table: {some(unknown)}"] if unknown else []

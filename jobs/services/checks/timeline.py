@@ -103,6 +103,19 @@ def unknown_files(examined: Examined) -> Iterator[Finding]:
         )
 
 
+def strays(examined: Examined) -> Iterator[Finding]:
+    """Finds data files that no commit names, though their instant is completed."""
+    if examined.strays:
+        yield Finding(
+            "files-without-commit",
+            "Data files have the instant of a commit that does not name them",
+            some(examined.strays),
+            "Whoever lists the storage reads their rows, beside the same rows in other files; who reads by the metadata"
+            " table does not.",
+            "A task that was tried twice left them, or somebody copied files. Delete them.",
+        )
+
+
 def archival(examined: Examined) -> Iterator[Finding]:
     """Finds a timeline that grows because something keeps Hudi's archiver from it (Hudi #9478)."""
     commits = completed_commits(examined.instants)
