@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from jobs.contract import WorkOrder
-    from jobs.format.bucket_rules import BucketChange, BucketRules
+    from jobs.format.bucket_rules import BucketChange, BucketRules, Selection
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.storage.paths import Storage
@@ -260,5 +260,20 @@ def writers_not_stopped(table: HudiTable, order: WorkOrder) -> list[Problem]:
             "writers-not-stopped",
             "All writers of the table must be stopped for this",
             hint='Stop them, and PATCH the table with `{"writers": {"stopped": true}}`.',
+        )
+    ]
+
+
+def unknown_partitions(selection: Selection | None, existing: Collection[str]) -> list[Problem]:
+    """Returns the refusal of a selection with partitions that do not exist."""
+    missing = selection.missing(existing) if selection else []
+    if not missing:
+        return []
+    return [
+        Problem(
+            "partition-unknown",
+            "Some of the partitions do not exist",
+            ", ".join(f"'{partition}'" for partition in missing[:10]),
+            "Give partition paths as in storage, such as `dt=2026-01-01` or `2026-01-01`.",
         )
     ]

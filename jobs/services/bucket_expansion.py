@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import Outcome, Problem, Result
+from jobs.contract import Outcome, Result
 from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import RefusedError
@@ -29,7 +29,7 @@ from jobs.services import repair
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jobs.contract import WorkOrder
+    from jobs.contract import Problem, WorkOrder
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
@@ -138,16 +138,7 @@ def _planned(table: HudiTable, order: WorkOrder) -> tuple[Expansion | None, list
     existing = sorted({item.partition for item in slices})
     wanted = order.params.get("partitions")
     selection = None if wanted is None else Selection.of(wanted)
-    missing = selection.missing(existing) if selection else []
-    if missing:
-        problems.append(
-            Problem(
-                "partition-unknown",
-                "Some of the partitions do not exist",
-                ", ".join(f"'{partition}'" for partition in missing[:10]),
-                "Give partition paths as in storage, such as `dt=2026-01-01` or `2026-01-01`.",
-            )
-        )
+    problems += preflight.unknown_partitions(selection, existing)
     partitions = tuple(partition for partition in existing if selection is None or partition in selection)
     number, factor = order.params.get("num_buckets"), order.params.get("factor")
     if selection is None:

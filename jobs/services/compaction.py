@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Outcome, Problem, Result
@@ -14,7 +15,8 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import COMPACTION
 from jobs.protocol import recovery
 from jobs.protocol.writers import dead_writes
-from jobs.services import given_plans
+from jobs.services import bounded_compaction, given_plans
+from jobs.services.compaction_bounds import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +33,11 @@ _POLL_SECONDS = 0.1
 # The service has decided to compact, so every file group with a log is due.
 DUE = {
     "hoodie.compact.inline.trigger.strategy": "NUM_COMMITS",
-    "hoodie.compact.inline.max.delta.commits": "1",
+    # Also without a commit since the last compaction, which may have left something.
+    "hoodie.compact.inline.max.delta.commits": "0",
+    # By default Hudi looks only into the partitions written since the last compaction, and so never finds what one of
+    # some partitions has left (`BaseTableServicePlanActionExecutor`).
+    "hoodie.table.services.incremental.enabled": "false",
     "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy",
 }
 
@@ -39,7 +45,8 @@ DUE = {
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Executes pending plans (writers may have scheduled them), then schedules and executes a plan for the rest.
 
-    With `plans` in the parameters it executes exactly these, and schedules nothing.
+    With `plans` in the parameters it executes exactly these, and schedules nothing; with `limit_bytes` or `partitions`
+    it compacts that part.
     """
     context.step("planning")
     if wanted := given_plans.of(order):
@@ -51,6 +58,10 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         if order.dry_run:
             return Result(Outcome.SUCCEEDED, details={"refusals": [problem.to_json()]})
         raise RefusedError([problem])
+    bounds = Bounds.of(order)
+    if not bounds.is_unlimited:
+        execute = partial(_execute, table, order=order, context=context)
+        return bounded_compaction.run(table, order, context, bounds, options=DUE, execute=execute)
     due = [item for item in table.file_slices() if item.log_files]
     pending = [item.requested for item in table.pending() if item.action == COMPACTION]
     details: dict[str, Any] = {

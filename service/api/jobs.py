@@ -75,6 +75,7 @@ def submit(
         idempotency_key=idempotency_key,
         permissions=context.permissions,
         priority=wanted.priority,
+        timeout_seconds=wanted.timeout_seconds,
         requested_by=caller.name,
     )
     if not submission.is_new:

@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, StringConstraints, Tag, model_validat
 
 from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWriters
 from service.api.requests import Names, PartitionPath, Request, Word
+from service.policies.policy import MOST_TIMEOUT_SECONDS
 from service.queue.hand_over_policy import DEFAULT_SECONDS
 
 _Instant = Annotated[str, StringConstraints(pattern=r"^[0-9]{14,20}$"), Field(examples=["20260101120000000"])]
@@ -33,8 +34,44 @@ class _ExecutesPlans(Request):
     take_over: _TakeOver = None
 
 
+class PartitionPrefix(Request):
+    prefix: Word = Field(examples=["region=eu/"])
+
+
+# The form that was sent selects the model that validates it, so that a mistake is reported once, in the caller's names.
+_PartitionChoice = Annotated[
+    Annotated[PartitionPath, Tag("<path>")] | Annotated[PartitionPrefix, Tag("<prefix>")],
+    Discriminator(lambda given: "<prefix>" if isinstance(given, dict | PartitionPrefix) else "<path>"),
+]
+_Partitions = Annotated[
+    list[_PartitionChoice],
+    Field(
+        min_length=1,
+        max_length=10_000,
+        description='Partition paths as in storage; or `{"prefix": ...}` for all with that prefix. Default: all',
+        examples=[["dt=2026-01-01", {"prefix": "dt=2025-"}]],
+    ),
+]
+
+
 class CompactionParams(_ExecutesPlans):
-    """Without `plans`: executes all pending plans, and schedules a plan for the rest."""
+    """Without `plans`: executes all pending plans, and schedules a plan for the rest; or as much of both as
+    `limit_bytes` and `partitions` allow."""
+
+    limit_bytes: int | None = Field(
+        None,
+        ge=1,
+        lt=2**53,
+        description="Bytes of base and log files to read at most, the newest partitions first; but one file group, or"
+        " one pending plan, in any case. The result says what is `left`",
+    )
+    partitions: _Partitions | None = None
+
+    @model_validator(mode="after")
+    def _plans_have_their_size(self) -> Self:
+        if self.plans and (self.limit_bytes is not None or self.partitions):
+            raise ValueError("plans are executed whole: give either plans, or limit_bytes and partitions")
+        return self
 
 
 class CleaningParams(_ExecutesPlans):
@@ -70,8 +107,17 @@ class _BesideWriters(Request):
 
 
 class ClusteringParams(_BesideWriters):
-    sort_by: Names = Field(description="Columns, the most important one first")
+    """Without `sort_by`: merges small files, on a table without a bucket index."""
+
+    sort_by: Names | None = Field(None, description="Columns, the most important one first")
     layout: ClusteringLayout = ClusteringLayout.LINEAR
+    partitions: _Partitions | None = None
+
+    @model_validator(mode="after")
+    def _a_curve_has_columns(self) -> Self:
+        if self.sort_by is None and self.layout is not ClusteringLayout.LINEAR:
+            raise ValueError("a layout other than linear needs sort_by")
+        return self
 
 
 class GivenClusteringParams(Request):
@@ -90,17 +136,6 @@ def _form_of_clustering(given: Any) -> str:
 _Clustering = Annotated[
     Annotated[ClusteringParams, Tag("<sort>")] | Annotated[GivenClusteringParams, Tag("<plans>")],
     Discriminator(_form_of_clustering),
-]
-
-
-class PartitionPrefix(Request):
-    prefix: Word = Field(examples=["region=eu/"])
-
-
-# The form that was sent selects the model that validates it, so that a mistake is reported once, in the caller's names.
-_PartitionChoice = Annotated[
-    Annotated[PartitionPath, Tag("<path>")] | Annotated[PartitionPrefix, Tag("<prefix>")],
-    Discriminator(lambda given: "<prefix>" if isinstance(given, dict | PartitionPrefix) else "<path>"),
 ]
 
 
@@ -202,6 +237,12 @@ class DiagnosisParams(Request):
 class _JobIn(Request):
     dry_run: bool = Field(False, description="Return the plan, and change nothing")
     priority: int = Field(0, ge=-100, le=100, description="Jobs with a higher value are handed out first")
+    timeout_seconds: int | None = Field(
+        None,
+        ge=1,
+        le=MOST_TIMEOUT_SECONDS,
+        description="Time limit of one attempt. Default: that of the table's policy, else that of the service",
+    )
 
 
 class CompactionIn(_JobIn):
@@ -219,7 +260,7 @@ class CleaningIn(_JobIn):
 
 
 class ClusteringIn(_JobIn):
-    """Sorts the rows; inside each bucket when the table has a bucket index."""
+    """Sorts the rows; inside each bucket when the table has a bucket index. Or merges small files."""
 
     kind: Literal[JobKind.CLUSTERING]
     params: _Clustering

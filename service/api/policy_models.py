@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWriters
 from service.api.requests import Names, Request, Word
-from service.policies.policy import GIB, GROUP_PATTERN, Mode, PatternPolicy, Pause, Trigger
+from service.policies.policy import GIB, GROUP_PATTERN, MOST_TIMEOUT_SECONDS, Mode, PatternPolicy, Pause, Trigger
 from service.policies.precedence import Effective
 from service.scheduling.cron import next_after
 from service.scheduling.decision import Decision, Verdict
@@ -96,6 +96,10 @@ class CompactionPolicyIn(_Section, total=False):
     cron: _Cron
     min_interval_seconds: _Interval
     stale_plan_seconds: _Stale
+    limit_bytes: Annotated[
+        int | None,
+        Field(ge=1, lt=2**53, description="Parameter of the job; what it leaves is due at once; null: no limit"),
+    ]
 
 
 class CleaningPolicyIn(_Section, total=False):
@@ -114,7 +118,7 @@ class CleaningPolicyIn(_Section, total=False):
 
 class ClusteringPolicyIn(_Section, total=False):
     enabled: _Enabled
-    sort_by: Annotated[Names, Field(description="Parameter of the job; without it the table is not clustered")]
+    sort_by: Annotated[Names, Field(description="Parameter of the job; without it only small files are merged")]
     layout: Annotated[ClusteringLayout, _OfTheJob]
     small_file_share: Annotated[
         float | None,
@@ -169,6 +173,14 @@ class PolicyIn(_Section, total=False):
         str,
         StringConstraints(pattern=GROUP_PATTERN),
         Field(description="Only workers of this group get the table's jobs, including submitted ones"),
+    ]
+    timeout_seconds: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=MOST_TIMEOUT_SECONDS,
+            description="Time limit of one attempt of a job, unless the job sets its own; null: that of the service",
+        ),
     ]
     time_zone: Annotated[TimeZone, Field(description="Time zone of the windows and of the cron expressions")]
     windows: Annotated[list[WindowIn], Field(max_length=50, description="When jobs may start; empty: at any time")]

@@ -207,6 +207,7 @@ class JobOut(BaseModel):
     cancel_requested: bool
     priority: int
     worker_group: str = Field(description="Only workers of this group get the job")
+    timeout_seconds: int | None = Field(description="Time limit of one attempt; null: the service's setting")
     requested_by: str | None = Field(description="The caller that submitted it, or `policy`")
     reason: str | None = Field(description="The reason, if a policy submitted it")
     worker_id: str | None
@@ -275,6 +276,7 @@ def _fields(job: Job) -> dict[str, Any]:
         "cancel_requested": job.cancel_requested,
         "priority": job.priority,
         "worker_group": job.worker_group,
+        "timeout_seconds": job.timeout_seconds,
         "requested_by": job.requested_by,
         "reason": job.reason,
         "worker_id": job.worker_id,

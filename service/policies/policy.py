@@ -18,6 +18,9 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 GIB = 1024**3
 
+MOST_TIMEOUT_SECONDS = 7 * 86_400
+"""Longest time limit of an attempt that a job or a policy may set."""
+
 GROUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,23}$"
 """Pattern of the name of a worker group."""
 
@@ -61,7 +64,8 @@ class Window:
 @dataclass(frozen=True)
 class CompactionSettings:
     """`log_ratio` (bytes of log files to bytes of base files) counts in addition to the trigger, None not at all. With
-    `cron` no threshold counts. A plan pending for `stale_plan_seconds` causes a warning and is taken over."""
+    `cron` no threshold counts. A plan pending for `stale_plan_seconds` causes a warning and is taken over.
+    `limit_bytes` is the parameter of the job; what it leaves is due at once."""
 
     enabled: bool = True
     trigger: Trigger = Trigger.COMMITS
@@ -71,6 +75,7 @@ class CompactionSettings:
     cron: str | None = None
     min_interval_seconds: int = 60
     stale_plan_seconds: int = 6 * 3600
+    limit_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -147,11 +152,13 @@ class ArchivalSettings:
 @dataclass(frozen=True)
 class Policy:
     """A complete policy. Queued jobs with a higher `priority` are leased first. Without `windows` jobs may start at any
-    time. Only workers of `worker_group` get the table's jobs."""
+    time. Only workers of `worker_group` get the table's jobs. `timeout_seconds` limits an attempt of a job that has no
+    limit of its own, None leaves that to the service's setting."""
 
     paused: bool = False
     priority: int = 0
     worker_group: str = DEFAULT_GROUP
+    timeout_seconds: int | None = None
     time_zone: str = "UTC"
     windows: tuple[Window, ...] = ()
     compaction: CompactionSettings = field(default_factory=CompactionSettings)

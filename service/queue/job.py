@@ -105,6 +105,7 @@ class Job:
     Queued jobs with a higher `priority` are leased first, and only to workers of `worker_group`. `reason` is why the
     service submitted the job by itself, None if a person submitted it; `requested_by` is who submitted it. A job that
     `waits_for_writers` is queued, but no worker gets it until its `hand_over` says that they have stopped.
+    `timeout_seconds` limits each attempt, None leaves that to the service's setting.
     """
 
     id: str
@@ -128,6 +129,7 @@ class Job:
     idempotency_key: str | None = None
     priority: int = 0
     worker_group: str = DEFAULT_GROUP
+    timeout_seconds: int | None = None
     requested_by: str | None = None
     reason: str | None = None
     leased_at: datetime | None = None
@@ -153,7 +155,8 @@ class Job:
         return tuple(dict.fromkeys((*self.instants, *more)))
 
     def work_order(self, table: Table, timeout_seconds: float) -> WorkOrder:
-        """Returns the work order for the worker that leased this attempt."""
+        """Returns the work order for the worker that leased this attempt. `timeout_seconds` counts if the job has no
+        limit of its own."""
         return WorkOrder(
             job_id=self.id,
             attempt=self.attempt,
@@ -163,5 +166,5 @@ class Job:
             dry_run=self.dry_run,
             earlier_instants=self.instants,
             writers_stopped=self.hand_over is not None and self.hand_over.state is HandOverState.STOPPED,
-            timeout_seconds=timeout_seconds,
+            timeout_seconds=timeout_seconds if self.timeout_seconds is None else self.timeout_seconds,
         )

@@ -58,9 +58,10 @@ def submit(
     idempotency_key: str | None,
     permissions: Permissions,
     priority: int = 0,
+    timeout_seconds: int | None = None,
     requested_by: str | None = None,
 ) -> Submission:
-    """Queues a job. `params` have been validated by the caller.
+    """Queues a job. `params` have been validated by the caller. Without `timeout_seconds` the policy's limit counts.
 
     Raises TableNotFoundError, PathForbiddenError, OptionNotAllowedError, SecretUnreadableError, JobConflictError,
     IdempotencyKeyReusedError, FenceLosesFlinkError or IncidentOpenError.
@@ -69,6 +70,7 @@ def submit(
     with writing(engine) as connection:
         table = table_store.get(connection, table_id)
         check_declared(table.to_contract({}, cipher), permissions)
+        policy = effective_of(connection, table).policy
         wanted = Job(
             id=f"job_{secrets.token_hex(8)}",
             table_id=table_id,
@@ -80,7 +82,8 @@ def submit(
             not_before=now,
             idempotency_key=idempotency_key,
             priority=priority,
-            worker_group=effective_of(connection, table).policy.worker_group,
+            worker_group=policy.worker_group,
+            timeout_seconds=policy.timeout_seconds if timeout_seconds is None else timeout_seconds,
             requested_by=requested_by,
         )
         if loses_batches(kind, params, table, watch_store.engines_of(connection, table_id)):

@@ -31,15 +31,22 @@ def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: Trigg
     if plans.waiting:
         names = ", ".join(plans.waiting)
         because = f"{count(len(plans.waiting), 'compaction plan')} left on the timeline to be executed ({names})"
-        return Run(JobKind.COMPACTION, {}, because, warning)
+        return Run(JobKind.COMPACTION, _params(settings), because, warning)
     if snapshot.log_bytes == 0:
         return Skip("no-logs", "there are no log files to compact", warning=warning)
+    if context.is_unfinished:
+        because = "the last compaction has left something to the next one, by its limit"
+        return Run(JobKind.COMPACTION, _params(settings), because, warning)
     if not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last compaction", warning=warning)
     timing = _timing(settings, snapshot, context)
     if timing.is_due:
-        return Run(JobKind.COMPACTION, {}, timing.because, warning)
+        return Run(JobKind.COMPACTION, _params(settings), timing.because, warning)
     return Skip("not-yet", timing.because, timing.until, warning)
+
+
+def _params(settings: CompactionSettings) -> dict[str, object]:
+    return {} if settings.limit_bytes is None else {"limit_bytes": settings.limit_bytes}
 
 
 def _timing(settings: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:

@@ -217,7 +217,17 @@ def _trigger_contexts(
 ) -> dict[JobKind, TriggerContext]:
     own = frozenset(instant for job in recent for instant in job.instants)
     withheld = withheld_plans(recent, now)
-    return {kind: TriggerContext(now, calendars.get(kind), history[kind].began_at, own, withheld) for kind in DECIDED}
+    return {
+        kind: TriggerContext(
+            now,
+            calendars.get(kind),
+            history[kind].began_at,
+            own,
+            withheld=withheld,
+            is_unfinished=history[kind].is_unfinished,
+        )
+        for kind in DECIDED
+    }
 
 
 def _calendars(policy: Policy, before: Mapping[JobKind, Decision], now: datetime) -> dict[JobKind, Calendar]:

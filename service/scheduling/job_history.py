@@ -27,7 +27,8 @@ class JobHistory:
     """`asked_at` is when the last job was submitted; `began_at` and `ended_at` are those of the last successful one.
 
     `failures` counts the jobs that failed or were cancelled since then; `failed_at` and `error` are those of the last
-    one, `error` is None if it was cancelled.
+    one, `error` is None if it was cancelled. `is_unfinished`: the last successful job had a limit by its policy, and
+    left something to the next.
     """
 
     asked_at: datetime | None = None
@@ -36,6 +37,7 @@ class JobHistory:
     failures: int = 0
     failed_at: datetime | None = None
     error: str | None = None
+    is_unfinished: bool = False
 
     @property
     def next_try_at(self) -> datetime | None:
@@ -81,6 +83,7 @@ def history_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime |
         failures=len(counted),
         failed_at=last.finished_at if last else None,
         error=_error(last) if last else None,
+        is_unfinished=good is not None and _is_unfinished(good),
     )
 
 
@@ -93,6 +96,14 @@ def withheld_plans(jobs: Iterable[Job], now: datetime) -> frozenset[str]:
         if job.state is JobState.SUCCEEDED and is_recent and isinstance(plans, list):
             found.update(str(plan["instant"]) for plan in plans if isinstance(plan, dict) and "instant" in plan)
     return frozenset(found)
+
+
+def _is_unfinished(job: Job) -> bool:
+    if job.reason is None or "limit_bytes" not in job.params:
+        return False
+    # The attempt that reports for one that died after its commit does not know what that one left.
+    left = (job.result or {}).get("left")
+    return not isinstance(left, dict) or bool(left.get("file_groups"))
 
 
 def _error(job: Job) -> str | None:

@@ -252,6 +252,7 @@ def _start(
         not_before=now,
         priority=inputs.policy.priority,
         worker_group=run.worker_group or inputs.policy.worker_group,
+        timeout_seconds=inputs.policy.timeout_seconds,
         requested_by=BY_POLICY,
         reason=run.because,
     )

@@ -26,6 +26,8 @@ jobs = sa.Table(
     sa.Column("rewriting", sa.Boolean),
     sa.Column("priority", sa.Integer, nullable=False, server_default="0"),
     sa.Column("worker_group", sa.String(24), nullable=False, server_default="default"),
+    # The time limit of an attempt, null for the service's setting.
+    sa.Column("timeout_seconds", sa.Integer),
     sa.Column("requested_by", sa.Text),
     # Why the service created the job by itself; null for a job that a user requested.
     sa.Column("reason", sa.Text),

@@ -53,6 +53,25 @@ def test_after_a_job_the_table_is_looked_at_again_but_not_after_a_dry_run(
     assert client.get(f"/v1/tables/{table_id}").status_code == 200
 
 
+def test_the_time_limit_of_a_job_is_its_own_or_of_its_policy_or_of_the_service(
+    client: TestClient, worker: Worker, submit: Any, table_id: str
+) -> None:
+    def limit(**more: Any) -> tuple[float, int | None]:
+        job = submit("audit", **more).json()
+        plan = worker.must_lease()
+        worker.report(plan, Result(Outcome.SUCCEEDED))
+        return plan.timeout_seconds, job["timeout_seconds"]
+
+    by_setting, shown = limit()
+    assert shown is None
+    assert limit(timeout_seconds=7) == (7, 7)
+    assert client.put(f"/v1/tables/{table_id}/policy", json={"timeout_seconds": 90}).status_code == 200
+    assert limit() == (90, 90)
+    assert limit(timeout_seconds=7) == (7, 7)
+    assert client.put(f"/v1/tables/{table_id}/policy", json={"timeout_seconds": None}).status_code == 200
+    assert limit() == (by_setting, None)
+
+
 def test_a_job_goes_from_submitted_to_succeeded(
     client: TestClient, worker: Worker, submit: Any, clock: Any, table_id: str
 ) -> None:
@@ -260,6 +279,9 @@ def test_an_idempotency_key_is_not_for_two_different_jobs(submit: Any) -> None:
         ({}, "kind", "is missing"),
         ({"kind": "audit", "urgency": 1}, "urgency", "not known"),
         ({"kind": "audit", "priority": 101}, "priority", "less than or equal to 100"),
+        ({"kind": "audit", "timeout_seconds": 0}, "timeout_seconds", "greater than or equal to 1"),
+        ({"kind": "audit", "timeout_seconds": 604_801}, "timeout_seconds", "less than or equal to 604800"),
+        ({"kind": "compaction", "params": {"limit_bytes": 0}}, "params.limit_bytes", "greater than or equal to 1"),
         ({"kind": "audit", "dry_run": "perhaps"}, "dry_run", "boolean"),
     ],
 )

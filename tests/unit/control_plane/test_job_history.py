@@ -91,3 +91,24 @@ def test_plans_that_a_job_of_the_last_day_left_out_are_remembered() -> None:
         assert withheld_plans([job], NOW) == expected
     assert withheld_plans([withheld.evolve(state=JobState.FAILED)], NOW) == set()
     assert withheld_plans([withheld], NOW + timedelta(days=2)) == set()
+
+
+LEFT = {"left": {"file_groups": 3, "bytes": 9, "plans": []}}
+NOTHING_LEFT = {"left": {"file_groups": 0, "bytes": 0, "plans": []}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_unfinished"),
+    [
+        ({"result": LEFT}, True),
+        ({"result": {"found_completed": "001"}}, True),
+        ({"result": NOTHING_LEFT}, False),
+        ({"result": LEFT, "reason": None}, False),
+        ({"result": LEFT, "params": {}}, False),
+    ],
+)
+def test_only_a_bounded_job_of_a_policy_leaves_something_to_the_next(
+    changes: dict[str, Any], is_unfinished: bool
+) -> None:
+    job = ended(10, **{"params": {"limit_bytes": 5}, "reason": "5 commits", **changes})
+    assert history(failed(20), job).is_unfinished is is_unfinished

@@ -25,6 +25,7 @@ def test_defaults_are_filled_in() -> None:
     assert params("audit") == {}
     assert params("cleaning") == {"policy": "KEEP_LATEST_COMMITS", "retain": 10}
     beside_writers = {"on_active_writers": "wait", "wait_seconds": 300, "lock_seconds": 20, "hand_over_seconds": 3600}
+    assert params("clustering") == {"layout": "linear", **beside_writers}
     assert params("clustering", sort_by=["a"]) == {"sort_by": ["a"], "layout": "linear", **beside_writers}
     assert params("bucket_expansion", factor=2) == {"factor": 2, "settle_seconds": 15, **beside_writers}
 
@@ -51,7 +52,14 @@ def test_everything_that_can_be_said_of_an_expansion_is_kept() -> None:
         ("cleaning", {"retain": 0}, "params.retain"),
         ("cleaning", {"retain": "many"}, "params.retain"),
         ("cleaning", {"policy": "KEEP_ALL"}, "params.policy"),
-        ("clustering", {}, "params.sort_by"),
+        ("compaction", {"limit_bytes": 0}, "params.limit_bytes"),
+        ("compaction", {"limit_bytes": 2**53}, "params.limit_bytes"),
+        ("compaction", {"partitions": []}, "params.partitions"),
+        ("compaction", {"partitions": [{"prefix": ""}]}, "params.partitions[0].prefix"),
+        ("compaction", {"plans": ["20260101120000000"], "limit_bytes": 1}, "params"),
+        ("compaction", {"plans": ["20260101120000000"], "partitions": ["a"]}, "params"),
+        ("clustering", {"layout": "zorder"}, "params"),
+        ("clustering", {"partitions": ["a", 7]}, "params.partitions[1]"),
         ("clustering", {"sort_by": []}, "params.sort_by"),
         ("clustering", {"sort_by": [""]}, "params.sort_by[0]"),
         ("clustering", {"sort_by": ["a", "a"]}, "params.sort_by"),
@@ -82,10 +90,13 @@ def test_what_does_not_fit_is_refused_with_the_field_and_a_message(
 def test_partitions_are_paths_and_prefixes() -> None:
     chosen = ["", "dt=1", {"prefix": "eu/"}]
     assert params("bucket_expansion", factor=2, partitions=chosen)["partitions"] == chosen
+    assert params("clustering", partitions=chosen)["partitions"] == chosen
+    assert params("compaction", partitions=chosen, limit_bytes=5) == {"partitions": chosen, "limit_bytes": 5}
 
 
 def test_messages_are_plain_english() -> None:
     assert refusal("bucket_expansion")[0]["message"] == "give exactly one of num_buckets and factor"
-    assert refusal("clustering")[0]["message"] == "is missing"
+    assert refusal("clustering", layout="zorder")[0]["message"] == "a layout other than linear needs sort_by"
+    assert refusal("restore", table_name="t")[0]["message"] == "is missing"
     assert refusal("compaction", deep=True)[0]["message"] == "is not known here"
     assert "'cleaning'" in refusal("vacuum")[0]["message"]

@@ -32,6 +32,8 @@ SMALL = PartitionState("dt=1", base_bytes=100, buckets=4, num_buckets=4, largest
 
 ANSWERS = [
     compaction.decide(CompactionSettings(), a_snapshot(PartitionState("", log_bytes=1)), DUE),
+    compaction.decide(CompactionSettings(limit_bytes=5), a_snapshot(PartitionState("", log_bytes=1)), DUE),
+    clustering.decide(ClusteringSettings(enabled=True), a_snapshot(), DUE),
     cleaning.decide(CleaningSettings(), a_snapshot(PartitionState("", freed_files=1)), DUE),
     clustering.decide(
         ClusteringSettings(enabled=True, sort_by=("a", "b"), layout=ClusteringLayout.ZORDER), a_snapshot(), DUE

@@ -1,0 +1,127 @@
+"""Compactions with limits: each job compacts a part of the table, and says what is left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import Outcome, Result
+from jobs.errors import RefusedError
+from jobs.format import plan_files
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
+from jobs.hudi.records import COMPACTION
+from jobs.protocol import preflight
+from jobs.services.compaction_bounds import PendingPlan, left_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from jobs.contract import WorkOrder
+    from jobs.hudi.records import FileSlice
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+    from jobs.services.compaction_bounds import Bounds
+
+    Execute = Callable[[WriteClient, TableLock, str], None]
+
+
+def run(
+    table: HudiTable,
+    order: WorkOrder,
+    context: JobContext,
+    bounds: Bounds,
+    *,
+    options: Mapping[str, str],
+    execute: Execute,
+) -> Result:
+    """Executes the oldest pending plans within the bounds, and a new plan for what then remains of them.
+
+    `options` are those of a plan without bounds. A plan cannot be divided, so the first one is executed whatever its
+    size.
+    """
+    problems = preflight.unknown_partitions(bounds.selection, table.partitions())
+    if problems and not order.dry_run:
+        raise RefusedError(problems)
+    pending = _pending(table)
+    plans = bounds.plans(pending, order.earlier_instants)
+    if order.dry_run:
+        choice = bounds.choose(_due(table), plans)
+        left = left_of(choice.left, [plan for plan in pending if plan not in plans])
+        return Result(
+            Outcome.SUCCEEDED,
+            details={
+                **_measured(choice.slices, plans),
+                "left": left,
+                "estimated_cost": {
+                    "bytes_read": sum(item.bytes for item in choice.slices) + sum(plan.bytes for plan in plans),
+                    "bytes_written": sum(item.base_bytes for item in choice.slices),
+                },
+                "refusals": [problem.to_json() for problem in problems],
+            },
+        )
+    lock = TableLock(table, order.job_id)
+    lock.break_stale()
+    executed: list[PendingPlan] = []
+    withheld: list[dict[str, Any]] = []
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        for plan in plans:
+            try:
+                execute(client, lock, plan.instant)
+            except RefusedError as error:
+                withheld += [{"instant": plan.instant, **reason.to_json()} for reason in error.reasons]
+                continue
+            executed.append(plan)
+        context.step("scheduling")
+        with lock.held(context.checkpoint):
+            # With the lock held, Hudi's planner finds the same files as we do.
+            due = _due(table)
+            choice = bounds.choose(due, executed)
+            scheduled = _schedule(table, {**options, **choice.options}) if choice.slices else None
+            planned = [plan for plan in _pending(table) if plan.instant == scheduled]
+        for plan in planned:
+            execute(client, lock, plan.instant)
+    groups = {group for plan in planned for group in plan.groups}
+    done = [item for item in due if item.key in groups]
+    remaining = [item for item in (*choice.slices, *choice.left) if item.key not in groups]
+    others = {plan.instant for plan in (*executed, *planned)}
+    return Result(
+        Outcome.SUCCEEDED,
+        instants=tuple(plan.instant for plan in (*executed, *planned)),
+        details={
+            **_measured(done, executed),
+            "left": left_of(remaining, [plan for plan in pending if plan.instant not in others]),
+            "withheld_plans": withheld,
+        },
+    )
+
+
+def _schedule(table: HudiTable, options: Mapping[str, str]) -> str | None:
+    with WriteClient(table, UNDER_OUR_LOCK, options) as client:
+        return client.schedule_compaction()
+
+
+def _pending(table: HudiTable) -> list[PendingPlan]:
+    return [PendingPlan.of(plan) for plan in pending_plans(table, frozenset({COMPACTION}))]
+
+
+def _due(table: HudiTable) -> list[FileSlice]:
+    """Returns the slices with logs, without those of pending plans, which Hudi puts into no other plan."""
+    planned = {
+        group
+        for plan in pending_plans(table, (COMPACTION_ACTIONS | CLUSTERING_ACTIONS) - {"logcompaction"})
+        for group in plan_files.read_by(plan.content)
+    }
+    return [item for item in table.file_slices() if item.log_files and item.key not in planned]
+
+
+def _measured(slices: Sequence[FileSlice], plans: Sequence[PendingPlan]) -> dict[str, Any]:
+    return {
+        "file_groups": len(slices) + sum(len(plan.groups) for plan in plans),
+        "files": sum(bool(item.base_file) + len(item.log_files) for item in slices),
+        "log_files": sum(len(item.log_files) for item in slices),
+        "bytes": sum(item.bytes for item in slices) + sum(plan.bytes for plan in plans),
+        "log_bytes": sum(item.log_bytes for item in slices),
+        "pending_plans": [plan.instant for plan in plans],
+    }

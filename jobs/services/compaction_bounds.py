@@ -1,0 +1,157 @@
+"""Compactions of a part of a table: some partitions, and at most so many bytes to read.
+
+Hudi's own planner makes the plan; here only its options are chosen. The strategies are those of Hudi 1.2.0, in a chain
+(`CompositeCompactionStrategy`): `PartitionRegexBasedCompactionStrategy` takes the newest partitions as long as they
+fit. If not even one does, `LogFileSizeBasedCompactionStrategy` takes its file groups with the most bytes of logs.
+`BoundedIOCompactionStrategy` alone is no bound: it counts whole megabytes of each file group, rounded down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+from typing import TYPE_CHECKING, Any
+
+from jobs.format import plan_files
+from jobs.format.bucket_rules import Selection, exactly
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from jobs.contract import WorkOrder
+    from jobs.format.plan_files import Group
+    from jobs.hudi.plans import Plan
+    from jobs.hudi.records import FileSlice
+
+_MIB = 1024 * 1024
+_STRATEGIES = "org.apache.hudi.table.action.compact.strategy"
+
+
+@dataclass(frozen=True)
+class PendingPlan:
+    """A pending compaction with the file groups that it compacts. `bytes` to read as its plan says, base files in whole
+    megabytes."""
+
+    instant: str
+    groups: frozenset[Group]
+    bytes: int
+
+    @classmethod
+    def of(cls, plan: Plan) -> PendingPlan:
+        metrics = [each.get("metrics") or {} for each in plan.content.get("operations") or ()]
+        to_read = sum(
+            max(int(each.get("TOTAL_LOG_FILES_SIZE") or 0), int(each.get("TOTAL_IO_READ_MB") or 0) * _MIB)
+            for each in metrics
+        )
+        return cls(plan.instant, frozenset(plan_files.read_by(plan.content)), to_read)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The file slices that the next plan should have, and those left to later ones. `options` are the planner's."""
+
+    slices: tuple[FileSlice, ...]
+    left: tuple[FileSlice, ...]
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The limits of one job; None is none."""
+
+    limit_bytes: int | None = None
+    selection: Selection | None = None
+
+    @classmethod
+    def of(cls, order: WorkOrder) -> Bounds:
+        limit, partitions = order.params.get("limit_bytes"), order.params.get("partitions")
+        return cls(None if limit is None else int(limit), None if partitions is None else Selection.of(partitions))
+
+    @property
+    def is_unlimited(self) -> bool:
+        return self.limit_bytes is None and self.selection is None
+
+    def plans(self, pending: Sequence[PendingPlan], begun: Collection[str]) -> list[PendingPlan]:
+        """Returns the pending plans to execute, the oldest first and at least one of the partitions. `begun` are those
+        that earlier attempts began: they are always executed."""
+        chosen: list[PendingPlan] = []
+        for plan in pending:
+            if plan.instant not in begun:
+                total = sum(each.bytes for each in chosen) + plan.bytes
+                is_too_much = bool(chosen) and self.limit_bytes is not None and total > self.limit_bytes
+                if is_too_much or not self._concerns(plan):
+                    continue
+            chosen.append(plan)
+        return chosen
+
+    def choose(self, due: Sequence[FileSlice], executed: Sequence[PendingPlan] = ()) -> Choice:
+        """Returns the choice among the slices that are `due`: those with logs that are in no pending plan.
+
+        It has at least one slice, unless the plans that were `executed` have used the limit up.
+        """
+        wanted = [item for item in due if self.selection is None or item.partition in self.selection]
+        if self.limit_bytes is None:
+            return self._whole(wanted, wanted)
+        budget = self.limit_bytes - sum(plan.bytes for plan in executed)
+        # As in Hudi's `DayBasedCompactionStrategy` the newest partitions are those with the last paths.
+        in_order = sorted(wanted, key=lambda item: item.partition, reverse=True)
+        partitions = [list(group) for _, group in groupby(in_order, key=lambda item: item.partition)]
+        if number := _fitting([sum(item.bytes for item in each) for each in partitions], budget):
+            return self._whole([item for each in partitions[:number] for item in each], wanted)
+        most_logs = sorted(partitions[0] if partitions else (), key=lambda item: item.log_bytes, reverse=True)
+        number = _fitting([item.bytes for item in most_logs], budget)
+        chosen = most_logs[: number if executed else max(number, 1)]
+        return _part(chosen, wanted) if chosen else Choice((), tuple(wanted), {})
+
+    def _concerns(self, plan: PendingPlan) -> bool:
+        return self.selection is None or any(partition in self.selection for partition, _ in plan.groups)
+
+    def _whole(self, chosen: Sequence[FileSlice], wanted: Sequence[FileSlice]) -> Choice:
+        left = _without(wanted, chosen)
+        if self.selection is None and not left:
+            return Choice(tuple(chosen), (), {})
+        return Choice(tuple(chosen), left, _regex(sorted({item.partition for item in chosen})))
+
+
+def _part(chosen: Sequence[FileSlice], wanted: Sequence[FileSlice]) -> Choice:
+    options = {
+        **_regex([chosen[0].partition]),
+        "hoodie.compaction.logfile.size.threshold": str(chosen[-1].log_bytes),
+        # Among file groups with as many bytes of logs as the last one: Hudi goes on until the target is reached.
+        "hoodie.compaction.target.io": str(sum(_hudis_io(item) for item in chosen[:-1]) + 1),
+        # What it counts for the output of a slice without a base file.
+        "hoodie.parquet.max.file.size": "1",
+    }
+    options["hoodie.compaction.strategy"] += f",{_STRATEGIES}.LogFileSizeBasedCompactionStrategy"
+    return Choice(tuple(chosen), _without(wanted, chosen), options)
+
+
+def _fitting(sizes: Sequence[int], budget: int) -> int:
+    """Returns how many of the first sizes are together within the budget."""
+    return sum(total <= budget for total in accumulate(sizes))
+
+
+def left_of(slices: Sequence[FileSlice], plans: Sequence[PendingPlan]) -> dict[str, Any]:
+    """Returns what a job leaves to the next one, as its result shows it."""
+    return {
+        "file_groups": len(slices) + sum(len(plan.groups) for plan in plans),
+        "bytes": sum(item.bytes for item in slices) + sum(plan.bytes for plan in plans),
+        "plans": [plan.instant for plan in plans],
+    }
+
+
+def _regex(partitions: Sequence[str]) -> dict[str, str]:
+    return {
+        "hoodie.compaction.strategy": f"{_STRATEGIES}.PartitionRegexBasedCompactionStrategy",
+        "hoodie.compaction.partition.path.regex": "|".join(exactly(partition) for partition in partitions),
+    }
+
+
+def _without(slices: Sequence[FileSlice], others: Sequence[FileSlice]) -> tuple[FileSlice, ...]:
+    keys = {item.key for item in others}
+    return tuple(item for item in slices if item.key not in keys)
+
+
+def _hudis_io(item: FileSlice) -> int:
+    """Returns the megabytes of `FileSliceMetricUtils` (1.2.0): read, and written again, each rounded down."""
+    return item.bytes // _MIB + item.base_bytes // _MIB

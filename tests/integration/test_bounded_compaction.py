@@ -1,0 +1,179 @@
+"""Compactions of a part of a table: bounded by bytes and by partitions, until nothing is left."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import Outcome
+from jobs.errors import JobError, RefusedError
+from jobs.job_context import JobContext
+from tests.integration import tables
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import INDEX
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+PARTITIONS = ("2026-01-01", "2026-01-02", "2026-01-03")
+
+
+def _due(spark: SparkSession, base: Path) -> dict[str, list[int]]:
+    """Partition -> bytes of each file group with logs, those with the most bytes of logs first."""
+    slices = [item for item in hudi_table(spark, base, INDEX).file_slices() if item.log_files]
+    ordered = sorted(slices, key=lambda item: item.log_bytes, reverse=True)
+    return {
+        partition: [item.bytes for item in ordered if item.partition == partition]
+        for partition in PARTITIONS
+        if any(item.partition == partition for item in ordered)
+    }
+
+
+def test_bounded_compactions_in_a_row_reach_a_compacted_table(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "orders"
+    tables.write_table(spark, base, count=300, updates=1)
+    before = tables.snapshot(spark, base)
+    due = _due(spark, base)
+    newest = due["2026-01-03"]
+
+    # Two of the four file groups of the newest partition fit; one more byte would be too much.
+    params: dict[str, Any] = {"limit_bytes": newest[0] + newest[1]}
+    planned = run_job(spark, base, "compaction", params, dry_run=True).details
+    first = run_job(spark, base, "compaction", params)
+    assert first.outcome is Outcome.SUCCEEDED
+    assert first.details["bytes"] == params["limit_bytes"]
+    assert first.details["left"] == {
+        "file_groups": 10,
+        "bytes": sum(map(sum, due.values())) - newest[0] - newest[1],
+        "plans": [],
+    }
+    assert {name: planned[name] for name in first.details if name != "withheld_plans"} == {
+        name: first.details[name] for name in first.details if name != "withheld_plans"
+    }
+    assert _due(spark, base) == {**due, "2026-01-03": newest[2:]}
+
+    # What is left of that partition, and the whole of the others.
+    last = run_job(spark, base, "compaction", {"limit_bytes": 10**9})
+    assert last.details["left"] == {"file_groups": 0, "bytes": 0, "plans": []}
+    assert _due(spark, base) == {}
+    assert tables.snapshot(spark, base) == before
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_limit_of_one_byte_compacts_one_file_group_in_each_job(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    base = tmp_path / "orders"
+    tables.write_table(spark, base, count=300, updates=2, version=version)
+    before = tables.snapshot(spark, base)
+    for left in reversed(range(12)):
+        result = run_job(spark, base, "compaction", {"limit_bytes": 1})
+        assert (len(result.instants), result.details["file_groups"]) == (1, 1)
+        assert result.details["left"]["file_groups"] == left
+        assert sum(len(each) for each in _due(spark, base).values()) == left
+    assert tables.snapshot(spark, base) == before
+    assert proved(spark, base, 4) == before
+
+
+@pytest.mark.exhaustive
+def test_some_partitions_are_compacted_and_the_others_by_the_next_job(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "orders"
+    tables.write_table(spark, base, count=300, updates=1)
+    before = tables.snapshot(spark, base)
+    due = _due(spark, base)
+
+    with pytest.raises(RefusedError, match="2026-01-09"):
+        run_job(spark, base, "compaction", {"partitions": ["2026-01-09"]})
+    refused = run_job(spark, base, "compaction", {"partitions": ["2026-01-09"]}, dry_run=True)
+    assert [each["type"] for each in refused.details["refusals"]] == ["partition-unknown"]
+
+    result = run_job(spark, base, "compaction", {"partitions": ["2026-01-02", {"prefix": "2026-01-01"}]})
+    assert result.details["bytes"] == sum(due["2026-01-01"]) + sum(due["2026-01-02"])
+    assert list(_due(spark, base)) == ["2026-01-03"]
+    # Nothing was written since, and yet the rest is found.
+    assert len(run_job(spark, base, "compaction").instants) == 1
+    assert _due(spark, base) == {}
+    assert tables.snapshot(spark, base) == before
+
+
+@pytest.mark.exhaustive
+def test_a_pending_plan_counts_against_the_limit_and_goes_first(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "orders"
+    options = tables.write_table(spark, base, count=300, updates=1)
+    planning = {**options, "hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    some = tables.rows(spark, 0, 300, ts=5).where("dt = '2026-01-01'")
+    tables.upsert(some, base, planning)
+    [plan] = [path.name.split(".")[0] for path in (base / ".hoodie" / "timeline").glob("*.compaction.requested")]
+    tables.upsert(tables.rows(spark, 0, 300, ts=6), base, options)
+    before = tables.snapshot(spark, base)
+
+    first = run_job(spark, base, "compaction", {"limit_bytes": 1})
+    assert first.instants == (plan,)
+    assert first.details["pending_plans"] == [plan]
+    assert first.details["left"]["file_groups"] == 12
+    assert tables.snapshot(spark, base) == before
+    while run_job(spark, base, "compaction", {"limit_bytes": 2_500_000}).details["left"]["file_groups"]:
+        assert tables.snapshot(spark, base) == before
+    assert _due(spark, base) == {}
+    assert tables.snapshot(spark, base) == before
+
+
+class _Ends(JobContext):
+    """Ends the attempt when the compaction has begun to write, as a timeout does."""
+
+    def step(self, name: str) -> None:
+        super().step(name)
+        if name.startswith("compacting"):
+            raise JobError("the time is up")
+
+
+@pytest.mark.exhaustive
+def test_what_a_timeout_leaves_is_taken_up_by_the_next_job(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "orders"
+    tables.write_table(spark, base, count=300, updates=1)
+    before = tables.snapshot(spark, base)
+    limit = {"limit_bytes": _due(spark, base)["2026-01-03"][0]}
+    with pytest.raises(JobError):
+        run_job(spark, base, "compaction", limit, context=_Ends())
+    [pending] = hudi_table(spark, base, INDEX).pending()
+    result = run_job(spark, base, "compaction", limit)
+    assert result.instants == (pending.requested,)
+    assert result.details["left"]["file_groups"] == 11
+    assert tables.snapshot(spark, base) == before
+
+
+@pytest.mark.exhaustive
+def test_bounded_compactions_beside_a_live_writer_keep_every_row(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "orders"
+    options = tables.write_table(spark, base, count=300, updates=1)
+    stopped = threading.Event()
+    written: list[int] = []
+
+    def write() -> None:
+        while not stopped.is_set():
+            number = len(written) + 10
+            tables.upsert(tables.rows(spark, 0, 300 + number, ts=number), base, options)
+            written.append(number)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        results = [run_job(spark, base, "compaction", {"limit_bytes": 2_000_000}) for _ in range(4)]
+    finally:
+        stopped.set()
+        writer.join()
+    assert all(len(result.instants) == 1 for result in results)
+    assert len(written) >= 2
+    found = proved(spark, base, 4)
+    assert len(found) == 300 + written[-1]
+    values = {row.id: row.ts for row in spark.read.format("hudi").load(str(base)).select("id", "ts").collect()}
+    assert set(values.values()) == {written[-1]}
+    while run_job(spark, base, "compaction", {"limit_bytes": 2_000_000}).details["left"]["file_groups"]:
+        pass
+    assert _due(spark, base) == {}
+    assert tables.snapshot(spark, base) == found

@@ -1,0 +1,129 @@
+"""Which file groups a bounded compaction takes, and with which options of Hudi's planner."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from jobs.contract import JobKind, Table, WorkOrder
+from jobs.hudi.plans import Plan
+from jobs.hudi.records import FileSlice
+from jobs.services.compaction_bounds import Bounds, Choice, PendingPlan, left_of
+
+MIB = 1024 * 1024
+STRATEGIES = "org.apache.hudi.table.action.compact.strategy"
+BY_REGEX = f"{STRATEGIES}.PartitionRegexBasedCompactionStrategy"
+BY_LOGS = f"{STRATEGIES}.LogFileSizeBasedCompactionStrategy"
+
+
+def a_slice(partition: str, file_id: str, base: int, logs: int) -> FileSlice:
+    return FileSlice(partition, file_id, f"{partition}/{file_id}.parquet" if base else None, base, ("log",), logs)
+
+
+DUE = [
+    a_slice("dt=1", "a", 100, 10),
+    a_slice("dt=1", "b", 100, 20),
+    a_slice("dt=2", "c", 100, 5),
+    a_slice("dt=3", "d", 100, 30),
+    a_slice("dt=3", "e", 100, 40),
+]
+
+
+def bounds(limit: int | None = None, *partitions: Any) -> Bounds:
+    params: dict[str, Any] = {} if limit is None else {"limit_bytes": limit}
+    if partitions:
+        params["partitions"] = list(partitions)
+    return Bounds.of(WorkOrder("job_1", 1, JobKind.COMPACTION, Table("/t", "t"), params))
+
+
+def ids(choice: Choice) -> tuple[str, str]:
+    return "".join(sorted(each.file_id for each in choice.slices)), "".join(
+        sorted(each.file_id for each in choice.left)
+    )
+
+
+def matched(choice: Choice) -> list[str]:
+    """The partitions that Hudi's planner keeps: those in which the regex is found."""
+    regex = choice.options["hoodie.compaction.partition.path.regex"]
+    return [path for path in ("", "dt=1", "dt=2", "dt=3", "dt=33", "xdt=3") if re.search(regex, path)]
+
+
+def test_without_a_limit_everything_is_taken_by_the_usual_strategy() -> None:
+    assert bounds().is_unlimited
+    assert ids(bounds(10_000).choose(DUE)) == ("abcde", "")
+    assert bounds(10_000).choose(DUE).options == {}
+
+
+def test_the_newest_partitions_that_fit_are_taken_whole() -> None:
+    choice = bounds(270 + 105).choose(DUE)
+    assert ids(choice) == ("cde", "ab")
+    assert choice.options["hoodie.compaction.strategy"] == BY_REGEX
+    assert matched(choice) == ["dt=2", "dt=3"]
+    # No older one is taken in place of a newer one that does not fit.
+    assert ids(bounds(270 + 104).choose(DUE)) == ("de", "abc")
+
+
+def test_of_a_partition_that_does_not_fit_the_largest_logs_are_taken() -> None:
+    choice = bounds(140).choose(DUE)
+    assert ids(choice) == ("e", "abcd")
+    assert matched(choice) == ["dt=3"]
+    assert choice.options["hoodie.compaction.strategy"] == f"{BY_REGEX},{BY_LOGS}"
+    assert choice.options["hoodie.compaction.logfile.size.threshold"] == "40"
+
+
+def test_one_file_group_is_taken_whatever_its_size() -> None:
+    assert ids(bounds(1).choose(DUE)) == ("e", "abcd")
+    assert ids(bounds(1).choose([])) == ("", "")
+
+
+def test_among_equal_logs_the_target_io_ends_the_plan() -> None:
+    due = [a_slice("", name, 10 * MIB, 4 * MIB) for name in "abcdef"]
+    choice = bounds(30 * MIB).choose(due)
+    assert len(choice.slices) == 2
+    # Each is 14 MiB to read and 10 MiB to write: Hudi stops after the one that reaches the target.
+    assert choice.options["hoodie.compaction.target.io"] == "25"
+
+
+def test_only_the_chosen_partitions_count() -> None:
+    choice = bounds(None, "dt=1", {"prefix": "dt=2"}).choose(DUE)
+    assert ids(choice) == ("abc", "")
+    assert matched(choice) == ["dt=1", "dt=2"]
+    assert ids(bounds(105, "dt=1", "dt=2").choose(DUE)) == ("c", "ab")
+
+
+def test_an_unpartitioned_table_is_bounded_by_its_logs() -> None:
+    due = [a_slice("", "a", 100, 10), a_slice("", "b", 100, 20)]
+    choice = bounds(150).choose(due)
+    assert ids(choice) == ("b", "a")
+    assert matched(choice) == [""]
+
+
+def a_plan(instant: str, size: int, partition: str = "dt=1") -> PendingPlan:
+    return PendingPlan(instant, frozenset({(partition, "x")}), size)
+
+
+def test_pending_plans_go_first_and_count() -> None:
+    plans = [a_plan("1", 100), a_plan("2", 100), a_plan("3", 50)]
+    assert [each.instant for each in bounds(150).plans(plans, ())] == ["1", "3"]
+    # The first one cannot be divided; one that an earlier attempt began is finished.
+    assert [each.instant for each in bounds(1).plans(plans, ())] == ["1"]
+    assert [each.instant for each in bounds(1).plans(plans, ("2",))] == ["1", "2"]
+    assert ids(bounds(240).choose(DUE, plans[:1])) == ("e", "abcd")
+    assert ids(bounds(239).choose(DUE, plans[:1])) == ("", "abcde")
+    assert left_of(DUE[:1], plans[1:]) == {"file_groups": 3, "bytes": 260, "plans": ["2", "3"]}
+
+
+def test_plans_of_other_partitions_are_left() -> None:
+    plans = [a_plan("1", 100, "dt=2"), a_plan("2", 100)]
+    assert [each.instant for each in bounds(None, "dt=1").plans(plans, ())] == ["2"]
+
+
+def test_the_size_of_a_plan_is_that_of_its_metrics() -> None:
+    operations = [
+        {"partitionPath": "a", "fileId": "1", "metrics": {"TOTAL_LOG_FILES_SIZE": 10.0, "TOTAL_IO_READ_MB": 0.0}},
+        {"partitionPath": "a", "fileId": "2", "metrics": {"TOTAL_LOG_FILES_SIZE": 10.0, "TOTAL_IO_READ_MB": 3.0}},
+        {"partitionPath": "b", "fileId": "1", "metrics": None},
+    ]
+    plan = PendingPlan.of(Plan("1", "compaction", {"operations": operations}))
+    assert plan == PendingPlan("1", frozenset({("a", "1"), ("a", "2"), ("b", "1")}), 10 + 3 * MIB)
+    assert PendingPlan.of(Plan("1", "compaction", {})).bytes == 0
