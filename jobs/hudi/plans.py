@@ -41,6 +41,18 @@ def pending_plans(table: HudiTable, actions: frozenset[str]) -> Iterator[Plan]:
         yield Plan(instant, str(item.getAction()), content)
 
 
+def last_clustering(table: HudiTable) -> dict[str, Any] | None:
+    """Returns the plan of the last completed clustering of the active timeline, as JSON; None without one."""
+    with translated("reading the plan of the last clustering"):
+        timeline = table.meta.reloadActiveTimeline().filterCompletedInstants()
+        last = timeline.getLastClusteringInstant()
+        if not last.isPresent():
+            return None
+        found = table.jvm.hudi.common.util.ClusteringUtils.getClusteringPlan(table.meta, last.get())
+        content: dict[str, Any] = json.loads(str(found.get().getRight().toString())) if found.isPresent() else {}
+        return content
+
+
 def _text(table: HudiTable, pending: Any) -> str:
     hudi, meta = table.jvm.hudi, table.meta
     utils = hudi.common.util

@@ -1,4 +1,4 @@
-"""Clustering: orders rows, so that queries skip files and row groups.
+"""Clustering: orders rows, so that queries skip files and row groups; or only merges small files.
 
 Tables without a bucket index are clustered by Hudi's own plan and execution. Hudi 1.2 cannot cluster a simple-bucket
 table: with the index options it fails half way and blocks the writers, without them it destroys the bucket layout. For
@@ -8,13 +8,14 @@ such tables the rows are ordered inside each bucket instead: same buckets, new f
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import ClusteringLayout, Outcome, Problem, Result
 from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import CommitLostError, HudiError, RefusedError
-from jobs.format.bucket_rules import BucketChange
+from jobs.format.bucket_rules import BucketChange, Selection
 from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
@@ -25,10 +26,10 @@ from jobs.protocol import preflight, recovery, writer_engines
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.switch import Switch
-from jobs.services import given_plans, repair
+from jobs.services import given_plans, hudis_clustering, repair
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from jobs.contract import WorkOrder
     from jobs.format.written_file import WrittenFile
@@ -37,11 +38,6 @@ if TYPE_CHECKING:
     from jobs.job_context import JobContext
     from jobs.services.given_plans import GivenPlans
 
-_CURVES = {
-    ClusteringLayout.LINEAR: "linear",
-    ClusteringLayout.ZORDER: "z-order",
-    ClusteringLayout.HILBERT: "hilbert",
-}
 _MOST_PARALLELISM = 15  # Hudi's default
 _PLAN_UNUSABLE = Problem(
     "plan-unusable",
@@ -50,23 +46,36 @@ _PLAN_UNUSABLE = Problem(
     "Roll the plan back, and switch clustering off in the writers (`hoodie.clustering.inline` and"
     " `hoodie.clustering.schedule.inline`). A clustering job with `sort_by` sorts inside each bucket.",
 )
+_NOTHING_TO_MERGE = Problem(
+    "bucket-files-not-mergeable",
+    "The files of a table with a bucket index cannot be merged",
+    "Each bucket of a partition is one file group, however small, and clustering without `sort_by` only merges files.",
+    "Give `sort_by` to order the rows inside each bucket. Compaction merges the logs.",
+)
 # Avro types without an order.
 _NESTED = frozenset({"record", "array", "map"})
 
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
-    """Orders rows by `sort_by` along `layout`. Raises `RefusedError` for columns that are unknown or have no order.
+    """Orders rows by `sort_by` along `layout`, in all partitions or in `partitions`. Raises `RefusedError` for columns
+    that are unknown or have no order, and for partitions that do not exist.
 
-    With `plans` in the parameters it executes exactly these, as they were scheduled.
+    Without `sort_by` it merges small files. With `plans` it executes exactly these, as they were scheduled.
     """
     context.step("planning")
     if wanted := given_plans.of(order):
         return _execute_given(table, order, context, wanted)
-    sort_by = tuple(order.params["sort_by"])
+    sort_by = tuple(order.params.get("sort_by") or ())
     layout = ClusteringLayout(order.params.get("layout", ClusteringLayout.LINEAR))
+    wanted_partitions = order.params.get("partitions")
+    selection = None if wanted_partitions is None else Selection.of(wanted_partitions)
     slices = table.file_slices()
+    chosen = _in(selection, slices)
     problems = _columns(table, sort_by)
+    problems += preflight.unknown_partitions(selection, {item.partition for item in slices})
     in_buckets = table.declared.index is not None
+    if not sort_by and (in_buckets or _looks_bucketed(table)):
+        problems.append(_NOTHING_TO_MERGE)
     if in_buckets:
         if done := recovery.settle_replacement(table, order, context):
             return done
@@ -77,16 +86,28 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     elif table.has_consistent_hashing():
         problems.append(preflight.consistent_hashing())
     if order.dry_run:
-        return Result(Outcome.SUCCEEDED, details=_dry_run(slices, problems, in_buckets=in_buckets))
+        planned = chosen if sort_by else hudis_clustering.mergeable(chosen)
+        return Result(Outcome.SUCCEEDED, details=_dry_run(planned, problems, in_buckets=in_buckets))
     if problems:
         raise RefusedError(problems)
     if in_buckets:
-        return _inside_buckets(table, order, context, sort_by, layout)
-    return _by_hudi(table, order, context, sort_by, layout)
+        return _inside_buckets(table, order, context, selection, sort_by=sort_by, curve=layout.value)
+    options = hudis_clustering.options(table, sort_by, layout, None if selection is None else chosen)
+    return _by_hudi(table, order, context, options, selection)
+
+
+def _in(selection: Selection | None, slices: Sequence[FileSlice]) -> list[FileSlice]:
+    return [item for item in slices if selection is None or item.partition in selection]
 
 
 def _inside_buckets(
-    table: HudiTable, order: WorkOrder, context: JobContext, sort_by: tuple[str, ...], layout: ClusteringLayout
+    table: HudiTable,
+    order: WorkOrder,
+    context: JobContext,
+    selection: Selection | None,
+    *,
+    sort_by: tuple[str, ...],
+    curve: str,
 ) -> Result:
     index = table.declared.index
     rules = table.bucket_rules()
@@ -94,12 +115,12 @@ def _inside_buckets(
         raise AssertionError("only tables with a bucket index are clustered inside their buckets")
 
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
-        work = Rewrite(storage_of(table), instant, index.hash_fields, sort_by=sort_by, curve=layout.value)
+        work = Rewrite(storage_of(table), instant, index.hash_fields, sort_by=sort_by, curve=curve)
         return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context=context)
 
     config = ReplacementConfig.of("CLUSTER", order.params, may_leave_out=True)
     lock = TableLock(table, order.job_id)
-    replaced = Replacement(table, config, context, lock, choose=list, rewrite=rewrite).run()
+    replaced = Replacement(table, config, context, lock, choose=partial(_in, selection), rewrite=rewrite).run()
     switch = Switch(replaced.file_groups)
     watched = repair.after_switch(table, lock, order, context, switch, before=replaced.before, fenced=replaced.fenced)
     return Result(
@@ -110,39 +131,33 @@ def _inside_buckets(
 
 
 def _by_hudi(
-    table: HudiTable, order: WorkOrder, context: JobContext, sort_by: tuple[str, ...], layout: ClusteringLayout
+    table: HudiTable, order: WorkOrder, context: JobContext, options: Mapping[str, str], selection: Selection | None
 ) -> Result:
-    options = {
-        **LENT_LOCK,
-        "hoodie.clustering.plan.strategy.sort.columns": ",".join(sort_by),
-        "hoodie.layout.optimize.strategy": _CURVES[layout],
-        # By default Hudi interleaves the bits of the raw values, so that a small integer beside a double has no weight
-        # (seen: rows in the plain order of the double). With this it ranks the values by a sample first.
-        "hoodie.layout.optimize.curve.build.method": "sample",
-        "hoodie.clustering.async.max.commits": "1",
-        "hoodie.clustering.inline.max.commits": "1",
-        "hoodie.clustering.plan.strategy.max.num.groups": "1000",
-    }
+    before = len(_in(selection, table.file_slices()))
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     instants: list[str] = []
-    with bridged_lock(table, lock, context.checkpoint), WriteClient(table, MULTI_WRITER, options) as client:
+    with (
+        bridged_lock(table, lock, context.checkpoint),
+        WriteClient(table, MULTI_WRITER, {**LENT_LOCK, **options}) as client,
+    ):
         for pending in [item for item in table.pending() if item.action in {CLUSTERING, REPLACE}]:
             # A clustering plan that a dead attempt or a writer left; any other replacecommit belongs to a writer.
             if pending.action == CLUSTERING or pending.requested in order.earlier_instants:
                 client.forget_heartbeat(pending.requested)
                 _execute(table, client, pending.requested, context)
                 instants.append(pending.requested)
-        if not instants:
+        # Whatever plan of another one was in the way: it need not be one of these partitions.
+        if not instants or (selection and not set(instants) & set(order.earlier_instants)):
             context.step("scheduling")
             scheduled = client.schedule_clustering()
             if scheduled:
                 _execute(table, client, scheduled, context)
                 instants.append(scheduled)
-    after = table.file_slices()
+    after = _in(selection, table.file_slices())
     details = {
         "inside_buckets": False,
-        "file_groups": {"after": len(after)},
+        "file_groups": {"before": before, "after": len(after)},
         "bytes_written": sum(item.base_bytes for item in after),
     }
     return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)

@@ -15,7 +15,7 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import COMPACTION
 from jobs.protocol import recovery
 from jobs.protocol.writers import dead_writes
-from jobs.services import bounded_compaction, given_plans
+from jobs.services import bounded_compaction, given_plans, log_compactions
 from jobs.services.compaction_bounds import Bounds
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """
     context.step("planning")
     if wanted := given_plans.of(order):
+        if problems := log_compactions.refusals(table, wanted.instants):
+            if order.dry_run:
+                return Result(Outcome.SUCCEEDED, details={"refusals": [problem.to_json() for problem in problems]})
+            raise RefusedError(problems)
         return _execute_given(table, order, context, wanted)
     if done := recovery.already_completed(table, order):
         return done

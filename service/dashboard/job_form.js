@@ -47,7 +47,7 @@ const CODECS = [
 const ABOUT = {
   compaction: "Merges log files into new base files.",
   cleaning: "Deletes file slices that no retained instant needs.",
-  clustering: "Sorts the rows; inside each bucket when the table has a bucket index.",
+  clustering: "Sorts the rows; inside each bucket when the table has a bucket index. Or merges small files.",
   bucket_expansion: "Gives a bucket-indexed table more buckets, without a shuffle.",
   finish_expansion: "Retires the hashing config of an expansion once every writer has the new number of buckets as its own option.",
   repair: "Recovers the rows of commits that wrote to replaced file groups, or with an old number of buckets.",
@@ -76,7 +76,10 @@ export function jobForm(changed) {
   };
 
   const FIELDS = {
-    compaction: () => [],
+    compaction: (table) => [
+      field("At most, bytes to read", optional("limit_bytes"), "The newest partitions first. Empty: everything."),
+      somePartitions(table, ""),
+    ],
     metadata_table: () => [field("Action", select({ name: "action" }, METADATA_ACTIONS, "validate"))],
     audit: () => [],
     diagnosis: () => [],
@@ -103,7 +106,8 @@ export function jobForm(changed) {
     ],
     clustering: (table) => [
       ...sortBy(table),
-      field("Layout", select({ name: "layout" }, LAYOUTS, "linear")),
+      (table.index || chosen.sortBy.length > 0) && field("Layout", select({ name: "layout" }, LAYOUTS, "linear")),
+      somePartitions(table, ""),
       ...(table.index ? besideWriters() : []),
     ],
     bucket_expansion: (table) => [
@@ -111,12 +115,7 @@ export function jobForm(changed) {
       chosen.target === "factor"
         ? field("Factor", numeric("factor", 2, 2, 8))
         : field("New number of buckets", numeric("num_buckets", doubled(table), 2, 1_000_000), "A multiple of the current number."),
-      (table.profile.partition_fields ?? []).length > 0 &&
-        field(
-          "Only these partitions",
-          h("textarea", { name: "partitions", rows: 2, spellcheck: "false" }),
-          "Paths as in storage, one per line; region=eu/* matches all that begin with region=eu/, including later ones. Empty: the whole table.",
-        ),
+      somePartitions(table, ", including later ones"),
       field("Compression", select({ name: "codec" }, CODECS, "")),
       ...besideWriters(),
     ],
@@ -127,14 +126,22 @@ export function jobForm(changed) {
     return field("The table's name, typed in", text("table_name", required), about);
   }
 
+  function somePartitions(table, later) {
+    const about = `Paths as in storage, one per line; region=eu/* matches all that begin with region=eu/${later}. Empty: the whole table.`;
+    const hasPartitions = (table.profile.partition_fields ?? []).length > 0;
+    return hasPartitions && field("Only these partitions", h("textarea", { name: "partitions", rows: 2, spellcheck: "false" }), about);
+  }
+
   function besideWriters() {
     return [field("A write in flight at the end", select({ name: "on_active_writers" }, BESIDE_WRITERS, "wait"))];
   }
 
-  function sortBy({ profile }) {
+  function sortBy({ profile, index: itsIndex }) {
+    // Without a bucket index small files can be merged in any order.
+    const isNeeded = Boolean(itsIndex);
     const names = (profile.columns ?? []).filter((column) => !UNSORTABLE.test(column.type)).map((column) => column.name);
     if (!names.length) {
-      return [field("Sort by", h("input", { name: "sort_by", required: true, spellcheck: "false" }), "Columns, separated by commas.")];
+      return [field("Sort by", h("input", { name: "sort_by", required: isNeeded, spellcheck: "false" }), "Columns, separated by commas.")];
     }
     const pick = (index) => (event) => {
       chosen.sortBy = [...chosen.sortBy.slice(0, index), event.target.value, ...chosen.sortBy.slice(index + 1)].filter(Boolean);
@@ -143,10 +150,10 @@ export function jobForm(changed) {
     const isFull = chosen.sortBy.length === names.length;
     return [...chosen.sortBy, ...(isFull ? [] : [""])].map((name, index) => {
       const free = names.filter((each) => each === name || !chosen.sortBy.includes(each));
-      const choices = [["", index ? "(no more)" : "(choose a column)"], ...free.map((each) => [each, each])];
+      const choices = [["", index ? "(no more)" : isNeeded ? "(choose a column)" : "(none: only merge small files)"], ...free.map((each) => [each, each])];
       const label = index ? `Then by (${index + 1})` : "Sort by";
       // The key contains the choice, because removing one moves the others up.
-      const properties = { name: "sort_by", required: index === 0, "data-key": `${index} ${name}`, onchange: pick(index) };
+      const properties = { name: "sort_by", required: isNeeded && index === 0, "data-key": `${index} ${name}`, onchange: pick(index) };
       return field(label, select(properties, choices, name));
     });
   }
@@ -156,10 +163,12 @@ export function jobForm(changed) {
     if (isSending) return;
     isSending = true;
     failure = null;
+    const form = new FormData(event.target);
     const body = {
       kind: chosen.kind,
-      params: params(chosen.kind, new FormData(event.target)),
+      params: params(chosen.kind, form),
       dry_run: chosen.dryRun && !READING.includes(chosen.kind),
+      ...integers(form, "timeout_seconds"),
     };
     changed.redraw();
     try {
@@ -184,7 +193,12 @@ export function jobForm(changed) {
         { onsubmit: (event) => send(event, table) },
         field("Kind", select({ onchange: set("kind") }, Object.entries(KINDS), chosen.kind)),
         h("p", { class: "quiet" }, ABOUT[chosen.kind], caveat(chosen.kind, table)),
-        h("div", { class: "fields", "data-key": `fields of ${chosen.kind}` }, ...FIELDS[chosen.kind](table)),
+        h(
+          "div",
+          { class: "fields", "data-key": `fields of ${chosen.kind}` },
+          ...FIELDS[chosen.kind](table),
+          field("Time limit of an attempt, seconds", optional("timeout_seconds"), "Empty: that of the policy or of the service."),
+        ),
         !onlyReads &&
           h(
             "label",
@@ -205,6 +219,10 @@ function numeric(name, value, min, max) {
   return h("input", { type: "number", name, value, min, max, required: true, inputmode: "numeric" });
 }
 
+function optional(name) {
+  return h("input", { type: "number", name, min: 1, inputmode: "numeric" });
+}
+
 function text(name, required) {
   return h("input", { name, required, spellcheck: "false", autocomplete: "off" });
 }
@@ -219,24 +237,34 @@ function caveat(kind, table) {
   return "";
 }
 
+/** The numbers that were given. */
+function integers(data, ...names) {
+  return Object.fromEntries(names.filter((name) => data.get(name)).map((name) => [name, Number(data.get(name))]));
+}
+
 /** The API's parameters from the form's controls. */
 function params(kind, data) {
   const words = (name, separator) => data.getAll(name).flatMap((text) => text.split(separator)).map((each) => each.trim()).filter(Boolean);
-  const integers = (...names) => Object.fromEntries(names.filter((name) => data.has(name)).map((name) => [name, Number(data.get(name))]));
+  const numbers = (...names) => integers(data, ...names);
+  const partitions = words("partitions", "\n").map((line) => (line.endsWith("*") ? { prefix: line.slice(0, -1) } : line));
+  const chosenPartitions = partitions.length ? { partitions } : {};
   const choices = (...names) => Object.fromEntries(names.filter((name) => data.get(name)).map((name) => [name, data.get(name)]));
   switch (kind) {
+    case "compaction":
+      return { ...numbers("limit_bytes"), ...chosenPartitions };
     case "cleaning":
-      return { policy: data.get("policy"), ...integers("retain") };
-    case "clustering":
-      return { sort_by: words("sort_by", ","), layout: data.get("layout"), ...choices("on_active_writers") };
-    case "bucket_expansion": {
-      const partitions = words("partitions", "\n").map((line) => (line.endsWith("*") ? { prefix: line.slice(0, -1) } : line));
-      return { ...integers("factor", "num_buckets"), ...(partitions.length ? { partitions } : {}), ...choices("codec", "on_active_writers") };
+      return { policy: data.get("policy"), ...numbers("retain") };
+    case "clustering": {
+      const columns = words("sort_by", ",");
+      const order = columns.length ? { sort_by: columns, ...choices("layout") } : {};
+      return { ...order, ...chosenPartitions, ...choices("on_active_writers") };
     }
+    case "bucket_expansion":
+      return { ...numbers("factor", "num_buckets"), ...chosenPartitions, ...choices("codec", "on_active_writers") };
     case "metadata_table":
       return choices("action");
     case "archival":
-      return integers("retain");
+      return numbers("retain");
     case "savepoint":
       return choices("action", "instant", "comment");
     case "restore":
@@ -245,7 +273,7 @@ function params(kind, data) {
       return choices("instant", "table_name");
     case "repair": {
       const instants = words("instants", "\n");
-      return { ...integers("wait_seconds"), ...(instants.length ? { instants } : {}) };
+      return { ...numbers("wait_seconds"), ...(instants.length ? { instants } : {}) };
     }
     default:
       return {};

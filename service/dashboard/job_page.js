@@ -98,6 +98,7 @@ export function jobPage(id, changed) {
         ["Submitted by", job.requested_by],
         ["Reason", job.reason && `${sentence(job.reason)}.`],
         ["Priority", job.priority !== 0 && String(job.priority)],
+        ["Time limit of an attempt", job.timeout_seconds != null && seconds(job.timeout_seconds)],
         ["Worker group", job.worker_group !== "default" && job.worker_group],
         ["Dry run", job.dry_run ? "yes" : "no"],
         ["Attempts", `${job.attempt} of at most ${job.max_attempts}`],

@@ -72,6 +72,7 @@ function policy({ policy, sources }) {
       ["Paused", policy.paused && "yes"],
       ["Windows", policy.windows.length > 0 && `${policy.windows.map(window).join("; ")} (${policy.time_zone})`],
       ["Priority", policy.priority !== 0 && String(policy.priority)],
+      ["Time limit of an attempt", policy.timeout_seconds != null && seconds(policy.timeout_seconds)],
       ["Worker group", policy.worker_group !== "default" && policy.worker_group],
       ["Compaction", compaction(policy)],
       ["Cleaning", cleaning(policy)],
@@ -92,8 +93,9 @@ function policy({ policy, sources }) {
 
 function compaction({ compaction: its, time_zone: zone }) {
   if (!its.enabled) return "off";
-  if (its.cron) return calendar(its, zone);
-  return [thresholds(its), its.log_ratio != null && `, or logs of ${its.log_ratio} times the base files`];
+  const limit = its.limit_bytes != null && `, ${bytes(its.limit_bytes)} at once`;
+  if (its.cron) return [calendar(its, zone), limit];
+  return [thresholds(its), its.log_ratio != null && `, or logs of ${its.log_ratio} times the base files`, limit];
 }
 
 function cleaning({ cleaning: its, time_zone: zone }) {
@@ -109,11 +111,11 @@ function archival({ archival: its, time_zone: zone }) {
 function clustering({ clustering: its, time_zone: zone }) {
   if (!its.enabled) return "off";
   const reasons = [
-    its.unsorted_bytes != null && `${bytes(its.unsorted_bytes)} unsorted`,
+    its.unsorted_bytes != null && its.sort_by.length > 0 && `${bytes(its.unsorted_bytes)} unsorted`,
     its.small_file_share != null && `${Math.round(its.small_file_share * 100)} % small files`,
   ];
   const when = its.cron ? calendar(its, zone) : `at ${reasons.filter(Boolean).join(" or ")}`;
-  return `by ${its.sort_by.join(", ") || "no column"}, ${when}`;
+  return `${its.sort_by.length ? `by ${its.sort_by.join(", ")}` : "merges small files"}, ${when}`;
 }
 
 function expansion({ bucket_expansion: its, time_zone: zone }) {

@@ -43,7 +43,11 @@ def must_wait(job: Job, table: Registration, sightings: Sightings, *, is_committ
     `is_committed`: an earlier attempt has committed, and the next one only has to detect that. It replaces nothing, and
     the writers may already be running again.
     """
-    if job.dry_run or is_committed or not replaces_file_groups(job.kind, table) or not has_flink(table, sightings):
+    # A clustering of buckets without an order is refused, so nobody need stop a writer for it.
+    is_refused = job.kind is JobKind.CLUSTERING and not job.params.get("sort_by")
+    if is_refused or not replaces_file_groups(job.kind, table) or not has_flink(table, sightings):
+        return False
+    if job.dry_run or is_committed:
         return False
     if job.hand_over is not None and job.hand_over.state is HandOverState.STOPPED:
         return returned_at(job.hand_over, sightings) is not None

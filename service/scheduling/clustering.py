@@ -1,10 +1,10 @@
-"""Policy of clustering: whether to sort the rows of a table, which also merges its small files."""
+"""Policy of clustering: whether to sort the rows of a table, which also merges its small files, or only to merge."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import JobKind
+from jobs.contract import ClusteringLayout, JobKind
 from service.model.formatting import count, size
 from service.scheduling.decision import Run, Skip
 from service.scheduling.pending_plans import plans_of
@@ -22,8 +22,9 @@ def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: Trigg
     warning = plans.warning
     if not settings.enabled:
         return Skip("off", "clustering is switched off", warning=warning)
-    if not settings.sort_by:
-        return Skip("no-sort-columns", "the policy names no columns to sort by", warning=warning)
+    if not settings.sort_by and snapshot.num_buckets:
+        because = "the policy names no columns to sort by, and the files of buckets cannot be merged"
+        return Skip("no-sort-columns", because, warning=warning)
     if plans.running:
         names = ", ".join(plans.running)
         return Skip("plan-running", f"another process is executing {names}", plans.running_until, warning)
@@ -44,7 +45,8 @@ def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: Trigg
 
 def _by_thresholds(settings: ClusteringSettings, snapshot: TableSnapshot) -> Timing:
     figures: list[str] = []
-    if settings.unsorted_bytes is not None:
+    # Without an order only small files matter.
+    if settings.unsorted_bytes is not None and settings.sort_by:
         unsorted = snapshot.since_clustering.bytes_written
         by_bytes = f"{size(unsorted)} written since the last clustering, threshold {size(settings.unsorted_bytes)}"
         if unsorted >= settings.unsorted_bytes:
@@ -66,9 +68,9 @@ def _by_thresholds(settings: ClusteringSettings, snapshot: TableSnapshot) -> Tim
 
 
 def _params(settings: ClusteringSettings) -> dict[str, object]:
+    ordered = {"sort_by": list(settings.sort_by), "layout": settings.layout.value}
     return {
-        "sort_by": list(settings.sort_by),
-        "layout": settings.layout.value,
+        **(ordered if settings.sort_by else {"layout": ClusteringLayout.LINEAR.value}),
         "on_active_writers": settings.on_active_writers.value,
         "wait_seconds": settings.wait_seconds,
         "lock_seconds": settings.lock_seconds,

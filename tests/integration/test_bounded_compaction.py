@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import Outcome
-from jobs.errors import JobError, RefusedError
-from jobs.job_context import JobContext
+from jobs.contract import HeartbeatAnswer, JobKind, Outcome, Table, WorkOrder
+from jobs.errors import RefusedError
+from jobs.storage.permissions import Permissions
+from jobs.worker.attempt import Attempt
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
@@ -123,28 +124,31 @@ def test_a_pending_plan_counts_against_the_limit_and_goes_first(spark: SparkSess
     assert tables.snapshot(spark, base) == before
 
 
-class _Ends(JobContext):
-    """Ends the attempt when the compaction has begun to write, as a timeout does."""
-
-    def step(self, name: str) -> None:
-        super().step(name)
-        if name.startswith("compacting"):
-            raise JobError("the time is up")
-
-
 @pytest.mark.exhaustive
-def test_what_a_timeout_leaves_is_taken_up_by_the_next_job(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_attempts_without_enough_time_have_left_is_taken_up_until_one_has_enough(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     base = tmp_path / "orders"
-    tables.write_table(spark, base, count=300, updates=1)
+    tables.write_table(spark, base, count=3000, updates=2)
     before = tables.snapshot(spark, base)
-    limit = {"limit_bytes": _due(spark, base)["2026-01-03"][0]}
-    with pytest.raises(JobError):
-        run_job(spark, base, "compaction", limit, context=_Ends())
-    [pending] = hudi_table(spark, base, INDEX).pending()
-    result = run_job(spark, base, "compaction", limit)
-    assert result.instants == (pending.requested,)
-    assert result.details["left"]["file_groups"] == 11
-    assert tables.snapshot(spark, base) == before
+    table = Table(str(base), "test", INDEX, writers_hudi_version="1.2.0")
+    instants: tuple[str, ...] = ()
+    for number in range(1, 40):
+        order = WorkOrder(
+            "job_1", number, JobKind.COMPACTION, table, {"limit_bytes": 10**9}, earlier_instants=instants,
+            timeout_seconds=number / 2,
+        )  # fmt: skip
+        result = Attempt(spark, order, 60.0, lambda _: HeartbeatAnswer.CONTINUE, permissions=Permissions()).run()
+        instants = tuple(dict.fromkeys((*instants, *result.instants)))
+        if result.outcome is Outcome.SUCCEEDED:
+            break
+        assert result.error
+        assert (result.outcome, result.error.type, result.error.retriable) == (Outcome.FAILED, "timed-out", True)
+    assert result.outcome is Outcome.SUCCEEDED
+    assert number > 1
+    assert _due(spark, base) == {}
+    assert hudi_table(spark, base, INDEX).pending() == []
+    assert proved(spark, base, 4) == before
 
 
 @pytest.mark.exhaustive

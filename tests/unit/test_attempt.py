@@ -73,7 +73,9 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         answer: Callable[[], HeartbeatAnswer],
         job: Callable[[JobContext], None],
         lease_seconds: float = 30.0,
+        *,
         executors: Any = None,
+        plan: WorkOrder = PLAN,
     ) -> Result:
         monkeypatch.setitem(attempts.RUN, PLAN.kind, lambda _table, _plan, context: job(context))
 
@@ -83,7 +85,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         anything: Any = spark
         attempt = Attempt(
             anything,
-            PLAN,
+            plan,
             lease_seconds,
             beat,
             permissions=Permissions(),
@@ -111,6 +113,20 @@ def test_what_cleans_up_after_a_cancelled_job_is_not_cancelled_as_well(run: Call
     assert run(spark, lambda: HeartbeatAnswer.CANCEL, job).outcome is Outcome.CANCELLED
     assert spark.cancelled > 0
     assert seen == [0]
+
+
+def test_an_attempt_ends_when_its_time_is_over_and_another_may_follow(run: Callable[..., Result]) -> None:
+    spark = FakeSpark()
+
+    def job(context: JobContext) -> None:
+        spark.wait_for_cancel()
+        context.checkpoint()
+
+    result = run(spark, lambda: HeartbeatAnswer.CONTINUE, job, plan=replace(PLAN, timeout_seconds=0.02))
+    assert result.outcome is Outcome.FAILED
+    assert result.error
+    assert (result.error.type, result.error.retriable) == ("timed-out", True)
+    assert spark.cancelled > 0
 
 
 def test_an_attempt_without_its_lease_undoes_nothing_since_another_one_is_at_work(run: Callable[..., Result]) -> None:

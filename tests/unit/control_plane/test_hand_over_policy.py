@@ -50,8 +50,14 @@ def a_job(kind: JobKind = JobKind.BUCKET_EXPANSION, **changes: Any) -> Job:
 )
 def test_only_what_replaces_file_groups_by_its_own_hand_waits(kind: JobKind, has_index: bool, waits: bool) -> None:
     table = a_table(has_index=has_index)
-    assert must_wait(a_job(kind), table, FLINK, is_committed=False) is waits
+    job = a_job(kind, params={"sort_by": ["city"]} if kind is JobKind.CLUSTERING else {})
+    assert must_wait(job, table, FLINK, is_committed=False) is waits
     assert not must_wait(a_job(kind, dry_run=True), table, FLINK, is_committed=False)
+
+
+def test_a_clustering_that_buckets_refuse_stops_no_writer() -> None:
+    for params in ({}, {"plans": ["20260101120000000"]}):
+        assert not must_wait(a_job(JobKind.CLUSTERING, params=params), a_table(), FLINK, is_committed=False)
 
 
 def test_it_waits_for_flink_declared_or_seen_and_for_no_other_writer() -> None:
