@@ -85,13 +85,14 @@ def run(
     groups = {group for plan in planned for group in plan.groups}
     done = [item for item in due if item.key in groups]
     remaining = [item for item in (*choice.slices, *choice.left) if item.key not in groups]
-    others = {plan.instant for plan in (*executed, *planned)}
+    # A withheld plan is not left by the limit, and no later job executes it either.
+    settled = {plan.instant for plan in (*plans, *planned)}
     return Result(
         Outcome.SUCCEEDED,
         instants=tuple(plan.instant for plan in (*executed, *planned)),
         details={
             **_measured(done, executed),
-            "left": left_of(remaining, [plan for plan in pending if plan.instant not in others]),
+            "left": left_of(remaining, [plan for plan in pending if plan.instant not in settled]),
             "withheld_plans": withheld,
         },
     )

@@ -101,9 +101,13 @@ def withheld_plans(jobs: Iterable[Job], now: datetime) -> frozenset[str]:
 def _is_unfinished(job: Job) -> bool:
     if job.reason is None or "limit_bytes" not in job.params:
         return False
-    # The attempt that reports for one that died after its commit does not know what that one left.
-    left = (job.result or {}).get("left")
-    return not isinstance(left, dict) or bool(left.get("file_groups"))
+    result = job.result or {}
+    left = result.get("left")
+    if not isinstance(left, dict):
+        # The attempt that reports for one that died after its commit does not know what that one left.
+        return True
+    # Without progress the next one would make none either.
+    return bool(left.get("file_groups")) and bool(result.get("file_groups"))
 
 
 def _error(job: Job) -> str | None:

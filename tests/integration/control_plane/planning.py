@@ -90,9 +90,9 @@ class Service:
         )
         return self.job(leased.job_id) if leased else None
 
-    def end(self, job: Job, outcome: Outcome = Outcome.SUCCEEDED) -> None:
+    def end(self, job: Job, outcome: Outcome = Outcome.SUCCEEDED, **details: Any) -> None:
         error = None if outcome is Outcome.SUCCEEDED else REFUSAL
-        result = Result(outcome, error=error)
+        result = Result(outcome, details=details, error=error)
         leases.report(
             self.engine,
             self.notifier,

@@ -93,8 +93,8 @@ def test_plans_that_a_job_of_the_last_day_left_out_are_remembered() -> None:
     assert withheld_plans([withheld], NOW + timedelta(days=2)) == set()
 
 
-LEFT = {"left": {"file_groups": 3, "bytes": 9, "plans": []}}
-NOTHING_LEFT = {"left": {"file_groups": 0, "bytes": 0, "plans": []}}
+LEFT = {"file_groups": 2, "left": {"file_groups": 3, "bytes": 9, "plans": []}}
+NOTHING_LEFT = {"file_groups": 2, "left": {"file_groups": 0, "bytes": 0, "plans": []}}
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,7 @@ NOTHING_LEFT = {"left": {"file_groups": 0, "bytes": 0, "plans": []}}
         ({"result": LEFT}, True),
         ({"result": {"found_completed": "001"}}, True),
         ({"result": NOTHING_LEFT}, False),
+        ({"result": {**LEFT, "file_groups": 0}}, False),
         ({"result": LEFT, "reason": None}, False),
         ({"result": LEFT, "params": {}}, False),
     ],
