@@ -45,8 +45,8 @@ def run(
     if problems and not order.dry_run:
         raise RefusedError(problems)
     pending = _pending(table)
-    plans = bounds.plans(pending, order.earlier_instants)
     if order.dry_run:
+        plans = bounds.plans(pending, order.earlier_instants)
         choice = bounds.choose(_due(table), plans)
         left = left_of(choice.left, [plan for plan in pending if plan not in plans])
         return Result(
@@ -64,13 +64,15 @@ def run(
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     executed: list[PendingPlan] = []
-    withheld: list[dict[str, Any]] = []
+    withheld: dict[str, list[dict[str, Any]]] = {}
     with WriteClient(table, UNDER_OUR_LOCK) as client:
-        for plan in plans:
+        for plan in pending:
+            if not bounds.takes(plan, executed, order.earlier_instants):
+                continue
             try:
                 execute(client, lock, plan.instant)
             except RefusedError as error:
-                withheld += [{"instant": plan.instant, **reason.to_json()} for reason in error.reasons]
+                withheld[plan.instant] = [{"instant": plan.instant, **each.to_json()} for each in error.reasons]
                 continue
             executed.append(plan)
         context.step("scheduling")
@@ -86,14 +88,14 @@ def run(
     done = [item for item in due if item.key in groups]
     remaining = [item for item in (*choice.slices, *choice.left) if item.key not in groups]
     # A withheld plan is not left by the limit, and no later job executes it either.
-    settled = {plan.instant for plan in (*plans, *planned)}
+    settled = {*withheld, *(plan.instant for plan in (*executed, *planned))}
     return Result(
         Outcome.SUCCEEDED,
         instants=tuple(plan.instant for plan in (*executed, *planned)),
         details={
             **_measured(done, executed),
             "left": left_of(remaining, [plan for plan in pending if plan.instant not in settled]),
-            "withheld_plans": withheld,
+            "withheld_plans": [each for reasons in withheld.values() for each in reasons],
         },
     )
 

@@ -71,18 +71,22 @@ class Bounds:
     def is_unlimited(self) -> bool:
         return self.limit_bytes is None and self.selection is None
 
+    def takes(self, plan: PendingPlan, taken: Sequence[PendingPlan], begun: Collection[str]) -> bool:
+        """Returns whether to execute this pending plan after those `taken` before: the first one whatever its size, and
+        those that earlier attempts have `begun`."""
+        if plan.instant in begun:
+            return True
+        total = sum(each.bytes for each in taken) + plan.bytes
+        is_too_much = bool(taken) and self.limit_bytes is not None and total > self.limit_bytes
+        return not is_too_much and self._concerns(plan)
+
     def plans(self, pending: Sequence[PendingPlan], begun: Collection[str]) -> list[PendingPlan]:
-        """Returns the pending plans to execute, the oldest first and at least one of the partitions. `begun` are those
-        that earlier attempts began: they are always executed."""
-        chosen: list[PendingPlan] = []
+        """Returns the pending plans that a job executes, if none is withheld."""
+        taken: list[PendingPlan] = []
         for plan in pending:
-            if plan.instant not in begun:
-                total = sum(each.bytes for each in chosen) + plan.bytes
-                is_too_much = bool(chosen) and self.limit_bytes is not None and total > self.limit_bytes
-                if is_too_much or not self._concerns(plan):
-                    continue
-            chosen.append(plan)
-        return chosen
+            if self.takes(plan, taken, begun):
+                taken.append(plan)
+        return taken
 
     def choose(self, due: Sequence[FileSlice], executed: Sequence[PendingPlan] = ()) -> Choice:
         """Returns the choice among the slices that are `due`: those with logs that are in no pending plan.

@@ -126,6 +126,28 @@ def test_a_pending_plan_counts_against_the_limit_and_goes_first(spark: SparkSess
 
 
 @pytest.mark.exhaustive
+def test_a_plan_that_cannot_be_executed_uses_up_no_limit(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "orders"
+    options = tables.write_table(spark, base, count=300, updates=1)
+    planning = {**options, "hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    tables.upsert(tables.rows(spark, 0, 300, ts=5).where("dt = '2026-01-01'"), base, planning)
+    [plan] = [path.name.split(".")[0] for path in (base / ".hoodie" / "timeline").glob("*.compaction.requested")]
+    tables.upsert(tables.rows(spark, 0, 300, ts=6), base, options)
+    before = tables.snapshot(spark, base)
+    gone = min((base / "2026-01-01").glob(".00000000-*.log.*"))
+    content = gone.read_bytes()
+    gone.unlink()
+
+    # The plan has all file groups; their logs since then are in no other plan.
+    result = run_job(spark, base, "compaction", {"limit_bytes": 1})
+    assert [(each["instant"], each["type"]) for each in result.details["withheld_plans"]] == [(plan, "plan-files-gone")]
+    assert (result.instants, result.details["left"]) == ((), {"file_groups": 0, "bytes": 0, "plans": []})
+    gone.write_bytes(content)
+    assert run_job(spark, base, "compaction", {"limit_bytes": 1}).instants == (plan,)
+    assert tables.snapshot(spark, base) == before
+
+
+@pytest.mark.exhaustive
 def test_what_attempts_without_enough_time_have_left_is_taken_up_until_one_has_enough(
     spark: SparkSession, tmp_path: Path
 ) -> None:
