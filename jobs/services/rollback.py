@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Problem
 from jobs.errors import HudiError
 from jobs.format.file_names import parse_base_file_name
-from jobs.hudi.records import INGESTION, OVERWRITES
+from jobs.hudi.records import COMPACTION, INGESTION, OVERWRITES
 from jobs.protocol import preflight
 from jobs.protocol.leftovers import is_leftover
 from jobs.services.undoing import undo
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
     from jobs.job_context import JobContext
     from jobs.services.undoing import Attempt
 
-COMPACTIONS = frozenset({"compaction", "logcompaction"})
+_LOG_COMPACTION = Problem(
+    "log-compaction",
+    "Hudi 1.2 does not roll back a log compaction: its `rollback` finds no such instant",
+    hint="It may stay: readers leave it out, and compactions run beside it. Switch it off in the writers"
+    " (`hoodie.log.compaction.inline=false`).",
+)
 
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
@@ -90,7 +96,9 @@ def _problems(attempt: Attempt) -> list[Problem]:
 
 
 def _of_pending(table: HudiTable, client: WriteClient, item: Instant, order: WorkOrder) -> list[Problem]:
-    if item.action in COMPACTIONS:
+    if item.action == "logcompaction":
+        return [replace(_LOG_COMPACTION, detail=f"{item.requested} ({item.state.lower()})")]
+    if item.action == COMPACTION:
         return [
             Problem(
                 "compaction-plan",

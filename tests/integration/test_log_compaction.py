@@ -40,6 +40,8 @@ def test_a_log_compaction_is_refused_and_the_compaction_runs_beside_it(spark: Sp
     assert refused.value.problem().type == "log-compaction-unsound"
     planned = run_job(spark, base, "compaction", {"plans": [plan]}, dry_run=True).details
     assert [each["type"] for each in planned["refusals"]] == ["log-compaction-unsound"]
+    planned = run_job(spark, base, "rollback", {"instant": plan}, dry_run=True).details
+    assert [each["type"] for each in planned["refusals"]] == ["log-compaction"]
 
     assert run_job(spark, base, "compaction", {"limit_bytes": 10**9}).details["left"]["file_groups"] == 0
     assert tables.snapshot(spark, base) == before
