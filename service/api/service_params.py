@@ -1,0 +1,164 @@
+"""The parameters of the table services: compaction, cleaning, clustering and bucket expansion."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
+
+from jobs.contract import CleaningPolicy, ClusteringLayout, OnActiveWriters
+from service.api.requests import Names, PartitionPath, Request, Word
+from service.queue.hand_over_policy import DEFAULT_SECONDS
+
+Instant = Annotated[str, StringConstraints(pattern=r"^[0-9]{14,20}$"), Field(examples=["20260101120000000"])]
+_Plans = Annotated[
+    list[Instant],
+    Field(
+        min_length=1,
+        max_length=1000,
+        description="Pending plans: exactly these are executed, and none is scheduled",
+        examples=[["20260101120000000"]],
+    ),
+]
+
+
+_TakeOver = Annotated[
+    bool | None, Field(description="With `plans`: also those that another process has begun, which must be dead")
+]
+_Parallelism = Annotated[int | None, Field(ge=1, le=10_000, description="With `plans`: most tasks at once")]
+
+
+class _ExecutesPlans(Request):
+    plans: _Plans | None = None
+    take_over: _TakeOver = None
+
+
+class PartitionPrefix(Request):
+    prefix: Word = Field(examples=["region=eu/"])
+
+
+# The form that was sent selects the model that validates it, so that a mistake is reported once, in the caller's names.
+_PartitionChoice = Annotated[
+    Annotated[PartitionPath, Tag("<path>")] | Annotated[PartitionPrefix, Tag("<prefix>")],
+    Discriminator(lambda given: "<prefix>" if isinstance(given, dict | PartitionPrefix) else "<path>"),
+]
+_Partitions = Annotated[
+    list[_PartitionChoice],
+    Field(
+        min_length=1,
+        max_length=10_000,
+        description='Partition paths as in storage; or `{"prefix": ...}` for all with that prefix. Default: all',
+        examples=[["dt=2026-01-01", {"prefix": "dt=2025-"}]],
+    ),
+]
+
+
+class CompactionParams(_ExecutesPlans):
+    """Without `plans`: executes all pending plans, and schedules a plan for the rest; or as much of both as
+    `limit_bytes` and `partitions` allow."""
+
+    limit_bytes: int | None = Field(
+        None,
+        ge=1,
+        lt=2**53,
+        description="Bytes of base and log files to read at most, the newest partitions first; but one file group, or"
+        " one pending plan, in any case. The result says what is `left`",
+    )
+    partitions: _Partitions | None = None
+
+    @model_validator(mode="after")
+    def _plans_have_their_size(self) -> Self:
+        if self.plans and (self.limit_bytes is not None or self.partitions):
+            raise ValueError("plans are executed whole: give either plans, or limit_bytes and partitions")
+        return self
+
+
+class CleaningParams(_ExecutesPlans):
+    parallelism: _Parallelism = None
+    policy: CleaningPolicy = CleaningPolicy.KEEP_LATEST_COMMITS
+    retain: int = Field(10, ge=1, le=1_000_000, description="Commits, hours or file versions to keep")
+
+
+HandOverSeconds = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=7 * 86_400,
+        description="On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`)."
+        " After that the job fails, and nothing has changed",
+    ),
+]
+
+
+class _BesideWriters(Request):
+    """Parameters of a job that replaces file groups beside live writers."""
+
+    on_active_writers: OnActiveWriters = Field(
+        OnActiveWriters.WAIT,
+        description="What to do while a write is in flight at the moment of the commit: `wait` until none is, `fence` "
+        "it (the write is rolled back, and its batch has to be written again), or `abort` the job",
+    )
+    wait_seconds: int = Field(300, ge=0, le=86_400, description="How long to wait for a moment to commit")
+    lock_seconds: int = Field(
+        20, ge=0, le=600, description="How long writers may be kept waiting while the job rewrites what they changed"
+    )
+    hand_over_seconds: HandOverSeconds = DEFAULT_SECONDS
+
+
+class ClusteringParams(_BesideWriters):
+    """Without `sort_by`: merges small files, on a table without a bucket index."""
+
+    sort_by: Names | None = Field(None, description="Columns, the most important one first")
+    layout: ClusteringLayout = ClusteringLayout.LINEAR
+    partitions: _Partitions | None = None
+
+    @model_validator(mode="after")
+    def _a_curve_has_columns(self) -> Self:
+        if self.sort_by is None and self.layout is not ClusteringLayout.LINEAR:
+            raise ValueError("a layout other than linear needs sort_by")
+        return self
+
+
+class GivenClusteringParams(Request):
+    """Executes Hudi's own plans; refused on a table with a bucket index, whose layout they would break."""
+
+    plans: _Plans
+    take_over: _TakeOver = None
+    parallelism: _Parallelism = None
+
+
+def _form_of_clustering(given: Any) -> str:
+    has_plans = isinstance(given, GivenClusteringParams) or (isinstance(given, dict) and "plans" in given)
+    return "<plans>" if has_plans else "<sort>"
+
+
+Clustering = Annotated[
+    Annotated[ClusteringParams, Tag("<sort>")] | Annotated[GivenClusteringParams, Tag("<plans>")],
+    Discriminator(_form_of_clustering),
+]
+
+
+class BucketExpansionParams(_BesideWriters):
+    """Exactly one of `num_buckets` and `factor`."""
+
+    num_buckets: int | None = Field(
+        None, ge=2, le=1_000_000, description="The new number, a multiple of the current one"
+    )
+    factor: int | None = Field(None, ge=2, le=8, description="The new number as a multiple of the current one")
+    partitions: Annotated[list[_PartitionChoice], Field(min_length=1, max_length=10_000)] | None = Field(
+        None,
+        description='Partition paths as in storage; or `{"prefix": ...}` for all with that prefix, including later '
+        "ones. Default: the whole table",
+    )
+    settle_seconds: int = Field(
+        15, ge=1, le=600, description="How long the job watches afterwards for writers that still use the old number"
+    )
+    codec: Literal["gzip", "snappy", "zstd"] | None = Field(
+        None, description="Compression of the new files. Default: the table's"
+    )
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        if (self.num_buckets is None) == (self.factor is None):
+            raise ValueError("give exactly one of num_buckets and factor")
+        return self
