@@ -41,7 +41,7 @@ def run(
     `options` are those of a plan without bounds. A plan cannot be divided, so the first one is executed whatever its
     size.
     """
-    problems = preflight.unknown_partitions(bounds.selection, table.partitions())
+    problems = preflight.unknown_partitions(bounds.selection, table.partitions()) if bounds.selection else []
     if problems and not order.dry_run:
         raise RefusedError(problems)
     pending = _pending(table)
