@@ -26,7 +26,7 @@ COMMITS = 6
 # The metadata table of these is compacted once, in between.
 COMPACTED = {"hoodie.metadata.compact.max.delta.commits": "4"}
 SHAPES = [
-    pytest.param({"table_type": "MERGE_ON_READ", "version": 9}, id="mor-9"),
+    pytest.param({"table_type": "MERGE_ON_READ", "version": 9}, id="mor-9", marks=pytest.mark.exhaustive),
     pytest.param(
         {"table_type": "COPY_ON_WRITE", "version": 6, "partitioned": False, "metadata": False},
         id="cow-6-plain",

@@ -33,6 +33,7 @@ def since(spark: SparkSession, base: Path, instant: str) -> set[str]:
     return {row.id for row in spark.read.format("hudi").options(**options).load(str(base)).select("id").collect()}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_consumer_that_is_behind_can_go_on_after_a_cleaning(spark: SparkSession, tmp_path: Path, policy: str) -> None:
     base = tmp_path / "trips"

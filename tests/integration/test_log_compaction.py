@@ -28,6 +28,7 @@ def _schedule(table: HudiTable, client: Any) -> str:
     return str(client.scheduleLogCompaction(table.jvm.nothing()).get())
 
 
+@pytest.mark.exhaustive
 def test_a_log_compaction_is_refused_and_the_compaction_runs_beside_it(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "orders"
     tables.write_table(spark, base, count=60, updates=2)

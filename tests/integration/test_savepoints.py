@@ -81,6 +81,7 @@ def test_a_restored_table_is_what_it_was_at_the_savepoint(
     assert run_job(spark, base, "savepoint", {"action": "delete", "instant": savepoint}).details["savepoints"] == []
 
 
+@pytest.mark.exhaustive
 def test_a_restore_that_cannot_be_proved_to_be_sound_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, table_type="COPY_ON_WRITE", metadata=False)
