@@ -4,10 +4,12 @@ nothing."""
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import Outcome, Result
+from jobs.contract import BucketIndex, Outcome, Result
 from jobs.errors import CancelledError, JobError, LeaseLostError, TimedOutError
+from jobs.hudi.table import HudiTable
 from jobs.services.checks import buckets, metadata_table, plans, remains, timeline
 from jobs.services.checks.finding import Examined, Finding
 
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from jobs.contract import WorkOrder
-    from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
 
 CHECKS: dict[str, Callable[[Examined], Iterator[Finding]]] = {
@@ -35,11 +36,15 @@ CHECKS: dict[str, Callable[[Examined], Iterator[Finding]]] = {
 
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
-    """Returns `findings`, the names of the checks that were made, and those that could not be made with the reason.
+    """Examines the table by its bucket index, or by `index` if it was registered without one.
+
+    Returns `findings`, the names of the checks that were made, and those that could not be made with the reason.
 
     `rows: false` leaves out the check that reads the key of every row. `healthy`: all checks were made, none found
     anything. Writers may be at work meanwhile.
     """
+    if (claimed := order.params.get("index")) and table.declared.index is None:
+        table = HudiTable(table.jvm, replace(table.declared, index=BucketIndex.from_json(claimed)))
     checks = {name: check for name, check in CHECKS.items() if name != "rows" or order.params.get("rows", True)}
     findings: list[Finding] = []
     unchecked: list[dict[str, Any]] = []

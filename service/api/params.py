@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from jobs.contract import JobKind
-from service.api.requests import Request, Word
+from service.api.requests import BucketIndexIn, Request, Word
 from service.api.service_params import (
     BucketExpansionParams,
     CleaningParams,
@@ -87,6 +87,9 @@ class MetadataTableParams(Request):
 
 class DiagnosisParams(Request):
     rows: bool = Field(True, description="Read the key of every row as well: rows in wrong buckets, duplicate keys")
+    index: BucketIndexIn | None = Field(
+        None, description="The writers' bucket index, for a table that contradicts it and is registered without one"
+    )
 
 
 class _JobIn(Request):

@@ -209,6 +209,18 @@ DAMAGES: dict[Damage, str] = {
 }
 
 
+@pytest.mark.exhaustive
+def test_a_table_that_was_registered_without_its_bucket_index_is_examined_by_the_one_that_is_given(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
+    wrong_number_smaller(spark, base, options)
+    claimed = {"index": {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]}}
+    details = run_job(spark, base, "diagnosis", claimed, index=None).details
+    assert "rows-in-wrong-bucket" in {finding["type"] for finding in details["findings"]}
+
+
 CURED = [dangling_config, dead_writer, old_markers, late_log, old_metadata_table]
 
 
