@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from packaging.requirements import Requirement
 
 import jobs
 from tests import spark_cluster
@@ -30,12 +33,12 @@ ROWS = 200
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python environment as an archive. It refers to this one's packages, but not to `jobs`: that is installed here
-    by a file that only this environment reads."""
+    """A Python environment as an archive, with the packages that the guide has users install, and no others."""
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "packed"], check=True)
     [packages] = (folder / "packed" / "lib").glob("python*/site-packages")
-    (packages / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    for name in _packages():
+        (packages / name).symlink_to(Path(sysconfig.get_path("purelib"), name))
     imports = [folder / "packed" / "bin" / "python", "-c", "import pyarrow, jobs"]
     ran = subprocess.run(imports, cwd=folder, capture_output=True, text=True)
     assert "No module named 'jobs'" in ran.stderr, ran.stderr
@@ -44,6 +47,22 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for path in sorted((folder / "packed").iterdir()):
             file.add(path, path.name)
     return archive
+
+
+def _packages() -> set[str]:
+    """The files and folders, in the environment of the tests, of what the guide installs and of what that needs."""
+    [line] = re.findall(r"environment/bin/pip install (.*)", Path(".docs/spark-clusters.md").read_text())
+    wanted, names, found = [Requirement(each) for each in line.split() if each != "venv-pack"], set(), set()
+    while wanted:
+        requirement = wanted.pop()
+        if requirement.name in names or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
+            continue
+        names.add(requirement.name)
+        distribution = metadata.distribution(requirement.name)
+        assert requirement.specifier.contains(distribution.version), requirement
+        wanted += [Requirement(each) for each in distribution.requires or ()]
+        found |= {file.parts[0] for file in distribution.files or () if file.parts[0] != ".."}
+    return found
 
 
 @pytest.fixture(scope="module")
