@@ -53,6 +53,12 @@ class FileMissingError(HudiError):
     """A file that was listed or requested no longer exists; another process removed it in the meantime."""
 
 
+class StorageLoginError(HudiError):
+    type = "storage-login-failed"
+    title = "The worker has no valid login for the table's storage"
+    hint = "Give the worker a keytab (spark.kerberos.keytab, spark.kerberos.principal) or a ticket, and start it again."
+
+
 class TableGoneError(JobError):
     type = "table-gone"
     title = "The Hudi table at the registered base path no longer exists"

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from tests import maven
+from tests import kerberos, maven
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.kerberos import Realm
 
 VERSION = "3.3.4"  # that of PySpark's own jars
 NAMESERVICE = "lake"
@@ -32,6 +34,7 @@ class Cluster:
     options: dict[str, str] = field(repr=False)
     mini: Any = field(repr=False)
     jvm: Any = field(repr=False)
+    realm: Realm | None = field(default=None, repr=False)
 
     def status(self, path: str) -> Any:
         """Hadoop's `FileStatus`."""
@@ -59,12 +62,14 @@ class Cluster:
 
 
 @contextmanager
-def running(*, data_nodes: int = 1, is_highly_available: bool = False) -> Iterator[Cluster]:
-    """Starts a cluster on free ports and an empty folder, and ends it."""
+def running(
+    *, data_nodes: int = 1, is_highly_available: bool = False, with_kerberos: bool = False
+) -> Iterator[Cluster]:
+    """Starts a cluster on free ports and an empty folder, and ends it. `with_kerberos` also starts a KDC, its realm."""
     folder = Path(tempfile.mkdtemp(prefix="hdfs-"))
-    with (folder / "log").open("wb") as log:
+    with (folder / "log").open("w") as log:
         port = launch_gateway(
-            classpath=_class_path(),
+            classpath=":".join([_class_path(), *([kerberos.class_path()] if with_kerberos else [])]),
             javaopts=["-Xmx512m", *_OPENED, "-Dorg.apache.commons.logging.Log=org.apache.commons.logging.impl.NoOpLog"],
             java_path=maven.java()[0],
             die_on_exit=True,
@@ -74,7 +79,8 @@ def running(*, data_nodes: int = 1, is_highly_available: bool = False) -> Iterat
         )
         gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
         try:
-            yield _started(gateway.jvm, folder, data_nodes, is_highly_available)
+            realm = kerberos.start(gateway, folder) if with_kerberos else None
+            yield _started(gateway.jvm, folder, data_nodes, is_highly_available, realm)
         finally:
             gateway.shutdown()
             shutil.rmtree(folder, ignore_errors=True)
@@ -87,12 +93,18 @@ def _class_path() -> str:
     return ":".join([maven.class_path("org.apache.hadoop", "hadoop-client-minicluster", VERSION), *map(str, more)])
 
 
-def _started(jvm: Any, folder: Path, data_nodes: int, is_highly_available: bool) -> Cluster:
+def _started(jvm: Any, folder: Path, data_nodes: int, is_highly_available: bool, realm: Realm | None) -> Cluster:
     hdfs = jvm.org.apache.hadoop.hdfs
     conf = jvm.org.apache.hadoop.conf.Configuration()
     conf.set("dfs.ls.limit", str(ENTRIES_OF_A_LISTING))
     conf.set("dfs.replication", str(data_nodes))
     builder = hdfs.MiniDFSCluster.Builder(conf, jvm.java.io.File(str(folder / "data"))).numDataNodes(data_nodes)
+    if realm:
+        builder = builder.checkDataNodeAddrConfig(False)
+        for name, value in (realm.client_options() | realm.server_options()).items():
+            conf.set(name, value)
+        jvm.org.apache.hadoop.security.UserGroupInformation.setConfiguration(conf)
+        jvm.org.apache.hadoop.security.UserGroupInformation.loginUserFromKeytab(realm.server, realm.keytab_of_servers)
     if is_highly_available:
         builder = builder.nnTopology(hdfs.MiniDFSNNTopology.simpleHATopology())
     mini = builder.build()
@@ -102,7 +114,8 @@ def _started(jvm: Any, folder: Path, data_nodes: int, is_highly_available: bool)
     web = [str(mini.getHttpUri(number)).removeprefix("http://") for number in range(mini.getNumNameNodes())]
     rpc = [f"{mini.getURI(number).getAuthority()}" for number in range(mini.getNumNameNodes())]
     if not is_highly_available:
-        return Cluster(f"hdfs://{rpc[0]}", {"dfs.namenode.http-address": web[0]}, mini, jvm)
+        options = {"dfs.namenode.http-address": web[0], **(realm.client_options() if realm else {})}
+        return Cluster(f"hdfs://{rpc[0]}", options, mini, jvm, realm)
     options = {
         "dfs.nameservices": NAMESERVICE,
         f"dfs.ha.namenodes.{NAMESERVICE}": "nn0,nn1",

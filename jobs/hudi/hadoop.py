@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import JobError
@@ -47,7 +48,19 @@ def storage_of(table: HudiTable) -> Storage:
             options |= table.jvm.read(conf.getValByRegex(hdfs.OPTIONS))
         elif scheme == "gs":
             options |= table.jvm.read(conf.getValByRegex(gcs.OPTIONS))
-    return of_hadoop(table.base_path, options)
+    storage = of_hadoop(table.base_path, options)
+    if isinstance(storage.store, hdfs.Hdfs) and storage.store.user is None:
+        # Executors have no ticket, and this process needs none of its own.
+        storage = replace(storage, store=replace(storage.store, token=_delegation_token(table)))
+    return storage
+
+
+def _delegation_token(table: HudiTable) -> str:
+    """Returns a token for WebHDFS, valid for a day by default (`dfs.namenode.delegation.token.renew-interval`)."""
+    java: Any = table.jvm.java
+    with translated("getting a delegation token of HDFS"):
+        files = java.org.apache.hadoop.fs.Path(table.base_path).getFileSystem(table.jvm.hadoop_conf)
+        return str(files.getDelegationToken(None).encodeToUrlString())
 
 
 def _s3a_options(table: HudiTable, bucket: str) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import lru_cache
@@ -14,7 +15,14 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
-from jobs.errors import FileMissingError, HudiError, JobError, TableGoneError, TableLockedError
+from jobs.errors import (
+    FileMissingError,
+    HudiError,
+    JobError,
+    StorageLoginError,
+    TableGoneError,
+    TableLockedError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,6 +39,14 @@ _TYPED: dict[str, type[JobError]] = {
     "TableNotFoundException": TableGoneError,
     "FileNotFoundException": FileMissingError,
 }
+
+
+# Of Hadoop's client without a ticket (`SaslRpcClient`, `Server`), and of a task whose token has expired. The exceptions
+# are those of files without permission.
+_WANTS_LOGIN = re.compile(
+    r"Client cannot authenticate via|SIMPLE authentication is not enabled|GSS initiate failed|\bLoginError:"
+    r"|SecretManager\$InvalidToken"
+)
 
 
 class Jvm:
@@ -120,6 +136,8 @@ def translated(what: str, *, expected: type[JobError] | None = None, by: Judge |
 
 def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
     causes = list(_causes(error))
+    if any(_WANTS_LOGIN.search(message) for _, message in causes):
+        return StorageLoginError(f"{what}: {_first_line(causes)}")
     for name, _ in causes:
         typed = _TYPED.get(name.rsplit(".", 1)[-1])
         if typed is not None:

@@ -27,6 +27,7 @@ from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
 from jobs.hudi import google_connector
 from jobs.hudi.jvm import first_line
+from jobs.hudi.kerberos import log_in
 from jobs.hudi.shipping import ship_jobs
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def start_session(
     `conf` are options of Spark; those of `spark_options.OWNED` win over them.
 
     Under `spark-submit` the JVM runs already: its master, its memory and its jars stay, and whatever it was given wins
-    over the defaults here, as does what `spark-defaults.conf` says. Raises `NoSessionError`.
+    over the defaults here, as does what `spark-defaults.conf` says. Raises `NoSessionError`, `NoTicketError`.
     """
     home, java_options = _java()
     given = _given()
@@ -131,6 +132,7 @@ def start_session(
     for key, value in (storage_options or {}).items():
         # Only now: as Spark options, the secrets among them would be on the JVM's command line.
         hadoop.set(key.removeprefix("spark.hadoop."), value)
+    log_in(session)
     _without_jars_in_python(session.sparkContext)
     if not is_local(master):
         ship_jobs(session.sparkContext)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import getpass
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -22,12 +22,13 @@ from jobs.storage.webhdfs import WebHdfs
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+AUTHENTICATION, KERBEROS = "hadoop.security.authentication", "kerberos"
 _PORTS = {"http": 9870, "https": 9871}
 # Options that change the written data or the access to the cluster in ways that are not supported here, with the values
 # of each that are harmless (besides being unset).
 _NOT_REPRODUCED = {
     "fs.hdfs.impl": ("org.apache.hadoop.hdfs.DistributedFileSystem",),
-    "hadoop.security.authentication": ("simple",),
+    AUTHENTICATION: ("simple", KERBEROS),
 }
 _UMASK, _REPLICATION, _BLOCK_SIZE = "fs.permissions.umask-mode", "dfs.replication", "dfs.blocksize"
 _POLICY, _CONNECT = "dfs.http.policy", "ipc.client.connect.timeout"
@@ -42,12 +43,15 @@ OPTIONS = (
 class Hdfs:
     """The access to one cluster; it can be sent to Spark's tasks. `name_nodes` are base URLs of WebHDFS.
 
+    `user` is None where Kerberos says who we are: then by `token`, a delegation token in the form of URLs, or else by a
+    ticket of the process.
     `permission`, `replication` and `block_size` are those of new files, the last two as in Hadoop's options, None for
     the cluster's defaults. Times in seconds.
     """
 
     name_nodes: tuple[str, ...]
-    user: str
+    user: str | None
+    token: str | None = field(default=None, repr=False)
     permission: str = "644"
     replication: str | None = None
     block_size: str | None = None
@@ -68,6 +72,7 @@ def _filesystem(hdfs: Hdfs) -> fs.FileSystem:
     client = WebHdfs(
         hdfs.name_nodes,
         hdfs.user,
+        token=hdfs.token,
         connect=hdfs.connect_seconds,
         request=hdfs.request_seconds,
         attempts=hdfs.attempts,
@@ -82,6 +87,8 @@ def of_hadoop(options: Mapping[str, str], cluster: str) -> Hdfs:
     Raises `NotReproducibleError`.
     """
     chosen = {name.removeprefix("spark.hadoop."): value.strip() for name, value in options.items() if value.strip()}
+    if AUTHENTICATION in chosen:
+        chosen[AUTHENTICATION] = chosen[AUTHENTICATION].lower()
     reasons = [
         f"{name} = {chosen[name]}"
         for name, harmless in _NOT_REPRODUCED.items()
@@ -92,7 +99,7 @@ def of_hadoop(options: Mapping[str, str], cluster: str) -> Hdfs:
     block_size = chosen.get(_BLOCK_SIZE)
     return Hdfs(
         name_nodes=tuple(_name_nodes(chosen, cluster)),
-        user=_user(),
+        user=None if chosen.get(AUTHENTICATION) == KERBEROS else _user(),
         permission=_permission(chosen),
         replication=_matching(chosen, _REPLICATION, r"\d{1,4}"),
         block_size=None if block_size is None else str(_bytes(block_size)),

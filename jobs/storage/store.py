@@ -12,6 +12,10 @@ class NotReproducibleError(ValueError):
     """Arrow cannot reach this storage as Hadoop would. The message lists all options that prevent it, and no secret."""
 
 
+class LoginError(OSError):
+    """The storage wants a login that this process does not have. The message is one line, and contains no secret."""
+
+
 class Store(Protocol):
     """The access to one bucket or cluster. Hashable, and can be sent to Spark's tasks; its repr shows no secret."""
 

@@ -10,11 +10,16 @@ import ssl
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from random import uniform
+from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import httpx
+
+from jobs.storage.negotiate import Negotiate
+from jobs.storage.store import LoginError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,6 +39,8 @@ _ERRORS: dict[str, type[OSError]] = {
 }
 # The next name node may answer, or the same one a little later.
 _TRANSIENT = frozenset({"StandbyException", "RetriableException", "ObserverRetryOnActiveException"})
+# Behind an exception of several kinds (`JspHelper.getUGI`).
+_OF_INVALID_TOKENS = "SecretManager$InvalidToken"
 
 
 class _TryAgainError(OSError):
@@ -42,6 +49,10 @@ class _TryAgainError(OSError):
     def __init__(self, detail: str, node: str | None = None) -> None:
         super().__init__(detail)
         self.node = node
+
+
+class _InvalidTokenError(_TryAgainError):
+    """The delegation token has expired, or the cluster does not know it."""
 
 
 @dataclass(frozen=True)
@@ -57,20 +68,34 @@ class Status:
 class WebHdfs:
     """`name_nodes` are base URLs, of which one is active. Thread-safe. All paths are absolute, and not encoded.
 
-    All methods raise FileNotFoundError, PermissionError and other OSErrors with a message of one line.
+    Without a `user` the cluster is asked by Kerberos for a delegation token, unless `token` is one: name nodes make and
+    log a token for every file that is opened or created without one, so Hadoop's client has one for all, too.
+    All methods raise FileNotFoundError, PermissionError, LoginError and other OSErrors with a message of one line.
     """
 
     def __init__(
-        self, name_nodes: tuple[str, ...], user: str, *, connect: float, request: float, attempts: int
+        self,
+        name_nodes: tuple[str, ...],
+        user: str | None,
+        *,
+        token: str | None = None,
+        connect: float,
+        request: float,
+        attempts: int,
     ) -> None:
         self._name_nodes = name_nodes
         self._active = 0
         self._user = user
+        self._token = token
+        self._may_get_token = token is None
+        self._guard = Lock()
         self._attempts = attempts
         # No proxies of the environment: Hadoop uses none, and data nodes are addressed by names of the cluster.
         self._client = httpx.Client(
             timeout=httpx.Timeout(request, connect=connect),
             trust_env=False,
+            # With the cookie of an earlier ticket no name node would look at the next one.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             verify=ssl.create_default_context(),
             limits=httpx.Limits(max_keepalive_connections=8, keepalive_expiry=10),
         )
@@ -131,14 +156,7 @@ class WebHdfs:
 
     def _ask(self, method: str, path: str, operation: str, options: Mapping[str, str] | None = None) -> dict[str, Any]:
         def once() -> dict[str, Any]:
-            answer = self._send(method, self._url(path), self._query(operation, options or {}))
-            try:
-                found = answer.json()
-            except ValueError as error:
-                raise OSError(f"{answer.url.host} does not speak WebHDFS") from error
-            if not isinstance(found, dict):
-                raise OSError(f"{answer.url.host} does not speak WebHDFS")
-            return found
+            return _json(self._send(method, self._url(path), self._query(operation, options or {})))
 
         return self._repeatedly(once)
 
@@ -161,16 +179,23 @@ class WebHdfs:
         query: Mapping[str, str] | None,
         content: IO[bytes] | None = None,
         node: str | None = None,
+        *,
+        auth: httpx.Auth | None = None,
     ) -> httpx.Response:
         headers = {} if content is None else {"Content-Type": "application/octet-stream"}
         try:
-            answer = self._client.request(method, url, params=query, content=content, headers=headers)
+            answer = self._client.request(method, url, params=query, content=content, headers=headers, auth=auth)
         except httpx.RequestError as error:
             host = httpx.URL(url).netloc.decode()
             raise _TryAgainError(f"{host} does not answer: {error or type(error).__name__}", node) from error
         if answer.is_success or answer.is_redirect:
             return answer
-        raise _error(answer, node)
+        refusal = _error(answer, node)
+        if isinstance(refusal, _InvalidTokenError):
+            if not self._may_get_token:
+                raise LoginError(str(refusal))
+            self._token = None
+        raise refusal
 
     def _repeatedly(self, once: Callable[[], T]) -> T:
         pause = _FIRST_PAUSE_SECONDS
@@ -192,7 +217,26 @@ class WebHdfs:
         return f"{self._name_nodes[self._active]}{_PREFIX}{quote(path)}"
 
     def _query(self, operation: str, options: Mapping[str, str]) -> dict[str, str]:
-        return {"op": operation, "user.name": self._user, **options}
+        return {"op": operation, **self._login(), **options}
+
+    def _login(self) -> dict[str, str]:
+        if self._user is not None:
+            return {"user.name": self._user}
+        with self._guard:
+            if self._token is None:
+                answer = self._send("GET", self._url("/"), {"op": "GETDELEGATIONTOKEN"}, auth=Negotiate())
+                self._token = str(_of(_of(_json(answer), "Token"), "urlString"))
+            return {"delegation": self._token}
+
+
+def _json(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        found = answer.json()
+    except ValueError as error:
+        raise OSError(f"{answer.url.host} does not speak WebHDFS") from error
+    if not isinstance(found, dict):
+        raise OSError(f"{answer.url.host} does not speak WebHDFS")
+    return found
 
 
 def _error(answer: httpx.Response, node: str | None) -> OSError:
@@ -202,13 +246,15 @@ def _error(answer: httpx.Response, node: str | None) -> OSError:
     except (ValueError, KeyError, TypeError):
         kind, message = "", ""
     detail = f"{answer.url.host} answers {answer.status_code}" + (f", {kind}: {_first_line(message)}" if kind else "")
+    if _OF_INVALID_TOKENS in message or kind == "InvalidToken":
+        return _InvalidTokenError(detail)
     if kind in _TRANSIENT:
         # Also from a data node: a standby leads to one without checking its own state.
         return _TryAgainError(detail)
     if not kind and answer.status_code in (429, 502, 503, 504):
         return _TryAgainError(detail, node)
     if kind == "" and answer.status_code == 401:
-        return PermissionError(f"{detail}: it wants a login")
+        return LoginError(f"{detail}: it wants a login by Kerberos (hadoop.security.authentication)")
     if kind == "" and answer.status_code == 404:
         return OSError(f"{detail}: it does not speak WebHDFS")
     return _ERRORS.get(kind, OSError)(detail)

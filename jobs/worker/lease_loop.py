@@ -25,6 +25,7 @@ from jobs.format.spark_options import shown
 from jobs.hudi.executors import Executors, SessionLostError
 from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
+from jobs.hudi.kerberos import NoTicketError
 from jobs.hudi.s3a_recycling import Connections
 from jobs.hudi.session import DEFAULT_MASTER, NoSessionError, effective_master, jars_of, start_session
 from jobs.redaction import RedactingFormatter, redacted, redacted_json, secrets_of
@@ -257,7 +258,7 @@ def main(
             storage_options=storage_options,
             conf=spark_conf,
         )
-    except NoSessionError as error:
+    except (NoSessionError, NoTicketError) as error:
         logger.error("%s ends: %s", presence.id, error)
         return 1
     executors = Executors(spark.sparkContext)

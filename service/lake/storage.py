@@ -11,10 +11,16 @@ import pyarrow as pa
 from pyarrow import fs
 
 from jobs.storage.location import is_local
-from jobs.storage.store import NotReproducibleError
+from jobs.storage.store import LoginError, NotReproducibleError
 from jobs.storage.stores import path_of, store_of
 from service.lake.location import check_allowed
-from service.model.errors import PathNotFoundError, PathOutsideTableError, StorageError, StorageUnsupportedError
+from service.model.errors import (
+    PathNotFoundError,
+    PathOutsideTableError,
+    StorageError,
+    StorageLoginError,
+    StorageUnsupportedError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -148,6 +154,8 @@ def _translated_errors(base_path: str, path: str = "") -> Iterator[None]:
         raise PathNotFoundError(f"{where} does not exist") from error
     except PermissionError as error:
         raise PathNotFoundError(f"{where} cannot be read: permission denied") from error
+    except LoginError as error:
+        raise StorageLoginError(f"{where}: {error}") from error
     except UnicodeError as error:
         raise StorageError(f"{where} contains a name that is not UTF-8: {error}") from error
     except (OSError, pa.ArrowException) as error:

@@ -1,5 +1,4 @@
 """The hierarchy of errors. Each type names what happened; `detail` says why in this case, `hint` what to do about it.
-
 HTTP status codes are not known here: `service.api.statuses` maps the types to them.
 """
 
@@ -12,7 +11,6 @@ from jobs.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
 
 _MAX_DETAIL = 4000
 
@@ -173,6 +171,12 @@ class StorageError(GroundskeeperError):
     type = "storage-error"
     title = "Reading the table's storage failed"
     hint = "Check that the storage is up and that the service may read it, then try again."
+
+
+class StorageLoginError(StorageError):
+    type = "storage-login-failed"
+    title = "The service has no valid login for the table's storage"
+    hint = "Give it a keytab (KRB5_CLIENT_KTNAME) or a ticket (KRB5CCNAME) as in the guide to storage, and try again."
 
 
 class FlinkError(GroundskeeperError):

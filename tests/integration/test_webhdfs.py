@@ -151,7 +151,7 @@ def test_refusals_of_the_cluster_are_typed_and_short(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"hadoop.security.authentication": "kerberos"}, StorageUnsupportedError),
+        ({"hadoop.security.authentication": "custom"}, StorageUnsupportedError),
         ({"fs.permissions.umask-mode": "u=rwx,g=rx"}, StorageUnsupportedError),
         ({"dfs.namenode.http-address": "http://elsewhere/"}, StorageUnsupportedError),
         ({"dfs.namenode.http-address": "127.0.0.1:1"}, StorageError),

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pickle
 import re
+import sys
+from dataclasses import replace
 
+import httpx
 import pytest
 
 from jobs.errors import RefusedError
 from jobs.storage import hdfs
+from jobs.storage.negotiate import Negotiate
 from jobs.storage.paths import of_hadoop
+from jobs.storage.store import LoginError
 
 HA = {
     "dfs.nameservices": "lake",
@@ -49,10 +54,27 @@ def test_new_files_are_as_hadoops_client_makes_them(monkeypatch: pytest.MonkeyPa
     assert pickle.loads(pickle.dumps(found)) == found
 
 
+def test_with_kerberos_a_ticket_or_a_token_says_who_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HADOOP_USER_NAME", "etl")
+    for options in ({"hadoop.security.authentication": "kerberos"}, {hdfs.AUTHENTICATION: " KERBEROS "}):
+        found = hdfs.of_hadoop(options, "lake")
+        assert (found.user, found.token) == (None, None)
+    assert hdfs.of_hadoop({"hadoop.security.authentication": "simple"}, "lake").user == "etl"
+    sent = pickle.loads(pickle.dumps(replace(found, token="GgADZXRs")))
+    assert sent.token == "GgADZXRs"
+    assert "GgADZXRs" not in repr(sent)
+
+
+def test_without_the_extra_a_login_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    with pytest.raises(LoginError, match=re.escape("pip install 'groundskeeper[kerberos]'")):
+        next(Negotiate().auth_flow(httpx.Request("GET", "http://lake:9870/webhdfs/v1/")))
+
+
 @pytest.mark.parametrize(
     "options",
     [
-        {"hadoop.security.authentication": "kerberos"},
+        {"hadoop.security.authentication": "custom"},
         {"fs.hdfs.impl": "com.example.Other"},
         {"fs.permissions.umask-mode": "u=rwx"},
         {"dfs.replication": "many"},

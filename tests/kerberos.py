@@ -1,0 +1,76 @@
+"""A real KDC: Hadoop's `MiniKdc` (Apache Kerby), in the JVM of the cluster that it is for. Nothing of the machine's own
+configuration is used: clients find it by `KRB5_CONFIG`, and Java by `java.security.krb5.conf`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests import maven
+
+VERSION = "3.3.4"
+HOST = "localhost"
+
+
+@dataclass
+class Realm:
+    """`config` is the path of a `krb5.conf`; `server` is the principal of the cluster's servers."""
+
+    config: str
+    server: str
+    web: str
+    keytab_of_servers: str
+    gateway: Any = field(repr=False)
+    kdc: Any = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return str(self.kdc.getRealm())
+
+    def keytab(self, path: Path, *principals: str) -> Path:
+        """Creates the principals, and their keytab."""
+        jvm = self.gateway.jvm
+        names = self.gateway.new_array(jvm.java.lang.String, len(principals))
+        for number, principal in enumerate(principals):
+            names[number] = principal
+        self.kdc.createPrincipal(jvm.java.io.File(str(path)), names)
+        return path
+
+    def client_options(self) -> dict[str, str]:
+        """Hadoop's, as in the `core-site.xml` and `hdfs-site.xml` of a client."""
+        return {
+            "hadoop.security.authentication": "kerberos",
+            "dfs.namenode.kerberos.principal": self.server,
+            "dfs.data.transfer.protection": "authentication",
+        }
+
+    def server_options(self) -> dict[str, str]:
+        options = {
+            "dfs.datanode.kerberos.principal": self.server,
+            "dfs.block.access.token.enable": "true",
+            "hadoop.http.authentication.type": "kerberos",
+            # As a data node is not started by root here, nor has certificates.
+            "ignore.secure.ports.for.testing": "true",
+        }
+        for node in ("dfs.namenode", "dfs.datanode"):
+            options[f"{node}.keytab.file"] = self.keytab_of_servers
+        for web in ("dfs.web.authentication", "hadoop.http.authentication"):
+            options[f"{web}.kerberos.principal"] = self.web
+            options[f"{web}.kerberos.keytab"] = self.keytab_of_servers
+        return options
+
+
+def class_path() -> str:
+    return maven.class_path("org.apache.hadoop", "hadoop-minikdc", VERSION)
+
+
+def start(gateway: Any, folder: Path) -> Realm:
+    """Starts a KDC on a free port. It ends with the JVM of the gateway, whose class path needs `class_path`."""
+    mini = gateway.jvm.org.apache.hadoop.minikdc.MiniKdc
+    kdc = mini(mini.createConf(), gateway.jvm.java.io.File(str(folder)))
+    kdc.start()
+    names = [f"{service}/{HOST}@{kdc.getRealm()}" for service in ("hdfs", "HTTP")]
+    realm = Realm(str(kdc.getKrb5conf()), names[0], names[1], str(folder / "servers.keytab"), gateway, kdc)
+    realm.keytab(Path(realm.keytab_of_servers), *(name.partition("@")[0] for name in names))
+    return realm
