@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from tests.spark_cluster import Cluster
 
 ROWS = 400
+# The clustering of a table without a bucket index, which is Hudi's own.
+BY_HUDI = "clustering by Hudi"
 JOBS: dict[str, dict[str, Any]] = {
     "compaction": {},
     "cleaning": {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2},
     "clustering": {"sort_by": ["city", "fare"], "layout": "zorder"},
+    BY_HUDI: {"sort_by": ["city", "fare"]},
     "bucket_expansion": {"num_buckets": 8, "settle_seconds": 1},
 }
 # Files whose appearance shows that a job is in the middle of its work.
@@ -39,6 +42,7 @@ MIDDLE = {
     "compaction": ".hoodie/timeline/*.compaction.inflight",
     "cleaning": ".hoodie/timeline/*.clean.inflight",
     "clustering": ".hoodie/.temp/*/**/*.marker.*",
+    BY_HUDI: ".hoodie/timeline/*.clustering.inflight",
     "bucket_expansion": ".hoodie/.temp/*/**/*.marker.*",
 }
 
@@ -69,15 +73,16 @@ class Scene:
         self, spark: SparkSession, daemon: Daemon, base: Path, kind: str, *, updates: int = 2, **shape: str
     ) -> None:
         self.spark, self.daemon, self.base, self.kind = spark, daemon, base, kind
-        shape = {"table_type": "COPY_ON_WRITE", **shape} if kind == "cleaning" else shape
-        tables.write_table(spark, base, count=ROWS, updates=updates, partitioned=False, **shape)
+        shape = {"table_type": "COPY_ON_WRITE", **shape} if kind in ("cleaning", BY_HUDI) else shape
+        buckets = None if kind == BY_HUDI else 4
+        tables.write_table(spark, base, count=ROWS, updates=updates, partitioned=False, num_buckets=buckets, **shape)
         self.before = tables.snapshot(spark, base)
-        self.table = daemon.register(base)
+        self.table = daemon.register(base, num_buckets=buckets)
         self.files = set(listing(base))
         self.job = ""
 
     def submit(self) -> None:
-        self.job = self.daemon.submit(self.table, self.kind, **JOBS[self.kind])
+        self.job = self.daemon.submit(self.table, self.kind.partition(" ")[0], **JOBS[self.kind])
 
     def wait_for_middle(self) -> None:
         deadline = time.monotonic() + 120
@@ -93,10 +98,16 @@ class Scene:
         job = self.daemon.wait(self.job)
         assert job["state"] == "succeeded", job
         assert job["attempt"] in attempts, job
-        assert tables.in_order(self.spark, self.base, 8 if self.kind == "bucket_expansion" else 4) == self.before
+        if self.kind == BY_HUDI:
+            assert job["result"]["inside_buckets"] is False
+            assert tables.snapshot(self.spark, self.base) == self.before
+            assert tables.duplicates(self.spark, self.base) == 0
+        else:
+            assert tables.in_order(self.spark, self.base, 8 if self.kind == "bucket_expansion" else 4) == self.before
         assert left_behind(self.spark, self.base) == []
         # Not on the cluster, whose executors have just started.
-        audit = run_job(self.spark, self.base, "audit").details
+        index = None if self.kind == BY_HUDI else tables.INDEX
+        audit = run_job(self.spark, self.base, "audit", index=index).details
         assert (audit["clean"], audit["rows"]) == (True, ROWS), audit
 
 
@@ -182,7 +193,7 @@ def test_whatever_dies_in_the_middle_of_a_job_it_is_done_once_and_nothing_is_lef
     spark: SparkSession, daemon: Daemon, lake: Path, tmp_path: Path, victim: str, kind: str
 ) -> None:
     with spark_cluster.running(tmp_path / "cluster") as cluster:
-        scene = Scene(spark, daemon, lake / f"{kind}-{victim}", kind)
+        scene = Scene(spark, daemon, lake / f"{kind}-{victim}".replace(" ", "_"), kind)
         with ClusterWorker(daemon, tmp_path, cluster.url) as worker:
             worker.wait_until("ready", executors=2)
             scene.submit()
@@ -201,7 +212,7 @@ def test_whatever_dies_in_the_middle_of_a_job_it_is_done_once_and_nothing_is_lef
 def test_slots_share_the_executors_by_a_pool_each(
     spark: SparkSession, cluster: Cluster, daemon: Daemon, lake: Path, tmp_path: Path
 ) -> None:
-    scenes = [Scene(spark, daemon, lake / f"side-{kind}", kind) for kind in JOBS]
+    scenes = [Scene(spark, daemon, lake / f"side-{kind}".replace(" ", "_"), kind) for kind in JOBS]
     conf = {**CONF, "spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{tmp_path}/events"}
     (tmp_path / "events").mkdir()
     with ClusterWorker(daemon, tmp_path, cluster.url, "--slots", "3", conf=conf) as worker:
