@@ -46,6 +46,13 @@ class Cluster:
     def set_permission(self, path: str, mode: int) -> None:
         self._files.setPermission(self._path(path), self.jvm.org.apache.hadoop.fs.permission.FsPermission(f"{mode:o}"))
 
+    def delegation_token(self) -> str:
+        """As Hadoop's own client gets one, in the form of URLs."""
+        conf = self.jvm.org.apache.hadoop.conf.Configuration(self.mini.getConfiguration(0))
+        for name, value in self.options.items():
+            conf.set(name, value)
+        return str(self._path(f"{self.uri}/").getFileSystem(conf).getDelegationToken(None).encodeToUrlString())
+
     def kill_data_node(self, number: int) -> None:
         self.mini.stopDataNode(number)
 
@@ -113,10 +120,10 @@ def _started(jvm: Any, folder: Path, data_nodes: int, is_highly_available: bool,
     mini.waitActive()
     web = [str(mini.getHttpUri(number)).removeprefix("http://") for number in range(mini.getNumNameNodes())]
     rpc = [f"{mini.getURI(number).getAuthority()}" for number in range(mini.getNumNameNodes())]
+    login = realm.client_options() if realm else {}
     if not is_highly_available:
-        options = {"dfs.namenode.http-address": web[0], **(realm.client_options() if realm else {})}
-        return Cluster(f"hdfs://{rpc[0]}", options, mini, jvm, realm)
-    options = {
+        return Cluster(f"hdfs://{rpc[0]}", {"dfs.namenode.http-address": web[0], **login}, mini, jvm, realm)
+    options = login | {
         "dfs.nameservices": NAMESERVICE,
         f"dfs.ha.namenodes.{NAMESERVICE}": "nn0,nn1",
         f"dfs.client.failover.proxy.provider.{NAMESERVICE}": f"{_HA}.ConfiguredFailoverProxyProvider",
@@ -124,4 +131,4 @@ def _started(jvm: Any, folder: Path, data_nodes: int, is_highly_available: bool,
     for number in range(2):
         options[f"dfs.namenode.rpc-address.{NAMESERVICE}.nn{number}"] = rpc[number]
         options[f"dfs.namenode.http-address.{NAMESERVICE}.nn{number}"] = web[number]
-    return Cluster(f"hdfs://{NAMESERVICE}", options, mini, jvm)
+    return Cluster(f"hdfs://{NAMESERVICE}", options, mini, jvm, realm)
