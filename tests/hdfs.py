@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,23 +75,24 @@ def running(
 ) -> Iterator[Cluster]:
     """Starts a cluster on free ports and an empty folder, and ends it. `with_kerberos` also starts a KDC, its realm."""
     folder = Path(tempfile.mkdtemp(prefix="hdfs-"))
-    with (folder / "log").open("w") as log:
-        port = launch_gateway(
-            classpath=":".join([_class_path(), *([kerberos.class_path()] if with_kerberos else [])]),
-            javaopts=["-Xmx512m", *_OPENED, "-Dorg.apache.commons.logging.Log=org.apache.commons.logging.impl.NoOpLog"],
-            java_path=maven.java()[0],
-            die_on_exit=True,
-            redirect_stdout=log,
-            redirect_stderr=log,
-            cwd=str(folder),
-        )
-        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
-        try:
-            realm = kerberos.start(gateway, folder) if with_kerberos else None
-            yield _started(gateway.jvm, folder, data_nodes, is_highly_available, realm)
-        finally:
-            gateway.shutdown()
-            shutil.rmtree(folder, ignore_errors=True)
+    # Not a file: what the JVM says at its end comes when this has ended, too.
+    said: deque[str] = deque(maxlen=1000)
+    port = launch_gateway(
+        classpath=":".join([_class_path(), *([kerberos.class_path()] if with_kerberos else [])]),
+        javaopts=["-Xmx512m", *_OPENED, "-Dorg.apache.commons.logging.Log=org.apache.commons.logging.impl.NoOpLog"],
+        java_path=maven.java()[0],
+        die_on_exit=True,
+        redirect_stdout=said,
+        redirect_stderr=said,
+        cwd=str(folder),
+    )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+    try:
+        realm = kerberos.start(gateway, folder) if with_kerberos else None
+        yield _started(gateway.jvm, folder, data_nodes, is_highly_available, realm)
+    finally:
+        gateway.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _class_path() -> str:
