@@ -29,7 +29,7 @@ _FOLDER = CACHE / "servers" / f"azurite-{_VERSION}"
 _START_SECONDS = 60.0
 ROOT = "abfss://lake@devstoreaccount1.dfs.core.windows.net"
 # Of the one account that each Azurite has, and no secret.
-_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ def running() -> Iterator[Server]:
         process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
         deadline = time.monotonic() + _START_SECONDS
-        while not _accepts(port):
+        while not accepts(port):
             assert process.poll() is None
             assert time.monotonic() < deadline, "the emulator does not start"
             time.sleep(0.1)
         server = Server(
             {
-                "fs.azure.account.key": _KEY,
+                "fs.azure.account.key": KEY,
                 "fs.azure.abfs.endpoint": f"127.0.0.1:{port}",
                 "fs.azure.always.use.https": "false",
             },
@@ -96,7 +96,7 @@ def _program() -> Path:
     return found
 
 
-def _accepts(port: int) -> bool:
+def accepts(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), 1).close()
     except OSError:

@@ -7,15 +7,17 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import JobError
+from jobs.errors import JobError, RefusedError
 from jobs.hudi.jvm import translated
-from jobs.storage import gcs, hdfs, s3
-from jobs.storage.paths import Storage, of_hadoop
+from jobs.storage import azure, gcs, hdfs, s3
+from jobs.storage.paths import Storage, not_supported, of_hadoop
 
 if TYPE_CHECKING:
     from jobs.hudi.jvm import Jvm
     from jobs.hudi.table import HudiTable
 
+# `CommonPathCapabilities.FS_ACLS`: Hadoop's `abfs` has access control where there is a hierarchical namespace.
+_ACCESS_CONTROL = "fs.capability.paths.acls"
 _STORES_OF_ALL = "hadoop.security.credential.provider.path"
 _STORES_OF_S3A = "fs.s3a.security.credential.provider.path"
 
@@ -48,6 +50,9 @@ def storage_of(table: HudiTable) -> Storage:
             options |= table.jvm.read(conf.getValByRegex(hdfs.OPTIONS))
         elif scheme == "gs":
             options |= table.jvm.read(conf.getValByRegex(gcs.OPTIONS))
+        elif scheme == "abfss":
+            options |= table.jvm.read(conf.getValByRegex(azure.OPTIONS))
+            _require_hierarchy(table)
     storage = of_hadoop(table.base_path, options)
     if isinstance(storage.store, hdfs.Hdfs) and storage.store.user is None:
         # Executors have no ticket, and this process needs none of its own.
@@ -61,6 +66,15 @@ def _delegation_token(table: HudiTable) -> str:
     with translated("getting a delegation token of HDFS"):
         files = java.org.apache.hadoop.fs.Path(table.base_path).getFileSystem(table.jvm.hadoop_conf)
         return str(files.getDelegationToken(None).encodeToUrlString())
+
+
+def _require_hierarchy(table: HudiTable) -> None:
+    """Raises `RefusedError` for an account whose folders are only parts of the names of blobs."""
+    path = table.jvm.java.org.apache.hadoop.fs.Path(table.base_path)
+    if not path.getFileSystem(table.jvm.hadoop_conf).hasPathCapability(path, _ACCESS_CONTROL):
+        detail = f"the storage account of {table.base_path} has no hierarchical namespace"
+        hint = "There a rename is not atomic. Upgrade the account to a hierarchical namespace."
+        raise RefusedError([not_supported(detail, hint)])
 
 
 def _s3a_options(table: HudiTable, bucket: str) -> dict[str, str]:

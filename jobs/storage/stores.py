@@ -21,9 +21,7 @@ _OF_HADOOP: dict[str, Callable[[Mapping[str, str], str], Store]] = {
 }
 _REMOTE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]+)(.*)", re.DOTALL)
 
-# No emulator has the interface that Hadoop's `abfs` uses, so nobody has seen Hudi read what Arrow writes there.
-_READ_ONLY = ("abfss",)
-REWRITABLE = ("file", *(scheme for scheme in _OF_HADOOP if scheme not in _READ_ONLY))
+REWRITABLE = ("file", *_OF_HADOOP)
 
 
 def store_of(location: str, options: Mapping[str, str]) -> Store:

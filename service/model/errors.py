@@ -164,7 +164,7 @@ class PathForbiddenError(GroundskeeperError):
 class StorageUnsupportedError(InvalidError):
     type = "storage-not-supported"
     title = "This kind of storage is not supported"
-    hint = "Supported are local paths (file:), S3 (s3:, s3a:), HDFS (hdfs:) and Google Cloud Storage (gs:)."
+    hint = "Supported are local paths, S3 (s3a:), HDFS (hdfs:), Google Cloud Storage (gs:) and Azure (abfss:)."
 
 
 class StorageError(GroundskeeperError):

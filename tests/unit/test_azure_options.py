@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import pytest
 
 from jobs.errors import RefusedError
 from jobs.redaction import is_secret
-from jobs.storage.azure import Azure
+from jobs.storage.azure import OPTIONS, Azure
 from jobs.storage.azure_files import AzureFiles
-from jobs.storage.paths import of_hadoop
+from jobs.storage.paths import Storage, of_hadoop
 from jobs.storage.store import NotReproducibleError
 from jobs.storage.stores import path_of, store_of
 
@@ -91,10 +92,18 @@ def test_what_arrow_cannot_do_as_hadoop_does_is_refused_by_name(name: str, optio
     assert "geheim" not in str(refused.value)
 
 
-def test_nothing_is_rewritten_there() -> None:
+def test_tasks_find_its_files_by_the_same_options() -> None:
+    assert of_hadoop(TABLE, KEY) == Storage("lake/t", Azure("account", key="geheim"))
     with pytest.raises(RefusedError) as refused:
-        of_hadoop(TABLE, KEY)
-    assert refused.value.problem().type == "storage-not-supported"
+        of_hadoop(TABLE, {})
+    problem = refused.value.problem()
+    assert (problem.type, problem.detail) == ("storage-not-supported", "fs.azure.account.key is not set")
+
+
+def test_the_driver_reads_these_options_of_hadoop_and_no_others() -> None:
+    own = [f"fs.azure.account.key.{HOST}", "fs.azure.abfs.endpoint", *APPLICATION]
+    assert all(re.match(OPTIONS, name) for name in own)
+    assert not any(re.match(OPTIONS, name) for name in ("fs.azure.account.keys", "fs.azure.io.retry.max.retries"))
 
 
 @pytest.mark.parametrize("name", [f"fs.azure.account.key.{HOST}", "fs.azure.account.oauth2.client.secret"])

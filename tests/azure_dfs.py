@@ -1,0 +1,132 @@
+"""A stand-in for a storage account of Azure with a hierarchical namespace, in a process of its own.
+
+It is ours, written after Azure's REST reference, and not Azure: no emulator that can be had has the interface that
+Hadoop's `abfs` uses (Data Lake Storage Gen2, "DFS"); Azurite (3.37) has that of blobs only. It serves the operations of
+both interfaces that Hadoop's client and Arrow use, on the same files, by HTTPS, and checks the signatures of both
+(shared key). What none of them asks (leases, changes of access control, page and append blobs, copies) is refused with
+400. `azure_front` speaks HTTP, `azure_tree` keeps the files.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
+
+from jobs.hudi.session import TRUST_STORE_PASSWORD
+from jobs.storage.stores import store_of
+from tests.azure_front import REQUESTS
+from tests.azurite import KEY, ROOT, accepts
+from tests.integration.certificate import Certificate, self_signed
+from tests.session_storage import reached_by
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyarrow import fs
+    from pyspark.sql import SparkSession
+
+_START_SECONDS = 30.0
+# What OpenSSL, and so Arrow's client, takes for the authorities of the machine.
+_AUTHORITIES = "SSL_CERT_FILE"
+
+
+@dataclass(frozen=True)
+class Server:
+    """`options` are Hadoop's, by which all clients find it; `files` is what the service and the tasks get by them."""
+
+    port: int
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {"fs.azure.account.key": KEY, "fs.azure.abfs.endpoint": f"localhost:{self.port}"}
+
+    @property
+    def files(self) -> fs.FileSystem:
+        return store_of(f"{ROOT}/", self.options).filesystem()
+
+    def requests(self) -> list[str]:
+        """All since the last call: method, address, status."""
+        trusting = ssl.create_default_context(cafile=_certificate().public)
+        url = f"https://localhost:{self.port}{REQUESTS}"
+        with urllib.request.urlopen(url, timeout=30, context=trusting) as answer:
+            return list(json.load(answer))
+
+
+@contextmanager
+def running(*, page: int = 50) -> Iterator[Server]:
+    """Starts it on a free port, with an empty container `lake`, and ends it. Listings have pages of so many entries.
+
+    Meanwhile this process, and what it starts, trusts no other servers.
+    """
+    # A process of its own: Arrow may wait for the server while it holds the interpreter's lock.
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    certificate = _certificate()
+    files = [str(certificate.public), str(certificate.private)]
+    command = [sys.executable, "-m", "tests.azure_front", str(port), str(page), *files]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv(_AUTHORITIES, files[0])
+        try:
+            deadline = time.monotonic() + _START_SECONDS
+            while not accepts(port):
+                assert process.poll() is None
+                assert time.monotonic() < deadline, "the storage does not start"
+                time.sleep(0.05)
+            server = Server(port)
+            server.files.create_dir("lake")
+            yield server
+        finally:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def trusted(spark: SparkSession, server: Server) -> Iterator[None]:
+    """Gives the session and its tasks the server's options, and lets them trust it."""
+    java: Any = spark._jvm
+    system, tasks = java.java.lang.System, spark.sparkContext.environment
+    before = {name: system.getProperty(name) for name in trust_options()}
+    for name, value in trust_options().items():
+        system.setProperty(name, value)
+    tasks[_AUTHORITIES] = str(_certificate().public)
+    try:
+        with reached_by(spark, server.options, ROOT):
+            yield
+    finally:
+        del tasks[_AUTHORITIES]
+        for name, old in before.items():
+            system.setProperty(name, old) if old else system.clearProperty(name)
+
+
+def trust_options() -> dict[str, str]:
+    """System properties of a JVM that trusts the server. Hadoop's `abfs` reads them once in a JVM."""
+    store = _certificate().public.with_name("trust-store.p12")
+    return {"javax.net.ssl.trustStore": str(store), "javax.net.ssl.trustStorePassword": TRUST_STORE_PASSWORD}
+
+
+@lru_cache(maxsize=1)
+def _certificate() -> Certificate:
+    """One for all servers of this process: a JVM keeps the authorities that it has read."""
+    certificate = self_signed("localhost", Path(tempfile.mkdtemp(prefix="azure-certificate-")))
+    authority = x509.load_pem_x509_certificate(certificate.public.read_bytes())
+    entries = [pkcs12.PKCS12Certificate(authority, b"storage")]
+    store = pkcs12.serialize_java_truststore(entries, BestAvailableEncryption(TRUST_STORE_PASSWORD.encode()))
+    certificate.public.with_name("trust-store.p12").write_bytes(store)
+    return certificate
