@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cache, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from service.lake.engine_sighting import with_marks
 from service.lake.pending import read_pending, with_heartbeats
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
-from service.lake.timeline import timeline_files, timeline_of
+from service.lake.timeline import parse_instant, timeline_files, timeline_of
 from service.observation import late_files
 from service.observation.snapshot_refresh import Files, refresh
 from service.observation.stale_commits import judge
@@ -46,10 +47,12 @@ if TYPE_CHECKING:
     from service.incidents.incident import Incident
     from service.lake.commit import Commit
     from service.lake.snapshot import Pending
-    from service.lake.storage import Storage
+    from service.lake.storage import Entry, Storage
     from service.lake.table import TableType
 
 log = logging.getLogger(__name__)
+
+_WRITTEN_WITHIN = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ def _unchanged(engine: Engine, storage: Storage, watch: Watch, now: datetime) ->
 def _changed(engine: Engine, storage: Storage, table_id: str, small_file_bytes: int, now: datetime) -> ChangedTable:
     """Reads the timeline and its new instants, and lists the partitions they touched."""
     config = read_table_config(storage)
-    listed = {entry.name: entry for entry in timeline_files(storage, config)}
+    listed = {entry.name: entry for entry in timeline_files(storage, config) if not _is_unfinished(entry, now)}
     timeline = timeline_of(listed)
     with reading(engine) as connection:
         before = known_state(connection, table_id, timeline)
@@ -190,6 +193,18 @@ def _changed(engine: Engine, storage: Storage, table_id: str, small_file_bytes: 
     return ChangedTable(
         watch, before.table.index, config.table_type, found, pending, files, small_file_bytes, judged, over, commits
     )
+
+
+def _is_unfinished(entry: Entry, now: datetime) -> bool:
+    """Returns whether a completed commit has just been created and not been written yet.
+
+    Hudi 1.2 creates it under its own name on storages like Azure's (`HoodieStorage.needCreateTempFile`). Without it the
+    fingerprint differs from the next poll's, which looks again; a file that stays empty is read as it is.
+    """
+    instant = None if entry.size or entry.modified_at is None else parse_instant(entry.name)
+    if instant is None or not instant.is_completed or instant.action not in WRITING_ACTIONS:
+        return False
+    return bool(entry.modified_at and abs(now - entry.modified_at) < _WRITTEN_WITHIN)
 
 
 def _late(engine: Engine, table_id: str) -> list[Incident]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,29 @@ def test_before_version_8_the_time_of_the_file_gives_the_order(watched: Watched,
     assert [c.requested_time for c in found] == ["003", "001"]
     assert found[0].completed_at == datetime.fromtimestamp(1000, UTC)
     assert found[0].completion_time is None
+
+
+def test_a_commit_whose_file_is_still_empty_is_looked_at_again(watched: Watched, tmp_path: Path, version: int) -> None:
+    table = SmallTable(tmp_path / "t", version=version)
+    table_id = watched.register(table)
+    table.begin("001")
+    name = "001.deltacommit" if version == 6 else "001_002.deltacommit"
+    file = table.base / table.timeline / name
+    created = watched.clock().timestamp() + 69
+    file.touch()
+    os.utime(file, (created, created))
+    watched.poll()
+    assert watched.commits(table_id) == []
+    table.commit("001", {"p": {base_file(A, "001"): 100}}, completed="002", modified=created)
+    watched.poll()
+    [found] = watched.commits(table_id)
+    assert found.bytes_written == 100
+    # One that stays so is read as Hudi reads it: as a commit of nothing.
+    file = file.with_name(name.replace("001", "003").replace("002", "004"))
+    file.touch()
+    os.utime(file, (created, created))
+    watched.poll()
+    assert watched.instants(table_id) == ["001", "003"]
 
 
 def test_a_commit_is_recorded_with_what_it_did(watched: Watched, tmp_path: Path, version: int) -> None:
