@@ -53,7 +53,13 @@ class Server:
 
     @property
     def options(self) -> dict[str, str]:
-        return {"fs.azure.account.key": KEY, "fs.azure.abfs.endpoint": f"localhost:{self.port}"}
+        return {
+            "fs.azure.account.key": KEY,
+            "fs.azure.abfs.endpoint": f"localhost:{self.port}",
+            # A server without faults: what fails shall fail soon.
+            "fs.azure.io.retry.max.retries": "2",
+            "fs.azure.io.retry.backoff.interval": "100",
+        }
 
     @property
     def files(self) -> fs.FileSystem:
@@ -101,22 +107,34 @@ def running(*, page: int = 50) -> Iterator[Server]:
 def trusted(spark: SparkSession, server: Server) -> Iterator[None]:
     """Gives the session and its tasks the server's options, and lets them trust it."""
     java: Any = spark._jvm
-    system, tasks = java.java.lang.System, spark.sparkContext.environment
-    before = {name: system.getProperty(name) for name in trust_options()}
-    for name, value in trust_options().items():
-        system.setProperty(name, value)
+    contexts, tasks = java.javax.net.ssl.SSLContext, spark.sparkContext.environment
+    before = contexts.getDefault()
+    contexts.setDefault(_trusting(java))
     tasks[_AUTHORITIES] = str(_certificate().public)
     try:
         with reached_by(spark, server.options, ROOT):
             yield
     finally:
         del tasks[_AUTHORITIES]
-        for name, old in before.items():
-            system.setProperty(name, old) if old else system.clearProperty(name)
+        contexts.setDefault(before)
+
+
+def _trusting(java: Any) -> Any:
+    """A context that a JVM takes even if it has made its default one already. Hadoop's `abfs` asks for it once."""
+    keys = java.java.security.KeyStore.getInstance("PKCS12")
+    keys.load(None, None)
+    file = java.java.io.FileInputStream(str(_certificate().public))
+    authority = java.java.security.cert.CertificateFactory.getInstance("X.509").generateCertificate(file)
+    keys.setCertificateEntry("storage", authority)
+    factory = java.javax.net.ssl.TrustManagerFactory.getInstance("PKIX")
+    factory.init(keys)
+    context = java.javax.net.ssl.SSLContext.getInstance("TLS")
+    context.init(None, factory.getTrustManagers(), None)
+    return context
 
 
 def trust_options() -> dict[str, str]:
-    """System properties of a JVM that trusts the server. Hadoop's `abfs` reads them once in a JVM."""
+    """System properties of a JVM that trusts the server."""
     store = _certificate().public.with_name("trust-store.p12")
     return {"javax.net.ssl.trustStore": str(store), "javax.net.ssl.trustStorePassword": TRUST_STORE_PASSWORD}
 

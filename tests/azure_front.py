@@ -114,13 +114,18 @@ class _Request(BaseHTTPRequestHandler):
             case "DELETE" if not is_of_blobs:
                 recursive = self.query.get("recursive") == "true"
                 is_left = tree.delete(path, self.headers, recursive=recursive, not_empty="DirectoryNotEmpty")
-                return _Answer(200 if "recursive" in self.query else 202, {"x-ms-continuation": "more"} if is_left else {})
+                # That of blobs answers 202.
+                status = 200 if "recursive" in self.query else 202
+                return _Answer(status, {"x-ms-continuation": "more"} if is_left else {})
         raise RefusedError(400, "UnsupportedQueryParameter")
 
     def _authorization(self) -> str:
-        """"Authorize with Shared Key" of the reference. An emulator has the account in its paths, so it is there twice."""
+        """Returns the header of a request that is signed with the account's key ("Authorize with Shared Key").
+
+        The paths of an emulator begin with the account, so that is in what is signed twice.
+        """
         content = [self.headers.get(f"Content-{name}", "") for name in _SIGNED]
-        content[2] = content[2].removeprefix("0") if content[2] == "0" else content[2]
+        content[2] = "" if content[2] == "0" else content[2]
         signed = [self.command, *content, *(self.headers.get(name, "") for name in _CONDITIONS)]
         own = sorted((name.lower(), value) for name, value in self.headers.items() if name.lower().startswith("x-ms-"))
         signed += [f"{name}:{value}" for name, value in own]
@@ -159,7 +164,9 @@ class _Request(BaseHTTPRequestHandler):
             }
             for path, node in entries[start:end]
         ]
-        headers = {"Content-Type": "application/json", **({"x-ms-continuation": str(end)} if end < len(entries) else {})}
+        headers = {"Content-Type": "application/json"}
+        if end < len(entries):
+            headers["x-ms-continuation"] = str(end)
         return _Answer(200, headers, json.dumps({"paths": paths}).encode())
 
     def _create(self, tree: Tree, path: str) -> _Answer:
@@ -199,9 +206,7 @@ class _Request(BaseHTTPRequestHandler):
 
     def _put_blob(self, tree: Tree, path: str, body: bytes) -> _Answer:
         """In a container with a hierarchical namespace this makes folders, too."""
-        metadata = {
-            name[10:]: value for name, value in self.headers.items() if name.lower().startswith("x-ms-meta-")
-        }
+        metadata = {name[10:]: value for name, value in self.headers.items() if name.lower().startswith("x-ms-meta-")}
         match self.query.get("comp"):
             case "block":
                 try:

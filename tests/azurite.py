@@ -1,4 +1,7 @@
-"""An emulator of Azure's blob storage (Azurite, of Node.js). It has not the interface that Hadoop's `abfs` uses."""
+"""An emulator of Azure's blob storage (Azurite, of Node.js), as of an account without a hierarchical namespace.
+
+It has not the interface that Hadoop's `abfs` uses: for that there is `azure_dfs`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyarrow import fs
 
-_VERSION = "3.35.0"
+_VERSION = "3.37.0"
 _FOLDER = CACHE / "servers" / f"azurite-{_VERSION}"
 _START_SECONDS = 60.0
 ROOT = "abfss://lake@devstoreaccount1.dfs.core.windows.net"

@@ -71,7 +71,7 @@ _FILES_PACKAGE = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     conf = {"spark.sql.shuffle.partitions": "2", **_HEAP}
-    packages = [S3A, _FILES_PACKAGE, *([GS, ABFS] if request.config.getoption("--exhaustive") else [])]
+    packages = [S3A, ABFS, _FILES_PACKAGE, *([GS] if request.config.getoption("--exhaustive") else [])]
     session = start_session(driver_memory="3g", packages=packages, conf=conf, storage_options=_FILES)
     session._jvm.org.apache.hadoop.fs.FileSystem.closeAll()  # type: ignore[union-attr]
     yield session

@@ -52,7 +52,7 @@ def storage_of(table: HudiTable) -> Storage:
             options |= table.jvm.read(conf.getValByRegex(gcs.OPTIONS))
         elif scheme == "abfss":
             options |= table.jvm.read(conf.getValByRegex(azure.OPTIONS))
-            _require_hierarchy(table)
+            _require_atomic_commits(table)
     storage = of_hadoop(table.base_path, options)
     if isinstance(storage.store, hdfs.Hdfs) and storage.store.user is None:
         # Executors have no ticket, and this process needs none of its own.
@@ -68,13 +68,16 @@ def _delegation_token(table: HudiTable) -> str:
         return str(files.getDelegationToken(None).encodeToUrlString())
 
 
-def _require_hierarchy(table: HudiTable) -> None:
-    """Raises `RefusedError` for an account whose folders are only parts of the names of blobs."""
+def _require_atomic_commits(table: HudiTable) -> None:
+    """Raises `RefusedError` where a commit would be seen before it is whole (`whole_instants`)."""
     path = table.jvm.java.org.apache.hadoop.fs.Path(table.base_path)
     if not path.getFileSystem(table.jvm.hadoop_conf).hasPathCapability(path, _ACCESS_CONTROL):
         detail = f"the storage account of {table.base_path} has no hierarchical namespace"
-        hint = "There a rename is not atomic. Upgrade the account to a hierarchical namespace."
+        hint = "So its renames are not known to be atomic. Upgrade the account to a hierarchical namespace."
         raise RefusedError([not_supported(detail, hint)])
+    if not table.meta.getStorage().needCreateTempFile():
+        detail = f"Hudi does not complete an instant by a rename in {table.base_path}"
+        raise RefusedError([not_supported(detail, "Let the worker run with Hudi 1.2.0.")])
 
 
 def _s3a_options(table: HudiTable, bucket: str) -> dict[str, str]:

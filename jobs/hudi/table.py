@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
 from jobs.errors import JobError
-from jobs.hudi import hashing_config
+from jobs.hudi import hashing_config, whole_instants
 from jobs.hudi.boundaries import check_folders, check_links, inside, relative
 from jobs.hudi.jvm import Jvm, translated
 from jobs.hudi.records import (
@@ -61,6 +61,8 @@ class HudiTable:
 
     def reload(self) -> None:
         with translated("opening the table"):
+            if self.base_path.startswith(f"{whole_instants.SCHEME}:"):
+                whole_instants.complete_at_once(self.jvm)
             builder = self.jvm.hudi.common.table.HoodieTableMetaClient.builder()
             self.meta = builder.setBasePath(self.base_path).setConf(self.jvm.storage_conf()).build()
         check_folders(self)

@@ -141,7 +141,9 @@ def of_hadoop(base_path: str, options: Mapping[str, str]) -> Storage:
         return Storage(path_of(base_path))
     if scheme not in REWRITABLE or match is None:
         detail = f"base path {base_path}" + ("" if match else f", which is on {scheme}: by fs.defaultFS")
-        hint = "Only tables on local disks, S3, HDFS, Google's and Azure's storage can be rewritten, by their whole URI."
+        hint = (
+            "Only tables on local disks, S3, HDFS, Google's and Azure's storage can be rewritten, by their whole URI."
+        )
         raise RefusedError([not_supported(detail, hint)])
     try:
         return Storage(path_of(base_path), store_of(base_path, options))

@@ -1,4 +1,4 @@
-"""A table on Azure's storage (an emulator) that the service watches; what Hudi does there could not be tried."""
+"""A table on Azure's storage that the service watches, on an emulator that has no part in `test_azure_dfs`: Azurite."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_table_is_watched_as_on_a_disk(server: Server, spark: SparkSession, tm
 
 
 def test_what_hadoops_client_asks_is_nothing_that_the_emulator_knows(server: Server, spark: SparkSession) -> None:
-    """Hadoop's client comes with its jars, and reaches the server: so this is all that keeps Hudi from being tried."""
+    """Else Hudi could be tried here as well, and the stand-in of `azure_dfs` could go."""
     java: Any = spark._jvm
     conf = java.org.apache.hadoop.conf.Configuration(spark._jsc.hadoopConfiguration())  # type: ignore[attr-defined]
     for name, value in {**server.options, "fs.azure.io.retry.max.retries": "0"}.items():
