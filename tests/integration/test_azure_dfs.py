@@ -12,6 +12,7 @@ from jobs.contract import BucketIndex, JobKind, Outcome, Table, TableLock, WorkO
 from jobs.errors import CancelledError
 from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
+from jobs.hudi.whole_instants import complete_at_once
 from jobs.storage.paths import of_hadoop
 from service.lake.active_timeline import read_active_timeline
 from service.lake.storage import open_storage
@@ -163,13 +164,19 @@ def _housekeeping(
     ids=lambda point: f"{point['at']} {point['name']}",
 )
 def test_a_driver_that_is_killed_on_azure_leaves_a_table_that_the_next_attempt_gets_right(
-    on_azure: SparkSession, server: Server, lock: TableLock, tmp_path: Path, point: dict[str, Any]
+    on_azure: SparkSession,
+    server: Server,
+    lock: TableLock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    point: dict[str, Any],
 ) -> None:
     base = f"{ROOT}/killed {point['at']} {point['name']}"
     options = tables.writer_options(base, num_buckets=2, **lock.options)
     tables.upsert(rows(on_azure, 0, 200), base, options)
     tables.upsert(rows(on_azure, 0, 100, ts=1), base, options)
     before = tables.snapshot(on_azure, base)
+    monkeypatch.setenv("GROUNDSKEEPER_LOCK_ROOTS", str(tmp_path))
     java = " ".join(f"-D{name}={value}" for name, value in azure_dfs.trust_options().items())
     doomed = Doomed(jars_of(on_azure), tmp_path / "log", Surroundings(java, server.options))
     declared = Table(base, "test", INDEX, lock=lock, writers_hudi_version="1.2.0")
@@ -246,6 +253,20 @@ def test_what_stands_in_the_way_on_azure_is_said_in_the_dry_run(
     assert refusals(lock, account_hns_enabled="false") == [
         ("storage-not-supported", f"the storage account of {base} has no hierarchical namespace")
     ]
+
+
+@pytest.mark.exhaustive
+def test_hudi_learns_nothing_about_azure_but_to_use_temporary_files(on_azure: SparkSession) -> None:
+    jvm = Jvm(on_azure)
+    schemes = jvm.hudi.storage.StorageSchemes
+
+    def answers() -> list[bool | str]:
+        found = [schemes.isSchemeSupported("abfss"), schemes.isWriteTransactional("abfss")]
+        lock = schemes.getStorageLockImplementationIfExists("abfss").get().getStorageLockClass()
+        return [*found, schemes.isAtomicCreationSupported("abfss"), schemes.isListStatusFriendly("abfss"), lock]
+
+    complete_at_once(jvm)
+    assert answers() == [True, False, False, False, "org.apache.hudi.azure.transaction.lock.AzureStorageLockClient"]
 
 
 @pytest.mark.exhaustive

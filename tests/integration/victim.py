@@ -164,7 +164,7 @@ def main(jars: str, java_options: str, storage_options: dict[str, str]) -> None:
                 tell("stored", instant)
         return HeartbeatAnswer.CONTINUE
 
-    attempt = Attempt(spark, plan, LEASE_SECONDS, beat, permissions=Permissions())
+    attempt = Attempt(spark, plan, LEASE_SECONDS, beat, permissions=Permissions.of_environment(os.environ))
     telling_its_steps(attempt.context, death, order.get("hold"))
     death.comes("start")
     result = attempt.run()
