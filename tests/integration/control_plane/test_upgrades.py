@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 HOOK = {"url": "http://127.0.0.1:9/hook"}
-HEAD = "0014"
+HEAD = max(path.name[:4] for path in (Path(migrations.__file__).parent / "versions").glob("[0-9]*.py"))
+EXPANDED, CONTRACTED = (f"{int(HEAD) + more:04}" for more in (1, 2))
 
 EXPANDS = f'''
 """A column and a table more, which earlier versions do not need."""
@@ -32,7 +33,7 @@ EXPANDS = f'''
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0015"
+revision = "{EXPANDED}"
 down_revision = "{HEAD}"
 works_with = "{HEAD}"
 
@@ -41,14 +42,14 @@ def upgrade() -> None:
     op.add_column("webhooks", sa.Column("colour", sa.String(16)))
     op.create_table("colours", sa.Column("name", sa.String(16), primary_key=True))
 '''
-CONTRACTS = '''
+CONTRACTS = f'''
 """A column less, which the version before has not used any more."""
 
 from alembic import op
 
-revision = "0016"
-down_revision = "0015"
-works_with = "0015"
+revision = "{CONTRACTED}"
+down_revision = "{EXPANDED}"
+works_with = "{EXPANDED}"
 
 
 def upgrade() -> None:
@@ -109,7 +110,7 @@ def test_replicas_of_both_versions_work_on_a_database_that_the_newer_one_has_exp
         # Often enough for the driver to prepare the statements.
         assert [create(old) for _ in range(8)] == [201] * 8
         with Serving(here, database=database, environment=newer.environment) as new:
-            assert revision_of(new.engine) == "0015"
+            assert revision_of(new.engine) == EXPANDED
             # The outcome of the last second may still stand.
             assert not eventually(lambda: ready(old) != (200, ""), 2.5)
             assert ready(new) == (200, "")
@@ -119,8 +120,8 @@ def test_replicas_of_both_versions_work_on_a_database_that_the_newer_one_has_exp
             old.start()
             assert ready(old) == (200, "")
             assert create(old) == 201
-            assert revision_of(new.engine) == "0015"
-        assert "revision 0015, which works with this one" in old.log.read_text()
+            assert revision_of(new.engine) == EXPANDED
+        assert f"revision {EXPANDED}, which works with this one" in old.log.read_text()
 
 
 @MOSTLY_ON_POSTGRESQL
@@ -130,7 +131,7 @@ def test_a_replica_is_not_ready_on_a_newer_schema_that_does_not_work_with_it_and
     newer = Newer(tmp_path / "newer", expands=EXPANDS, contracts=CONTRACTS)
     with Serving(here, database=database) as old:
         assert ready(old) == (200, "")
-        assert "revision 0016" in run(here, database, "migrate", **newer.environment).stdout
+        assert f"revision {CONTRACTED}" in run(here, database, "migrate", **newer.environment).stdout
         assert eventually(lambda: ready(old) == (503, "/problems/not-ready"), 5)
         assert "newer version" in httpx.get(f"{old.url}/readyz").json()["detail"]
         assert old.stop() == 0
@@ -138,7 +139,7 @@ def test_a_replica_is_not_ready_on_a_newer_schema_that_does_not_work_with_it_and
     assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1), ended.stderr
     assert "newer version" in ended.stderr
     engine = open_engine(database)
-    assert revision_of(engine) == "0016"
+    assert revision_of(engine) == CONTRACTED
     assert not migrate.is_usable(engine)
     engine.dispose()
 
