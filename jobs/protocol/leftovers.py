@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ from jobs.format.instants import wall_clock
 from jobs.protocol.writers import ENDED_AFTER
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from jobs.hudi.client import WriteClient
     from jobs.hudi.records import Instant
     from jobs.hudi.table import HudiTable
@@ -49,10 +52,13 @@ def old_markers(table: HudiTable, client: WriteClient) -> list[str]:
         for instant, rollback in client.late_files.rolled_back_but_writing().items()
         if table.now() - wall_clock(rollback) < ENDED_AFTER
     }
-    return sorted(
-        instant
-        for instant in client.late_files.marked()
-        if instant.isdigit()
-        and instant not in pending | watched
-        and table.now() - wall_clock(ended.get(instant) or instant) > REMOVED_BY
-    )
+    latest = table.now() - REMOVED_BY
+    idle = client.late_files.marked() - pending - watched
+    return sorted(instant for instant in idle if _is_before(ended.get(instant) or instant, latest))
+
+
+def _is_before(instant: str, moment: datetime) -> bool:
+    """Returns False also for the name of a folder that is no instant."""
+    with suppress(ValueError):
+        return wall_clock(instant) < moment
+    return False

@@ -121,6 +121,9 @@ def old_markers(spark: SparkSession, base: Path, options: dict[str, str]) -> Non
     folder = base / ".hoodie" / ".temp" / OLD
     folder.mkdir(parents=True)
     (folder / "MARKERS.type").write_text("DIRECT")
+    # Folders that are no instants are no reason to fail, and are left alone.
+    for name in ("00000000000000000", "123", "x"):
+        (folder.parent / name).mkdir()
 
 
 def empty_commit(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
@@ -219,6 +222,18 @@ def test_a_table_that_was_registered_without_its_bucket_index_is_examined_by_the
     claimed = {"index": {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]}}
     details = run_job(spark, base, "diagnosis", claimed, index=None).details
     assert "rows-in-wrong-bucket" in {finding["type"] for finding in details["findings"]}
+
+
+@pytest.mark.exhaustive
+def test_a_metadata_table_that_lists_files_that_are_gone_is_not_built_anew(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    files_gone(spark, base, tables.write_table(spark, base, count=200, partitioned=False, updates=1))
+    with pytest.raises(RefusedError) as caught:
+        run_job(spark, base, "metadata_table", {"action": "rebuild"}, writers_stopped=True)
+    assert [reason.type for reason in caught.value.reasons] == ["files-gone"]
+    assert "metadata-table-out-of-step" in {
+        finding["type"] for finding in run_job(spark, base, "metadata_table").details["findings"]
+    }
 
 
 CURED = [dangling_config, dead_writer, old_markers, late_log, old_metadata_table]
