@@ -20,6 +20,8 @@ from jobs.services.checks import metadata_table
 from jobs.services.checks.finding import Examined, some
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jobs.contract import Json, WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
@@ -37,7 +39,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     details: Json = {"partitions": sorted(table.metadata_partitions), "findings": _findings(table)}
     if order.params.get("action", VALIDATE) == VALIDATE:
         return Result(Outcome.SUCCEEDED, details=details)
-    problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table), *_of_files(table)]
+    problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table)]
+    problems += _of_files(table, details["findings"])
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details={**details, "refusals": [each.to_json() for each in problems]})
     if problems:
@@ -64,8 +67,12 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     return Result(Outcome.SUCCEEDED, details={**details, "partitions": sorted(table.metadata_partitions)})
 
 
-def _of_files(table: HudiTable) -> list[Problem]:
-    """A listing cannot tell files that no commit names from others: readers would see their rows."""
+def _of_files(table: HudiTable, findings: Sequence[Json]) -> list[Problem]:
+    """Refuses to hide that files are gone, and to list files that no commit names: readers would see their rows."""
+    if gone := [finding for finding in findings if finding["cure"] is None]:
+        return [
+            Problem("files-gone", "Files that the metadata table lists are gone", gone[0]["detail"], gone[0]["hint"])
+        ]
     with ExitStack() as clients:
         strays = Examined(table, clients).strays
     if not strays:
