@@ -15,9 +15,9 @@ from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plan
 from jobs.hudi.savepoints import savepoints_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from jobs.format.plan_files import File
+    from jobs.format.plan_files import File, Group
     from jobs.hudi.plans import Plan
     from jobs.hudi.table import HudiTable
 
@@ -36,29 +36,31 @@ def check_clustering(table: HudiTable, instant: str) -> None:
     for plan in pending_plans(table, CLUSTERING_ACTIONS):
         check_paths(table, plan)
         if plan.instant == instant:
-            _refuse(_problems(table, plan))
+            _refuse(_problems(table, plan, _replaced(table)))
 
 
 def unusable(table: HudiTable) -> Iterator[tuple[Plan, list[Problem]]]:
     """Yields the pending compactions and clusterings that could not be executed, with the reasons."""
-    for plan in pending_plans(table, COMPACTION_ACTIONS | CLUSTERING_ACTIONS):
+    plans = list(pending_plans(table, COMPACTION_ACTIONS | CLUSTERING_ACTIONS))
+    replaced = _replaced(table) if any(plan.action in CLUSTERING_ACTIONS for plan in plans) else set()
+    for plan in plans:
         # A replacecommit without a plan is a writer's overwrite.
         if not plan.content and plan.action != "replacecommit":
             detail = f"instant {plan.instant} ({plan.action})"
             yield plan, [Problem("plan-unreadable", "The file of a pending plan cannot be read", detail)]
-        elif problems := _problems(table, plan):
+        elif problems := _problems(table, plan, replaced):
             yield plan, problems
 
 
-def _problems(table: HudiTable, plan: Plan) -> list[Problem]:
+def _replaced(table: HudiTable) -> set[Group]:
+    return {group for commit in table.commits() for group in commit.write.replaced}
+
+
+def _problems(table: HudiTable, plan: Plan, replaced: Collection[Group] = ()) -> list[Problem]:
+    """`replaced` are the file groups that clusterings must not touch any more."""
     groups = plan_files.read_by(plan.content)
     files = [file for each in groups.values() for file in each]
-    replaced = (
-        {group for commit in table.commits() for group in commit.write.replaced}
-        if plan.action in CLUSTERING_ACTIONS
-        else set()
-    )
-    problems = plan_files.overtaken(plan.instant, groups, replaced)
+    problems = plan_files.overtaken(plan.instant, groups, replaced) if plan.action in CLUSTERING_ACTIONS else []
     return problems or plan_files.files_gone(plan.instant, files, _there(table, files))
 
 
