@@ -29,6 +29,10 @@ const BESIDE_WRITERS = [
   ["fence", "roll it back: its batch has to be written again"],
   ["abort", "give up"],
 ];
+const REPAIRS = [
+  ["", "bring back the rows of stale writes"],
+  ["true", "only remove what a diagnosis names as left behind"],
+];
 const METADATA_ACTIONS = [
   ["validate", "compare it with the storage"],
   ["rebuild", "build it anew"],
@@ -85,6 +89,7 @@ export function jobForm(changed) {
     diagnosis: () => [],
     finish_expansion: () => [],
     repair: () => [
+      field("What", select({ name: "leftovers" }, REPAIRS, "")),
       field("Wait for a moment without writes, seconds", numeric("wait_seconds", 300, 0, 86_400)),
       field(
         "Check these commits too",
@@ -272,6 +277,7 @@ function params(kind, data) {
     case "rollback":
       return choices("instant", "table_name");
     case "repair": {
+      if (data.get("leftovers")) return { leftovers: true };
       const instants = words("instants", "\n");
       return { ...numbers("wait_seconds"), ...(instants.length ? { instants } : {}) };
     }

@@ -90,9 +90,10 @@ function list(name, values) {
 /** A short summary for a line of a list. */
 export function summary(job) {
   if (job.error && job.state !== "succeeded") return job.error.title;
-  const { refusals, buckets, clean, findings, ...rest } = job.result ?? {};
+  const { refusals, buckets, clean, findings, healthy, ...rest } = job.result ?? {};
   if (refusals?.length) return `would be refused: ${refusals[0].title}`;
-  if (findings) return findings.length ? `${count(findings.length, "finding")}: ${findings[0].title}` : "nothing is damaged";
+  if (findings?.length) return `${count(findings.length, "finding")}: ${findings[0].title}`;
+  if (findings) return healthy === false ? "nothing found, some checks not made" : "nothing is damaged";
   if (clean !== undefined) return clean ? `clean, ${count(rest.rows ?? 0, "row")}` : "found errors";
   if (isPair(buckets)) return `${number(buckets[0])} → ${number(buckets[1])} buckets`;
   if ("files_deleted" in rest) return `${count(rest.files_deleted, "file")} deleted`;
