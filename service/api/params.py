@@ -34,13 +34,19 @@ class RepairParams(Request):
         max_length=1000,
         description="Instants whose deletes were lost and have been run again: they count as repaired",
     )
-    leftovers: Literal[True] | None = Field(
+    leftovers: bool | None = Field(
         None,
         description="Instead remove what a diagnosis names as left behind: markers of writes that have ended, files of "
         "writes that were rolled back, and hashing configs without a commit, if no row was written by them",
     )
     wait_seconds: int = Field(300, ge=0, le=86_400, description="How long to wait for a moment without writes")
     hand_over_seconds: HandOverSeconds = DEFAULT_SECONDS
+
+    @model_validator(mode="after")
+    def _one_purpose(self) -> Self:
+        if self.leftovers and (self.instants or self.accepted):
+            raise ValueError("a repair of leftovers takes no instants: start one job for each")
+        return self
 
 
 class ArchivalParams(Request):

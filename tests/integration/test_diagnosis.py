@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -234,6 +235,29 @@ def test_a_metadata_table_that_lists_files_that_are_gone_is_not_built_anew(spark
     assert "metadata-table-out-of-step" in {
         finding["type"] for finding in run_job(spark, base, "metadata_table").details["findings"]
     }
+
+
+@pytest.mark.exhaustive
+def test_a_diagnosis_beside_a_live_writer_finds_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=200, updates=1)
+    stopped = threading.Event()
+    written: list[int] = []
+
+    def write() -> None:
+        while not stopped.is_set():
+            tables.upsert(tables.rows(spark, 0, 200, ts=len(written) + 10), base, options)
+            written.append(len(written) + 10)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        results = [found(spark, base) for _ in range(6)]
+    finally:
+        stopped.set()
+        writer.join()
+    assert results == [{}] * 6
+    assert len(written) >= 3
 
 
 CURED = [dangling_config, dead_writer, old_markers, late_log, old_metadata_table]

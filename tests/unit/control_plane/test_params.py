@@ -49,6 +49,7 @@ def test_everything_that_can_be_said_of_an_expansion_is_kept() -> None:
     [
         ("compaction", {"retain": 1}, "params.retain"),
         ("audit", {"x": 1}, "params.x"),
+        ("repair", {"leftovers": True, "instants": ["001"]}, "params"),
         ("cleaning", {"retain": 0}, "params.retain"),
         ("cleaning", {"retain": "many"}, "params.retain"),
         ("cleaning", {"policy": "KEEP_ALL"}, "params.policy"),
