@@ -150,6 +150,15 @@ class LockLostError(JobError):
     retriable = True
 
 
+class RowsDifferError(JobError):
+    type = "rows-differ"
+    title = "The new files do not hold the rows that they should"
+    hint = (
+        "Nothing was committed. This is an error of Hudi, of Groundskeeper, or of the machine's memory or storage: run"
+        " an audit of the table, and please report it."
+    )
+
+
 class CommitLostError(JobError):
     type = "instant-rolled-back"
     title = "Another client rolled back the job's pending instant"

@@ -32,7 +32,12 @@ class KeyDigest:
     @classmethod
     def of(cls, keys: pa.Array | pa.ChunkedArray) -> Self:
         """Returns the digest of a column of record keys. Raises `RecordKeyError` for null and what is not UTF-8."""
-        return cls(len(keys), int(numbers(keys).sum(dtype=np.uint64)))
+        return cls.of_codes(bucket_hash.string_hash_codes(keys))
+
+    @classmethod
+    def of_codes(cls, codes: NDArray[np.uint32]) -> Self:
+        """Returns the digest of keys by their Java hash codes."""
+        return cls(len(codes), int(_spread(codes).sum(dtype=np.uint64)))
 
     @classmethod
     def parse(cls, rows: int, text: str) -> Self:
@@ -58,7 +63,11 @@ def numbers(keys: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64]:
 
     Keys of the same hash code have the same number: one of four thousand million pairs.
     """
-    mixed = bucket_hash.string_hash_codes(keys).astype(np.uint64)
+    return _spread(bucket_hash.string_hash_codes(keys))
+
+
+def _spread(codes: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    mixed = codes.astype(np.uint64)
     mixed += np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -6,12 +6,13 @@ file name).
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 File = tuple[str, str]
 Group = tuple[str, str]
@@ -21,15 +22,30 @@ _NAMED = 5
 
 def read_by(plan: Mapping[str, Any]) -> dict[Group, frozenset[File]]:
     """Returns the files that a compaction or clustering plan reads, by file group: (partition path, file id)."""
-    slices = [*(plan.get("operations") or ())]
-    for group in plan.get("inputGroups") or ():
-        slices += group.get("slices") or ()
     found: dict[Group, frozenset[File]] = {}
-    for each in slices:
-        partition = each.get("partitionPath") or ""
+    for group, each in _slices(plan):
         names = [each.get("dataFilePath"), *(each.get("deltaFilePaths") or ())]
-        found[partition, each.get("fileId") or ""] = frozenset((partition, _name(name)) for name in names if name)
+        found[group] = frozenset((group[0], _name(name)) for name in names if name)
     return found
+
+
+def base_files(plan: Mapping[str, Any]) -> dict[Group, str]:
+    """Returns the paths, relative to the base path, of the base files that a plan reads."""
+    return {
+        group: f"{group[0]}/{_name(path)}".lstrip("/")
+        for group, each in _slices(plan)
+        if (path := each.get("dataFilePath"))
+    }
+
+
+def reads_logs(plan: Mapping[str, Any]) -> bool:
+    return any(each.get("deltaFilePaths") for _, each in _slices(plan))
+
+
+def _slices(plan: Mapping[str, Any]) -> Iterator[tuple[Group, Mapping[str, Any]]]:
+    groups = plan.get("inputGroups") or ()
+    for each in chain(plan.get("operations") or (), *(group.get("slices") or () for group in groups)):
+        yield (each.get("partitionPath") or "", each.get("fileId") or ""), each
 
 
 def deleted_by(plan: Mapping[str, Any]) -> frozenset[File]:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 from py4j.java_gateway import get_java_class
 
 from jobs.errors import JobError, PlanTakenError
-from jobs.hudi import hashing_config, plan_firewall
+from jobs.hudi import hashing_config, plan_firewall, write_stats
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.boundaries import check_plans
+from jobs.hudi.clusterings import Clusterings
 from jobs.hudi.jvm import translated
 from jobs.hudi.late_files import LateFiles
 from jobs.hudi.metadata_table import MetadataTable
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
+    from jobs.hudi.write_stats import WriteStat
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +64,7 @@ class WriteClient:
             builder = builder.withPath(table.base_path).withSchema(self._schema).withProps(self._jvm.map(options))
             self._config = builder.build()
             self._client: Any = self._jvm.hudi.client.SparkRDDWriteClient(self._jvm.engine_context(), self._config)
+        self.clusterings = Clusterings(table, self._config, self._client)
         self.late_files = LateFiles(table, self._config)
         self.archiver = Archiver(table, self._config)
         self.metadata_table = MetadataTable(table, self._config)
@@ -102,10 +105,10 @@ class WriteClient:
             self._client.getHeartbeatClient().start(instant)
             return self._client.compact(instant, False)
 
-    def execute_compaction(self, begun: Any) -> None:
+    def execute_compaction(self, begun: Any) -> list[WriteStat]:
         """Writes the new base files. The long part, which needs no lock; Hudi keeps the statuses."""
         with translated("compacting"):
-            begun.getWriteStatuses().count()
+            return write_stats.written_by(self._jvm, self._client, begun)
 
     def commit_compaction(self, instant: str, begun: Any) -> None:
         """Completes the instant; the lock must be held."""
@@ -125,15 +128,6 @@ class WriteClient:
         schema = self._table.schema()
         self._client.getConfig().setSchema(schema)
         return schema
-
-    def schedule_clustering(self) -> str | None:
-        with translated("scheduling the clustering"):
-            return _value(self._client.scheduleClustering(self._jvm.nothing()))
-
-    def cluster(self, instant: str) -> None:
-        plan_firewall.check_clustering(self._table, instant)
-        with translated("clustering"):
-            self._client.cluster(instant, True)
 
     def schedule_clean(self) -> None:
         """Plans a clean by the options, unless there is nothing to delete; the lock must be held."""
@@ -242,6 +236,11 @@ class WriteClient:
             if storage.exists(folder):
                 storage.deleteDirectory(folder)
         self.forget_heartbeat(instant)
+
+    def end_heartbeat(self, instant: str) -> None:
+        """Ends this client's own heartbeat for an instant that it gives up."""
+        with translated("ending a heartbeat"):
+            self._client.getHeartbeatClient().stop(instant)
 
     def forget_heartbeat(self, instant: str) -> None:
         """Removes the heartbeat of a dead attempt; Hudi would consider it alive for two more minutes."""

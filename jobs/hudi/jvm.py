@@ -89,6 +89,20 @@ class Jvm:
         """
         return json.loads(self.hudi.common.util.JsonUtils.toString(value))
 
+    def call_hidden(self, target: Any, name: str, *arguments: Any) -> Any:
+        """Calls a method that is not public, by its unique name, whichever class of the object declares it."""
+        declaring = target.getClass()
+        while declaring is not None:
+            for method in declaring.getDeclaredMethods():
+                if method.getName() == name and not method.isBridge():
+                    method.setAccessible(True)
+                    given = self._session._sc._gateway.new_array(self.java.java.lang.Object, len(arguments))
+                    for number, argument in enumerate(arguments):
+                        given[number] = argument
+                    return method.invoke(target, given)
+            declaring = declaring.getSuperclass()
+        raise AttributeError(f"{target.getClass().getName()} has no method {name}")
+
     def items(self, stream: Any) -> Iterator[Any]:
         """Yields the elements of a Java stream that have no JSON form."""
         collected = stream.collect(self.java.java.util.stream.Collectors.toList())

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import JobError
+from jobs.errors import CommitLostError, JobError
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -39,6 +39,14 @@ def pending_plans(table: HudiTable, actions: frozenset[str]) -> Iterator[Plan]:
         with suppress(JobError), translated(f"reading the plan of {instant}", expected=JobError):
             content = json.loads(_text(table, item))
         yield Plan(instant, str(item.getAction()), content)
+
+
+def pending_plan(table: HudiTable, instant: str) -> Plan:
+    """Returns the plan of a pending compaction or clustering. Raises CommitLostError if it is pending no more."""
+    for plan in pending_plans(table, COMPACTION_ACTIONS | CLUSTERING_ACTIONS):
+        if plan.instant == instant:
+            return plan
+    raise CommitLostError(f"instant {instant}")
 
 
 def last_clustering(table: HudiTable) -> dict[str, Any] | None:

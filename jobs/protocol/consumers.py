@@ -6,13 +6,18 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import CleaningPolicy, Problem
+from jobs.format import plan_files
+from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.instants import wall_clock
+from jobs.hudi.plans import pending_plans
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from jobs.format.plan_files import File
     from jobs.hudi.records import Commit
+    from jobs.hudi.table import HudiTable
 
 
 def first_needed(commits: Sequence[Commit], consumers: Sequence[Mapping[str, Any]]) -> int | None:
@@ -74,3 +79,60 @@ def behind_replacements(policy: CleaningPolicy, commits: Sequence[Commit], neede
             retriable=True,
         )
     ]
+
+
+def pending_cleans(table: HudiTable, consumers: Sequence[Mapping[str, Any]]) -> list[Problem]:
+    """Returns the refusals of pending cleans that delete what a consumer needs: their planners did not know of it."""
+    if not consumers:
+        return []
+    commits = table.commits()
+    needed = first_needed(commits, consumers)
+    if needed is None:
+        return []
+    problems = []
+    for plan in pending_plans(table, frozenset({"clean"})):
+        files = sorted(files_needed(commits, needed, plan_files.deleted_by(plan.content)))
+        if files:
+            named = ", ".join("/".join(part for part in file if part) for file in files[:5])
+            more = f" and {len(files) - 5} more" if len(files) > 5 else ""
+            behind = [str(each["name"]) for each in consumers if _place(commits, str(each["instant"])) == needed]
+            problems.append(
+                Problem(
+                    "clean-deletes-files-of-consumer",
+                    "A pending clean would delete files that a consumer needs to go on",
+                    f"clean {plan.instant} deletes, needed by {', '.join(behind)}: {named}{more}",
+                    "Nothing was deleted. Wait for the consumer or delete it, or roll the clean back.",
+                    retriable=True,
+                )
+            )
+    return problems
+
+
+def files_needed(commits: Sequence[Commit], needed: int, files: Iterable[File]) -> set[File]:
+    """Returns which of the files belong to the table as it was after commit number `needed`, or at any time later.
+
+    `commits` are all of the active timeline, in the order of completion. A file was current until a later base file of
+    its file group was committed, or the group was replaced.
+    """
+    written = {name for commit in commits for name in commit.file_names}
+    first = min((commit.write.instant for commit in commits), default="")
+    found = set()
+    for partition, name in files:
+        parsed = parse_base_file_name(name) or parse_log_file_name(name)
+        # Of writes that never completed nobody has read anything.
+        if parsed is None or (name not in written and parsed.instant >= first):
+            continue
+        group = (partition, parsed.file_id)
+        ends = (place for place, commit in enumerate(commits) if _supersedes(commit, group, parsed.instant))
+        if next(ends, -1) > needed:
+            found.add((partition, name))
+    return found
+
+
+def _supersedes(commit: Commit, group: tuple[str, str], instant: str) -> bool:
+    """Returns whether this commit replaced the file group, or wrote a base file for it later than at `instant`."""
+    if group in commit.write.replaced:
+        return True
+    paths = commit.files.get(group[0], {}).get(group[1], ())
+    names = (parse_base_file_name(path.rpartition("/")[2]) for path in paths)
+    return commit.write.instant > instant and any(name is not None for name in names)

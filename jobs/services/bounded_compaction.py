@@ -8,23 +8,21 @@ from jobs.contract import Outcome, Result
 from jobs.errors import RefusedError
 from jobs.format import plan_files
 from jobs.hudi.client import WriteClient
-from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.hudi.records import COMPACTION
 from jobs.protocol import preflight
 from jobs.services.compaction_bounds import PendingPlan, left_of
+from jobs.services.compaction_plans import PlanRunner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from jobs.contract import WorkOrder
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.services.compaction_bounds import Bounds
-
-    Execute = Callable[[WriteClient, TableLock, str], None]
 
 
 def run(
@@ -34,7 +32,6 @@ def run(
     bounds: Bounds,
     *,
     options: Mapping[str, str],
-    execute: Execute,
 ) -> Result:
     """Executes the oldest pending plans within the bounds, and a new plan for what then remains of them.
 
@@ -61,8 +58,7 @@ def run(
                 "refusals": [problem.to_json() for problem in problems],
             },
         )
-    lock = TableLock(table, order.job_id)
-    lock.break_stale()
+    runner = PlanRunner(table, order, context)
     executed: list[PendingPlan] = []
     withheld: dict[str, list[dict[str, Any]]] = {}
     with WriteClient(table, UNDER_OUR_LOCK) as client:
@@ -70,20 +66,20 @@ def run(
             if not bounds.takes(plan, executed, order.earlier_instants):
                 continue
             try:
-                execute(client, lock, plan.instant)
+                runner.run(client, plan.instant)
             except RefusedError as error:
                 withheld[plan.instant] = [{"instant": plan.instant, **each.to_json()} for each in error.reasons]
                 continue
             executed.append(plan)
         context.step("scheduling")
-        with lock.held(context.checkpoint):
+        with runner.lock.held(context.checkpoint):
             # With the lock held, Hudi's planner finds the same files as we do.
             due = _due(table)
             choice = bounds.choose(due, executed)
             scheduled = _schedule(table, {**options, **choice.options}) if choice.slices else None
             planned = [plan for plan in _pending(table) if plan.instant == scheduled]
         for plan in planned:
-            execute(client, lock, plan.instant)
+            runner.run(client, plan.instant)
     groups = {group for plan in planned for group in plan.groups}
     done = [item for item in due if item.key in groups]
     remaining = [item for item in (*choice.slices, *choice.left) if item.key not in groups]
@@ -96,6 +92,7 @@ def run(
             **_measured(done, executed),
             "left": left_of(remaining, [plan for plan in pending if plan.instant not in settled]),
             "withheld_plans": [each for reasons in withheld.values() for each in reasons],
+            **runner.proof.details(),
         },
     )
 

@@ -15,7 +15,7 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS
 from jobs.hudi.records import CLEAN, INGESTION
-from jobs.protocol.consumers import behind_replacements, first_needed, retention
+from jobs.protocol.consumers import behind_replacements, first_needed, pending_cleans, retention
 from jobs.protocol.writers import dead_writes, remove_all_late_files, roll_back_dead
 from jobs.services import given_plans
 
@@ -57,7 +57,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     consumers = list(order.params.get("consumers") or ())
     has_sessions = WriterEngine.SPARK_SQL in table.declared.writers_engines
     kept = _Retention(policy, retain, consumers, has_sessions)
-    problems += kept.problems(table.commits())
+    problems += kept.problems(table.commits()) + pending_cleans(table, consumers)
     lock = TableLock(table, order.job_id)
     rolled_back: list[str] = []
     with WriteClient(table, UNDER_OUR_LOCK) as client:
@@ -111,7 +111,8 @@ def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, want
     A writer executes a pending clean itself with its next commit, even if it delegates cleaning
     (`BaseHoodieTableServiceClient.clean`); while the lock is held, no writer commits.
     """
-    problems = _stale_write_problems(table)
+    consumers = list(order.params.get("consumers") or ())
+    problems = [*_stale_write_problems(table), *pending_cleans(table, consumers)]
     lock = TableLock(table, order.job_id)
     if order.dry_run:
         found = given_plans.find(table, wanted, {CLEAN}, order)
@@ -135,6 +136,7 @@ def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, want
         pending = {item.requested for item in table.instants() if item.action == CLEAN and item.state != "COMPLETED"}
         if others := sorted(pending - set(found.ready)):
             _refuse([_others_pending(others)])
+        _refuse(pending_cleans(table, consumers))
         for instant in found.ready:
             context.instant(instant)
         context.step("deleting")

@@ -14,19 +14,21 @@ from typing import TYPE_CHECKING, Any
 from jobs.contract import ClusteringLayout, Outcome, Problem, Result
 from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
-from jobs.errors import CommitLostError, HudiError, RefusedError
+from jobs.errors import CommitLostError, HudiError, RefusedError, RowsDifferError
 from jobs.format.bucket_rules import BucketChange, Selection
 from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
+from jobs.hudi.plans import pending_plan
 from jobs.hudi.records import CLUSTERING, REPLACE
 from jobs.protocol import preflight, recovery, writer_engines
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.switch import Switch
 from jobs.services import given_plans, hudis_clustering, repair
+from jobs.services.key_proof import KeyProof
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -137,6 +139,7 @@ def _by_hudi(
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     instants: list[str] = []
+    proof = KeyProof()
     with (
         bridged_lock(table, lock, context.checkpoint),
         WriteClient(table, MULTI_WRITER, {**LENT_LOCK, **options}) as client,
@@ -145,20 +148,21 @@ def _by_hudi(
             # A clustering plan that a dead attempt or a writer left; any other replacecommit belongs to a writer.
             if pending.action == CLUSTERING or pending.requested in order.earlier_instants:
                 client.forget_heartbeat(pending.requested)
-                _execute(table, client, pending.requested, context)
+                _execute(table, client, pending.requested, context, proof)
                 instants.append(pending.requested)
         # Whatever plan of another one was in the way: it need not be one of these partitions.
         if not instants or (selection and not set(instants) & set(order.earlier_instants)):
             context.step("scheduling")
-            scheduled = client.schedule_clustering()
+            scheduled = client.clusterings.schedule()
             if scheduled:
-                _execute(table, client, scheduled, context)
+                _execute(table, client, scheduled, context, proof)
                 instants.append(scheduled)
     after = _in(selection, table.file_slices())
     details = {
         "inside_buckets": False,
         "file_groups": {"before": before, "after": len(after)},
         "bytes_written": sum(item.base_bytes for item in after),
+        **proof.details(),
     }
     return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
 
@@ -181,11 +185,13 @@ def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, want
     # Before table version 8 a writer's overwrite looks like a plan.
     no_plans = [name for name in found.ready if table.version < 8 and not table.is_clustering_plan(name)]
     ready = tuple(name for name in found.ready if name not in no_plans)
+    proof = KeyProof()
     with bridged_lock(table, lock, context.checkpoint), WriteClient(table, MULTI_WRITER, options) as client:
         for instant in ready:
             client.forget_heartbeat(instant)
-            _execute(table, client, instant, context)
+            _execute(table, client, instant, context, proof)
     details = {**found.details(), "plans": list(ready), "gone": [*found.gone, *no_plans], "inside_buckets": False}
+    details |= proof.details()
     return Result(Outcome.SUCCEEDED, instants=ready, details=details)
 
 
@@ -203,11 +209,18 @@ def _looks_bucketed(table: HudiTable) -> bool:
     return bool(ids) and all(each.startswith("00") and each[:8].isdigit() and each[8:9] == "-" for each in ids)
 
 
-def _execute(table: HudiTable, client: WriteClient, instant: str, context: JobContext) -> None:
+def _execute(table: HudiTable, client: WriteClient, instant: str, context: JobContext, proof: KeyProof) -> None:
     context.instant(instant)
     context.step(f"clustering {instant}")
     try:
-        client.cluster(instant)
+        executed = client.clusterings.execute(instant)
+        context.step(f"comparing the record keys of {instant}")
+        proof.of_clustering(table, pending_plan(table, instant).content, executed.stats)
+        client.clusterings.commit(executed)
+    except RowsDifferError:
+        # A pending clustering would keep writers from its file groups.
+        client.rollback(instant)
+        raise
     except HudiError as error:
         # A writer may give its own batch precedence (`hoodie.clustering.rollback.pending.replacecommit.on.conflict`).
         if table.state_of(instant) is None:

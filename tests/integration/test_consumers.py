@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.errors import RefusedError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
@@ -80,3 +82,35 @@ def test_a_replacement_that_a_consumer_has_not_seen_keeps_the_replaced_files(
     assert as_of(spark, base, seen) == known
     archived = run_job(spark, base, "archival", {"retain": 2, **consumer}, dry_run=True).details
     assert archived["candidates"] == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_writers_own_plan_is_refused_while_a_consumer_needs_its_files(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, table_type=table_type)
+    for number in range(4):
+        tables.upsert(tables.rows(spark, 0, 20 + number, ts=number + 1), base, options)
+        if table_type == "MERGE_ON_READ":
+            run_job(spark, base, "compaction")
+    before = proved(spark, base, 4)
+    table = hudi_table(spark, base, INDEX)
+    commits = [each.write.instant for each in table.commits()]
+    seen = commits[len(commits) // 2]
+    known = as_of(spark, base, seen)
+    with WriteClient(table, UNDER_OUR_LOCK, {"hoodie.clean.commits.retained": "1"}) as client:
+        client.schedule_clean()
+    [plan] = [item.requested for item in table.instants() if item.action == "clean"]
+    behind = {"consumers": [{"name": "warehouse", "instant": seen}]}
+    for params in ({"plans": [plan]}, {"retain": 10}):
+        refused = run_job(spark, base, "cleaning", {**params, **behind}, dry_run=True).details["refusals"]
+        assert [each["type"] for each in refused] == ["clean-deletes-files-of-consumer"]
+        with pytest.raises(RefusedError, match="warehouse"):
+            run_job(spark, base, "cleaning", {**params, **behind})
+    assert as_of(spark, base, seen) == known
+
+    caught_up = {"consumers": [{"name": "warehouse", "instant": commits[-1]}]}
+    assert run_job(spark, base, "cleaning", {"plans": [plan], **caught_up}).details["files_deleted"] > 0
+    assert proved(spark, base, 4) == before

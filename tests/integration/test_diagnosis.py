@@ -310,7 +310,7 @@ def test_a_clustering_plan_whose_files_are_gone_is_found_and_rolled_back(spark: 
     options = tables.write_table(spark, base, count=200, updates=1, **shape)
     inline = {"hoodie.clustering.async.max.commits": "1", "hoodie.clustering.plan.strategy.sort.columns": "city"}
     with WriteClient(hudi_table(spark, base, None), UNDER_OUR_LOCK, inline) as client:
-        instant = client.schedule_clustering()
+        instant = client.clusterings.schedule()
     assert instant
     overwrite = {"hoodie.datasource.write.operation": "insert_overwrite_table"}
     plan = timeline(base, f"{instant}.clustering.requested")

@@ -108,7 +108,7 @@ def test_what_table_services_committed_or_planned_is_refused_unless_it_is_a_mere
     options = tables.write_table(spark, plain, count=60, table_type="COPY_ON_WRITE", num_buckets=None)
     before = tables.snapshot(spark, plain)
     with WriteClient(hudi_table(spark, plain, None), UNDER_OUR_LOCK) as client:
-        clustering = client.schedule_clustering()
+        clustering = client.clusterings.schedule()
     run_job(spark, plain, "rollback", {"instant": clustering}, index=None)
     assert hudi_table(spark, plain, None).pending() == []
     assert tables.snapshot(spark, plain) == before

@@ -119,7 +119,7 @@ def test_a_clustering_plan_that_an_overwrite_has_overtaken_is_not_executed(spark
     }
     table = hudi_table(spark, base, None)
     with WriteClient(table, UNDER_OUR_LOCK, inline) as client:
-        instant = client.schedule_clustering()
+        instant = client.clusterings.schedule()
     assert instant
     plan = base / ".hoodie" / "timeline" / f"{instant}.clustering.requested"
     kept = plan.read_bytes()

@@ -15,7 +15,7 @@ import pytest
 from jobs.contract import BucketIndex, WriterEngine
 from jobs.errors import RefusedError
 from jobs.hudi import rows
-from jobs.services import compaction
+from jobs.services import compaction_plans
 from service.catalog.registration import Registration
 from service.catalog.writer_options import Callback, Target, writer_options
 from tests.integration import tables
@@ -74,7 +74,7 @@ def _hiding(spark: SparkSession, base: Path, statement: str) -> Path:
     run(f"DELETE FROM {table} WHERE id % 19 = 3")
     for rest in range(4, 4 + TRIES):
         with pytest.MonkeyPatch.context() as impatient:
-            impatient.setattr(compaction, "QUIET_SECONDS", 0.0)
+            impatient.setattr(compaction_plans, "QUIET_SECONDS", 0.0)
             _compact_beside(spark, base, partial(run, statement.format(table=table, rest=rest)))
         if _found_by_a_filter(spark, base) < _rows_of_before(spark, base):
             run(f"DROP TABLE {table}")

@@ -9,7 +9,7 @@ import pytest
 from jobs.contract import CleaningPolicy
 from jobs.format.stale_writes import CompletedWrite
 from jobs.hudi.records import Commit
-from jobs.protocol.consumers import behind_replacements, first_needed, retention
+from jobs.protocol.consumers import behind_replacements, files_needed, first_needed, retention
 from service.catalog.consumer import Consumer
 from service.lake.snapshot import PartitionState
 from service.policies.policy import CleaningSettings
@@ -93,3 +93,23 @@ def test_decisions_name_the_consumer_that_is_behind_and_those_that_are_silent() 
     assert answer.warning == ("Silent for more than 168 hours: old-job. Nothing is kept for 1 such consumer any more.")
     longer = CleaningSettings(consumer_hours=169)
     assert "'old-job'" in cleaning.decide(longer, snapshot, TriggerContext(NOW), (), [behind, silent]).because
+
+
+def test_a_file_is_needed_until_the_consumer_has_seen_what_superseded_it() -> None:
+    def file(instant: str) -> str:
+        return f"f_0-0-0_{instant}.parquet"
+
+    commits = [
+        Commit(CompletedWrite(each, "UPSERT"), each, {"p": {"f": [f"p/{file(each)}"]}}, {}, {}, {}) for each in "345"
+    ]
+    commits.append(Commit(CompletedWrite("6", "CLUSTER", replaced=frozenset({("p", "f")})), "6", {}, {}, {}, {}))
+    log, failed = ".f_3.log.1_0-0-0", "f_9-9-9_4.parquet"
+    files = [("p", name) for name in (*map(file, "2345"), failed, "g_0-0-0_3.parquet", "no-file-of-hudi")]
+    # Archived as "2" is, it was current until "3".
+    assert files_needed(commits, 0, files) == {("p", file(each)) for each in "345"}
+    assert files_needed(commits, 1, files) == {("p", file(each)) for each in "45"}
+    assert files_needed(commits, 2, files) == {("p", file("5"))}
+    assert files_needed(commits, 3, files) == set()
+    commits[0].files["p"]["f"].append(f"p/{log}")
+    assert files_needed(commits, 0, [("p", log)]) == {("p", log)}
+    assert files_needed(commits, 1, [("p", log)]) == set()

@@ -1,0 +1,54 @@
+"""Hudi's own clustering (1.2.0), in two steps: what it wrote can be examined before it is committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.hudi import plan_firewall, write_stats
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from jobs.hudi.table import HudiTable
+    from jobs.hudi.write_stats import WriteStat
+
+
+@dataclass(frozen=True)
+class Executed:
+    """A clustering that is not committed yet; `begun` is Hudi's. `stats` are those of its new files."""
+
+    instant: str
+    begun: Any
+    stats: list[WriteStat]
+
+
+class Clusterings:
+    """The clusterings of one client, with its `HoodieWriteConfig` and `SparkRDDWriteClient`."""
+
+    def __init__(self, table: HudiTable, config: Any, client: Any) -> None:
+        self._table = table
+        self._config = config
+        self._client = client
+
+    def schedule(self) -> str | None:
+        """Schedules a clustering by the client's options; returns None when there is nothing to cluster."""
+        jvm = self._table.jvm
+        with translated("scheduling the clustering"):
+            instant = self._client.scheduleClustering(jvm.nothing())
+            return str(instant.get()) if instant.isPresent() else None
+
+    def execute(self, instant: str) -> Executed:
+        """Writes the new files of a plan. Raises what the firewall does."""
+        plan_firewall.check_clustering(self._table, instant)
+        with translated("clustering"):
+            begun = self._client.cluster(instant, False)
+            return Executed(instant, begun, write_stats.written_by(self._table.jvm, self._client, begun))
+
+    def commit(self, executed: Executed) -> None:
+        """Completes the instant, by what `BaseHoodieTableServiceClient.cluster` calls if it may commit at once."""
+        self._table.reload()
+        jvm = self._table.jvm
+        with translated("committing the clustering"):
+            table = jvm.hudi.table.HoodieSparkTable.create(self._config, jvm.engine_context(), self._table.meta)
+            services = self._client.getTableServiceClient()
+            jvm.call_hidden(services, "commitClustering", executed.begun, table, executed.instant)

@@ -1,0 +1,104 @@
+"""Executes compaction plans one by one, each with the proof that it lost no row."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from jobs.errors import RefusedError, RowsDifferError
+from jobs.hudi.lock import TableLock
+from jobs.hudi.plans import pending_plan
+from jobs.protocol.writers import dead_writes
+from jobs.services.key_proof import KeyProof
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from jobs.contract import WorkOrder
+    from jobs.hudi.client import WriteClient
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+
+# Writers are not kept waiting meanwhile.
+QUIET_SECONDS = 30.0
+_POLL_SECONDS = 0.1
+
+
+class PlanRunner:
+    """Executes the plans of one job under our own lock; if we died with Hudi's, it could not be distinguished from a
+    writer's."""
+
+    def __init__(self, table: HudiTable, order: WorkOrder, context: JobContext) -> None:
+        self._table = table
+        self._order = order
+        self._context = context
+        self.lock = TableLock(table, order.job_id)
+        self.lock.break_stale()
+        self.proof = KeyProof()
+
+    def run_all(self, client: WriteClient, pending: Iterable[str]) -> tuple[list[str], list[dict[str, Any]]]:
+        """Returns the plans that were executed, and the reasons of those that would harm the table: their file groups
+        stay as they are, and the others need not wait for them."""
+        executed: list[str] = []
+        withheld: list[dict[str, Any]] = []
+        for instant in pending:
+            try:
+                self.run(client, instant)
+                executed.append(instant)
+            except RefusedError as error:
+                withheld += [{"instant": instant, **reason.to_json()} for reason in error.reasons]
+        return executed, withheld
+
+    def run(self, client: WriteClient, instant: str) -> None:
+        """Executes one plan. Raises RowsDifferError before its commit if it would lose rows or make some up."""
+        context = self._context
+        context.instant(instant)
+        if instant in self._order.earlier_instants:
+            # The instant is ours and its worker is dead: its heartbeat would count for two more minutes.
+            client.forget_heartbeat(instant)
+        context.step(f"compacting {instant}")
+        with self.lock.held(context.checkpoint):
+            begun = client.begin_compaction(instant)
+        stats = client.execute_compaction(begun)
+        context.step(f"comparing the record keys of {instant}")
+        try:
+            self.proof.of_compaction(self._table, pending_plan(self._table, instant).content, stats)
+        except RowsDifferError:
+            # The next job may begin it anew at once.
+            client.end_heartbeat(instant)
+            raise
+        with self._held_between_writes(client, instant):
+            self.lock.verify()
+            client.commit_compaction(instant, begun)
+            # The compaction is valid, since it changed no rows; but two clients may have written the metadata table at
+            # once.
+            self.lock.verify()
+
+    @contextmanager
+    def _held_between_writes(self, client: WriteClient, instant: str) -> Iterator[None]:
+        """Holds the lock at a moment without a write in flight, or after `QUIET_SECONDS` at any moment.
+
+        Hudi 1.2 writes wrong partition statistics for a write during which a compaction ends: until the next commit in
+        the partition, queries with a filter miss the rows that the write did not change.
+        """
+        table, context = self._table, self._context
+
+        def is_quiet() -> bool:
+            return {item.requested for item in table.pending_writes()} <= set(dead_writes(table, client))
+
+        has_statistics = "partition_stats" in table.metadata_partitions
+        deadline = time.monotonic() + (QUIET_SECONDS if has_statistics else 0.0)
+        is_waiting = False
+        while True:
+            if time.monotonic() >= deadline or is_quiet():
+                with self.lock.held(context.checkpoint):
+                    # Writers begin under the lock, so none begins from here on.
+                    if time.monotonic() >= deadline or is_quiet():
+                        yield
+                        return
+            if not is_waiting:
+                context.step(f"waiting for a moment without writes to commit {instant}")
+                is_waiting = True
+            context.checkpoint()
+            time.sleep(_POLL_SECONDS)

@@ -1,0 +1,178 @@
+"""Proves, before Hudi's own compaction or clustering commits, that no row was lost or made up.
+
+Of the files that the plan read and of those that Hudi wrote, the record keys are read again and compared with each
+other and with Hudi's statistics. A clustering leaves the keys of a partition as they are. A compaction may lose as many
+keys as the logs delete, and wins as many as they insert; the logs are not read again.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from jobs.dataplane import key_changes
+from jobs.dataplane.key_digest import KeyDigest
+from jobs.dataplane.python_worker import reduce_task_overhead
+from jobs.errors import RefusedError, RowsDifferError
+from jobs.format import plan_files
+from jobs.hudi.hadoop import storage_of
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from jobs.dataplane.key_changes import KeyChange
+    from jobs.hudi.table import HudiTable
+    from jobs.hudi.write_stats import WriteStat
+    from jobs.storage.paths import Storage
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+_NAMED = 5
+_ITEMS_OF_TASK = 8  # Fewer are not worth another task.
+
+
+@dataclass
+class KeyProof:
+    """What was proved of the plans of one job; `left_out` are the reasons why some were not."""
+
+    inserted: int = 0
+    deleted: int = 0
+    corrupt_blocks: int = 0
+    seconds: float = 0.0
+    before: KeyDigest = field(default_factory=KeyDigest)
+    after: KeyDigest = field(default_factory=KeyDigest)
+    left_out: set[str] = field(default_factory=set)
+
+    def details(self) -> dict[str, Any]:
+        """Returns what the job's result says of the new files: `rows` and `key_digest`, and how they came about."""
+        proof = {
+            "rows_before": self.before.rows,
+            "key_digest_before": str(self.before),
+            "inserted": self.inserted,
+            "deleted": self.deleted,
+            "corrupt_log_blocks": self.corrupt_blocks,
+            "seconds": round(self.seconds, 3),
+            "left_out": sorted(self.left_out),
+        }
+        return {"rows": self.after.rows, "key_digest": str(self.after), "proof": proof}
+
+    def of_compaction(self, table: HudiTable, plan: Mapping[str, Any], stats: Sequence[WriteStat]) -> None:
+        """Raises RowsDifferError unless each written file holds the keys of the base file that it replaces, without
+        some that the logs delete, and with as many others as they insert."""
+        at = partial(_absolute, table)
+        old = {group: at(path) for group, path in plan_files.base_files(plan).items()}
+        pairs = [(old.get((stat.partition, stat.file_id)), at(stat.path)) for stat in stats]
+        with self._reading(table, (path for pair in pairs for path in pair if path)) as storage:
+            if storage is None:
+                return
+            found = _in_tasks(table, pairs, lambda pair: key_changes.compare(storage, *pair))
+            merged = list(zip(stats, found, strict=True))
+            _require(_of_file_group(stat, change) for stat, change in merged if not _is_explained(stat, change))
+            self.before += KeyDigest.sum(change.before for change in found)
+            self.after += KeyDigest.sum(change.after for change in found)
+            self.inserted += sum(stat.inserts for stat in stats)
+            self.deleted += sum(change.before.rows + stat.inserts - change.after.rows for stat, change in merged)
+            self.corrupt_blocks += sum(stat.corrupt_blocks for stat in stats)
+
+    def of_clustering(self, table: HudiTable, plan: Mapping[str, Any], stats: Sequence[WriteStat]) -> None:
+        """Raises RowsDifferError unless the written files of each partition hold the keys that the plan's had, each as
+        often. What a clustering merges from logs is not compared."""
+        if plan_files.reads_logs(plan):
+            self.left_out.add("logs")
+            return
+        at = partial(_absolute, table)
+        old = [(partition, at(path)) for (partition, _), path in plan_files.base_files(plan).items()]
+        new = [(stat.partition, at(stat.path)) for stat in stats]
+        with self._reading(table, (path for _, path in (*old, *new))) as storage:
+            if storage is None:
+                return
+            found = _in_tasks(table, [path for _, path in (*old, *new)], partial(key_changes.digest, storage))
+            before = _per_partition(old, found[: len(old)])
+            after = _per_partition(new, found[len(old) :])
+            _require(
+                _of_partition(partition, before.get(partition, KeyDigest()), after.get(partition, KeyDigest()))
+                for partition in sorted({*before, *after})
+                if before.get(partition) != after.get(partition)
+            )
+            self.before += KeyDigest.sum(before.values())
+            self.after += KeyDigest.sum(after.values())
+
+    @contextmanager
+    def _reading(self, table: HudiTable, paths: Iterable[str]) -> Iterator[Storage | None]:
+        """Yields the storage of these files, None if their keys cannot be read, and measures the time."""
+        begun = time.monotonic()
+        storage = None
+        if table.properties.get("hoodie.populate.meta.fields", "true") != "true":
+            self.left_out.add("no-meta-fields")
+        elif not all(path.endswith(".parquet") for path in paths):
+            self.left_out.add("base-files-not-parquet")
+        else:
+            try:
+                storage = storage_of(table)
+            except RefusedError as error:
+                self.left_out.add(error.problem().type)
+        yield storage
+        self.seconds += time.monotonic() - begun
+
+
+def _absolute(table: HudiTable, path: str) -> str:
+    return f"{table.base_path.rstrip('/')}/{path}"
+
+
+def _is_explained(stat: WriteStat, change: KeyChange) -> bool:
+    """Returns whether a merge may have changed the keys of a file group so. Deletes of keys that are not there count in
+    Hudi's statistics as well."""
+    lost = change.before.rows + stat.inserts - change.after.rows
+    return (
+        change.after.rows == stat.rows
+        and change.new <= stat.inserts
+        and change.gone <= stat.deletes
+        and 0 <= lost <= stat.deletes
+    )
+
+
+def _of_file_group(stat: WriteStat, change: KeyChange) -> str:
+    return (
+        f"partition '{stat.partition}', file group {stat.file_id}: {change.before.rows} rows with key digest"
+        f" {change.before} became {change.after.rows} with {change.after}; {change.gone} keys are gone and"
+        f" {change.new} new, while the logs delete {stat.deletes} and insert {stat.inserts}, and Hudi wrote {stat.rows}"
+    )
+
+
+def _of_partition(partition: str, before: KeyDigest, after: KeyDigest) -> str:
+    return f"partition '{partition}': {before.rows} rows with key digest {before} became {after.rows} with {after}"
+
+
+def _require(details: Iterable[str]) -> None:
+    """Raises RowsDifferError if there are details of any difference."""
+    found = list(details)
+    if found:
+        more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        raise RowsDifferError("; ".join(found[:_NAMED]) + more)
+
+
+def _per_partition(files: Iterable[tuple[str, str]], digests: Iterable[KeyDigest]) -> dict[str, KeyDigest]:
+    found: dict[str, KeyDigest] = {}
+    for (partition, _), digest in zip(files, digests, strict=True):
+        found[partition] = found.get(partition, KeyDigest()) + digest
+    return found
+
+
+def _in_tasks(table: HudiTable, items: Sequence[Item], read: Callable[[Item], Found]) -> list[Found]:
+    """Reads all items on the executors, and returns what was found in their order."""
+    if not items:
+        return []
+    spark = table.jvm.spark.sparkContext
+
+    def task(part: Iterable[Item]) -> Iterator[Found]:
+        reduce_task_overhead()
+        yield from map(read, part)
+
+    tasks = min(len(items), max(spark.defaultParallelism, -(-len(items) // _ITEMS_OF_TASK)))
+    with translated("comparing the record keys"):
+        return list(spark.parallelize(items, tasks).mapPartitions(task).collect())
