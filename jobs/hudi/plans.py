@@ -36,17 +36,22 @@ def pending_plans(table: HudiTable, actions: frozenset[str]) -> Iterator[Plan]:
     for item in items:
         instant, content = str(item.requestedTime()), {}
         # A plan that cannot be read cannot be executed either.
-        with suppress(JobError), translated(f"reading the plan of {instant}", expected=JobError):
-            content = json.loads(_text(table, item))
+        with suppress(JobError):
+            content = _content(table, item)
         yield Plan(instant, str(item.getAction()), content)
 
 
-def pending_plan(table: HudiTable, instant: str) -> Plan:
-    """Returns the plan of a pending compaction or clustering. Raises CommitLostError if it is pending no more."""
-    for plan in pending_plans(table, COMPACTION_ACTIONS | CLUSTERING_ACTIONS):
-        if plan.instant == instant:
-            return plan
-    raise CommitLostError(f"instant {instant}")
+def plan_of(table: HudiTable, instant: str) -> dict[str, Any]:
+    """Returns the plan of one pending instant. Raises CommitLostError if the instant is pending no more."""
+    with translated("reading the timeline"):
+        pending = table.meta.reloadActiveTimeline().filterInflightsAndRequested()
+        found = next(
+            (each for each in table.jvm.items(pending.getInstantsAsStream()) if str(each.requestedTime()) == instant),
+            None,
+        )
+    if found is None:
+        raise CommitLostError(f"instant {instant}")
+    return _content(table, found)
 
 
 def last_clustering(table: HudiTable) -> dict[str, Any] | None:
@@ -58,6 +63,12 @@ def last_clustering(table: HudiTable) -> dict[str, Any] | None:
             return None
         found = table.jvm.hudi.common.util.ClusteringUtils.getClusteringPlan(table.meta, last.get())
         content: dict[str, Any] = json.loads(str(found.get().getRight().toString())) if found.isPresent() else {}
+        return content
+
+
+def _content(table: HudiTable, pending: Any) -> dict[str, Any]:
+    with translated(f"reading the plan of {pending.requestedTime()}", expected=JobError):
+        content: dict[str, Any] = json.loads(_text(table, pending))
         return content
 
 

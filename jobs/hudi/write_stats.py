@@ -1,4 +1,4 @@
-"""What Hudi says that it wrote, before its commit: `HoodieWriteStat` (1.2.0), one per file."""
+"""Hudi's statistics of the files that it wrote, before its commit: `HoodieWriteStat` (1.2.0), one per file."""
 
 from __future__ import annotations
 

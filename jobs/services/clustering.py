@@ -21,7 +21,7 @@ from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
-from jobs.hudi.plans import pending_plan
+from jobs.hudi.plans import plan_of
 from jobs.hudi.records import CLUSTERING, REPLACE
 from jobs.protocol import preflight, recovery, writer_engines
 from jobs.protocol.replacement import Replacement
@@ -215,7 +215,7 @@ def _execute(table: HudiTable, client: WriteClient, instant: str, context: JobCo
     try:
         executed = client.clusterings.execute(instant)
         context.step(f"comparing the record keys of {instant}")
-        proof.of_clustering(table, pending_plan(table, instant).content, executed.stats)
+        proof.of_clustering(table, plan_of(table, instant), executed.stats)
         client.clusterings.commit(executed)
     except RowsDifferError:
         # A pending clustering would keep writers from its file groups.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.errors import RefusedError, RowsDifferError
 from jobs.hudi.lock import TableLock
-from jobs.hudi.plans import pending_plan
+from jobs.hudi.plans import plan_of
 from jobs.protocol.writers import dead_writes
 from jobs.services.key_proof import KeyProof
 
@@ -63,7 +63,7 @@ class PlanRunner:
         stats = client.execute_compaction(begun)
         context.step(f"comparing the record keys of {instant}")
         try:
-            self.proof.of_compaction(self._table, pending_plan(self._table, instant).content, stats)
+            self.proof.of_compaction(self._table, plan_of(self._table, instant), stats)
         except RowsDifferError:
             # The next job may begin it anew at once.
             client.end_heartbeat(instant)
