@@ -144,10 +144,14 @@ class BucketIndex(JsonMapped):
 
 @dataclass(frozen=True)
 class TableLock(JsonMapped):
-    """The lock that the table's writers take: `filesystem`, `zookeeper` or a LockProvider class, with Hudi options."""
+    """The lock that the table's writers take: `filesystem`, `zookeeper` or a LockProvider class, with Hudi options.
+
+    A job that finds it held waits `wait_seconds` for it at most, or for as long as it has worked; None means a default.
+    """
 
     provider: str = "filesystem"
     options: Mapping[str, str] = field(default_factory=dict)
+    wait_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -218,6 +222,9 @@ class Result(JsonMapped):
     details: Mapping[str, Any] = field(default_factory=dict)
     error: Problem | None = None
 
+
+TABLE_LOCKED = "table-locked"
+"""The type of the problem with which an attempt ends that waited too long for the table's lock."""
 
 DEFAULT_GROUP = "default"
 

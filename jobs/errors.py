@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import Problem
+from jobs.contract import TABLE_LOCKED, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ class PathOutsideTableError(JobError):
 
 
 class TableLockedError(JobError):
-    type = "table-locked"
+    type = TABLE_LOCKED
     title = "The table's lock could not be acquired in time"
     hint = (
         "Another writer holds it. If no writer is alive, a dead writer left the lock: with the filesystem provider, "

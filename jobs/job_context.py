@@ -29,6 +29,7 @@ class JobContext:
         self._on_instant = on_instant
         self._count_bytes: Callable[[], int] = lambda: 0
         self.current_step = ""
+        self.waits_for = ""
         self.bytes_total = 0
         self.instants: list[str] = []
         self.must_end: JobError | None = None
@@ -52,8 +53,11 @@ class JobContext:
         self._on_instant()
         self.checkpoint()
 
-    def checkpoint(self) -> None:
-        """Returns at once while the attempt may go on."""
+    def checkpoint(self, waits_for: str = "") -> None:
+        """Returns at once while the attempt may go on. `waits_for` is shown beside the step until the next call."""
+        if waits_for and not self.waits_for:
+            logger.info("%s: %s: waits for %s", self._name, self.current_step, waits_for)
+        self.waits_for = waits_for
         if self.must_end is not None:
             raise self.must_end
 
@@ -72,6 +76,10 @@ class JobContext:
             self.is_undoing = False
 
     # -- for the worker
+
+    def shown_step(self) -> str:
+        """Returns the step, and the reason for which it stands still, if it does."""
+        return f"{self.current_step}: waits for {self.waits_for}" if self.waits_for else self.current_step
 
     def bytes_done(self) -> int:
         """Returns the bytes of the step's input read so far."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import os
-import socket
 import time
 from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import (
@@ -21,16 +20,23 @@ from jobs.errors import (
 )
 from jobs.format import lock_providers
 from jobs.hudi.jvm import translated
+from jobs.hudi.lock_note import has_died, machine
 from jobs.hudi.lock_proof import SignedFile, Unproved, proof_of
 from jobs.hudi.lock_provider import Provider, interrupted_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
+    from typing import Protocol
 
     from jobs.contract import Problem
     from jobs.hudi.lock_proof import Proof
     from jobs.hudi.table import HudiTable
+
+    class Checkpoint(Protocol):
+        def __call__(self, waits_for: str = "") -> None:
+            """Raises if the wait has to end; `waits_for` says what it is for."""
+
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +45,10 @@ MAX_NOTE_BYTES = 64 * 1024
 AWAY_SECONDS = 30.0
 RELEASE_SECONDS = 10.0
 LEFT_AFTER_SECONDS = 3600.0
+# Of a lock that others hold, unless the table's declaration or the service says otherwise.
+WAIT_SECONDS = 120.0
 _PAUSE_SECONDS = 0.5
+_SAID_AFTER_SECONDS = 2.0
 
 
 class TableLock:
@@ -52,14 +61,17 @@ class TableLock:
     def __init__(self, table: HudiTable, owner: str) -> None:
         self._table = table
         self._owner = owner
-        self._note = {"owner": f"groundskeeper {owner}", "pid": os.getpid(), **_machine()}
+        self._note = {"owner": f"groundskeeper {owner}", "pid": os.getpid(), **machine()}
         self._proof: Proof = Unproved()
+        self._begun = time.monotonic()
 
     @contextmanager
-    def held(self, checkpoint: Callable[[], None]) -> Iterator[TableLock]:
+    def held(self, checkpoint: Checkpoint) -> Iterator[TableLock]:
         """Waits for the lock (`checkpoint` may end the wait by raising), holds it, and releases it.
 
-        Raises `LockUnavailableError` when its server has been away for `AWAY_SECONDS`, and `LockUnusableError`.
+        Raises `TableLockedError` if others hold it for longer than the table's `wait_seconds` and than the job has
+        worked, which a new attempt would repeat; `LockUnavailableError` when its server has been away for
+        `AWAY_SECONDS`; and `LockUnusableError`.
         """
         sign = self._signature()
         provider = self._acquire(checkpoint)
@@ -102,7 +114,7 @@ class TableLock:
             return None
         note, age = self._read(), self._age()
         owner = str(note.get("owner") or "a writer that did not sign it")
-        if owner.startswith("groundskeeper ") and _has_died(note):
+        if owner.startswith("groundskeeper ") and has_died(note):
             return f"{owner} of process {note.get('pid')}, which is dead"
         return f"{owner}, {age / 3600:.1f} hours ago" if age is not None and age > LEFT_AFTER_SECONDS else None
 
@@ -124,23 +136,33 @@ class TableLock:
         note = self._read()
         if not str(note.get("owner")).startswith("groundskeeper "):
             return False
-        if note["owner"] != self._note["owner"] and not _has_died(note):
+        if note["owner"] != self._note["owner"] and not has_died(note):
             return False
         logger.warning("removing the lock that %s left when it died", note["owner"])
         with translated("removing our own stale lock"):
             self._storage.deleteFile(self._path)
         return True
 
-    def _acquire(self, checkpoint: Callable[[], None]) -> Provider:
+    def _acquire(self, checkpoint: Checkpoint) -> Provider:
+        begun = time.monotonic()
+        most = max(self._table.declared.lock.wait_seconds or WAIT_SECONDS, begun - self._begun)
         away_since: float | None = None
+        waits_for = ""
         while True:
-            checkpoint()
+            checkpoint(waits_for)
             started = time.monotonic()
             try:
-                with self._watched(_either(checkpoint, for_at_most(AWAY_SECONDS))):
-                    return self._try()
-            except TableLockedError:
+                with self._watched(_either(partial(checkpoint, waits_for), for_at_most(AWAY_SECONDS))):
+                    provider = self._try()
+                self._stop_waiting(provider, checkpoint)
+                return provider
+            except TableLockedError as error:
                 away_since = None
+                waited = time.monotonic() - begun
+                if waited > most:
+                    raise TableLockedError(f"{self.holder() or error.detail}; waited {waited:.0f} s") from error
+                if waited > _SAID_AFTER_SECONDS:
+                    waits_for = f"the table's lock, {self.holder() or 'which others hold'}"
             except LockUnavailableError as error:
                 checkpoint()
                 now = time.monotonic()
@@ -149,6 +171,21 @@ class TableLock:
                     raise
                 logger.warning("waiting for the lock of %s: %s", self._table.name, error.detail)
                 time.sleep(_PAUSE_SECONDS)
+
+    def _stop_waiting(self, provider: Provider, checkpoint: Checkpoint) -> None:
+        try:
+            checkpoint()
+        except JobError:
+            provider.release()
+            self._close(provider)
+            raise
+
+    def holder(self) -> str | None:
+        """Returns since when the lock is held and by whom, as far as its provider tells: a lock file does."""
+        if not self._in_a_file or (age := self._age()) is None:
+            return None
+        owner = str(self._read().get("owner") or "a writer that did not sign it")
+        return f"held for {_duration(age)} by {owner[:100]}"
 
     def _try(self) -> Provider:
         provider = Provider(self._table)
@@ -166,7 +203,7 @@ class TableLock:
             raise
         return provider
 
-    def _watched(self, checkpoint: Callable[[], None]) -> AbstractContextManager[None]:
+    def _watched(self, checkpoint: Checkpoint) -> AbstractContextManager[None]:
         """Ends waits of the JVM when `checkpoint` raises, for providers whose waits are long and can be ended safely.
 
         If the request of another is interrupted, the lock may be taken and nobody knows that it is.
@@ -270,48 +307,31 @@ class TableLock:
         return note if isinstance(note, dict) else {}
 
 
-def for_at_most(seconds: float) -> Callable[[], None]:
+def for_at_most(seconds: float) -> Checkpoint:
     """Returns a checkpoint for `TableLock.held` that gives up with `TableLockedError` after this many seconds."""
     deadline = time.monotonic() + seconds
 
-    def checkpoint() -> None:
+    def checkpoint(waits_for: str = "") -> None:  # noqa: ARG001
         if time.monotonic() > deadline:
             raise TableLockedError(f"waited {seconds:.0f} s")
 
     return checkpoint
 
 
-def _either(*checkpoints: Callable[[], None]) -> Callable[[], None]:
-    def checkpoint() -> None:
+def _either(*checkpoints: Checkpoint) -> Checkpoint:
+    def checkpoint(waits_for: str = "") -> None:
         for each in checkpoints:
-            each()
+            each(waits_for)
 
     return checkpoint
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{max(seconds, 0):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
 def _unreadable(causes: Sequence[tuple[str, str]]) -> JobError:
     messages = [message.strip().splitlines()[0] for _, message in causes if message.strip()]
     return LockUnavailableError(f"The lock file: {messages[-1][:300] if messages else causes[0][0]}")
-
-
-def _machine() -> dict[str, str]:
-    """Returns what distinguishes processes with the same id: host, boot, and the container's process namespace."""
-    found = {"host": socket.gethostname()}
-    with suppress(OSError):
-        found["boot"] = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        found["processes"] = str(Path("/proc/self/ns/pid").readlink())
-    return found
-
-
-def _has_died(note: Mapping[str, Any]) -> bool:
-    """Returns whether the process that signed no longer exists; false if it did not run on this machine."""
-    machine = _machine()
-    if "boot" not in machine or any(note.get(key) != value for key, value in machine.items()):
-        return False
-    try:
-        os.kill(int(note["pid"]), 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, KeyError, ValueError):
-        return False
-    return False

@@ -18,9 +18,9 @@ from jobs.errors import JobError
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from jobs.hudi.lock import TableLock
+    from jobs.hudi.lock import Checkpoint, TableLock
     from jobs.hudi.table import HudiTable
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ POLL_SECONDS = 0.02
 
 
 @contextmanager
-def bridged_lock(table: HudiTable, lock: TableLock, checkpoint: Callable[[], None]) -> Iterator[None]:
+def bridged_lock(table: HudiTable, lock: TableLock, checkpoint: Checkpoint) -> Iterator[None]:
     """Makes clients of the calling thread with the options `LENT_LOCK` take the table's lock whenever they lock.
 
     `checkpoint` may end a wait for the table's lock by raising. That error, or another error of the lock, replaces the
@@ -50,7 +50,7 @@ def bridged_lock(table: HudiTable, lock: TableLock, checkpoint: Callable[[], Non
 class _LockBridge:
     """A thread that holds the in-process lock, except while it holds the table's lock for a client."""
 
-    def __init__(self, table: HudiTable, lock: TableLock, checkpoint: Callable[[], None]) -> None:
+    def __init__(self, table: HudiTable, lock: TableLock, checkpoint: Checkpoint) -> None:
         self.error: JobError | None = None
         self._lock = lock
         self._checkpoint = checkpoint

@@ -15,11 +15,11 @@ from jobs.format.instants import wall_clock
 from jobs.hudi.records import INGESTION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from jobs.hudi.client import WriteClient
-    from jobs.hudi.lock import TableLock
+    from jobs.hudi.lock import Checkpoint, TableLock
     from jobs.hudi.records import Buckets, Instant
     from jobs.hudi.table import HudiTable
 
@@ -61,7 +61,7 @@ class Writers:
         self._policy = policy
         self._retry_conflicts = retry_conflicts
 
-    def in_flight(self, own: str, checkpoint: Callable[[], None]) -> list[Instant]:
+    def in_flight(self, own: str, checkpoint: Checkpoint) -> list[Instant]:
         """Returns the pending instants of others, after rolling back those of dead writers like any writer (LAZY)."""
         roll_back_dead(self._table, self._lock, self._client, checkpoint)
         return self._table.pending(without=own)
@@ -159,7 +159,7 @@ def _retried_later(instant: str) -> Iterator[None]:
         )
 
 
-def roll_back_dead(table: HudiTable, lock: TableLock, client: WriteClient, checkpoint: Callable[[], None]) -> list[str]:
+def roll_back_dead(table: HudiTable, lock: TableLock, client: WriteClient, checkpoint: Checkpoint) -> list[str]:
     """Rolls back the instants of dead writers; returns these instants.
 
     Checks again with the lock held who is dead: a writer completes its instant under the lock and removes its heartbeat

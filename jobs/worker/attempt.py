@@ -216,4 +216,4 @@ class Attempt:
                 if stage_info := tracker.getStageInfo(stage):
                     done += stage_info.numCompletedTasks
                     total += stage_info.numTasks
-        return Progress(context.current_step, done, total, context.bytes_done(), context.bytes_total)
+        return Progress(context.shown_step(), done, total, context.bytes_done(), context.bytes_total)

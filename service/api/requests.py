@@ -62,8 +62,17 @@ class LockIn(Request):
     )
     options: Options = Field(default_factory=dict, description="The provider's Hudi options, `hoodie.write.lock.*`")
 
+    wait_seconds: float | None = Field(
+        None,
+        ge=1,
+        le=86_400,
+        description="How long a job waits for the lock while others hold it; then it goes back to the queue. Default:"
+        " GROUNDSKEEPER_LOCK_WAIT_SECONDS",
+        examples=[300],
+    )
+
     def to_contract(self) -> TableLock:
-        return TableLock(self.provider, dict(self.options))
+        return TableLock(self.provider, dict(self.options), self.wait_seconds)
 
 
 class FlinkIn(Request):

@@ -46,6 +46,7 @@ class IndexOut(BaseModel):
 class LockOut(BaseModel):
     provider: str
     options: dict[str, str]
+    wait_seconds: float | None
 
 
 class FlinkOut(BaseModel):
@@ -129,7 +130,9 @@ class TableOut(BaseModel):
             name=table.name,
             base_path=table.base_path,
             index=IndexOut(num_buckets=index.num_buckets, hash_fields=list(index.hash_fields)) if index else None,
-            lock=LockOut(provider=table.lock.provider, options=masked(table.lock.options)),
+            lock=LockOut(
+                provider=table.lock.provider, options=masked(table.lock.options), wait_seconds=table.lock.wait_seconds
+            ),
             writers=WritersOut.of(table.writers, sightings),
             hudi_options=masked(table.hudi_options),
             profile=dict(table.profile),

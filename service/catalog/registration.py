@@ -99,7 +99,7 @@ class Registration:
             base_path=self.base_path,
             name=self.name,
             index=self.index,
-            lock=TableLock(self.lock.provider, opened(cipher, self.lock.options)),
+            lock=dataclasses.replace(self.lock, options=opened(cipher, self.lock.options)),
             writers_hudi_version=self.writers.hudi_version,
             writers_stopped=self.writers.are_stopped(sightings),
             writers_retry_conflicts=self.writers.retry_conflicts,

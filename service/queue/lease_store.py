@@ -161,6 +161,7 @@ def put_back(
 ) -> None:
     """Ends the attempt and queues the job for the next one. The job keeps the worker's id until then."""
     values = {
+        "max_attempts": job.max_attempts,
         "state": JobState.QUEUED.value,
         "not_before": not_before,
         "error": error.to_json(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
 from jobs.contract import HeartbeatAnswer, JobKind, OnActiveWriters, Result, WorkOrder
@@ -35,11 +35,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LeaseConfig:
-    """`lease` is how long a worker holds a job without a heartbeat; `timeout_seconds` limits a whole attempt."""
+    """`lease` is how long a worker holds a job without a heartbeat; `timeout_seconds` limits a whole attempt,
+    `lock_wait_seconds` its waits for a table's lock that others hold, unless the table says otherwise."""
 
     lease: timedelta
     timeout_seconds: float
     backoff: BackOff
+    lock_wait_seconds: float = 120.0
 
 
 def announce(engine: Engine, clock: Clock, worker_id: str, info: WorkerInfo) -> None:
@@ -117,7 +119,10 @@ def _work_order(
         job = job.evolve(params={**job.params, "on_active_writers": OnActiveWriters.WAIT.value})
     if needs := retention_needs.of_job(connection, job, now):
         job = job.evolve(params={**job.params, **needs})
-    return job.work_order(table.to_contract(sightings, cipher), config.timeout_seconds)
+    declared = table.to_contract(sightings, cipher)
+    if declared.lock.wait_seconds is None:
+        declared = replace(declared, lock=replace(declared.lock, wait_seconds=config.lock_wait_seconds))
+    return job.work_order(declared, config.timeout_seconds)
 
 
 def heartbeat(
@@ -194,9 +199,15 @@ def report(
                     watch_store.start_over(connection, job.table_id, now)
                 if state is JobState.UNKNOWN:
                     watch_store.start_over(connection, job.table_id, now)
-            case Retry(not_before, error):
+            case Retry(not_before, error, counts):
                 lease_store.put_back(
-                    connection, job, not_before=not_before, outcome=outcome, error=error, instants=instants, now=now
+                    connection,
+                    job if counts else job.evolve(max_attempts=job.max_attempts + 1),
+                    not_before=not_before,
+                    outcome=outcome,
+                    error=error,
+                    instants=instants,
+                    now=now,
                 )
             case never:
                 assert_never(never)

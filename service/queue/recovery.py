@@ -93,7 +93,7 @@ def _take_back(connection: Connection, job: Job, now: datetime) -> JobState:
             if state is JobState.UNKNOWN:
                 watch_store.start_over(connection, job.table_id, now)
             return state
-        case Retry(not_before, error):
+        case Retry(not_before, error, _):
             lease_store.put_back(
                 connection,
                 job,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, assert_never
 
-from jobs.contract import Outcome, Problem, Result
+from jobs.contract import TABLE_LOCKED, Outcome, Problem, Result
 from service.queue.job import JobState
 
 if TYPE_CHECKING:
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
     from service.model.backoff import BackOff
     from service.queue.job import Job
+
+
+# A job that waits for a table's lock does nothing and harms nobody; whoever holds it may be found only the next day.
+_LOCKED_FOR = timedelta(hours=24)
 
 
 @dataclass(frozen=True)
@@ -26,10 +31,12 @@ class End:
 
 @dataclass(frozen=True)
 class Retry:
-    """The job is queued again and may be leased from `not_before` on. `error` is why the last attempt ended."""
+    """The job is queued again and may be leased from `not_before` on. `error` is why the last attempt ended.
+    `counts` says whether that was one of the job's limited attempts."""
 
     not_before: datetime
     error: Problem
+    counts: bool = True
 
 
 def after_result(
@@ -58,8 +65,9 @@ def after_result(
             assert_never(result.outcome)
     if again and job.cancel_requested:
         return End(JobState.CANCELLED, with_leftovers(error, result.instants or job.instants))
-    if again and not job.is_last_attempt:
-        return Retry(now + backoff.delay(job.attempt, rng), error)
+    counts = error.type != TABLE_LOCKED or now - job.created_at > _LOCKED_FOR
+    if again and not (counts and job.is_last_attempt):
+        return Retry(now + backoff.delay(job.attempt, rng), error, counts)
     if result.outcome is Outcome.UNKNOWN:
         return _undecided(job, error)
     return End(JobState.FAILED, error)

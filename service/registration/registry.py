@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jobs.contract import Table, TableLock
@@ -102,7 +103,7 @@ def register(
         created_at=now,
         updated_at=now,
         index=found.index,
-        lock=TableLock(lock.provider, table_secrets.sealed(cipher, lock.options)),
+        lock=replace(lock, options=table_secrets.sealed(cipher, lock.options)),
         writers=writers,
         hudi_options=table_secrets.sealed(cipher, hudi_options),
         profile=found.profile.to_json(),
@@ -162,7 +163,7 @@ def _declared(changes: Mapping[str, Any], stored: Registration) -> dict[str, Any
     """Returns the options that are new, in the members that change."""
     declared: dict[str, Any] = {}
     if lock := changes.get("lock"):
-        declared["lock"] = TableLock(lock.provider, table_secrets.without_masks(lock.options, stored.lock.options))
+        declared["lock"] = replace(lock, options=table_secrets.without_masks(lock.options, stored.lock.options))
     if "hudi_options" in changes:
         declared["hudi_options"] = table_secrets.without_masks(changes["hudi_options"], stored.hudi_options)
     return declared
@@ -172,7 +173,7 @@ def _sealed(cipher: SecretCipher, changes: Mapping[str, Any], stored: Registrati
     sealed = dict(changes)
     if lock := changes.get("lock"):
         options = table_secrets.sealed(cipher, lock.options, stored.lock.options)
-        sealed["lock"] = TableLock(lock.provider, options)
+        sealed["lock"] = replace(lock, options=options)
     if "hudi_options" in changes:
         sealed["hudi_options"] = table_secrets.sealed(cipher, changes["hudi_options"], stored.hudi_options)
     return sealed

@@ -103,6 +103,7 @@ class Composition:
                 lease=timedelta(seconds=chosen.lease_seconds),
                 timeout_seconds=chosen.job_timeout_seconds,
                 backoff=BackOff(first=chosen.retry_first_seconds, most=chosen.retry_most_seconds),
+                lock_wait_seconds=chosen.lock_wait_seconds,
             ),
             max_attempts=chosen.max_attempts,
             planning=scheduler.SchedulerConfig(

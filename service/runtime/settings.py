@@ -65,6 +65,9 @@ class Settings(BaseSettings):
     lease_seconds: float = Field(30.0, ge=1, le=3600)
     recover_seconds: float = Field(3.0, gt=0, le=600, description="How often expired leases are collected")
     job_timeout_seconds: float = Field(3600.0, gt=0, description="Time limit of one attempt")
+    lock_wait_seconds: float = Field(
+        120.0, ge=1, le=86_400, description="How long a job waits for a table's lock that others hold"
+    )
     max_attempts: int = Field(3, ge=1, le=100)
     retry_first_seconds: float = Field(2.0, gt=0)
     retry_most_seconds: float = Field(300.0, gt=0)

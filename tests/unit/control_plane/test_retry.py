@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.contract import JobKind, Outcome, Problem, Result
+from jobs.contract import TABLE_LOCKED, JobKind, Outcome, Problem, Result
 from service.model.backoff import BackOff
 from service.queue.job import Job, JobState
 from service.queue.retry import End, Retry, after_lost_lease, after_result, cancelled_while_queued
@@ -113,3 +113,13 @@ def test_a_job_cancelled_between_two_attempts_names_what_the_first_left() -> Non
     error = cancelled_while_queued(a_job(state=JobState.QUEUED, error=PASSING, instants=("001",)))
     assert error is not None
     assert "001" in error.detail
+
+
+def test_attempts_that_only_waited_for_the_lock_do_not_count_for_a_day() -> None:
+    locked = Problem(TABLE_LOCKED, "held", retriable=True)
+    young = a_job(attempt=3, max_attempts=3, created_at=NOW - timedelta(hours=23))
+    again = ended(young, Outcome.FAILED, locked)
+    assert isinstance(again, Retry)
+    assert not again.counts
+    old = young.evolve(created_at=NOW - timedelta(hours=25))
+    assert ended(old, Outcome.FAILED, locked) == End(JobState.FAILED, locked)

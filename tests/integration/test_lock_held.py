@@ -1,0 +1,72 @@
+"""A lock that others hold and never release: a job gives its worker back, says who holds it, and changes nothing."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import TableLock
+from jobs.errors import TableLockedError
+from jobs.job_context import JobContext
+from tests.integration import tables
+from tests.integration.run import proved, run_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+JOBS: list[Any] = [
+    ("compaction", {}),
+    pytest.param("cleaning", {"retain": 1}, marks=pytest.mark.exhaustive),
+    pytest.param("clustering", {"sort_by": ["city"]}, marks=pytest.mark.exhaustive),
+    pytest.param("bucket_expansion", {"factor": 2}, marks=pytest.mark.exhaustive),
+    pytest.param("archival", {"retain": 1}, marks=pytest.mark.exhaustive),
+]
+
+
+@pytest.mark.parametrize(("kind", "params"), JOBS)
+def test_a_job_waits_for_a_held_lock_only_so_long_and_says_who_holds_it(
+    spark: SparkSession, tmp_path: Path, kind: str, params: dict[str, Any]
+) -> None:
+    base = tmp_path / "orders"
+    table_type = "COPY_ON_WRITE" if kind == "cleaning" else "MERGE_ON_READ"
+    options = tables.write_table(spark, base, count=100, updates=3, table_type=table_type)
+    before = tables.snapshot(spark, base)
+    held = base / ".hoodie" / "lock"
+    held.touch()  # as a writer of Hudi leaves it that was killed
+    three_hours_ago = time.time() - 3 * 3600
+    os.utime(held, (three_hours_ago, three_hours_ago))
+    context = JobContext()
+    shown: set[str] = set()
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.1):
+            shown.add(context.shown_step())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    began = time.monotonic()
+    try:
+        with pytest.raises(TableLockedError, match="held for 3 h by a writer that did not sign it; waited"):
+            run_job(spark, base, kind, params, lock=TableLock(wait_seconds=4.0), context=context)
+    finally:
+        ended.set()
+        watcher.join()
+    assert time.monotonic() - began < 60
+    waits = "waits for the table's lock, held for 3 h by a writer that did not sign it"
+    assert any(step.endswith(waits) for step in shown), shown
+
+    assert held.exists(), "it belongs to the other one"
+    held.unlink()
+    assert tables.snapshot(spark, base) == before
+    run_job(spark, base, kind, params)
+    after = tables.snapshot(spark, base)
+    assert after == before
+    tables.upsert(tables.rows(spark, 0, 10, ts=9), base, options)
+    assert len(proved(spark, base, 8 if kind == "bucket_expansion" else 4)) == 100
