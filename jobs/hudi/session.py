@@ -126,6 +126,7 @@ def start_session(
     options = {**unset, "spark.app.name": app_name, **chosen, **OWNED, "spark.master": master}
     session = _session(options)
     session.sparkContext.setLogLevel("ERROR")
+    _silence_lock_retries(session)
     hadoop: Any = session.sparkContext._jsc.hadoopConfiguration()
     if hadoop.get(S3_CONNECTIONS) == HADOOPS_S3_CONNECTIONS:
         hadoop.set(S3_CONNECTIONS, "1000")
@@ -229,6 +230,13 @@ def _is_jar_of(package: str, jar: Path) -> bool:
 def _jar_name(package: str) -> str:
     _, artifact, version = package.split(":")
     return f"{artifact}-{version}.jar"
+
+
+def _silence_lock_retries(session: SparkSession) -> None:
+    """Keeps Hudi from logging a stack trace for each attempt at a lock that others hold: 36 lines a second."""
+    jvm: Any = session._jvm
+    log4j = jvm.org.apache.logging.log4j
+    log4j.core.config.Configurator.setLevel("org.apache.hudi.common.util.RetryHelper", log4j.Level.OFF)
 
 
 def _without_jars_in_python(context: Any) -> None:
