@@ -64,6 +64,11 @@ class KeyProof:
     def of_compaction(self, table: HudiTable, plan: Mapping[str, Any], stats: Sequence[WriteStat]) -> None:
         """Raises RowsDifferError unless each written file holds the keys of the base file that it replaces, without
         some that the logs delete, and with as many others as they insert."""
+        # Without a new base file the old slice would still count, and logs that were written since would not.
+        unwritten = sorted(plan_files.read_by(plan).keys() - {(stat.partition, stat.file_id) for stat in stats})
+        _require(
+            f"partition '{partition}', file group {file_id}: nothing was written" for partition, file_id in unwritten
+        )
         at = partial(_absolute, table)
         old = {group: at(path) for group, path in plan_files.base_files(plan).items()}
         pairs = [(old.get((stat.partition, stat.file_id)), at(stat.path)) for stat in stats]

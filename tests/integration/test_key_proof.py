@@ -10,6 +10,8 @@ import pytest
 
 from jobs.contract import Outcome
 from jobs.errors import RowsDifferError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
@@ -123,4 +125,25 @@ def test_what_a_clustering_merges_from_logs_is_said_not_to_be_compared(spark: Sp
     before = tables.snapshot(spark, base)
     details = run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None).details
     assert details["proof"]["left_out"] == ["logs"]
+    assert tables.snapshot(spark, base) == before
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_logs_that_were_rolled_back_and_file_groups_that_become_empty_are_proved_as_well(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    base = tmp_path / "orders"
+    options = tables.write_table(spark, base, count=100, partitioned=False, version=version)
+    tables.upsert(tables.rows(spark, 0, 50, ts=1), base, options)
+    table = hudi_table(spark, base, INDEX)
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        client.roll_back(table.commits()[-1].write.instant, client.new_instant())
+    delete = {**options, "hoodie.datasource.write.operation": "delete"}
+    tables.upsert(tables.rows(spark, 0, 100, ts=4), base, delete)
+    tables.upsert(tables.rows(spark, 0, 1, ts=5), base, options)
+    before = tables.snapshot(spark, base)
+
+    details = run_job(spark, base, "compaction").details
+    assert (details["rows"], details["proof"]["rows_before"], details["proof"]["deleted"]) == (1, 100, 99)
     assert tables.snapshot(spark, base) == before
