@@ -40,6 +40,7 @@ class JobKind(StrEnum):
     CLEANING = "cleaning"
     CLUSTERING = "clustering"
     BUCKET_EXPANSION = "bucket_expansion"
+    BUCKET_CONTRACTION = "bucket_contraction"
     FINISH_EXPANSION = "finish_expansion"
     REPAIR = "repair"
     ARCHIVAL = "archival"
@@ -50,6 +51,9 @@ class JobKind(StrEnum):
     AUDIT = "audit"
     DIAGNOSIS = "diagnosis"
 
+
+RESCALES = frozenset({JobKind.BUCKET_EXPANSION, JobKind.BUCKET_CONTRACTION})
+"""Kinds of jobs that change the number of buckets."""
 
 READING = frozenset({JobKind.AUDIT, JobKind.DIAGNOSIS})
 """Kinds of jobs that write nothing to the table, dry or not."""
@@ -94,7 +98,7 @@ class OnActiveWriters(StrEnum):
 
 
 class ExpansionStep(StrEnum):
-    """Steps of a bucket expansion that are published as events. `SETTLING` comes only after the commit."""
+    """Steps of a bucket rescale that are published as events. `SETTLING` comes only after the commit."""
 
     DRAINING = "waiting for writers to finish"
     SETTLING = "watching writers that start"

@@ -32,25 +32,34 @@ if TYPE_CHECKING:
 def rewrite_base_file(
     work: Rewrite, source: Source, token: str, progress: Callable[[int], None] | None = None
 ) -> list[WrittenFile]:
-    """Rewrites a slice that has no log files, streaming. `progress` receives the bytes of input that were read.
+    """Rewrites a slice that has no log files, and those that are merged with it, streaming one after the other.
+    `progress` receives the bytes of input that were read.
 
-    `token` is Hudi's write token, unique for the task. Memory: less than 512 MiB for the process, whatever the size of
+    The base file of a bucket needs no order: Hudi reads it from its beginning to its end when it merges
+    (`HoodieTable.requireSortedRecords`, 1.2: only HFiles are sorted by key). `token` is Hudi's write token, unique for the task. Memory: less than 512 MiB for the process, whatever the size of
     the file, as long as its pages are small (Hudi checks a page's size only after 100 rows: rows of 1 MiB make pages of
     100 MiB, and each page is held twice); the whole slice when it is sorted.
     """
-    path = source.base_file or ""
-    with work.storage.read_parquet(path, plain=(RECORD_KEY, *work.sort_by), rows=True) as reader:
-        layout = parquet_layout.of_file(reader, work.codec)
-        parquet_layout.require_reproducible(layout, reader.schema, path.rpartition("/")[2])
-        layout = replace(layout, schema=_with_types(layout.schema, reader.schema_arrow))
-        with SplitWriter(work, source, layout, token) as children:
-            # The file name changes in every row, and the old names would be the widest column.
-            columns = [name for name in layout.schema.names if name != FILE_NAME]
-            for batch in batches_of(reader, columns):
-                children.add(batch)
-            if progress:
-                progress(work.storage.size([path]))
-            return children.close()
+    layout: Layout | None = None
+    children: SplitWriter | None = None
+    with ExitStack() as stack:
+        for part in (source, *source.merged_with):
+            path = part.base_file or ""
+            # Of several files a column may have a small dictionary in some only.
+            plain = None if source.merged_with else (RECORD_KEY, *work.sort_by)
+            with work.storage.read_parquet(path, plain=plain, rows=True) as reader:
+                layout = layout or parquet_layout.of_file(reader, work.codec)
+                parquet_layout.require_reproducible(layout, reader.schema, path.rpartition("/")[2])
+                if children is None:
+                    typed = replace(layout, schema=_with_types(layout.schema, reader.schema_arrow))
+                    children = stack.enter_context(SplitWriter(work, source, typed, token))
+                # The file name changes in every row, and the old names would be the widest column.
+                columns = [name for name in layout.schema.names if name != FILE_NAME]
+                for batch in batches_of(reader, columns):
+                    children.add(batch, part)
+                if progress:
+                    progress(work.storage.size([path]))
+        return children.close() if children else []
 
 
 def rewrite_merged_rows(

@@ -54,8 +54,9 @@ _PROBED_MODELS, _ROWS_OF_UNKNOWN_WIDTH = 8, 4096
 
 _FOOTERS_AT_ONCE, _MOST_REASONS = 16, 5
 
-# One task per slice: slices with logs are never split, and these options keep Spark from packing several into a task.
-_ONE_TASK_PER_SLICE = {"spark.sql.files.maxPartitionBytes": "1b", "spark.sql.files.openCostInBytes": "1b"}
+# One task per slice: no base file is so large that Spark would split it, and the cost of opening a file, as large as
+# that, keeps it from packing several into a task.
+_ONE_TASK_PER_SLICE = {"spark.sql.files.maxPartitionBytes": "1t", "spark.sql.files.openCostInBytes": "1t"}
 
 
 def rewrite_slices(
@@ -66,39 +67,45 @@ def rewrite_slices(
     buckets: BucketChange,
     *,
     context: JobContext,
+    all_by_hudi: bool = False,
 ) -> list[WrittenFile]:
     """Rewrites the `chosen` slices: those without logs with pyarrow alone, the others from the rows that Hudi merges.
 
-    `everything` holds all slices of the table.
+    `everything` holds all slices of the table. With `all_by_hudi`, Hudi reads also those without logs, and all files
+    have the table's latest schema.
     """
-    sources = [_source(item, buckets) for item in chosen]
+    sources = [source_of(item, buckets, by_hudi=all_by_hudi or bool(item.log_files)) for item in chosen]
     plain = [source for source in sources if source.base_file]
     merged = {(source.partition, source.bucket): source for source in _with_models(sources)}
-    written = _rewrite_base_files(table, work, plain, context) if plain else []
+    written = rewrite_base_files(table, work, plain, context) if plain else []
     if merged:
         known = frozenset((item.partition, item.bucket) for item in everything)
         old = {partition: buckets.old.buckets_of(partition) for partition, _ in merged}
         written += _rewrite_merged(table, work, Routes(merged, known, old, work.leaves_others_out))
         if not work.leaves_others_out:
-            _require_all_rows(table, work.storage, [item for item in chosen if item.log_files], written)
+            by_hudi = [item for item, source in zip(chosen, sources, strict=True) if not source.base_file]
+            _require_all_rows(table, work.storage, by_hudi, written)
     return written
 
 
-def _source(item: FileSlice, buckets: BucketChange) -> Source:
+def source_of(item: FileSlice, buckets: BucketChange, *, by_hudi: bool) -> Source:
+    contracts = buckets.contracts(item.partition)
     return Source(
         item.partition,
         item.file_id,
         item.bucket,
-        buckets.new.buckets_of(item.partition),
-        buckets.children(item.partition, item.bucket),
-        base_file=None if item.log_files else item.base_file,
+        buckets.finer(item.partition),
+        buckets.residues(item.partition, item.bucket),
+        base_file=None if by_hudi else item.base_file,
         model=item.base_file,
+        contracted_to=buckets.new.buckets_of(item.partition) if contracts else None,
     )
 
 
-def _rewrite_base_files(
+def rewrite_base_files(
     table: HudiTable, work: Rewrite, sources: Sequence[Source], context: JobContext
 ) -> list[WrittenFile]:
+    """Rewrites base files with pyarrow alone, one task per source."""
     spark = table.jvm.spark.sparkContext
     bytes_read = spark.accumulator(0)
     context.watch_bytes(lambda: bytes_read.value)

@@ -1,4 +1,4 @@
-"""Writes the base files that replace a file slice: one per child bucket, with the marker by which Hudi finds it.
+"""Writes the base files that replace file slices: one per child bucket, with the marker by which Hudi finds it.
 
 Runs inside Spark's Python workers and depends on neither Spark nor the JVM. Rows are copied unchanged, including the
 meta columns (`_hoodie_commit_time` keeps incremental queries and time travel right); only `_hoodie_file_name` changes.
@@ -60,23 +60,31 @@ class Rewrite:
 
 @dataclass(frozen=True)
 class Source:
-    """One file slice to rewrite: bucket `bucket` of `old` becomes the buckets `children`, counted modulo `new`.
+    """One file slice to rewrite: each of its rows has one of the `residues`, which is its hash modulo `modulus`.
 
-    `base_file` is None for a slice with logs, whose rows come merged; then `model` is the base file whose codec, use of
-    dictionaries and key entries the children get (None for Hudi's defaults).
+    The residues are the rows' new buckets; in a contraction, they are that modulo `contracted_to`. `base_file` is None
+    for a slice with logs, whose rows come merged; then `model` is the base file whose codec, use of dictionaries and
+    key entries the children get (None for Hudi's defaults). The rows of `merged_with`, sources of the same partition
+    and with the same children, go to the same files.
     """
 
     partition: str
     file_id: str
     bucket: int
-    new: int
-    children: tuple[int, ...]
+    modulus: int
+    residues: tuple[int, ...]
     base_file: str | None
     model: str | None = None
+    contracted_to: int | None = None
+    merged_with: tuple[Source, ...] = ()
+
+    def child(self, residue: int) -> int:
+        return residue % (self.contracted_to or self.modulus)
 
 
 class SplitWriter:
-    """The base files that replace one slice, one per child bucket, including children without rows.
+    """The base files that replace a slice, or slices that are merged: one per child bucket, including those without
+    rows.
 
     All of them are written because Hudi's conflict detection considers only the files that a commit writes.
     """
@@ -84,21 +92,28 @@ class SplitWriter:
     def __init__(self, work: Rewrite, source: Source, layout: Layout, token: str) -> None:
         self._work = work
         self._source = source
-        self._outputs = [BaseFile(work, source, layout, bucket, token) for bucket in source.children]
-        self._by_bucket = dict(zip(source.children, self._outputs, strict=True))
+        children = dict.fromkeys(map(source.child, source.residues))
+        self._by_bucket = {bucket: BaseFile(work, source, layout, bucket, token) for bucket in children}
+        self._outputs = list(self._by_bucket.values())
         self._read = KeyDigest()
 
-    def add(self, batch: pa.RecordBatch) -> None:
+    def add(self, batch: pa.RecordBatch, source: Source | None = None) -> None:
+        """Adds rows of the slice, or of the `source` that is merged with it.
+
+        Raises `RefusedError` for a row of another bucket than that of its slice. So no key is in two of the slices.
+        """
+        source = source or self._source
         keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
         self._read += KeyDigest.of(keys)
         if len(self._outputs) == 1 and not self._work.hash_fields:
             self._outputs[0].add(batch)
             self._flush_what_is_large()
             return
-        buckets = bucket_hash.bucket_ids(keys, self._work.hash_fields, self._source.new)
+        residues = bucket_hash.bucket_ids(keys, self._work.hash_fields, source.modulus)
         routed = 0
-        for bucket, output in self._by_bucket.items():
-            mask = buckets == bucket
+        for residue in source.residues:
+            output = self._by_bucket[source.child(residue)]
+            mask = residues == residue
             count = int(np.count_nonzero(mask))
             if count == batch.num_rows:
                 output.add(batch)
@@ -106,12 +121,12 @@ class SplitWriter:
                 output.add(batch.filter(pa.array(mask)))
             routed += count
         if routed != batch.num_rows and not self._work.leaves_others_out:
-            raise RefusedError([misplaced(self._source.partition, self._source.bucket)])
+            raise RefusedError([misplaced(source.partition, source.bucket)])
         self._flush_what_is_large()
 
     def _flush_what_is_large(self) -> None:
-        # Sorting needs all rows at once.
-        if self._work.sort_by:
+        # Sorting needs all rows at once. A bucket beyond the table's number has no outputs.
+        if self._work.sort_by or not self._outputs:
             return
         for output in self._outputs:
             if output.is_row_group:

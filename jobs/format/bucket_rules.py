@@ -1,4 +1,5 @@
-"""Hudi's partition-level bucket rules: the number of buckets of each partition, and its change by an expansion.
+"""Hudi's partition-level bucket rules: the number of buckets of each partition, and its change by a rescale: an
+expansion or a contraction.
 
 Mirrors `RegexRuleEngine` and `PartitionBucketIndexCalculator` of Hudi 1.2.0: rules `regex,number` are separated by `;`,
 the first whose regex is found in the partition path wins. Hudi caches a calculator by the text of the rules alone,
@@ -31,6 +32,25 @@ class BucketRulesError(ValueError):
 
 
 @dataclass(frozen=True)
+class Scale:
+    """A target of a rescale: one number of buckets, or a factor that multiplies the present one; it divides it if
+    `contracts`."""
+
+    num_buckets: int | None = None
+    factor: int | None = None
+    contracts: bool = False
+
+    def of(self, number: int) -> int:
+        """Returns the new number. A number that the factor does not divide stays as it is."""
+        if self.num_buckets is not None:
+            return self.num_buckets
+        factor = self.factor or 1
+        if not self.contracts:
+            return number * factor
+        return number if number % factor else number // factor
+
+
+@dataclass(frozen=True)
 class BucketRules:
     """Ordered rules `(regex, number of buckets)`; `default` counts where none matches."""
 
@@ -60,26 +80,24 @@ class BucketRules:
     def buckets_of(self, partition: str) -> int:
         return next((number for regex, number in self.rules if _compiled(regex).search(partition)), self.default)
 
-    def whole_table(self, *, num_buckets: int | None, factor: int | None) -> BucketRules:
-        """The rules after an expansion of every partition, to one number or by one factor."""
-        if num_buckets is not None:
-            return BucketRules.uniform(num_buckets)
-        times = factor or 1
-        multiplied = tuple((regex, number * times) for regex, number in self.rules)
-        return _closed(BucketRules(multiplied, self.default * times))
+    def whole_table(self, scale: Scale) -> BucketRules:
+        """The rules after a rescale of every partition."""
+        if scale.num_buckets is not None:
+            return BucketRules.uniform(scale.num_buckets)
+        scaled = tuple((regex, scale.of(number)) for regex, number in self.rules)
+        return _closed(BucketRules(scaled, scale.of(self.default)))
 
-    def only(self, selection: Selection, *, num_buckets: int | None, factor: int | None) -> BucketRules:
-        """The rules after an expansion of some partitions, to one number or by one factor, and of no other."""
-        times = factor or 1
+    def only(self, selection: Selection, scale: Scale) -> BucketRules:
+        """The rules after a rescale of some partitions, and of no other."""
         first: dict[str, int] = {}
         for partition in selection.exact:
-            first[exactly(partition)] = num_buckets or self.buckets_of(partition) * times
+            first[exactly(partition)] = scale.of(self.buckets_of(partition))
         for prefix in selection.prefixes:
-            if num_buckets is not None:
-                first.setdefault(_beginning(prefix), num_buckets)
+            if scale.num_buckets is not None:
+                first.setdefault(_beginning(prefix), scale.num_buckets)
                 continue
             for regex, number in _closed(self).rules:
-                first.setdefault(_beginning_and(prefix, regex), number * times)
+                first.setdefault(_beginning_and(prefix, regex), scale.of(number))
         others = tuple(rule for rule in _closed(self).rules if rule[0] not in first)
         return replace(self, rules=(*first.items(), *others))
 
@@ -116,12 +134,35 @@ class BucketChange:
     def is_for(self, partition: str) -> bool:
         return self.old.buckets_of(partition) != self.new.buckets_of(partition)
 
-    def children(self, partition: str, bucket: int) -> tuple[int, ...]:
-        """Returns the buckets that bucket i of N is split into: i, i + N, ... (`hash % kN` where `hash % N` is i)."""
+    def contracts(self, partition: str) -> bool:
+        return self.old.buckets_of(partition) > self.new.buckets_of(partition)
+
+    def finer(self, partition: str) -> int:
+        """Returns the larger of the two numbers. A row's residue by it decides its bucket by either.
+
+        Raises `RefusedError` unless one number divides the other.
+        """
         old, new = self.old.buckets_of(partition), self.new.buckets_of(partition)
-        if new % old:
+        if max(old, new) % min(old, new):
             raise RefusedError([not_a_multiple(partition, old, new)])
-        return tuple(range(bucket, new, old))
+        return max(old, new)
+
+    def residues(self, partition: str, bucket: int) -> tuple[int, ...]:
+        """Returns the residues by `finer` of the rows in old bucket i of N: i, i + N, ... (`hash % kN` where `hash % N`
+        is i); after a contraction only i. A bucket beyond both numbers has none."""
+        return tuple(range(bucket, self.finer(partition), self.old.buckets_of(partition)))
+
+    def children(self, partition: str, bucket: int) -> tuple[int, ...]:
+        """Returns the buckets that the rows of old bucket i go to: several in an expansion, one in a contraction."""
+        new = self.new.buckets_of(partition)
+        return tuple(residue % new for residue in self.residues(partition, bucket))
+
+    def family(self, partition: str, bucket: int) -> int:
+        """Returns the number of the smallest set of buckets, old and new, between which rows move; `bucket` is in it.
+
+        All old buckets of a family must be rewritten together.
+        """
+        return bucket % min(self.old.buckets_of(partition), self.new.buckets_of(partition))
 
 
 def _rule(expression: str) -> tuple[str, int]:
@@ -191,4 +232,17 @@ def not_a_multiple(partition: str, before: int, after: int, others: int = 0) -> 
         "The new number of buckets is not a multiple of the present one",
         f"partition '{partition}' has {before} buckets, {after} were asked for{more}",
         f"Ask for {before * 2}, {before * 3} or {before * 4} buckets, or for a `factor`.",
+    )
+
+
+def not_a_divisor(partition: str, before: int, after: int, others: int = 0) -> Problem:
+    """Returns the refusal of a contraction; `after` is `before` where a factor does not divide it."""
+    more = f" (and so for {others} other partitions)" if others else ""
+    what = "that cannot be contracted so" if after == before else f"{after} were asked for"
+    smaller = [str(number) for number in range(before // 2, 0, -1) if before % number == 0][:3]
+    return Problem(
+        "num-buckets-not-a-divisor",
+        "The new number of buckets does not divide the present one",
+        f"partition '{partition}' has {before} buckets, {what}{more}",
+        f"Ask for {' or '.join(smaller)} buckets." if smaller else "Leave out partitions with a single bucket.",
     )

@@ -12,14 +12,14 @@ from jobs.dataplane import parquet_layout
 from jobs.dataplane.split_writer import misplaced
 from jobs.errors import RefusedError
 from jobs.format import lock_providers
-from jobs.format.bucket_rules import not_a_multiple
+from jobs.format.bucket_rules import not_a_divisor, not_a_multiple
 from jobs.hudi.hadoop import storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from jobs.contract import WorkOrder
-    from jobs.format.bucket_rules import BucketChange, BucketRules, Selection
+    from jobs.format.bucket_rules import BucketChange, BucketRules, Scale, Selection
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.storage.paths import Storage
@@ -122,11 +122,23 @@ def consistent_hashing() -> Problem:
     )
 
 
-def of_bucket_number(table: HudiTable, buckets: BucketChange, partitions: Sequence[str]) -> list[Problem]:
-    """Returns the reasons against an expansion. Each new number must be a larger multiple of the old one."""
+def of_bucket_number(
+    table: HudiTable, buckets: BucketChange, partitions: Sequence[str], scale: Scale
+) -> list[Problem]:
+    """Returns the reasons against a rescale.
+
+    An expansion needs a larger multiple of each old number, a contraction a smaller divisor; but a contraction to one
+    number may leave out partitions that have it.
+    """
     numbers = {item: (buckets.old.buckets_of(item), buckets.new.buckets_of(item)) for item in partitions}
-    odd = [item for item, (before, after) in numbers.items() if after % before or after <= before]
-    problems = [not_a_multiple(odd[0], *numbers[odd[0]], others=len(odd) - 1)] if odd else []
+    if not scale.contracts:
+        odd = [item for item, (before, after) in numbers.items() if after % before or after <= before]
+    elif scale.factor is None and any(buckets.is_for(item) for item in partitions):
+        odd = [item for item, (before, after) in numbers.items() if before % after]
+    else:
+        odd = [item for item, (before, after) in numbers.items() if before % after or after >= before]
+    refusal = not_a_divisor if scale.contracts else not_a_multiple
+    problems = [refusal(odd[0], *numbers[odd[0]], others=len(odd) - 1)] if odd else []
     return problems + list(_of_writers(table))
 
 

@@ -61,7 +61,8 @@ class Replacement:
 
     `choose` picks the slices to replace from those of the table; `rewrite(instant, chosen, all_slices)` writes the
     files; `before_commit(instant)` runs with the lock held, right before the commit; `extra` goes into the commit's
-    metadata.
+    metadata. `unit(partition, file_id)` names the set of file groups that must be rewritten together, by default each
+    alone.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Replacement:
         rewrite: Rewriter,
         before_commit: Callable[[str], None] = lambda _: None,
         extra: Mapping[str, str] | None = None,
+        unit: Callable[[str, str], Key] = lambda partition, file_id: (partition, file_id),
     ) -> None:
         self._table = table
         self._config = config
@@ -84,7 +86,8 @@ class Replacement:
         self._rewrite = rewrite
         self._before_commit = before_commit
         self._extra = dict(extra or {})
-        self._done: dict[Key, tuple[FileSlice, list[WrittenFile]]] = {}
+        self._unit = unit
+        self._done: dict[Key, tuple[frozenset[FileSlice], list[WrittenFile]]] = {}
         self._bytes_per_second = 0.0
         self._all: list[FileSlice] = []
         self._timeline_at_lock: list[Instant] = []
@@ -160,7 +163,7 @@ class Replacement:
 
     def _commit_under_lock(self, client: WriteClient, outcome: Replaced) -> None:
         self._round(outcome, "committing", under_lock=True)
-        outcome.slices = [done for done, _ in self._done.values()]
+        outcome.slices = [item for done, _ in self._done.values() for item in done]
         outcome.written = [item for _, written in self._done.values() for item in written]
         if not outcome.slices:
             raise WritersActiveError("Writers changed every file group during the rewrite, so none was replaced.")
@@ -212,21 +215,22 @@ class Replacement:
     def _round(self, outcome: Replaced, step: str, *, under_lock: bool = False) -> None:
         """Rewrites slices that are new or changed since they were rewritten; forgets those that no longer exist."""
         todo, current = self._changed()
-        keys = {item.key for item in current}
-        self._done = {key: value for key, value in self._done.items() if key in keys}
+        units = self._units(current)
+        self._done = {key: value for key, value in self._done.items() if key in units}
         if under_lock and self._config.may_leave_out:
             affordable = self._affordable(todo)
             for item in set(todo) - set(affordable):
-                outcome.left_out += self._done.pop(item.key, None) is not None
+                outcome.left_out += self._done.pop(self._unit(*item.key), None) is not None
             todo = affordable
         self._context.step(step, bytes_total=sum(item.bytes for item in todo))
         if todo:
             started = time.monotonic()
-            by_source: dict[Key, list[WrittenFile]] = {item.key: [] for item in todo}
+            rewritten = self._units(todo)
+            by_unit: dict[Key, list[WrittenFile]] = {key: [] for key in rewritten}
             for written in self._rewrite(outcome.instant, todo, self._all):
-                by_source[(written.partition, written.source)].append(written)
-            outcome.rewritten_again += sum(item.key in self._done for item in todo)
-            self._done |= {item.key: (item, by_source[item.key]) for item in todo}
+                by_unit[self._unit(written.partition, written.source)].append(written)
+            outcome.rewritten_again += sum(self._unit(*item.key) in self._done for item in todo)
+            self._done |= {key: (items, by_unit[key]) for key, items in rewritten.items()}
             elapsed = max(time.monotonic() - started, 0.001)
             self._bytes_per_second = sum(item.bytes for item in todo) / elapsed
         outcome.rounds += 1
@@ -235,14 +239,22 @@ class Replacement:
         """Returns the chosen slices whose current state is not rewritten yet, and all chosen ones."""
         self._all = self._table.file_slices()
         current = self._choose(self._all)
-        todo = [item for item in current if item.key not in self._done or self._done[item.key][0] != item]
-        return todo, current
+        done = {key: items for key, (items, _) in self._done.items()}
+        changed = {key for key, items in self._units(current).items() if done.get(key) != items}
+        return [item for item in current if self._unit(*item.key) in changed], current
+
+    def _units(self, slices: Sequence[FileSlice]) -> dict[Key, frozenset[FileSlice]]:
+        found: dict[Key, set[FileSlice]] = {}
+        for item in slices:
+            found.setdefault(self._unit(*item.key), set()).add(item)
+        return {key: frozenset(items) for key, items in found.items()}
 
     def _buckets(self) -> Buckets:
-        """Returns the buckets that have been rewritten, and so will be replaced."""
+        """Returns the buckets of the written files: only these count when Hudi looks for a conflict with our commit."""
         found: Buckets = {}
-        for item, _ in self._done.values():
-            found.setdefault(item.partition, set()).add(item.bucket)
+        for _, written in self._done.values():
+            for file in written:
+                found.setdefault(file.partition, set()).add(int(file.file_id[:8]))
         return found
 
     def _is_worth_a_round(self, outcome: Replaced, *, is_quiet: bool) -> bool:

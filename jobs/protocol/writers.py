@@ -69,28 +69,29 @@ class Writers:
     def is_dead(self, item: Instant) -> bool:
         return self._client.is_dead(item.requested)
 
-    def blocking(self, in_flight: Sequence[Instant], replaced: Buckets) -> list[Instant]:
-        """Returns the writes beside which the replacement of these buckets cannot be committed."""
-        return [item for item in in_flight if not self._may_be_fenced(item) and not self.will_retry(item, replaced)]
+    def blocking(self, in_flight: Sequence[Instant], written: Buckets) -> list[Instant]:
+        """Returns the writes beside which a replacement that writes to these buckets cannot be committed."""
+        return [item for item in in_flight if not self._may_be_fenced(item) and not self.will_retry(item, written)]
 
-    def will_retry(self, item: Instant, replaced: Buckets) -> bool:
+    def will_retry(self, item: Instant, written: Buckets) -> bool:
         """Returns whether a write certainly conflicts if it commits after the replacement, and then tries again.
 
         That is certain for a write that is past its `preWrite` (inflight: Hudi has recorded the pending instants by
-        then) and writes to a bucket that is replaced (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`). One
-        that only creates partitions or buckets would pass, in the old layout.
+        then) and writes to a bucket that the replacement writes to
+        (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`). One that only creates partitions or buckets, or
+        only writes to buckets that a contraction takes away, would pass, in the old layout.
         """
         if not self._retry_conflicts or item.state != "INFLIGHT" or item.action not in INGESTION:
             return False
         touched = self._table.touched(item.requested)
         if touched is None:
             return False
-        return any(buckets & replaced.get(partition, set()) for partition, buckets in touched.buckets().items())
+        return any(buckets & written.get(partition, set()) for partition, buckets in touched.buckets().items())
 
-    def fence_all(self, in_flight: Sequence[Instant], replaced: Buckets) -> None:
+    def fence_all(self, in_flight: Sequence[Instant], written: Buckets) -> None:
         """Rolls back the writes that would pass in the old layout; the lock must be held."""
         for item in in_flight:
-            if self._may_be_fenced(item) and not self.will_retry(item, replaced):
+            if self._may_be_fenced(item) and not self.will_retry(item, written):
                 self.fence(item.requested)
 
     def fence(self, instant: str) -> None:

@@ -23,7 +23,7 @@ from jobs.job_context import JobContext
 from jobs.services import (
     archival,
     audit,
-    bucket_expansion,
+    bucket_rescale,
     cleaning,
     clustering,
     compaction,
@@ -55,7 +55,8 @@ RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
     JobKind.COMPACTION: compaction.run,
     JobKind.CLEANING: cleaning.run,
     JobKind.CLUSTERING: clustering.run,
-    JobKind.BUCKET_EXPANSION: bucket_expansion.run,
+    JobKind.BUCKET_EXPANSION: bucket_rescale.run,
+    JobKind.BUCKET_CONTRACTION: bucket_rescale.run,
     JobKind.FINISH_EXPANSION: finish_expansion.run,
     JobKind.REPAIR: repair.run,
     JobKind.ARCHIVAL: archival.run,

@@ -48,7 +48,7 @@ def run_job(
         writers_retry_conflicts=writers_retry_conflicts,
         writers_query_pruning_off=writers_query_pruning_off,
     )
-    if kind == "bucket_expansion":
+    if kind in {"bucket_expansion", "bucket_contraction"}:
         params = {"settle_seconds": 1, **(params or {})}
     plan.setdefault("job_id", f"job_{next(_numbers)}")
     job = WorkOrder(attempt=1, kind=JobKind(kind), table=table.declared, params=params or {}, dry_run=dry_run, **plan)

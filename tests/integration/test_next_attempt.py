@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.errors import LeaseLostError, RefusedError, TableLockedError
+from jobs.format.bucket_rules import Scale
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock, for_at_most
@@ -78,7 +79,7 @@ def test_a_hashing_config_without_a_completed_commit_is_removed_first(spark: Spa
     table = hudi_table(spark, base, INDEX)
     rules = table.bucket_rules()
     assert rules is not None
-    hashing_config.write(table, rules, rules.whole_table(num_buckets=None, factor=2), "20260101000000000")
+    hashing_config.write(table, rules, rules.whole_table(Scale(factor=2)), "20260101000000000")
     assert run_job(spark, base, "audit").details["dangling_hashing_configs"] == ["20260101000000000"]
 
     run_job(spark, base, "bucket_expansion", {"num_buckets": 8})

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from jobs.contract import BucketIndex
 from jobs.errors import RefusedError
-from jobs.format.bucket_rules import BucketRules, Selection
+from jobs.format.bucket_rules import BucketRules, Scale, Selection
 from tests.integration import tables
 from tests.integration.run import run_job
 
@@ -33,7 +33,7 @@ def test_hudi_reads_the_rules_as_we_do(spark: SparkSession) -> None:
         (Selection((), ("eu",)), None, 2),
     ]
     for selection, number, factor in steps:
-        rules = rules.only(selection, num_buckets=number, factor=factor)
+        rules = rules.only(selection, Scale(number, factor))
         calculator = calculators.getInstance(str(rules), "regex", rules.default)
         for path in PATHS:
             assert calculator.computeNumBuckets(path) == rules.buckets_of(path), (path, str(rules))

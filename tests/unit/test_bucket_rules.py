@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.errors import RefusedError
-from jobs.format.bucket_rules import BucketChange, BucketRules, Selection
+from jobs.format.bucket_rules import BucketChange, BucketRules, Scale, Selection
 
 PATHS = st.lists(
     st.text(alphabet="ab=/.-+*?()[]{}^$|\\,; é😀0", max_size=8), min_size=1, max_size=6, unique=True
@@ -23,13 +23,13 @@ def test_exactly_the_selected_partitions_change(paths: list[str], data: st.DataO
         prefixes = [path[:2] for path in data.draw(st.lists(st.sampled_from(paths), max_size=2)) if path]
         selection = Selection(tuple(exact), tuple(dict.fromkeys(prefixes)))
         factor = data.draw(st.integers(2, 3))
-        rules = BucketRules.parse(str(rules.only(selection, num_buckets=None, factor=factor)), rules.default)
+        rules = BucketRules.parse(str(rules.only(selection, Scale(factor=factor))), rules.default)
         numbers = {path: number * (factor if path in selection else 1) for path, number in numbers.items()}
         assert {path: rules.buckets_of(path) for path in paths} == numbers
 
 
 def test_a_prefix_counts_for_partitions_still_to_come_and_an_exact_path_does_not() -> None:
-    rules = BucketRules.uniform(4).only(Selection(("eu/de",), ("us/",)), num_buckets=8, factor=None)
+    rules = BucketRules.uniform(4).only(Selection(("eu/de",), ("us/",)), Scale(8))
     assert [rules.buckets_of(path) for path in ("eu/de", "eu/de2", "us/ca", "us/ny", "us", "xus/ca")] == [
         8,
         4,
@@ -41,20 +41,20 @@ def test_a_prefix_counts_for_partitions_still_to_come_and_an_exact_path_does_not
 
 
 def test_a_factor_on_a_prefix_multiplies_each_partitions_own_number() -> None:
-    rules = BucketRules.parse("x$,2;.*,4", 4).only(Selection(prefixes=("us/",)), num_buckets=None, factor=2)
+    rules = BucketRules.parse("x$,2;.*,4", 4).only(Selection(prefixes=("us/",)), Scale(factor=2))
     assert [rules.buckets_of(path) for path in ("us/x", "us/y", "eu/x", "eu/y")] == [4, 8, 2, 4]
 
 
 def test_expanding_the_same_prefix_again_and_again_does_not_make_the_rules_longer() -> None:
     rules = BucketRules.parse("x$,2;.*,4", 4)
     for _ in range(3):
-        rules = rules.only(Selection(prefixes=("us/",)), num_buckets=None, factor=2)
+        rules = rules.only(Selection(prefixes=("us/",)), Scale(factor=2))
     assert len(rules.rules) == 4
     assert (rules.buckets_of("us/x"), rules.buckets_of("us/y")) == (16, 32)
 
 
 def test_the_empty_partition_path_can_be_selected() -> None:
-    rules = BucketRules.uniform(4).only(Selection(("",)), num_buckets=8, factor=None)
+    rules = BucketRules.uniform(4).only(Selection(("",)), Scale(8))
     assert (rules.buckets_of(""), rules.buckets_of("a")) == (8, 4)
 
 

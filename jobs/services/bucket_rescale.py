@@ -1,9 +1,10 @@
-"""Bucket expansion by multiple rehash: bucket i of N becomes i, i+N, ..., i+(k-1)N, without a shuffle.
+"""Bucket rescale: expansion from N to kN buckets, and contraction from kN to N, without a shuffle.
 
-A row's bucket is `hash % N`, so with kN buckets it can only stay in i or move to one of the children: one task reads
-each slice once and writes it k times, and no other slice is touched (RFC-29, "multiple rehash"). The commit is a
-BUCKET_RESCALE replacecommit, and the hashing config of the same instant takes effect when it completes: data and number
-of buckets change in one atomic step, for every writer of Hudi 1.1 and later, whatever its own options are.
+A row's bucket is `hash % N`, so with kN buckets it can only stay in i or move to one of i+N, ..., i+(k-1)N: one task
+reads each slice once and writes it k times, and no other slice is touched (RFC-29, "multiple rehash"). A contraction is
+the inverse: one task reads the k slices of a new bucket and writes one. The commit is a BUCKET_RESCALE replacecommit,
+and the hashing config of the same instant takes effect when it completes: data and number of buckets change in one
+atomic step, for every writer of Hudi 1.1 and later, whatever its own options are.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import Outcome, Result
+from jobs.contract import JobKind, Outcome, Result
+from jobs.dataplane.merge_job import merge_slices
 from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import RefusedError
-from jobs.format.bucket_rules import BucketChange, Selection
+from jobs.format.bucket_rules import BucketChange, Scale, Selection
 from jobs.hudi import hashing_config
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
@@ -27,7 +29,7 @@ from jobs.protocol.switch import Switch
 from jobs.services import repair
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from jobs.contract import Problem, WorkOrder
     from jobs.format.written_file import WrittenFile
@@ -41,36 +43,41 @@ DEFAULT_SETTLE_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
-class Expansion:
-    """The planned expansion: the numbers before and after, and the partitions and slices when it was planned."""
+class Rescale:
+    """The planned rescale: the numbers before and after, and the partitions and slices when it was planned."""
 
     buckets: BucketChange
     partitions: tuple[str, ...] = ()
     slices: tuple[FileSlice, ...] = ()
 
     def chosen(self, slices: Sequence[FileSlice]) -> list[FileSlice]:
-        """Returns the slices whose partition gets more buckets, including partitions created since the planning."""
+        """Returns the slices whose partition gets another number, including partitions created since the planning."""
         return [item for item in slices if self.buckets.is_for(item.partition)]
+
+    def family(self, partition: str, file_id: str) -> tuple[str, str]:
+        """Returns the set of file groups that are rewritten together (see `BucketChange.family`)."""
+        return partition, str(self.buckets.family(partition, int(file_id[:8])))
 
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
-    """Expands the buckets, or with `dry_run` describes the expansion. Raises `JobError`s; see `Replacement`."""
+    """Rescales the buckets, or with `dry_run` describes the rescale. Raises `JobError`s; see `Replacement`."""
     context.step("planning")
     if done := recovery.settle_replacement(table, order, context):
         return done if order.dry_run else _settled(table, order, context, done)
-    expansion, problems = _planned(table, order)
+    rescale, problems = _planned(table, order)
     if order.dry_run:
-        return Result(Outcome.SUCCEEDED, details=_dry_run(expansion, problems) | {"warnings": _warnings(table)})
-    if problems or expansion is None:
+        return Result(Outcome.SUCCEEDED, details=_dry_run(rescale, problems) | {"warnings": _warnings(table)})
+    if problems or rescale is None:
         raise RefusedError(problems)
 
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
         index = table.declared.index
         hash_fields = index.hash_fields if index else ()
         work = Rewrite(storage_of(table), instant, hash_fields, codec=order.params.get("codec"))
-        return rewrite_slices(table, work, chosen, everything, expansion.buckets, context=context)
+        by_slice = merge_slices if order.kind is JobKind.BUCKET_CONTRACTION else rewrite_slices
+        return by_slice(table, work, chosen, everything, rescale.buckets, context=context)
 
-    buckets = expansion.buckets
+    buckets = rescale.buckets
     settle_seconds = _settle_seconds(order)
     lock = TableLock(table, order.job_id)
     replaced = Replacement(
@@ -83,11 +90,13 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         ),
         context,
         lock,
-        choose=expansion.chosen,
+        choose=rescale.chosen,
         rewrite=rewrite,
         before_commit=lambda instant: hashing_config.write(table, buckets.old, buckets.new, instant),
+        unit=rescale.family,
     ).run()
-    switch = Switch(replaced.file_groups, buckets)
+    written = ((file.partition, int(file.file_id[:8])) for file in replaced.written)
+    switch = Switch(replaced.file_groups, buckets, _complete(buckets, written))
     watched = repair.after_switch(
         table, lock, order, context, switch, before=replaced.before, fenced=replaced.fenced, seconds=settle_seconds
     )
@@ -97,7 +106,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         details={
             **replaced.measured(),
             **watched.details(),
-            "buckets": _numbers(expansion),
+            "buckets": _numbers(rescale),
             "partitions": len({item.partition for item in replaced.slices}),
             "rules": str(buckets.new),
         },
@@ -115,7 +124,9 @@ def _settled(table: HudiTable, order: WorkOrder, context: JobContext, done: Resu
     rules, now = hashing_config.rules_before(table, instant), table.bucket_rules()
     if rules is None or now is None:
         return done
-    switch = Switch(table.replaced_by(instant), BucketChange(rules, now))
+    buckets = BucketChange(rules, now)
+    existing = ((item.partition, item.bucket) for item in table.file_slices())
+    switch = Switch(table.replaced_by(instant), buckets, _complete(buckets, existing))
     watched = repair.after_switch(
         table,
         TableLock(table, order.job_id),
@@ -128,7 +139,19 @@ def _settled(table: HudiTable, order: WorkOrder, context: JobContext, done: Resu
     return replace(done, instants=(*done.instants, *watched.instants), details={**done.details, **watched.details()})
 
 
-def _planned(table: HudiTable, order: WorkOrder) -> tuple[Expansion | None, list[Problem]]:
+def _complete(buckets: BucketChange, found: Iterable[tuple[str, int]]) -> frozenset[str]:
+    """Returns the contracted partitions in which each bucket is among the found ones (partition path, bucket)."""
+    by_partition: dict[str, set[int]] = {}
+    for partition, bucket in found:
+        by_partition.setdefault(partition, set()).add(bucket)
+    return frozenset(
+        partition
+        for partition, ids in by_partition.items()
+        if buckets.contracts(partition) and ids.issuperset(range(buckets.new.buckets_of(partition)))
+    )
+
+
+def _planned(table: HudiTable, order: WorkOrder) -> tuple[Rescale | None, list[Problem]]:
     slices = table.file_slices()
     current = table.bucket_rules()
     problems = preflight.of_data_plane(table, slices, own_instants=order.earlier_instants)
@@ -140,22 +163,20 @@ def _planned(table: HudiTable, order: WorkOrder) -> tuple[Expansion | None, list
     selection = None if wanted is None else Selection.of(wanted)
     problems += preflight.unknown_partitions(selection, existing)
     partitions = tuple(partition for partition in existing if selection is None or partition in selection)
-    number, factor = order.params.get("num_buckets"), order.params.get("factor")
-    if selection is None:
-        new = current.whole_table(num_buckets=number, factor=factor)
-    else:
-        new = current.only(selection, num_buckets=number, factor=factor)
+    contracts = order.kind is JobKind.BUCKET_CONTRACTION
+    scale = Scale(order.params.get("num_buckets"), order.params.get("factor"), contracts=contracts)
+    new = current.whole_table(scale) if selection is None else current.only(selection, scale)
     buckets = BucketChange(current, new)
-    problems += preflight.of_bucket_number(table, buckets, partitions)
-    return Expansion(buckets, partitions, tuple(slices)), problems
+    problems += preflight.of_bucket_number(table, buckets, partitions, scale)
+    return Rescale(buckets, partitions, tuple(slices)), problems
 
 
-def _numbers(expansion: Expansion) -> list[int]:
+def _numbers(rescale: Rescale) -> list[int]:
     """Returns [before, after] of the partition with the most buckets."""
-    partitions = expansion.partitions or ("",)
+    partitions = rescale.partitions or ("",)
     return [
-        max(expansion.buckets.old.buckets_of(partition) for partition in partitions),
-        max(expansion.buckets.new.buckets_of(partition) for partition in partitions),
+        max(rescale.buckets.old.buckets_of(partition) for partition in partitions),
+        max(rescale.buckets.new.buckets_of(partition) for partition in partitions),
     ]
 
 
@@ -165,27 +186,33 @@ def _warnings(table: HudiTable) -> list[str]:
         return []
     return [
         "The table's writers are not declared (`writers.engines`), and it has no marks of Flink or Spark SQL. A Flink"
-        f" job must be stopped before the expansion, and Spark SQL needs {writer_engines.PRUNING}=false from then on."
+        f" job must be stopped before this, and Spark SQL needs {writer_engines.PRUNING}=false from then on."
     ]
 
 
-def _dry_run(expansion: Expansion | None, problems: Sequence[Problem]) -> dict[str, Any]:
+def _dry_run(rescale: Rescale | None, problems: Sequence[Problem]) -> dict[str, Any]:
     details: dict[str, Any] = {"refusals": [problem.to_json() for problem in problems]}
-    if expansion is None:
+    if rescale is None:
         return details
-    chosen = expansion.chosen(expansion.slices)
+    chosen = rescale.chosen(rescale.slices)
     bytes_to_read = sum(item.bytes for item in chosen)
     return details | {
-        "buckets": _numbers(expansion),
-        "rules": {"before": str(expansion.buckets.old), "after": str(expansion.buckets.new)},
-        "partitions": len(expansion.partitions),
+        "buckets": _numbers(rescale),
+        "rules": {"before": str(rescale.buckets.old), "after": str(rescale.buckets.new)},
+        "partitions": len(rescale.partitions),
         "files": sum(1 + len(item.log_files) for item in chosen),
         "file_groups": {
             "before": len(chosen),
             # A refused number has no children to count.
             "after": None
             if problems
-            else sum(len(expansion.buckets.children(item.partition, item.bucket)) for item in chosen),
+            else len(
+                {
+                    (item.partition, child)
+                    for item in chosen
+                    for child in rescale.buckets.children(item.partition, item.bucket)
+                }
+            ),
         },
         "bytes": bytes_to_read,
         "estimated_cost": {"bytes_read": bytes_to_read, "bytes_written": bytes_to_read, "tasks": len(chosen)},

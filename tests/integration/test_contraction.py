@@ -1,0 +1,324 @@
+"""Contracting buckets: the slices of several buckets become one base file, and nothing else changes."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.contract import BucketIndex
+from jobs.errors import RefusedError, WritersActiveError
+from tests.integration import tables
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.long_session import LongSession
+from tests.integration.run import hudi_table, run_job
+from tests.integration.tables import left_behind
+from tests.integration.writers import At, HeldWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
+INDEX = BucketIndex(8, ("id",))
+EACH_TYPE = [pytest.param(MOR, 9), pytest.param(COW, 9), pytest.param(MOR, 6), pytest.param(COW, 6)]
+
+
+def test_eight_buckets_become_two_with_the_same_rows_and_writers_go_on(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=MOR)
+    # Logs in some of the buckets only.
+    tables.upsert(tables.rows(spark, 0, 4, ts=1), base, options)
+    before = tables.snapshot(spark, base)
+
+    plan = run_job(spark, base, "bucket_contraction", {"factor": 4}, index=INDEX, dry_run=True).details
+    result = run_job(spark, base, "bucket_contraction", {"factor": 4}, index=INDEX).details
+
+    assert plan["refusals"] == []
+    assert plan["file_groups"] == result["file_groups"] == {"before": 24, "after": 6}
+    assert (result["rows"], result["buckets"], result["files_written"]) == (300, [8, 2], 6)
+    assert tables.in_order(spark, base, 2) == before
+    audit = run_job(spark, base, "audit", index=INDEX).details
+    assert (audit["clean"], audit["key_digest"]) == (True, result["key_digest"])
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    assert left_behind(base) == []
+    # The writer's own number is still eight.
+    tables.upsert(tables.rows(spark, 200, 400, ts=2), base, options)
+    assert len(tables.in_order(spark, base, 2)) == 400
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("table_type", "version"), EACH_TYPE)
+@pytest.mark.parametrize("partitioned", [True, False])
+def test_an_expansion_and_a_contraction_give_the_rows_that_were_there(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int, partitioned: bool
+) -> None:
+    base = tmp_path / "trips"
+    shape = {"table_type": table_type, "version": version, "partitioned": partitioned}
+    options = tables.write_table(spark, base, count=300, num_buckets=4, updates=1, **shape)
+    index = BucketIndex(4, ("id",))
+    before = tables.snapshot(spark, base)
+
+    expanded = run_job(spark, base, "bucket_expansion", {"factor": 3}, index=index).details
+    contracted = run_job(spark, base, "bucket_contraction", {"num_buckets": 2}, index=index).details
+
+    assert (expanded["buckets"], contracted["buckets"]) == ([4, 12], [12, 2])
+    assert (contracted["rows"], contracted["key_digest"]) == (expanded["rows"], expanded["key_digest"])
+    assert tables.in_order(spark, base, 2) == before
+    # Every service still works on the merged files, and so do a writer's updates and deletes.
+    tables.upsert(tables.rows(spark, 0, 100, ts=7), base, options)
+    gone = tables.rows(spark, 100, 150, ts=8)
+    tables.upsert(gone, base, {**options, "hoodie.datasource.write.operation": "delete"})
+    if table_type == MOR:
+        run_job(spark, base, "compaction", index=index)
+    run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=index)
+    run_job(spark, base, "cleaning", {"retain": 1}, index=index)
+    assert len(tables.in_order(spark, base, 2)) == 250
+    assert run_job(spark, base, "audit", index=index).details["clean"]
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    run_job(spark, base, "bucket_expansion", {"factor": 2}, index=index)
+    assert len(proved_by(spark, base, 4, index)) == 250
+
+
+def proved_by(spark: SparkSession, base: Path, num_buckets: int, index: BucketIndex) -> list[str]:
+    found = tables.in_order(spark, base, num_buckets)
+    audit = run_job(spark, base, "audit", index=index).details
+    assert audit["clean"], audit
+    assert audit["pending_instants"] == []
+    return found
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [MOR, COW])
+def test_partitions_go_their_own_ways_and_meet_again(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, num_buckets=4, table_type=table_type)
+    index = BucketIndex(4, ("id",))
+    run_job(spark, base, "bucket_expansion", {"factor": 2, "partitions": ["2026-01-01"]}, index=index)
+    before = tables.snapshot(spark, base)
+
+    some = {"num_buckets": 2, "partitions": [{"prefix": "2026-01-02"}]}
+    run_job(spark, base, "bucket_contraction", some, index=index)
+    table = hudi_table(spark, base, index)
+    rules = table.bucket_rules()
+    assert rules is not None
+    paths = ["2026-01-01", "2026-01-02", "2026-01-03"]
+    assert [rules.buckets_of(path) for path in paths] == [8, 2, 4]
+    assert {path: len(slices(table, path)) for path in paths} == {paths[0]: 8, paths[1]: 2, paths[2]: 4}
+    refused = run_job(spark, base, "bucket_contraction", {"num_buckets": 4}, index=index, dry_run=True).details
+    assert refused["refusals"][0]["type"] == "num-buckets-not-a-divisor"
+    tables.upsert(tables.rows(spark, 0, 40, ts=0), base, options)
+
+    result = run_job(spark, base, "bucket_contraction", {"num_buckets": 2}, index=index).details
+
+    # The partition that has two already is left alone.
+    assert result["partitions"] == 2
+    assert len(tables.in_order(spark, base, 2)) == len(before) == 300
+    tables.upsert(tables.rows(spark, 0, 350, ts=6), base, options)
+    assert len(proved_by(spark, base, 2, index)) == 350
+
+
+def slices(table: object, partition: str) -> list[object]:
+    return [item for item in table.file_slices() if item.partition == partition]  # type: ignore[attr-defined]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [MOR, COW])
+def test_files_of_several_schemas_are_merged_as_hudi_reads_them(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type)
+    wider = tables.rows(spark, 0, 6, ts=1).withColumn("tip", F.lit(1.5))
+    tables.upsert(wider, base, options)
+    if table_type == MOR:
+        run_job(spark, base, "compaction", index=INDEX)
+    schemas = {str(pq.read_schema(path)) for path in base.glob("2026*/*.parquet")}
+    assert len(schemas) == 2
+    before = tables.snapshot(spark, base)
+
+    result = run_job(spark, base, "bucket_contraction", {"num_buckets": 1}, index=INDEX).details
+
+    assert result["file_groups"]["after"] == 3
+    assert tables.in_order(spark, base, 1) == before
+    assert spark.read.format("hudi").load(str(base)).where("tip = 1.5").count() == 6
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    assert left_behind(base) == []
+    tables.upsert(tables.rows(spark, 0, 350, ts=6).withColumn("tip", F.lit(2.5)), base, options)
+    assert len(proved_by(spark, base, 1, INDEX)) == 350
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [MOR, COW])
+def test_what_writers_commit_during_the_merge_is_merged_as_well(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type, copied=False)
+
+    def writers_commit() -> None:
+        tables.upsert(tables.rows(spark, 0, 4, ts=5), base, options)
+        tables.upsert(tables.rows(spark, 600, 700, ts=5).withColumn("dt", F.lit("2026-02-01")), base, options)
+
+    context = At("waiting for writers", writers_commit)
+    result = run_job(spark, base, "bucket_contraction", {"factor": 2}, index=INDEX, context=context).details
+
+    assert result["rewritten_again"] > 0
+    assert result["files_written"] == 16
+    proved_by(spark, base, 4, INDEX)
+    frame = spark.read.format("hudi").load(str(base))
+    assert (frame.count(), frame.where("ts = 5").count()) == (400, 104)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [MOR, COW])
+def test_a_writer_that_read_the_larger_number_before_the_commit_and_starts_after_it_is_stopped(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type)
+    gate = tmp_path / "gate"
+    gate.touch()
+    writer = HeldWriter(tables.rows(spark, 0, 350, ts=5), base, options, gate)
+
+    def writer_prepares_and_waits_for_the_lock() -> None:
+        writer.begin()
+        time.sleep(6)
+
+    context = At("committing", writer_prepares_and_waits_for_the_lock)
+    params = {"factor": 4, "settle_seconds": 8}
+    result = run_job(spark, base, "bucket_contraction", params, index=INDEX, context=context).details
+
+    writer.end()
+    assert writer.error is not None
+    assert len(result["fenced"]) == 1
+    assert len(proved_by(spark, base, 2, INDEX)) == 300
+    tables.upsert(tables.rows(spark, 0, 350, ts=5), base, options)
+    assert len(proved_by(spark, base, 2, INDEX)) == 350
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("retries", [True, False])
+def test_a_write_to_buckets_that_will_be_gone_is_waited_for_though_hudi_sees_no_conflict(
+    spark: SparkSession, tmp_path: Path, retries: bool
+) -> None:
+    """Only the files that a commit writes count in Hudi's conflict detection: none of ours is in bucket 5."""
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, num_buckets=8)
+    high = tables.rows(spark, 0, 300, ts=5).where(in_buckets(spark, "id", 8, {4, 5, 6, 7}))
+    many = high.count()
+    writer = HeldWriter(high, base, options, tmp_path / "gate").start()
+    params = {"factor": 2, "wait_seconds": 3}
+    with pytest.raises(WritersActiveError, match="in flight"):
+        run_job(spark, base, "bucket_contraction", params, index=INDEX, writers_retry_conflicts=retries)
+    assert left_behind(base) == []
+
+    context = At("waiting for writers", lambda: writer.let_go_after(2))
+    params = {"factor": 2, "wait_seconds": 100}
+    run_job(
+        spark, base, "bucket_contraction", params, index=INDEX, writers_retry_conflicts=retries, context=context
+    )
+
+    writer.finish()
+    assert len(proved_by(spark, base, 4, INDEX)) == 300
+    assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == many
+
+
+def in_buckets(spark: SparkSession, column: str, number: int, wanted: set[int]) -> object:
+    identifier = spark._jvm.org.apache.hudi.index.bucket.BucketIdentifier  # type: ignore[union-attr]
+    keys = [f"k{each}" for each in range(300) if identifier.getBucketId(f"k{each}", "id", number) in wanted]
+    return F.col(column).isin(keys)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("table_type", "version"), EACH_TYPE)
+def test_rows_that_a_writer_wrote_by_the_larger_number_are_moved_in_all_columns(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type, version=version)
+    run_job(spark, base, "bucket_contraction", {"factor": 4}, index=INDEX)
+    # A writer that has read the number just before the switch.
+    config = base / ".hoodie" / ".bucket_index"
+    shutil.move(config, tmp_path / "away")
+    new_partition = tables.rows(spark, 1000, 1100, ts=5).withColumn("dt", F.lit("2026-02-01"))
+    written = tables.rows(spark, 0, 150, ts=5).union(new_partition)
+    tables.upsert(written, base, options)
+    shutil.move(tmp_path / "away", config)
+    assert tables.misplaced(spark, base, 2) > 0
+    instant = max(path.name.split("_")[0].split(".")[0] for path in completed(base))
+    audit = run_job(spark, base, "audit", index=INDEX).details
+    assert not audit["clean"]
+    with pytest.raises(RefusedError, match="bucket"):
+        run_job(spark, base, "bucket_contraction", {"factor": 2}, index=INDEX)
+
+    result = run_job(spark, base, "repair", {"instants": [instant]}, index=INDEX)
+
+    assert result.details["repaired"] == [instant]
+    assert result.details["moved"] == audit["misplaced"]
+    assert len(proved_by(spark, base, 2, INDEX)) == 400
+    expected = tables.rows(spark, 150, 300).union(written)
+    found = spark.read.format("hudi").load(str(base)).select(*expected.columns)
+    assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+    tables.upsert(tables.rows(spark, 0, 300, ts=9), base, options)
+    assert len(proved_by(spark, base, 2, INDEX)) == 400
+    assert run_job(spark, base, "repair", {"instants": [instant]}, index=INDEX).details["cleared"] == [instant]
+
+
+def completed(base: Path) -> list[Path]:
+    folder = base / ".hoodie" / "timeline"
+    found = folder.glob("*_*.*commit") if folder.exists() else (base / ".hoodie").glob("*.*commit")
+    return [path for path in found if path.name.count(".") == 1]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 9), (MOR, 6)])
+def test_an_update_of_an_open_session_goes_to_replaced_file_groups_and_is_repaired(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type, version=version)
+    session = LongSession(spark, base, options)
+    run_job(spark, base, "bucket_contraction", {"factor": 4}, index=INDEX)
+    session.run("UPDATE {table} SET fare = -1.0, ts = 5 WHERE city < 500")
+
+    audit = run_job(spark, base, "audit", index=INDEX).details
+    assert not audit["clean"]
+    (stale,) = audit["stale_writes"]
+    result = run_job(spark, base, "repair", index=INDEX)
+
+    assert result.details["repaired"] == [stale["instant"]]
+    assert len(proved_by(spark, base, 2, INDEX)) == 300
+    expected = tables.rows(spark, 0, 300)
+    expected = expected.withColumn("fare", F.when(F.col("city") < 500, -1.0).otherwise(F.col("fare")))
+    expected = expected.withColumn("ts", F.when(F.col("city") < 500, 5).otherwise(F.col("ts")).cast("long"))
+    found = spark.read.format("hudi").load(str(base)).select(*expected.columns)
+    assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [MOR, COW])
+def test_a_key_in_two_buckets_is_refused_before_the_commit(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type)
+    # Half of the number: keys of the buckets 4 to 7 come into the buckets 0 to 3 a second time.
+    wrong = {**options, "hoodie.bucket.index.num.buckets": "4"}
+    tables.upsert(tables.rows(spark, 0, 50, ts=5), base, wrong)
+    assert tables.duplicates(spark, base) > 0
+    before = tables.snapshot(spark, base)
+
+    with pytest.raises(RefusedError) as caught:
+        run_job(spark, base, "bucket_contraction", {"factor": 2}, index=INDEX)
+
+    assert caught.value.problem().type == "bucket-index-contradicted"
+    assert tables.snapshot(spark, base) == before
+    assert left_behind(base) == []
