@@ -35,10 +35,10 @@ def rewrite_base_file(
     """Rewrites a slice that has no log files, and those that are merged with it, streaming one after the other.
     `progress` receives the bytes of input that were read.
 
-    The base file of a bucket needs no order: Hudi reads it from its beginning to its end when it merges
-    (`HoodieTable.requireSortedRecords`, 1.2: only HFiles are sorted by key). `token` is Hudi's write token, unique for the task. Memory: less than 512 MiB for the process, whatever the size of
-    the file, as long as its pages are small (Hudi checks a page's size only after 100 rows: rows of 1 MiB make pages of
-    100 MiB, and each page is held twice); the whole slice when it is sorted.
+    A Parquet base file needs no order, since Hudi merges by hash of the key (`HoodieTable.requireSortedRecords`, 1.2:
+    only HFiles are sorted). `token` is Hudi's write token, unique for the task. Memory: less than 512 MiB for the
+    process, whatever the size of the files, as long as their pages are small (Hudi checks a page's size only after 100
+    rows: rows of 1 MiB make pages of 100 MiB, and each page is held twice); the whole slice when it is sorted.
     """
     layout: Layout | None = None
     children: SplitWriter | None = None

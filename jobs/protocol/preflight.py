@@ -122,9 +122,7 @@ def consistent_hashing() -> Problem:
     )
 
 
-def of_bucket_number(
-    table: HudiTable, buckets: BucketChange, partitions: Sequence[str], scale: Scale
-) -> list[Problem]:
+def of_bucket_number(table: HudiTable, buckets: BucketChange, partitions: Sequence[str], scale: Scale) -> list[Problem]:
     """Returns the reasons against a rescale.
 
     An expansion needs a larger multiple of each old number, a contraction a smaller divisor; but a contraction to one

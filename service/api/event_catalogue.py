@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import JobKind
+from jobs.contract import RESCALES, JobKind
 from service.delegation.inbox import SUGGESTION
 from service.delegation.plan import DelegatedService
 from service.events.event import EventType
@@ -69,6 +69,7 @@ _JOB = _object(
 )
 _EXPANSION = _object(
     job_id=_TEXT,
+    kind={"type": "string", "enum": sorted(kind.value for kind in RESCALES)},
     attempt=_COUNT,
     instant=_or_null(_INSTANT),
     params={"type": "object"},
@@ -146,6 +147,7 @@ _RESUBMIT = {
 }
 _AN_EXPANSION: dict[str, Any] = {
     "job_id": "job_4be1c0d2f6a89b37",
+    "kind": "bucket_expansion",
     "attempt": 1,
     "instant": "20260101120000000",
     "params": {"num_buckets": 8},
@@ -214,20 +216,22 @@ CATALOGUE: Mapping[EventType, Entry] = {
     EventType.JOB_FAILED: _of_job("A job has failed for good.", error=_A_PROBLEM),
     EventType.JOB_CANCELLED: _of_job("A job has ended because it was cancelled."),
     EventType.EXPANSION_DRAINING: _of_expansion(
-        "A bucket expansion waits until the writers have been stopped: `hand_over` has the instructions and the"
-        " deadline, and there is no `instant` yet. Or it has rewritten the files and waits for a moment without writes"
-        " in flight; this is sent once per attempt.",
+        "A bucket expansion or contraction (`kind`) waits until the writers have been stopped: `hand_over` has the"
+        " instructions and the deadline, and there is no `instant` yet. Or it has rewritten the files and waits for a"
+        " moment without writes in flight; this is sent once per attempt.",
         attempt=0,
         instant=None,
         hand_over=_A_HAND_OVER,
     ),
     EventType.EXPANSION_COMMITTED: _of_expansion(
-        "A bucket expansion has switched data and number of buckets. Restart long-running writers. Restart Flink jobs"
-        " that were stopped for it from `hand_over.savepoint`, with the table's new options.",
+        "A bucket expansion or contraction (`kind`) has switched data and number of buckets. Restart long-running"
+        " writers. Restart Flink jobs that were stopped for it from `hand_over.savepoint`, with the table's new"
+        " options.",
         hand_over=_RESUBMIT,
     ),
     EventType.EXPANSION_ABORTED: _of_expansion(
-        "A bucket expansion gave up before its commit, and left nothing behind. The job's own event has the reason."
+        "A bucket expansion or contraction (`kind`) gave up before its commit, and left nothing behind. The job's own"
+        " event has the reason."
     ),
     EventType.TABLE_REGISTERED: Entry("A table was registered.", _top(table=_TABLE), {"table": _A_TABLE}),
     EventType.TABLE_UNHEALTHY: Entry(

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from jobs.contract import JobKind
 from service.api.requests import BucketIndexIn, Request, Word
 from service.api.service_params import (
+    BucketContractionParams,
     BucketExpansionParams,
     CleaningParams,
     Clustering,
@@ -137,6 +138,13 @@ class BucketExpansionIn(_JobIn):
     params: BucketExpansionParams
 
 
+class BucketContractionIn(_JobIn):
+    """Gives a bucket-indexed table fewer buckets: the files of several become one, without a shuffle."""
+
+    kind: Literal[JobKind.BUCKET_CONTRACTION]
+    params: BucketContractionParams
+
+
 class FinishExpansionIn(_JobIn):
     """Retires the hashing config of an expansion once every writer has the new number of buckets as its own option."""
 
@@ -205,6 +213,7 @@ JobIn = Annotated[
     | CleaningIn
     | ClusteringIn
     | BucketExpansionIn
+    | BucketContractionIn
     | FinishExpansionIn
     | RepairIn
     | ArchivalIn
@@ -222,6 +231,7 @@ EXAMPLES: dict[str, Any] = {
     "cleaning": {"value": {"kind": "cleaning", "params": {"policy": "KEEP_LATEST_COMMITS", "retain": 10}}},
     "clustering": {"value": {"kind": "clustering", "params": {"sort_by": ["city"], "layout": "linear"}}},
     "bucket_expansion": {"value": {"kind": "bucket_expansion", "params": {"num_buckets": 8}, "dry_run": True}},
+    "bucket_contraction": {"value": {"kind": "bucket_contraction", "params": {"num_buckets": 4}, "dry_run": True}},
     "finish_expansion": {"value": {"kind": "finish_expansion"}},
     "repair": {"value": {"kind": "repair"}},
     "archival": {"value": {"kind": "archival", "params": {"retain": 30}}},

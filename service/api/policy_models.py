@@ -149,6 +149,21 @@ class ExpansionPolicyIn(_Section, total=False):
     codec: Annotated[Literal["gzip", "snappy", "zstd"] | None, _OfTheJob]
 
 
+class ContractionPolicyIn(_Section, total=False):
+    mode: Annotated[Mode, Field(description="`suggest` only records what it would do")]
+    min_bucket_bytes: Annotated[
+        int, Field(ge=1024, lt=2**53, description="Size below which the average bucket of a partition is too small")
+    ]
+    cron: _Cron
+    min_interval_seconds: _Interval
+    on_active_writers: Annotated[OnActiveWriters, _OfTheJob]
+    wait_seconds: _WaitSeconds
+    lock_seconds: _LockSeconds
+    hand_over_seconds: _HandOverSeconds
+    settle_seconds: Annotated[int, Field(ge=1, le=600, description="Parameter of the job")]
+    codec: Annotated[Literal["gzip", "snappy", "zstd"] | None, _OfTheJob]
+
+
 class RepairPolicyIn(_Section, total=False):
     mode: Annotated[Mode, Field(description="`suggest` only records what it would do")]
     min_interval_seconds: _Interval
@@ -188,6 +203,7 @@ class PolicyIn(_Section, total=False):
     cleaning: CleaningPolicyIn
     clustering: ClusteringPolicyIn
     bucket_expansion: ExpansionPolicyIn
+    bucket_contraction: ContractionPolicyIn
     repair: RepairPolicyIn
     archival: ArchivalPolicyIn
 

@@ -1,4 +1,4 @@
-"""The parameters of the table services: compaction, cleaning, clustering and bucket expansion."""
+"""The parameters of the table services: compaction, cleaning, clustering, bucket expansion and contraction."""
 
 from __future__ import annotations
 
@@ -138,13 +138,9 @@ Clustering = Annotated[
 ]
 
 
-class BucketExpansionParams(_BesideWriters):
-    """Exactly one of `num_buckets` and `factor`."""
-
-    num_buckets: int | None = Field(
-        None, ge=2, le=1_000_000, description="The new number, a multiple of the current one"
-    )
-    factor: int | None = Field(None, ge=2, le=8, description="The new number as a multiple of the current one")
+class _RescaleParams(_BesideWriters):
+    num_buckets: int | None
+    factor: int | None
     partitions: Annotated[list[_PartitionChoice], Field(min_length=1, max_length=10_000)] | None = Field(
         None,
         description='Partition paths as in storage; or `{"prefix": ...}` for all with that prefix, including later '
@@ -162,3 +158,26 @@ class BucketExpansionParams(_BesideWriters):
         if (self.num_buckets is None) == (self.factor is None):
             raise ValueError("give exactly one of num_buckets and factor")
         return self
+
+
+class BucketExpansionParams(_RescaleParams):
+    """Exactly one of `num_buckets` and `factor`."""
+
+    num_buckets: int | None = Field(
+        None, ge=2, le=1_000_000, description="The new number, a multiple of the current one"
+    )
+    factor: int | None = Field(None, ge=2, le=8, description="The new number as a multiple of the current one")
+
+
+class BucketContractionParams(_RescaleParams):
+    """Exactly one of `num_buckets` and `factor`."""
+
+    num_buckets: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="The new number, a divisor of the current one; partitions that have it are left alone",
+    )
+    factor: int | None = Field(
+        None, ge=2, le=1024, description="The current number as a multiple of the new one, in each of the partitions"
+    )

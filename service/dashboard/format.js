@@ -9,6 +9,7 @@ export const KINDS = {
   cleaning: "Cleaning",
   clustering: "Clustering",
   bucket_expansion: "Bucket expansion",
+  bucket_contraction: "Bucket contraction",
   finish_expansion: "Finish expansion",
   repair: "Repair",
   archival: "Archival",

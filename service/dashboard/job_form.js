@@ -53,6 +53,7 @@ const ABOUT = {
   cleaning: "Deletes file slices that no retained instant needs.",
   clustering: "Sorts the rows; inside each bucket when the table has a bucket index. Or merges small files.",
   bucket_expansion: "Gives a bucket-indexed table more buckets, without a shuffle.",
+  bucket_contraction: "Gives a bucket-indexed table fewer buckets: the files of several become one, without a shuffle.",
   finish_expansion: "Retires the hashing config of an expansion once every writer has the new number of buckets as its own option.",
   repair: "Recovers the rows of commits that wrote to replaced file groups, or with an old number of buckets.",
   archival: "Moves the oldest instants of the timeline to the history, and says what keeps others from that.",
@@ -115,16 +116,21 @@ export function jobForm(changed) {
       somePartitions(table, ""),
       ...(table.index ? besideWriters() : []),
     ],
-    bucket_expansion: (table) => [
-      field("Expand", select({ onchange: set("target") }, TARGETS, chosen.target)),
+    bucket_expansion: (table) => rescale(table, "Expand", 8, doubled(table), "A multiple of the current number."),
+    bucket_contraction: (table) => rescale(table, "Contract", 1024, halved(table), "A divisor of the current number."),
+  };
+
+  function rescale(table, verb, mostFactor, number, about) {
+    return [
+      field(verb, select({ onchange: set("target") }, TARGETS, chosen.target)),
       chosen.target === "factor"
-        ? field("Factor", numeric("factor", 2, 2, 8))
-        : field("New number of buckets", numeric("num_buckets", doubled(table), 2, 1_000_000), "A multiple of the current number."),
+        ? field("Factor", numeric("factor", 2, 2, mostFactor))
+        : field("New number of buckets", numeric("num_buckets", number, 1, 1_000_000), about),
       somePartitions(table, ", including later ones"),
       field("Compression", select({ name: "codec" }, CODECS, "")),
       ...besideWriters(),
-    ],
-  };
+    ];
+  }
 
   function tableName(required) {
     const about = required ? "Rows are removed for good." : "Only for a completed instant: its rows are removed for good.";
@@ -236,9 +242,13 @@ function doubled(table) {
   return Math.max(2, 2 * (bucketNumber(table) ?? 1));
 }
 
+function halved(table) {
+  return Math.max(1, Math.floor((bucketNumber(table) ?? 2) / 2));
+}
+
 function caveat(kind, table) {
   if (kind === "compaction" && table.profile.table_type === "COPY_ON_WRITE") return " This table is copy-on-write: it has no logs.";
-  if (kind === "bucket_expansion" && !table.index) return " This table has no known bucket index.";
+  if ((kind === "bucket_expansion" || kind === "bucket_contraction") && !table.index) return " This table has no known bucket index.";
   return "";
 }
 
@@ -265,6 +275,7 @@ function params(kind, data) {
       return { ...order, ...chosenPartitions, ...choices("on_active_writers") };
     }
     case "bucket_expansion":
+    case "bucket_contraction":
       return { ...numbers("factor", "num_buckets"), ...chosenPartitions, ...choices("codec", "on_active_writers") };
     case "metadata_table":
       return choices("action");

@@ -17,7 +17,7 @@ export function result(job) {
     findings && diagnosed(findings, healthy),
     refusals && (job.dry_run || refusals.length > 0) && verdict(refusals, job.dry_run),
     "clean" in rest && audited(rest.clean),
-    isPair(rest.buckets) && rest.buckets[1] > rest.buckets[0] && split(...rest.buckets),
+    isPair(rest.buckets) && rest.buckets[1] !== rest.buckets[0] && split(...rest.buckets),
     values(rest),
   ];
 }

@@ -1,4 +1,5 @@
-// A diagram of a bucket expansion: bucket i of N becomes i, i+N, i+2N, ...; rows move to no other bucket.
+// A diagram of a bucket expansion: bucket i of N becomes i, i+N, i+2N, ...; rows move to no other bucket. And of a
+// contraction, its inverse.
 
 import { h, svg } from "./dom.js";
 
@@ -8,20 +9,28 @@ const HEIGHT = 96;
 
 /** The diagram for the two numbers of a job's result, or null if there are too many buckets to draw. */
 export function split(before, after) {
-  if (after > MOST || after % before) return null;
-  const words = `Each of ${before} buckets is split in ${after / before}: bucket i becomes i, i + ${before} …`;
+  const most = Math.max(before, after);
+  const least = Math.min(before, after);
+  if (most > MOST || most % least) return null;
+  const words =
+    after > before
+      ? `Each of ${before} buckets is split in ${after / before}: bucket i becomes i, i + ${before} …`
+      : `Of ${before} buckets ${before / after} become one: i, i + ${after} … become bucket i`;
   return h("figure", { class: "split" }, picture(before, after, words), h("figcaption", {}, words));
 }
 
 function picture(before, after, words) {
   const upper = centres(before);
   const lower = centres(after);
+  const room = WIDTH / Math.max(before, after);
   return svg(
     "svg",
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": words },
-    lower.map((x, bucket) => svg("path", { class: "way", d: way(upper[bucket % before], x) })),
-    upper.map((x, bucket) => cell(x, 0, bucket, WIDTH / after)),
-    lower.map((x, bucket) => cell(x, HEIGHT - 24, bucket, WIDTH / after, bucket >= before && "new")),
+    centres(Math.max(before, after)).map((_, bucket) =>
+      svg("path", { class: "way", d: way(upper[bucket % before], lower[bucket % after]) }),
+    ),
+    upper.map((x, bucket) => cell(x, 0, bucket, room)),
+    lower.map((x, bucket) => cell(x, HEIGHT - 24, bucket, room, bucket >= before && "new")),
   );
 }
 

@@ -78,6 +78,7 @@ function policy({ policy, sources }) {
       ["Cleaning", cleaning(policy)],
       ["Clustering", clustering(policy)],
       ["Bucket expansion", expansion(policy)],
+      ["Bucket contraction", contraction(policy)],
       ["Archival", archival(policy)],
       ["Repair", REPAIR[policy.repair.mode]],
     ),
@@ -122,6 +123,12 @@ function expansion({ bucket_expansion: its, time_zone: zone }) {
   if (its.mode === "off") return "off";
   const when = its.cron ? `, looked at ${calendar(its, zone)}` : "";
   return `${its.mode === "auto" ? "done" : "suggested"} above ${bytes(its.max_bucket_bytes)} in a bucket${when}`;
+}
+
+function contraction({ bucket_contraction: its, time_zone: zone }) {
+  if (its.mode === "off") return "off";
+  const when = its.cron ? `, looked at ${calendar(its, zone)}` : "";
+  return `${its.mode === "auto" ? "done" : "suggested"} below ${bytes(its.min_bucket_bytes)} in an average bucket${when}`;
 }
 
 function thresholds({ trigger, commits, seconds: span }) {

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 class IncidentKind(StrEnum):
     """`STALE_WRITE`: a commit wrote to file groups that had been replaced, so no reader sees its rows there.
-    `OLD_NUMBER`: all rows that a commit wrote to a partition lie in buckets of the number before an expansion.
+    `OLD_NUMBER`: all rows that a commit wrote to a partition lie in buckets of the number before an expansion, or some
+    in buckets that a contraction took away.
     `LATE_FILES`: a fenced writer may be alive, and may still write files that count once its rollback has been
     archived."""
 
@@ -45,6 +46,7 @@ HELD_BACK = frozenset(
         JobKind.CLEANING,
         JobKind.CLUSTERING,
         JobKind.BUCKET_EXPANSION,
+        JobKind.BUCKET_CONTRACTION,
         JobKind.FINISH_EXPANSION,
         JobKind.ARCHIVAL,
     }
@@ -61,9 +63,9 @@ _TEXTS = {
         _REPAIR,
     ),
     IncidentKind.OLD_NUMBER: (
-        "A commit seems to have used the number of buckets from before an expansion",
-        "All {rows} that {what} wrote to a partition went to buckets that existed before the expansion. Rows that"
-        " belong to new buckets are found twice, or not at all, once their keys are written again.",
+        "A commit seems to have used an old number of buckets",
+        "{rows} that {what} wrote to a partition went to buckets as before an expansion or a contraction. Rows that"
+        " belong to other buckets are found twice, or not at all, once their keys are written again.",
         "Start a repair: it checks the rows and moves those that are misplaced. Until then nothing is cleaned.",
     ),
     IncidentKind.LATE_FILES: (

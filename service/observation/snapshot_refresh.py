@@ -77,8 +77,8 @@ class Layout:
     def num_buckets_for(self, path: str) -> int:
         return self.hashing_config.num_buckets_for(path) if self.hashing_config else self.num_buckets
 
-    def expansions_of(self, path: str) -> list[Expansion]:
-        """Returns the expansions of a partition, oldest first.
+    def rescales_of(self, path: str) -> list[Rescale]:
+        """Returns the expansions and contractions of a partition, oldest first.
 
         Without a baseline, as after Hudi's own rescale, the number before is that of the writers.
         """
@@ -89,7 +89,7 @@ class Layout:
         if self.earlier:
             del numbers[0]
         return [
-            Expansion(instant, before, after) for (_, before), (instant, after) in pairwise(numbers) if after > before
+            Rescale(instant, before, after) for (_, before), (instant, after) in pairwise(numbers) if after != before
         ]
 
 
@@ -103,8 +103,9 @@ def _json(config: HashingConfig) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Expansion:
-    """An expansion of one partition by the hashing config of `instant`, from `before` to `after` buckets."""
+class Rescale:
+    """An expansion or contraction of one partition by the hashing config of `instant`, from `before` to `after`
+    buckets."""
 
     instant: str
     before: int

@@ -1,7 +1,8 @@
 """Finds new commits with rows that no reader sees, or that writers will not find.
 
 File ids prove a write to a replaced file group (`jobs.format.stale_writes`). Rows in buckets of an old number can only
-be suspected here: a few rows may all lie in the low buckets by chance, many cannot.
+be suspected here: after an expansion a few rows may all lie in the low buckets by chance, many cannot. After a
+contraction one row in a bucket that is gone suffices.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from service.lake.commit import Commit
     from service.lake.instant_metadata import InstantMetadata
     from service.lake.table_config import TableConfig
-    from service.observation.snapshot_refresh import Expansion, Files
+    from service.observation.snapshot_refresh import Files, Rescale
     from service.observation.timeline_diff import ObservedInstant
 
 MANY_ROWS = 20
@@ -96,28 +97,40 @@ def _by_old_number(
             continue
         suspected = []
         for path, into in metadata.written.items():
-            expansions = [each for each in files.layout.expansions_of(path) if each.instant not in later]
+            rescales = [each for each in files.layout.rescales_of(path) if each.instant not in later]
             rows = {file_id: number for file_id, number in into.items() if number}
-            if not expansions or (instant, path) in known or not _is_below(rows, expansions[-1]):
+            if not rescales or (instant, path) in known:
                 continue
-            since = completed_at.get(expansions[-1].instant) or moment(expansions[-1].instant, config.properties)
+            last = rescales[-1]
+            if last.after < last.before:
+                if beyond := _beyond(rows, last):
+                    suspected.append((path, last, beyond))
+                continue
+            if not _is_below(rows, last):
+                continue
+            since = completed_at.get(last.instant) or moment(last.instant, config.properties)
             is_recent = since is None or completed_at[instant] - since < RECENT
             if is_recent or sum(rows.values()) >= MANY_ROWS:
-                suspected.append((path, expansions[-1], sum(rows.values())))
+                suspected.append((path, last, sum(rows.values())))
         if suspected:
             yield _suspicion(seen, suspected)
 
 
-def _is_below(rows: Mapping[str, int], expansion: Expansion) -> bool:
+def _beyond(rows: Mapping[str, int], contraction: Rescale) -> int:
+    """Returns the number of rows in buckets that do not exist any more."""
+    return sum(number for file_id, number in rows.items() if (bucket_of(file_id) or 0) >= contraction.after)
+
+
+def _is_below(rows: Mapping[str, int], expansion: Rescale) -> bool:
     """Returns whether all these file groups are of buckets that existed before the expansion."""
     buckets = [bucket_of(file_id) for file_id in rows]
     return bool(buckets) and all(bucket is not None and bucket < expansion.before for bucket in buckets)
 
 
-def _suspicion(seen: ObservedInstant, suspected: Sequence[tuple[str, Expansion, int]]) -> Finding:
+def _suspicion(seen: ObservedInstant, suspected: Sequence[tuple[str, Rescale, int]]) -> Finding:
     named = [
-        {"partition": path, "rows": rows, "buckets": [expansion.before, expansion.after], "since": expansion.instant}
-        for path, expansion, rows in sorted(suspected, key=lambda each: each[0])[:_MAX_NAMED]
+        {"partition": path, "rows": rows, "buckets": [rescale.before, rescale.after], "since": rescale.instant}
+        for path, rescale, rows in sorted(suspected, key=lambda each: each[0])[:_MAX_NAMED]
     ]
     details = {
         "rows": sum(rows for _, _, rows in suspected),

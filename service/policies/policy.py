@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
+MIB = 1024**2
 GIB = 1024**3
 
 MOST_TIMEOUT_SECONDS = 7 * 86_400
@@ -130,6 +131,23 @@ class ExpansionSettings:
 
 
 @dataclass(frozen=True)
+class ContractionSettings:
+    """Contracts where the average bucket has less than `min_bucket_bytes`, base file and log files together. Off by
+    default: a partition that is still being filled is small as well. `cron` as in `ExpansionSettings`."""
+
+    mode: Mode = Mode.OFF
+    min_bucket_bytes: int = 32 * MIB
+    cron: str | None = None
+    min_interval_seconds: int = 7 * 86_400
+    on_active_writers: OnActiveWriters = OnActiveWriters.WAIT
+    wait_seconds: int = 300
+    lock_seconds: int = 20
+    hand_over_seconds: int = 3600
+    settle_seconds: int = 15
+    codec: str | None = None
+
+
+@dataclass(frozen=True)
 class RepairSettings:
     """Settings of the repair of rows that are astray (`service.incidents.incident`)."""
 
@@ -165,6 +183,7 @@ class Policy:
     cleaning: CleaningSettings = field(default_factory=CleaningSettings)
     clustering: ClusteringSettings = field(default_factory=ClusteringSettings)
     bucket_expansion: ExpansionSettings = field(default_factory=ExpansionSettings)
+    bucket_contraction: ContractionSettings = field(default_factory=ContractionSettings)
     repair: RepairSettings = field(default_factory=RepairSettings)
     archival: ArchivalSettings = field(default_factory=ArchivalSettings)
 
@@ -190,6 +209,7 @@ SECTIONS: Mapping[str, type[Any]] = {
     "cleaning": CleaningSettings,
     "clustering": ClusteringSettings,
     "bucket_expansion": ExpansionSettings,
+    "bucket_contraction": ContractionSettings,
     "repair": RepairSettings,
     "archival": ArchivalSettings,
 }

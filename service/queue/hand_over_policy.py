@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import JobKind, OnActiveWriters, Problem, WriterEngine
+from jobs.contract import RESCALES, JobKind, OnActiveWriters, Problem, WriterEngine
 from service.queue.hand_over import HandOver, HandOverState
 
 if TYPE_CHECKING:
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SECONDS = 3600
 
-_ALWAYS = frozenset(
-    {JobKind.BUCKET_EXPANSION, JobKind.FINISH_EXPANSION, JobKind.REPAIR, JobKind.RESTORE, JobKind.ROLLBACK}
-)
+_ALWAYS = RESCALES | {JobKind.FINISH_EXPANSION, JobKind.REPAIR, JobKind.RESTORE, JobKind.ROLLBACK}
 
 WRITERS_NOT_STOPPED = "writers-not-stopped"
 

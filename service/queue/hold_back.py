@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import JobKind
+from jobs.contract import RESCALES
 from service.catalog import commit_store, watch_store
 from service.queue import hand_over_policy as policy
 from service.queue import hand_over_store, job_events
@@ -34,7 +34,7 @@ def held_back(connection: Connection, job: Job, table: Registration, now: dateti
 
 def draining_events(job: Job, table: Registration, now: datetime) -> list[Event]:
     """Returns the events about a job that has just been queued, other than `job.queued`."""
-    is_draining = job.waits_for_writers and job.kind is JobKind.BUCKET_EXPANSION
+    is_draining = job.waits_for_writers and job.kind in RESCALES
     return [job_events.expansion_held_back(job, table, now)] if is_draining else []
 
 

@@ -50,6 +50,7 @@ REWRITING = frozenset(
         JobKind.COMPACTION,
         JobKind.CLUSTERING,
         JobKind.BUCKET_EXPANSION,
+        JobKind.BUCKET_CONTRACTION,
         JobKind.FINISH_EXPANSION,
         JobKind.REPAIR,
         JobKind.RESTORE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import ExpansionStep, JobKind
+from jobs.contract import RESCALES, ExpansionStep
 from service.catalog import table_store
 from service.delivery import outbox
 from service.queue import job_events, job_store
@@ -86,9 +86,9 @@ def _expansion_ended(
 
 
 def _is_under_way(job: Job) -> bool:
-    """Returns whether this is a real expansion with an instant on the table's timeline; before that, nothing is
-    published about it."""
-    return job.kind is JobKind.BUCKET_EXPANSION and not job.dry_run and bool(job.instants)
+    """Returns whether this is a real expansion or contraction with an instant on the table's timeline; before that,
+    nothing is published about it."""
+    return job.kind in RESCALES and not job.dry_run and bool(job.instants)
 
 
 def _step(job: Job) -> str | None:

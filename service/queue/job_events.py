@@ -1,4 +1,4 @@
-"""Events about jobs and bucket expansions."""
+"""Events about jobs, and about expansions and contractions of buckets (`expansion.*`, with the job's kind)."""
 
 from __future__ import annotations
 
@@ -77,6 +77,7 @@ def _of_job(type_: EventType, job: Job, table: Registration, at: datetime, *more
 def _of_expansion(type_: EventType, job: Job, table: Registration, at: datetime, *more: object) -> Event:
     data = {
         "job_id": job.id,
+        "kind": job.kind.value,
         "attempt": job.attempt,
         "instant": job.instants[-1] if job.instants else None,
         "params": dict(job.params),

@@ -101,7 +101,7 @@ class Settings(BaseSettings):
         default_factory=dict, description="JSON object: the same limit for single worker groups"
     )
     max_active_by_kind: dict[JobKind, Annotated[int, Field(ge=0)]] = Field(
-        default_factory=lambda: {JobKind.BUCKET_EXPANSION: 1},
+        default_factory=lambda: {JobKind.BUCKET_EXPANSION: 1, JobKind.BUCKET_CONTRACTION: 1},
         description="JSON object: the same limit for single kinds, in each worker group",
     )
     max_new_jobs: int = Field(

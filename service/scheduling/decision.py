@@ -16,6 +16,7 @@ DECIDED = (
     JobKind.REPAIR,
     JobKind.COMPACTION,
     JobKind.BUCKET_EXPANSION,
+    JobKind.BUCKET_CONTRACTION,
     JobKind.CLUSTERING,
     JobKind.CLEANING,
     JobKind.ARCHIVAL,

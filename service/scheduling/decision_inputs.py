@@ -17,6 +17,7 @@ from service.queue.job import JobState
 from service.queue.withdrawal import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
 from service.scheduling import (
     archival,
+    bucket_contraction,
     bucket_expansion,
     cleaning,
     clustering,
@@ -205,6 +206,13 @@ def _proposals(
         JobKind.COMPACTION: compaction.decide(policy.compaction, snapshot, contexts[JobKind.COMPACTION]),
         JobKind.BUCKET_EXPANSION: bucket_expansion.decide(
             policy.bucket_expansion, snapshot, contexts[JobKind.BUCKET_EXPANSION], sql
+        ),
+        JobKind.BUCKET_CONTRACTION: bucket_contraction.decide(
+            policy.bucket_contraction,
+            snapshot,
+            contexts[JobKind.BUCKET_CONTRACTION],
+            limit=policy.bucket_expansion.max_bucket_bytes,
+            sql=sql,
         ),
         JobKind.CLUSTERING: clustering.decide(policy.clustering, snapshot, contexts[JobKind.CLUSTERING]),
         JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, contexts[JobKind.CLEANING], standing, consumers),

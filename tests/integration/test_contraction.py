@@ -220,9 +220,7 @@ def test_a_write_to_buckets_that_will_be_gone_is_waited_for_though_hudi_sees_no_
 
     context = At("waiting for writers", lambda: writer.let_go_after(2))
     params = {"factor": 2, "wait_seconds": 100}
-    run_job(
-        spark, base, "bucket_contraction", params, index=INDEX, writers_retry_conflicts=retries, context=context
-    )
+    run_job(spark, base, "bucket_contraction", params, index=INDEX, writers_retry_conflicts=retries, context=context)
 
     writer.finish()
     assert len(proved_by(spark, base, 4, INDEX)) == 300

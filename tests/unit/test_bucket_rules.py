@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.errors import RefusedError
-from jobs.format.bucket_rules import BucketChange, BucketRules, Scale, Selection
+from jobs.format.bucket_rules import BucketChange, BucketRules, Scale, Selection, not_a_divisor
 
 PATHS = st.lists(
     st.text(alphabet="ab=/.-+*?()[]{}^$|\\,; é😀0", max_size=8), min_size=1, max_size=6, unique=True
@@ -67,3 +67,37 @@ def test_a_bucket_goes_to_all_that_its_rows_can_have_for_a_bucket() -> None:
     assert change.children("p", 3) == (3, 7, 11)
     with pytest.raises(RefusedError, match="4 buckets, 6"):
         BucketChange(BucketRules.uniform(4), BucketRules.uniform(6)).children("p", 0)
+
+
+@given(st.integers(1, 12), st.integers(1, 6), st.integers(0, 2**31 - 1))
+def test_a_contraction_is_the_inverse_of_an_expansion(number: int, factor: int, code: int) -> None:
+    few, many = BucketRules.uniform(number), BucketRules.uniform(number * factor)
+    expansion, contraction = BucketChange(few, many), BucketChange(many, few)
+    before, after = code % number, code % (number * factor)
+    assert after in expansion.children("p", before)
+    assert contraction.children("p", after) == (before,)
+    assert contraction.residues("p", after) == (after,)
+    # They are rewritten together.
+    assert expansion.family("p", after) == contraction.family("p", after) == before
+    assert expansion.family("p", before) == before
+    assert many.whole_table(Scale(factor=factor, contracts=True)) == few
+
+
+def test_rows_of_a_bucket_beyond_the_number_stay_nowhere() -> None:
+    rules = BucketRules.uniform(4)
+    assert BucketChange(rules, rules).children("p", 5) == ()
+
+
+def test_a_factor_that_does_not_divide_leaves_a_number_as_it_is() -> None:
+    rules = BucketRules.parse("x$,3;.*,8", 8)
+    halved = rules.only(Selection((), ("",)), Scale(factor=2, contracts=True))
+    assert [halved.buckets_of(path) for path in ("x", "y")] == [3, 4]
+    exact = rules.only(Selection(("y",)), Scale(2, contracts=True))
+    assert [exact.buckets_of(path) for path in ("x", "y", "z")] == [3, 2, 8]
+
+
+def test_a_number_that_does_not_divide_is_refused_with_those_that_do() -> None:
+    refusal = not_a_divisor("dt=1", 12, 5, others=2)
+    assert refusal.detail == "partition 'dt=1' has 12 buckets, 5 were asked for (and so for 2 other partitions)"
+    assert refusal.hint == "Ask for 6 or 4 or 3 buckets."
+    assert not_a_divisor("dt=1", 1, 1).hint == "Leave out partitions with a single bucket."

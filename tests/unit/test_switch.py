@@ -32,6 +32,30 @@ def test_of_an_expansion(groups: dict[str, dict[str, int]], inserts: dict[str, i
     assert SWITCH.verdict(Touched(groups, inserts)) is verdict
 
 
+CONTRACTION = BucketChange(BucketRules.uniform(8), BucketRules.uniform(2))
+
+
+@pytest.mark.parametrize(
+    ("groups", "inserts", "verdict"),
+    [
+        ({"p": {OLD: 1}}, {}, Verdict.STALE),
+        # A bucket that is gone decides, whatever else it goes to.
+        ({"p": {"00000001-b-0": 500, "00000002-b-0": 1}}, {}, Verdict.STALE),
+        # By either number these rows are in their buckets.
+        ({"p": {"00000001-b-0": 500}}, {}, Verdict.FRESH),
+        # Where every bucket has a file group, rows without one are for a bucket that is gone.
+        ({"p": {"00000001-b-0": 5}}, {"p": 1}, Verdict.STALE),
+        ({"p": {"00000001-b-0": 5}}, {"p": 0}, Verdict.FRESH),
+        ({"p": {"00000001-b-0": 5}}, {"q": 1}, Verdict.OPEN),
+        ({}, {"new": 300}, Verdict.OPEN),
+        ({}, {}, Verdict.OPEN),
+    ],
+)
+def test_of_a_contraction(groups: dict[str, dict[str, int]], inserts: dict[str, int], verdict: Verdict) -> None:
+    switch = Switch(frozenset({("p", OLD)}), CONTRACTION, frozenset({"p"}))
+    assert switch.verdict(Touched(groups, inserts)) is verdict
+
+
 def test_of_partitions_that_keep_their_number_nothing_is_asked() -> None:
     rules = BucketRules(((("^p$"), 4), (".*", 4)), 4), BucketRules((("^p$", 8), (".*", 4)), 4)
     switch = Switch(frozenset(), BucketChange(*rules))

@@ -82,7 +82,7 @@ sa.Index(
     postgresql_where=_is_active & _is_real,
 )
 
-# At most one of compaction, clustering and bucket expansion is active on a table.
+# At most one of compaction, clustering, bucket expansion and contraction, and so on, is active on a table.
 sa.Index(
     JOB_REWRITING,
     jobs.c.table_id,

@@ -87,6 +87,13 @@ class Story:
         self.table.hashing_config(instant, 4)
         return instant
 
+    def contract(self) -> str:
+        """From two buckets to one."""
+        instant = self.replace((A, B), (NEW_A,), "BUCKET_RESCALE")
+        self.table.hashing_config("00000000000000", 2)
+        self.table.hashing_config(instant, 1)
+        return instant
+
     def register(self) -> None:
         self.id = self.watched.register(self.table, buckets=2)
         self.poll()
@@ -326,6 +333,19 @@ def test_a_write_before_the_expansion_and_an_empty_one_are_not_suspected(story: 
     story.commit({NEW_A: 0})
     story.poll()
     assert story.found == []
+
+
+def test_a_single_row_in_a_bucket_that_a_contraction_took_away_is_suspected_however_late(either: Story) -> None:
+    story = either
+    story.register()
+    contraction = story.contract()
+    story.commit({NEW_A: 500})
+    late = story.commit({NEW_A: 30, NEW_B: 1}, hours=100, in_base=True)
+    story.poll()
+    assert story.found == [(OLD, SUSPECTED, late)]
+    assert story.incidents[0].details["by_partition"] == [
+        {"partition": "p", "rows": 1, "buckets": [2, 1], "since": contraction}
+    ]
 
 
 def test_what_is_stale_is_not_suspected_besides(story: Story) -> None:

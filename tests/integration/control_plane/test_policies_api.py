@@ -214,6 +214,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         "repair",
         "compaction",
         "bucket_expansion",
+        "bucket_contraction",
         "clustering",
         "cleaning",
         "archival",

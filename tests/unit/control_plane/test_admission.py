@@ -28,7 +28,7 @@ from service.scheduling.decision import DECIDED, Admission, Proposal, Run, Skip,
 from service.scheduling.job_history import JobHistory
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-REPAIR, COMPACTION, EXPANSION, CLUSTERING, CLEANING, ARCHIVAL = DECIDED
+REPAIR, COMPACTION, EXPANSION, CONTRACTION, CLUSTERING, CLEANING, ARCHIVAL = DECIDED
 LATER = NOW + timedelta(hours=1)
 NOTHING = Skip("not-yet", "nothing is due")
 
@@ -71,6 +71,8 @@ def waits(admissions: dict[JobKind, Admission]) -> dict[JobKind, str]:
         ({CLUSTERING, EXPANSION}, EXPANSION),
         ({COMPACTION, EXPANSION}, COMPACTION),
         ({CLEANING, EXPANSION}, EXPANSION),
+        ({CONTRACTION, EXPANSION}, EXPANSION),
+        ({CLUSTERING, CONTRACTION}, CONTRACTION),
         ({CLEANING, CLUSTERING}, CLUSTERING),
         (set(DECIDED) - {REPAIR}, COMPACTION),
         (set(DECIDED), REPAIR),

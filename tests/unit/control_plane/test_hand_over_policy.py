@@ -35,6 +35,7 @@ def a_job(kind: JobKind = JobKind.BUCKET_EXPANSION, **changes: Any) -> Job:
     [
         (JobKind.BUCKET_EXPANSION, True, True),
         (JobKind.BUCKET_EXPANSION, False, True),
+        (JobKind.BUCKET_CONTRACTION, True, True),
         (JobKind.CLUSTERING, True, True),
         (JobKind.CLUSTERING, False, False),
         (JobKind.REPAIR, True, True),

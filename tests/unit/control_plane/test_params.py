@@ -28,6 +28,7 @@ def test_defaults_are_filled_in() -> None:
     assert params("clustering") == {"layout": "linear", **beside_writers}
     assert params("clustering", sort_by=["a"]) == {"sort_by": ["a"], "layout": "linear", **beside_writers}
     assert params("bucket_expansion", factor=2) == {"factor": 2, "settle_seconds": 15, **beside_writers}
+    assert params("bucket_contraction", factor=64) == {"factor": 64, "settle_seconds": 15, **beside_writers}
 
 
 def test_everything_that_can_be_said_of_an_expansion_is_kept() -> None:
@@ -67,6 +68,10 @@ def test_everything_that_can_be_said_of_an_expansion_is_kept() -> None:
         ("clustering", {"sort_by": [f"c{number}" for number in range(33)]}, "params.sort_by"),
         ("clustering", {"sort_by": ["a"], "layout": "spiral"}, "params.layout"),
         ("bucket_expansion", {}, "params"),
+        ("bucket_contraction", {}, "params"),
+        ("bucket_contraction", {"num_buckets": 0}, "params.num_buckets"),
+        ("bucket_contraction", {"num_buckets": 2, "factor": 2}, "params"),
+        ("bucket_contraction", {"factor": 1}, "params.factor"),
         ("bucket_expansion", {"num_buckets": 8, "factor": 2}, "params"),
         ("bucket_expansion", {"num_buckets": 1}, "params.num_buckets"),
         ("bucket_expansion", {"factor": 9}, "params.factor"),

@@ -15,11 +15,12 @@ from service.policies.policy import (
     CleaningSettings,
     ClusteringSettings,
     CompactionSettings,
+    ContractionSettings,
     ExpansionSettings,
     Mode,
     RepairSettings,
 )
-from service.scheduling import archival, bucket_expansion, cleaning, clustering, compaction, repair
+from service.scheduling import archival, bucket_contraction, bucket_expansion, cleaning, clustering, compaction, repair
 from service.scheduling.decision import Run
 from service.scheduling.trigger_context import Calendar, TriggerContext
 from tests.unit.control_plane.snapshots import NOW, a_snapshot, an_incident
@@ -44,6 +45,15 @@ ANSWERS = [
         ExpansionSettings(mode=Mode.AUTO, max_bucket_bytes=100, codec="zstd"),
         a_snapshot(LARGE, num_buckets=4),
         DUE,
+    ),
+    bucket_contraction.decide(
+        ContractionSettings(mode=Mode.AUTO, min_bucket_bytes=300), a_snapshot(LARGE, num_buckets=4), DUE, limit=10**6
+    ),
+    bucket_contraction.decide(
+        ContractionSettings(mode=Mode.AUTO, min_bucket_bytes=30, codec="zstd"),
+        a_snapshot(LARGE, SMALL, num_buckets=4),
+        DUE,
+        limit=10**6,
     ),
     archival.decide(ArchivalSettings(enabled=True), a_snapshot(timeline_commits=61), DUE),
     repair.decide(RepairSettings(), [an_incident()], TriggerContext(NOW)),

@@ -90,7 +90,7 @@ def test_a_token_is_not_shown_with_the_settings(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_limits_of_single_kinds_are_an_object_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert settings.load().max_active_by_kind == {"bucket_expansion": 1}
+    assert settings.load().max_active_by_kind == {"bucket_expansion": 1, "bucket_contraction": 1}
     monkeypatch.setenv("GROUNDSKEEPER_MAX_ACTIVE_BY_KIND", '{"clustering": 3}')
     assert settings.load().max_active_by_kind == {"clustering": 3}
     monkeypatch.setenv("GROUNDSKEEPER_MAX_ACTIVE_BY_GROUP", '{"large": 2}')

@@ -1,0 +1,126 @@
+"""Policy of bucket contraction: whether buckets are far too small, in which partitions, and how many become one.
+
+It never alternates with the expansion: after a contraction the largest bucket has at most a fourth of what an expansion
+allows, and after an expansion at least half of it (`bucket_expansion.factor_for`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import JobKind
+from service.model.formatting import count, size
+from service.policies.policy import Mode
+from service.scheduling.bucket_expansion import NO_HAZARD, SqlHazard
+from service.scheduling.decision import Run, Skip, Suggest
+from service.scheduling.trigger_context import by_calendar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from service.lake.snapshot import PartitionState, TableSnapshot
+    from service.policies.policy import ContractionSettings
+    from service.scheduling.trigger_context import TriggerContext
+
+MAX_FACTOR = 8
+"""Largest factor that the policy asks for at once; a table whose buckets are still too small is contracted again."""
+
+MARGIN = 4
+"""After a contraction the largest bucket is at most the limit of the expansion divided by this."""
+
+_MOST_PARTITIONS = 10_000
+
+
+def decide(
+    settings: ContractionSettings,
+    snapshot: TableSnapshot,
+    context: TriggerContext,
+    *,
+    limit: int,
+    sql: SqlHazard = NO_HAZARD,
+) -> Run | Suggest | Skip:
+    """Returns the proposal; it is `Run` only in the mode `auto` and without an obstacle. `limit` is the largest bucket
+    that the policy of the expansion allows, in bytes."""
+    if settings.mode is Mode.OFF:
+        return Skip("off", "bucket contraction is switched off")
+    if not snapshot.num_buckets:
+        return Skip("no-bucket-index", "the table has no simple bucket index")
+    if context.calendar and not (timing := by_calendar(context.calendar)).is_due:
+        return Skip("not-yet", timing.because, timing.until)
+    known = [each for each in snapshot.partitions if each.buckets and each.num_buckets]
+    small = [each for each in known if each.num_buckets > 1 and _average(each) < settings.min_bucket_bytes]
+    if not small:
+        return Skip("large-enough", f"no average bucket has less than {size(settings.min_bucket_bytes)}")
+    factors = {each.path: factor_for(each, settings.min_bucket_bytes, limit) for each in small}
+    chosen = _most_saving([each for each in small if factors[each.path] > 1], factors)
+    least = min(small, key=_average)
+    finding = (
+        f"the average bucket of {_place(least)} has {size(int(_average(least)))},"
+        f" {size(settings.min_bucket_bytes)} are wanted"
+    )
+    if not chosen:
+        because = f"{finding}; but the number is odd, or two would have more than a fourth of the {size(limit)} allowed"
+        return Skip("no-factor", because)
+    if any(item.is_plan for item in snapshot.pending):
+        return Skip("plans-pending", f"{finding}; but plans of other table services are pending and go first")
+    factor = factors[chosen[0].path]
+    params = _params(settings, factor, chosen, known)
+    where = f"in {count(len(chosen), 'partition')} of {len(known)}" if "partitions" in params else "everywhere"
+    because = f"{finding}; {factor} become one {where}"
+    kind = JobKind.BUCKET_CONTRACTION
+    if settings.mode is Mode.AUTO and not sql.obstacle:
+        return Run(kind, params, because)
+    return Suggest(kind, params, f"{because}. But {sql.obstacle}" if sql.obstacle else because)
+
+
+def factor_for(partition: PartitionState, wanted: int, limit: int) -> int:
+    """Returns the smallest power of two that brings the average bucket to `wanted` bytes, at most `MAX_FACTOR`.
+
+    It divides the number of buckets, and even if all other buckets were as large as the largest one, none would have
+    more than `limit` divided by `MARGIN`; 1 if there is no such factor.
+    """
+    factor = 1
+    while (
+        factor < MAX_FACTOR
+        and _average(partition) * factor < wanted
+        and partition.num_buckets % (factor * 2) == 0
+        and partition.largest_bucket_bytes * factor * 2 * MARGIN <= limit
+    ):
+        factor *= 2
+    return factor
+
+
+def _most_saving(partitions: Sequence[PartitionState], factors: dict[str, int]) -> list[PartitionState]:
+    """Returns the partitions with the factor that takes away the most buckets: one job has one factor."""
+    by_factor: dict[int, list[PartitionState]] = {}
+    for each in partitions:
+        by_factor.setdefault(factors[each.path], []).append(each)
+
+    def saved(factor: int) -> int:
+        return sum(each.num_buckets - each.num_buckets // factor for each in by_factor[factor])
+
+    return by_factor[max(by_factor, key=saved)] if by_factor else []
+
+
+def _average(partition: PartitionState) -> float:
+    return (partition.base_bytes + partition.log_bytes) / max(partition.num_buckets, 1)
+
+
+def _place(partition: PartitionState) -> str:
+    return f"partition {partition.path}" if partition.path else "the table"
+
+
+def _params(
+    settings: ContractionSettings, factor: int, chosen: Sequence[PartitionState], known: Sequence[PartitionState]
+) -> dict[str, Any]:
+    params: dict[str, Any] = {
+        "factor": factor,
+        "partitions": None if len(chosen) == len(known) else sorted(each.path for each in chosen)[:_MOST_PARTITIONS],
+        "on_active_writers": settings.on_active_writers.value,
+        "wait_seconds": settings.wait_seconds,
+        "lock_seconds": settings.lock_seconds,
+        "hand_over_seconds": settings.hand_over_seconds,
+        "settle_seconds": settings.settle_seconds,
+        "codec": settings.codec,
+    }
+    return {key: value for key, value in params.items() if value is not None}
