@@ -57,7 +57,7 @@ def of_sql_statements(table: HudiTable) -> list[Problem]:
     return [
         Problem(
             "sql-statements-lose-rows",
-            "On a table with more buckets than it was made with, Spark SQL's UPDATE, DELETE and SELECT miss rows",
+            "When a table's number of buckets was changed, Spark SQL's UPDATE, DELETE and SELECT miss rows",
             f"{evidence} (Hudi 1.2, PartitionBucketIndexSupport)",
             f"Set {PRUNING}=false for every session that reads or writes the table by SQL (SET, or spark.{PRUNING} in "
             f"the session's conf) or for the table (ALTER TABLE ... SET TBLPROPERTIES ('{PRUNING}'='false')), and "

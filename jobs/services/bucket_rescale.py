@@ -196,24 +196,23 @@ def _dry_run(rescale: Rescale | None, problems: Sequence[Problem]) -> dict[str, 
         return details
     chosen = rescale.chosen(rescale.slices)
     bytes_to_read = sum(item.bytes for item in chosen)
+    # A refused number has no children to count.
+    families = [] if problems else [(item.partition, rescale.buckets.children(*_place(item))) for item in chosen]
+    after = len({(partition, child) for partition, children in families for child in children})
     return details | {
         "buckets": _numbers(rescale),
         "rules": {"before": str(rescale.buckets.old), "after": str(rescale.buckets.new)},
         "partitions": len(rescale.partitions),
         "files": sum(1 + len(item.log_files) for item in chosen),
-        "file_groups": {
-            "before": len(chosen),
-            # A refused number has no children to count.
-            "after": None
-            if problems
-            else len(
-                {
-                    (item.partition, child)
-                    for item in chosen
-                    for child in rescale.buckets.children(item.partition, item.bucket)
-                }
-            ),
-        },
+        "file_groups": {"before": len(chosen), "after": None if problems else after},
         "bytes": bytes_to_read,
-        "estimated_cost": {"bytes_read": bytes_to_read, "bytes_written": bytes_to_read, "tasks": len(chosen)},
+        "estimated_cost": {
+            "bytes_read": bytes_to_read,
+            "bytes_written": bytes_to_read,
+            "tasks": len(chosen) if problems else min(len(chosen), after),
+        },
     }
+
+
+def _place(item: FileSlice) -> tuple[str, int]:
+    return item.partition, item.bucket

@@ -1,4 +1,4 @@
-"""Ends an expansion: retires the hashing config once every writer has the new number of buckets as its own option.
+"""Ends a rescale: retires the hashing config once every writer has the new number of buckets as its own option.
 
 On a table with a hashing config Hudi 1.2 reads wrongly wherever it prunes by the bucket index: a filter that is not on
 the hash field loses rows, in `SELECT` and so in Spark SQL's `UPDATE` and `DELETE` (`PartitionBucketIndexSupport`). When
@@ -76,7 +76,7 @@ def _of_retiring(table: HudiTable, order: WorkOrder, rules: BucketRules | None) 
                 "partitions-differ",
                 "Partitions have different numbers of buckets, which only a hashing config can express",
                 str(rules),
-                "Expand the other partitions to the same number first.",
+                "Expand or contract the other partitions to the same number first.",
             )
         )
     elif index is None or index.num_buckets not in numbers:

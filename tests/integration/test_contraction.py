@@ -121,6 +121,11 @@ def test_partitions_go_their_own_ways_and_meet_again(spark: SparkSession, tmp_pa
     assert len(tables.in_order(spark, base, 2)) == len(before) == 300
     tables.upsert(tables.rows(spark, 0, 350, ts=6), base, options)
     assert len(proved_by(spark, base, 2, index)) == 350
+    # All partitions have one number now, so the hashing config may go once every writer has it.
+    told = BucketIndex(2, ("id",))
+    run_job(spark, base, "finish_expansion", index=told)
+    tables.upsert(tables.rows(spark, 300, 360, ts=7), base, {**options, "hoodie.bucket.index.num.buckets": "2"})
+    assert len(proved_by(spark, base, 2, told)) == 360
 
 
 def slices(table: object, partition: str) -> list[object]:

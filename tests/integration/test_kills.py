@@ -1,4 +1,4 @@
-"""SIGKILL of the worker process wherever an expansion can be interrupted: the next attempt gets everything right.
+"""SIGKILL of the worker process wherever a rescale can be interrupted: the next attempt gets everything right.
 
 The process that dies is a real one (see `victim.py`); the writers, who were never told of any expansion, and the next
 attempt are in the test's own session. `GROUNDSKEEPER_FAULT_SEED` repeats the random moments of a run.
@@ -82,15 +82,17 @@ SHAPES: dict[str, dict[str, Any]] = {
     "cow-6": {"table_type": "COPY_ON_WRITE", "version": 6},
     "mor-6": {"table_type": "MERGE_ON_READ", "version": 6},
     "mor-9-plain": {"table_type": "MERGE_ON_READ", "version": 9, "partitioned": False, "metadata": False},
+    "mor-9-contracted": {"table_type": "MERGE_ON_READ", "version": 9, "num_buckets": 16},
+    "cow-6-contracted": {"table_type": "COPY_ON_WRITE", "version": 6, "num_buckets": 16},
 }
 # The places of "mor-9" that every run has.
 OF_A_SHORT_RUN = (0, 4, 8)
 # The others have every place; these have it on one more kind of table.
-OF_A_LONG_RUN = {"cow-9", "cow-6", "mor-6", "mor-9-plain"}
+OF_A_LONG_RUN = {"cow-9", "cow-6", "mor-6", "mor-9-plain", "mor-9-contracted", "cow-6-contracted"}
 
 
 def kills(shape: str, rng: random.Random) -> list[Kill]:
-    """In all places, each on some of the tables, and at random moments; 35 in all."""
+    """In all places, each on some of the tables, and at random moments; 47 in all."""
     anywhere = {"at": "start", "delay": rng.uniform(0.5, 12.0)}
     in_split = rng.uniform(0.0, 1.5)
     in_commit = rng.uniform(0.0, 0.8)
@@ -136,6 +138,25 @@ def kills(shape: str, rng: random.Random) -> list[Kill]:
                 Kill({"at": "unheard"}, ONE),
                 Kill(step("committing", only="python"), OTHER),
                 Kill(anywhere, OTHER),
+            ]
+        case "mor-9-contracted":
+            return [
+                # In the files that Hudi's rows are read into, which are no part of the commit.
+                Kill(appears("2026-01-01/*.parquet", nth=file), ONE),
+                Kill(step("rewriting", delay=in_split), OTHER, then="again"),
+                Kill(step("waiting for writers"), OTHER, then="rolled back"),
+                Kill(step("catching up"), ONE | {"lock_seconds": 0}, meanwhile=True),
+                Kill(before("the hashing config"), OTHER),
+                Kill(after("the hashing config"), ONE, then="attempt"),
+                Kill(appears(IN_METADATA, delay=in_commit / 4), OTHER),
+            ]
+        case "cow-6-contracted":
+            return [
+                Kill(step("committing"), ONE),
+                Kill(before("the commit", delay=in_commit), OTHER),
+                Kill(after("the commit"), ONE, then="attempt"),
+                Kill(step("watching writers"), OTHER | {"settle_seconds": 3}),
+                Kill(anywhere, ONE),
             ]
         case _:
             return [
@@ -190,8 +211,10 @@ class Scene:
     def __init__(self, spark: SparkSession, base: Path, **shape: Any) -> None:
         self.spark, self.base = spark, base
         self.is_partitioned = shape.get("partitioned", True)
-        self.options = tables.writer_options(base, num_buckets=BUCKETS_OF_WRITERS, **shape)
-        self.index = BucketIndex(BUCKETS_OF_WRITERS, ("id",))
+        contracts = "num_buckets" in shape
+        self.kind = JobKind.BUCKET_CONTRACTION if contracts else JobKind.BUCKET_EXPANSION
+        self.options = tables.writer_options(base, **{"num_buckets": BUCKETS_OF_WRITERS, **shape})
+        self.index = BucketIndex(shape.get("num_buckets", BUCKETS_OF_WRITERS), ("id",))
         self.rows: dict[str, int] = {}
         self.batch = 0
 
@@ -218,7 +241,7 @@ class Scene:
     def strike(self, spares: Spares, kill: Kill, job: str, earlier: list[str]) -> Death:
         params = {"settle_seconds": 0, **kill.params}
         declared = Table(str(self.base), "trips", self.index, writers_hudi_version="1.2.0")
-        plan = WorkOrder(job, 1, JobKind.BUCKET_EXPANSION, declared, params, earlier_instants=tuple(earlier))
+        plan = WorkOrder(job, 1, self.kind, declared, params, earlier_instants=tuple(earlier))
         hold = "waiting for writers" if kill.meanwhile else None
         death = spares.take().run(plan, kill.point, hold=hold, meanwhile=self.write)
         _require_intended(kill, death)
@@ -235,7 +258,7 @@ class Scene:
             result = run_job(
                 self.spark,
                 self.base,
-                "bucket_expansion",
+                self.kind.value,
                 params,
                 index=self.index,
                 job_id=job,
