@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex
 from jobs.errors import RefusedError, WritersActiveError
+from jobs.protocol.writer_engines import PRUNING
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import left_behind
-from tests.integration.writers import At, HeldWriter
+from tests.integration.writers import At, HeldWriter, let_heartbeat_expire
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
 MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
 INDEX = BucketIndex(8, ("id",))
@@ -31,7 +33,7 @@ EACH_TYPE = [pytest.param(MOR, 9), pytest.param(COW, 9), pytest.param(MOR, 6), p
 
 def test_eight_buckets_become_two_with_the_same_rows_and_writers_go_on(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=MOR)
+    options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=MOR, partitioned=False)
     # Logs in some of the buckets only.
     tables.upsert(tables.rows(spark, 0, 4, ts=1), base, options)
     before = tables.snapshot(spark, base)
@@ -40,8 +42,8 @@ def test_eight_buckets_become_two_with_the_same_rows_and_writers_go_on(spark: Sp
     result = run_job(spark, base, "bucket_contraction", {"factor": 4}, index=INDEX).details
 
     assert plan["refusals"] == []
-    assert plan["file_groups"] == result["file_groups"] == {"before": 24, "after": 6}
-    assert (result["rows"], result["buckets"], result["files_written"]) == (300, [8, 2], 6)
+    assert plan["file_groups"] == result["file_groups"] == {"before": 8, "after": 2}
+    assert (result["rows"], result["buckets"], result["files_written"]) == (300, [8, 2], 2)
     assert tables.in_order(spark, base, 2) == before
     audit = run_job(spark, base, "audit", index=INDEX).details
     assert (audit["clean"], audit["key_digest"]) == (True, result["key_digest"])
@@ -215,7 +217,7 @@ def test_a_write_to_buckets_that_will_be_gone_is_waited_for_though_hudi_sees_no_
     """Only the files that a commit writes count in Hudi's conflict detection: none of ours is in bucket 5."""
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=8)
-    high = tables.rows(spark, 0, 300, ts=5).where(in_buckets(spark, "id", 8, {4, 5, 6, 7}))
+    high = tables.rows(spark, 0, 300, ts=5).where(in_buckets(spark, 8, {4, 5, 6, 7}))
     many = high.count()
     writer = HeldWriter(high, base, options, tmp_path / "gate").start()
     params = {"factor": 2, "wait_seconds": 3}
@@ -232,10 +234,10 @@ def test_a_write_to_buckets_that_will_be_gone_is_waited_for_though_hudi_sees_no_
     assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == many
 
 
-def in_buckets(spark: SparkSession, column: str, number: int, wanted: set[int]) -> object:
+def in_buckets(spark: SparkSession, number: int, wanted: set[int]) -> Column:
     identifier = spark._jvm.org.apache.hudi.index.bucket.BucketIdentifier  # type: ignore[union-attr]
     keys = [f"k{each}" for each in range(300) if identifier.getBucketId(f"k{each}", "id", number) in wanted]
-    return F.col(column).isin(keys)
+    return F.col("id").isin(keys)
 
 
 @pytest.mark.exhaustive
@@ -282,28 +284,50 @@ def completed(base: Path) -> list[Path]:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("table_type", "version"), [(MOR, 9), (COW, 9), (MOR, 6)])
-def test_an_update_of_an_open_session_goes_to_replaced_file_groups_and_is_repaired(
+def test_an_update_of_an_open_session_is_repaired_or_fails(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int
 ) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type, version=version)
-    session = LongSession(spark, base, options)
+    session = LongSession(spark, base, {**options, PRUNING: "false"})
     run_job(spark, base, "bucket_contraction", {"factor": 4}, index=INDEX)
-    session.run("UPDATE {table} SET fare = -1.0, ts = 5 WHERE city < 500")
+    before = tables.snapshot(spark, base)
+    update = "UPDATE {table} SET fare = -1.0, ts = 5 WHERE city IN (%s)"
+
+    # Hudi finds no place for rows whose locations are in buckets that are gone: nothing is committed.
+    with pytest.raises(Py4JJavaError, match="out of bounds"):
+        session.run(update % cities_in(spark, {3, 5}))
+    assert tables.snapshot(spark, base) == before
+    # The others go to file groups that were replaced.
+    low = cities_in(spark, {0, 1})
+    session.run(update % low)
 
     audit = run_job(spark, base, "audit", index=INDEX).details
     assert not audit["clean"]
     (stale,) = audit["stale_writes"]
+    let_heartbeats_expire(base)
     result = run_job(spark, base, "repair", index=INDEX)
 
     assert result.details["repaired"] == [stale["instant"]]
-    assert len(proved_by(spark, base, 2, INDEX)) == 300
-    expected = tables.rows(spark, 0, 300)
-    expected = expected.withColumn("fare", F.when(F.col("city") < 500, -1.0).otherwise(F.col("fare")))
-    expected = expected.withColumn("ts", F.when(F.col("city") < 500, 5).otherwise(F.col("ts")).cast("long"))
+    assert len(tables.in_order(spark, base, 2)) == 300
+    assert run_job(spark, base, "audit", index=INDEX).details["clean"]
+    is_updated = F.expr(f"city IN ({low})")
+    expected = tables.rows(spark, 0, 300).withColumn("fare", F.when(is_updated, -1.0).otherwise(F.col("fare")))
+    expected = expected.withColumn("ts", F.when(is_updated, 5).otherwise(F.col("ts")).cast("long"))
     found = spark.read.format("hudi").load(str(base)).select(*expected.columns)
     assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
     assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+
+
+def cities_in(spark: SparkSession, buckets: set[int]) -> str:
+    """Returns the cities, which are as unique as the keys, of the rows in these of eight buckets."""
+    frame = tables.rows(spark, 0, 300).where(in_buckets(spark, 8, buckets)).select("city")
+    return ", ".join(str(row[0]) for row in frame.collect())
+
+
+def let_heartbeats_expire(base: Path) -> None:
+    for path in (base / ".hoodie" / ".heartbeat").glob("[0-9]*"):
+        let_heartbeat_expire(base, path.name)
 
 
 @pytest.mark.exhaustive
