@@ -340,7 +340,7 @@ def test_a_single_row_in_a_bucket_that_a_contraction_took_away_is_suspected_howe
     story.register()
     contraction = story.contract()
     story.commit({NEW_A: 500})
-    late = story.commit({NEW_A: 30, NEW_B: 1}, hours=100, in_base=True)
+    late = story.commit({NEW_A: 1, NEW_B: 1}, hours=100, in_base=True)
     story.poll()
     assert story.found == [(OLD, SUSPECTED, late)]
     assert story.incidents[0].details["by_partition"] == [
