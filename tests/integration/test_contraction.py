@@ -143,7 +143,7 @@ def test_files_of_several_schemas_are_merged_as_hudi_reads_them(
 ) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type)
-    wider = tables.rows(spark, 0, 6, ts=1).withColumn("tip", F.lit(1.5))
+    wider = tables.rows(spark, 0, 6, ts=1).withColumn("tip", F.when(F.col("ts") == 1, 1.5))
     tables.upsert(wider, base, options)
     if table_type == MOR:
         run_job(spark, base, "compaction", index=INDEX)
@@ -158,7 +158,7 @@ def test_files_of_several_schemas_are_merged_as_hudi_reads_them(
     assert spark.read.format("hudi").load(str(base)).where("tip = 1.5").count() == 6
     assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
     assert left_behind(base) == []
-    tables.upsert(tables.rows(spark, 0, 350, ts=6).withColumn("tip", F.lit(2.5)), base, options)
+    tables.upsert(tables.rows(spark, 0, 350, ts=6).withColumn("tip", F.when(F.col("ts") == 6, 2.5)), base, options)
     assert len(proved_by(spark, base, 1, INDEX)) == 350
 
 

@@ -1,4 +1,4 @@
-"""A base file of 1 GiB is split in less than 512 MiB of memory. Takes about half a minute and 2 GiB of disk."""
+"""Base files of 1 GiB are split and merged in less than 512 MiB of memory. Takes a minute and 3 GiB of disk."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 # In a process of its own, as a Spark task runs: the peak of this one would be that of all tests before.
 SPLIT = """
 import re, sys
+from dataclasses import replace
 from pathlib import Path
 from jobs.dataplane.split_writer import Rewrite, Source
 from jobs.dataplane.rewrite import rewrite_base_file
@@ -33,6 +34,9 @@ from jobs.storage.paths import Storage
 base, file_name, factor = sys.argv[1], sys.argv[2], int(sys.argv[3])
 work = Rewrite(Storage(base), "20260101000000000", ("id",))
 source = Source("p", file_name[:38], 1, 4 * factor, tuple(range(1, 4 * factor, 4)), f"{base}/p/{file_name}")
+if factor == 0:  # merged with itself, in a contraction
+    source = replace(source, modulus=4, residues=(1,), contracted_to=1)
+    source = replace(source, merged_with=(source,))
 written = rewrite_base_file(work, source, "0-0-0")
 peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text()).group(1)
 print(peak, sum(item.rows for item in written))
@@ -112,6 +116,26 @@ def test_a_large_file_is_split_in_little_memory_into_row_groups_of_a_sensible_si
     assert len(written) == factor
     assert peak_kib < 512 * 1024
     # Each file ends with a row group of what was left.
+    assert sum(groups) / len(groups) > 16 * MIB
+
+
+@pytest.mark.exhaustive
+def test_large_files_are_merged_in_little_memory(base_file: Path) -> None:
+    base = base_file.parents[1]
+    ran = subprocess.run(
+        [sys.executable, "-c", SPLIT, str(base), base_file.name, "0"],
+        cwd=ROOT, env={**os.environ, **MEMORY_OF_TASKS}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert ran.returncode == 0, ran.stderr
+    peak_kib, rows = (int(number) for number in ran.stdout.split())
+    (written,) = [path for path in base.glob("p/*.parquet") if path != base_file]
+    size, groups = written.stat().st_size, row_group_bytes(written)
+    print(f"merged {size / MIB:.0f} MiB: peak {peak_kib / 1024:.0f} MiB, row groups (MiB) {[g // MIB for g in groups]}")
+    written.unlink()
+    assert rows == 2 * pq.read_metadata(base_file).num_rows
+    assert size > 2000 * MIB
+    assert peak_kib < 512 * 1024
     assert sum(groups) / len(groups) > 16 * MIB
 
 
