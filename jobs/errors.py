@@ -170,7 +170,8 @@ class TimedOutError(JobError):
     type = "timed-out"
     title = "The attempt exceeded its timeout"
     hint = (
-        "Raise the timeout (`timeout_seconds`), bound a compaction (`limit_bytes`), or give the worker more cores."
+        "Raise the timeout (`timeout_seconds`), bound a compaction (`limit_bytes`, `limit_file_groups`), or give the"
+        " worker more cores."
         " The next attempt finishes what this one left, or rolls it back."
     )
     retriable = True

@@ -35,8 +35,8 @@ DUE = {
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Executes pending plans (writers may have scheduled them), then schedules and executes a plan for the rest.
 
-    With `plans` in the parameters it executes exactly these, and schedules nothing; with `limit_bytes` or `partitions`
-    it compacts that part.
+    With `plans` in the parameters it executes exactly these, and schedules nothing; with `limit_bytes`,
+    `limit_file_groups` or `partitions` it compacts that part.
     """
     context.step("planning")
     if wanted := given_plans.of(order):

@@ -1,9 +1,10 @@
-"""Compactions of a part of a table: some partitions, and at most so many bytes to read.
+"""Compactions of a part of a table: some partitions, and at most so many bytes to read, or file groups.
 
 Hudi's own planner makes the plan; here only its options are chosen. The strategies are those of Hudi 1.2.0, in a chain
 (`CompositeCompactionStrategy`): `PartitionRegexBasedCompactionStrategy` takes the newest partitions as long as they
 fit. If not even one does, `LogFileSizeBasedCompactionStrategy` takes its file groups with the most bytes of logs.
-`BoundedIOCompactionStrategy` alone is no bound: it counts whole megabytes of each file group, rounded down.
+`BoundedIOCompactionStrategy` alone is no bound: it counts whole megabytes of each file group, rounded down. None counts
+file groups; so of those with equal logs that are too small to count, none can be left out.
 """
 
 from __future__ import annotations
@@ -60,25 +61,33 @@ class Bounds:
     """The limits of one job; None is none."""
 
     limit_bytes: int | None = None
+    limit_file_groups: int | None = None
     selection: Selection | None = None
 
     @classmethod
     def of(cls, order: WorkOrder) -> Bounds:
-        limit, partitions = order.params.get("limit_bytes"), order.params.get("partitions")
-        return cls(None if limit is None else int(limit), None if partitions is None else Selection.of(partitions))
+        given = order.params.get
+        limit, groups, partitions = given("limit_bytes"), given("limit_file_groups"), given("partitions")
+        return cls(
+            None if limit is None else int(limit),
+            None if groups is None else int(groups),
+            None if partitions is None else Selection.of(partitions),
+        )
 
     @property
     def is_unlimited(self) -> bool:
-        return self.limit_bytes is None and self.selection is None
+        return self._has_no_limit and self.selection is None
+
+    @property
+    def _has_no_limit(self) -> bool:
+        return self.limit_bytes is None and self.limit_file_groups is None
 
     def takes(self, plan: PendingPlan, taken: Sequence[PendingPlan], begun: Collection[str]) -> bool:
         """Returns whether to execute this pending plan after those `taken` before: the first one whatever its size, and
         those that earlier attempts have `begun`."""
         if plan.instant in begun:
             return True
-        total = sum(each.bytes for each in taken) + plan.bytes
-        is_too_much = bool(taken) and self.limit_bytes is not None and total > self.limit_bytes
-        return not is_too_much and self._concerns(plan)
+        return (not taken or not self._exceeded_by([*taken, plan])) and self._concerns(plan)
 
     def plans(self, pending: Sequence[PendingPlan], begun: Collection[str]) -> list[PendingPlan]:
         """Returns the pending plans that a job executes, if none is withheld."""
@@ -94,18 +103,33 @@ class Bounds:
         It has at least one slice, unless the plans that were `executed` have used the limit up.
         """
         wanted = [item for item in due if self.selection is None or item.partition in self.selection]
-        if self.limit_bytes is None:
+        if self._has_no_limit:
             return self._whole(wanted, wanted)
-        budget = self.limit_bytes - sum(plan.bytes for plan in executed)
         # As in Hudi's `DayBasedCompactionStrategy` the newest partitions are those with the last paths.
         in_order = sorted(wanted, key=lambda item: item.partition, reverse=True)
         partitions = [list(group) for _, group in groupby(in_order, key=lambda item: item.partition)]
-        if number := _fitting([sum(item.bytes for item in each) for each in partitions], budget):
+        if number := self._fitting(partitions, executed):
             return self._whole([item for each in partitions[:number] for item in each], wanted)
         most_logs = sorted(partitions[0] if partitions else (), key=lambda item: item.log_bytes, reverse=True)
-        number = _fitting([item.bytes for item in most_logs], budget)
-        chosen = most_logs[: number if executed else max(number, 1)]
-        return _part(chosen, wanted) if chosen else Choice((), tuple(wanted), {})
+        number = self._fitting([[item] for item in most_logs], executed)
+        number = number if executed else min(max(number, 1), len(most_logs))
+        chosen = most_logs[: _as_hudi_counts(most_logs, number)] if number else ()
+        return _part(chosen, wanted, number) if chosen else Choice((), tuple(wanted), {})
+
+    def _fitting(self, parts: Sequence[Sequence[FileSlice]], executed: Sequence[PendingPlan]) -> int:
+        """Returns how many of the first parts are together within what the plans that were executed have left."""
+        sizes = accumulate(sum(item.bytes for item in part) for part in parts)
+        counts = accumulate(len(part) for part in parts)
+        before, groups = sum(plan.bytes for plan in executed), sum(len(plan.groups) for plan in executed)
+        return sum(self._allows(before + size, groups + number) for size, number in zip(sizes, counts, strict=True))
+
+    def _exceeded_by(self, plans: Sequence[PendingPlan]) -> bool:
+        return not self._allows(sum(plan.bytes for plan in plans), sum(len(plan.groups) for plan in plans))
+
+    def _allows(self, size: int, file_groups: int) -> bool:
+        return (self.limit_bytes is None or size <= self.limit_bytes) and (
+            self.limit_file_groups is None or file_groups <= self.limit_file_groups
+        )
 
     def _concerns(self, plan: PendingPlan) -> bool:
         return self.selection is None or any(partition in self.selection for partition, _ in plan.groups)
@@ -117,12 +141,24 @@ class Bounds:
         return Choice(tuple(chosen), left, _regex(sorted({item.partition for item in chosen})))
 
 
-def _part(chosen: Sequence[FileSlice], wanted: Sequence[FileSlice]) -> Choice:
+def _as_hudi_counts(most_logs: Sequence[FileSlice], number: int) -> int:
+    """Returns how many of them Hudi takes that is to take this many: more among equal logs, if these count nothing."""
+    target, io = _target(most_logs, number), sum(_hudis_io(item) for item in most_logs[:number])
+    least = most_logs[number - 1].log_bytes
+    for item in most_logs[number:]:
+        if item.log_bytes < least or io >= target:
+            break
+        number += 1
+        io += _hudis_io(item)
+    return number
+
+
+def _part(chosen: Sequence[FileSlice], wanted: Sequence[FileSlice], number: int) -> Choice:
     options = {
         **_regex([chosen[0].partition]),
         "hoodie.compaction.logfile.size.threshold": str(chosen[-1].log_bytes),
         # Among file groups with as many bytes of logs as the last one: Hudi goes on until the target is reached.
-        "hoodie.compaction.target.io": str(sum(_hudis_io(item) for item in chosen[:-1]) + 1),
+        "hoodie.compaction.target.io": str(_target(chosen, number)),
         # What it counts for the output of a slice without a base file.
         "hoodie.parquet.max.file.size": "1",
     }
@@ -130,9 +166,8 @@ def _part(chosen: Sequence[FileSlice], wanted: Sequence[FileSlice]) -> Choice:
     return Choice(tuple(chosen), _without(wanted, chosen), options)
 
 
-def _fitting(sizes: Sequence[int], budget: int) -> int:
-    """Returns how many of the first sizes are together within the budget."""
-    return sum(total <= budget for total in accumulate(sizes))
+def _target(slices: Sequence[FileSlice], number: int) -> int:
+    return sum(_hudis_io(item) for item in slices[: number - 1]) + 1
 
 
 def left_of(slices: Sequence[FileSlice], plans: Sequence[PendingPlan]) -> dict[str, Any]:

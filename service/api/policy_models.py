@@ -101,6 +101,10 @@ class CompactionPolicyIn(_Section, total=False):
         Field(ge=1, lt=2**53, description="Parameter of the job; what it leaves is due at once; null: no limit"),
     ]
 
+    limit_file_groups: Annotated[
+        int | None,
+        Field(ge=1, le=1_000_000, description="Parameter of the job; what it leaves is due at once; null: no limit"),
+    ]
 
 class CleaningPolicyIn(_Section, total=False):
     enabled: _Enabled

@@ -55,7 +55,7 @@ _Partitions = Annotated[
 
 class CompactionParams(_ExecutesPlans):
     """Without `plans`: executes all pending plans, and schedules a plan for the rest; or as much of both as
-    `limit_bytes` and `partitions` allow."""
+    `limit_bytes`, `limit_file_groups` and `partitions` allow."""
 
     limit_bytes: int | None = Field(
         None,
@@ -64,12 +64,19 @@ class CompactionParams(_ExecutesPlans):
         description="Bytes of base and log files to read at most, the newest partitions first; but one file group, or"
         " one pending plan, in any case. The result says what is `left`",
     )
+    limit_file_groups: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="File groups to compact at most, in the same order. Together with `limit_bytes` both limits hold",
+    )
     partitions: _Partitions | None = None
 
     @model_validator(mode="after")
     def _plans_have_their_size(self) -> Self:
-        if self.plans and (self.limit_bytes is not None or self.partitions):
-            raise ValueError("plans are executed whole: give either plans, or limit_bytes and partitions")
+        limits = (self.limit_bytes, self.limit_file_groups, self.partitions)
+        if self.plans and any(each is not None for each in limits):
+            raise ValueError("plans are executed whole: give either plans, or limits and partitions")
         return self
 
 

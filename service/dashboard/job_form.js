@@ -88,6 +88,7 @@ export function jobForm(changed) {
     metadata_table: () => [field("Action", select({ name: "action" }, METADATA_ACTIONS, "validate"))],
     audit: () => [],
     diagnosis: () => [],
+      field("At most, file groups", optional("limit_file_groups"), "In the same order. Empty: all."),
     finish_expansion: () => [],
     repair: () => [
       field("What", select({ name: "leftovers" }, REPAIRS, "")),
@@ -266,7 +267,7 @@ function params(kind, data) {
   const choices = (...names) => Object.fromEntries(names.filter((name) => data.get(name)).map((name) => [name, data.get(name)]));
   switch (kind) {
     case "compaction":
-      return { ...numbers("limit_bytes"), ...chosenPartitions };
+      return { ...numbers("limit_bytes", "limit_file_groups"), ...chosenPartitions };
     case "cleaning":
       return { policy: data.get("policy"), ...numbers("retain") };
     case "clustering": {

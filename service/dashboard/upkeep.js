@@ -94,7 +94,8 @@ function policy({ policy, sources }) {
 
 function compaction({ compaction: its, time_zone: zone }) {
   if (!its.enabled) return "off";
-  const limit = its.limit_bytes != null && `, ${bytes(its.limit_bytes)} at once`;
+  const limits = [its.limit_bytes != null && bytes(its.limit_bytes), its.limit_file_groups != null && count(its.limit_file_groups, "file group")];
+  const limit = limits.some(Boolean) && `, ${limits.filter(Boolean).join(" and ")} at once`;
   if (its.cron) return [calendar(its, zone), limit];
   return [thresholds(its), its.log_ratio != null && `, or logs of ${its.log_ratio} times the base files`, limit];
 }

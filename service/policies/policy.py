@@ -66,7 +66,7 @@ class Window:
 class CompactionSettings:
     """`log_ratio` (bytes of log files to bytes of base files) counts in addition to the trigger, None not at all. With
     `cron` no threshold counts. A plan pending for `stale_plan_seconds` causes a warning and is taken over.
-    `limit_bytes` is the parameter of the job; what it leaves is due at once."""
+    `limit_bytes` and `limit_file_groups` are parameters of the job; what it leaves is due at once."""
 
     enabled: bool = True
     trigger: Trigger = Trigger.COMMITS
@@ -77,6 +77,7 @@ class CompactionSettings:
     min_interval_seconds: int = 60
     stale_plan_seconds: int = 6 * 3600
     limit_bytes: int | None = None
+    limit_file_groups: int | None = None
 
 
 @dataclass(frozen=True)

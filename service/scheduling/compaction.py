@@ -46,7 +46,8 @@ def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: Trigg
 
 
 def _params(settings: CompactionSettings) -> dict[str, object]:
-    return {} if settings.limit_bytes is None else {"limit_bytes": settings.limit_bytes}
+    limits = {"limit_bytes": settings.limit_bytes, "limit_file_groups": settings.limit_file_groups}
+    return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def _timing(settings: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:

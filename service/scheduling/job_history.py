@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _FIRST = timedelta(minutes=10)
 _MOST = timedelta(days=1)
 _WITHHELD_FOR = timedelta(days=1)
+_LIMITS = frozenset({"limit_bytes", "limit_file_groups", "limit_partitions"})
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def withheld_plans(jobs: Iterable[Job], now: datetime) -> frozenset[str]:
 
 
 def _is_unfinished(job: Job) -> bool:
-    if job.reason is None or "limit_bytes" not in job.params:
+    if job.reason is None or not job.params.keys() & _LIMITS:
         return False
     result = job.result or {}
     left = result.get("left")

@@ -63,6 +63,26 @@ def test_bounded_compactions_in_a_row_reach_a_compacted_table(spark: SparkSessio
     assert tables.snapshot(spark, base) == before
 
 
+def test_a_number_of_file_groups_bounds_each_job(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "orders"
+    tables.write_table(spark, base, count=300, updates=1)
+    before = tables.snapshot(spark, base)
+    due = _due(spark, base)
+    params = {"limit_file_groups": 6}
+
+    planned = run_job(spark, base, "compaction", params, dry_run=True).details
+    first = run_job(spark, base, "compaction", params).details
+
+    # The newest partition whole; of the next one nothing, since it does not fit whole.
+    assert first["file_groups"] == planned["file_groups"] == 4
+    assert first["left"] == planned["left"]
+    assert list(_due(spark, base)) == ["2026-01-01", "2026-01-02"]
+    second = run_job(spark, base, "compaction", {"limit_file_groups": 3}).details
+    assert (second["file_groups"], second["left"]["file_groups"]) == (3, 5)
+    assert _due(spark, base) == {"2026-01-01": due["2026-01-01"], "2026-01-02": due["2026-01-02"][3:]}
+    assert tables.snapshot(spark, base) == before
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("version", "partitioned"), [(9, False), (6, False), (6, True)])
 def test_a_limit_of_one_byte_compacts_one_file_group_in_each_job(

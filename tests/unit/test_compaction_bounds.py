@@ -29,8 +29,10 @@ DUE = [
 ]
 
 
-def bounds(limit: int | None = None, *partitions: Any) -> Bounds:
+def bounds(limit: int | None = None, *partitions: Any, file_groups: int | None = None) -> Bounds:
     params: dict[str, Any] = {} if limit is None else {"limit_bytes": limit}
+    if file_groups is not None:
+        params["limit_file_groups"] = file_groups
     if partitions:
         params["partitions"] = list(partitions)
     return Bounds.of(WorkOrder("job_1", 1, JobKind.COMPACTION, Table("/t", "t"), params))
@@ -84,6 +86,27 @@ def test_among_equal_logs_the_target_io_ends_the_plan() -> None:
     assert choice.options["hoodie.compaction.target.io"] == "25"
 
 
+def test_a_number_of_file_groups_bounds_in_the_same_order() -> None:
+    assert not bounds(file_groups=5).is_unlimited
+    assert ids(bounds(file_groups=5).choose(DUE)) == ("abcde", "")
+    assert bounds(file_groups=5).choose(DUE).options == {}
+    assert ids(bounds(file_groups=4).choose(DUE)) == ("cde", "ab")
+    assert ids(bounds(file_groups=2).choose(DUE)) == ("de", "abc")
+    one = bounds(file_groups=1).choose(DUE)
+    assert ids(one) == ("e", "abcd")
+    assert one.options["hoodie.compaction.logfile.size.threshold"] == "40"
+    # The smaller of two limits counts.
+    assert ids(bounds(270, file_groups=4).choose(DUE)) == ("de", "abc")
+    assert ids(bounds(10_000, file_groups=1).choose(DUE)) == ("e", "abcd")
+
+
+def test_file_groups_with_equal_logs_go_together_if_they_are_too_small_for_hudi_to_count() -> None:
+    tiny = [a_slice("", name, 10, 4) for name in "abc"] + [a_slice("", "d", 10, 3)]
+    assert ids(bounds(file_groups=1).choose(tiny)) == ("abc", "d")
+    large = [a_slice("", name, 10 * MIB, 4 * MIB) for name in "abc"]
+    assert len(bounds(file_groups=2).choose(large).slices) == 2
+
+
 def test_only_the_chosen_partitions_count() -> None:
     choice = bounds(None, "dt=1", {"prefix": "dt=2"}).choose(DUE)
     assert ids(choice) == ("abc", "")
@@ -110,6 +133,10 @@ def test_pending_plans_go_first_and_count() -> None:
     assert [each.instant for each in bounds(1).plans(plans, ("2",))] == ["1", "2"]
     assert ids(bounds(240).choose(DUE, plans[:1])) == ("e", "abcd")
     assert ids(bounds(239).choose(DUE, plans[:1])) == ("", "abcde")
+    by_number = bounds(file_groups=2)
+    assert [each.instant for each in by_number.plans(plans, ())] == ["1", "2"]
+    assert ids(by_number.choose(DUE, plans[:1])) == ("e", "abcd")
+    assert ids(by_number.choose(DUE, plans[:2])) == ("", "abcde")
     assert left_of(DUE[:1], plans[1:]) == {"file_groups": 3, "bytes": 260, "plans": ["2", "3"]}
 
 

@@ -55,6 +55,7 @@ ANSWERS = [
         DUE,
         limit=10**6,
     ),
+    compaction.decide(CompactionSettings(limit_file_groups=5), a_snapshot(PartitionState("", log_bytes=1)), DUE),
     archival.decide(ArchivalSettings(enabled=True), a_snapshot(timeline_commits=61), DUE),
     repair.decide(RepairSettings(), [an_incident()], TriggerContext(NOW)),
 ]
