@@ -46,7 +46,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     if (claimed := order.params.get("index")) and table.declared.index is None:
         table = HudiTable(table.jvm, replace(table.declared, index=BucketIndex.from_json(claimed)))
     checks = {name: check for name, check in CHECKS.items() if name != "rows" or order.params.get("rows", True)}
-    findings: list[Finding] = []
+    findings: list[dict[str, Any]] = []
     unchecked: list[dict[str, Any]] = []
     with ExitStack() as clients:
         examined = Examined(table, clients)
@@ -57,7 +57,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
                 if found:
                     # A writer may have been in the midst of something; what is damaged still is.
                     again = {finding.type for finding in check(Examined(table, clients))}
-                    findings += [finding for finding in found if finding.type in again]
+                    findings += [{**each.to_json(), "check": name} for each in found if each.type in again]
             except (CancelledError, LeaseLostError, TimedOutError):
                 raise
             except JobError as error:
@@ -66,7 +66,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     return Result(
         Outcome.SUCCEEDED,
         details={
-            "findings": [finding.to_json() for finding in findings],
+            "findings": findings,
             "checked": [name for name in checks if name not in {each["check"] for each in unchecked}],
             "unchecked": unchecked,
             "healthy": not findings and not unchecked,

@@ -23,7 +23,10 @@ from service.model import errors
 router = APIRouter(prefix="/v1", tags=["incidents"])
 
 IncidentId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["inc_8c1d0e5f2a7b4963"])]
-KindQuery = Annotated[IncidentKind | None, Query(description="`late-files`: files of a fenced write")]
+KindQuery = Annotated[
+    IncidentKind | None,
+    Query(description="`late-files`: files of a fenced write; `damage`: found by a diagnosis"),
+]
 StateQuery = Annotated[list[IncidentState], Query(description="May be repeated. Default: any state", max_length=4)]
 
 
@@ -34,7 +37,8 @@ class IncidentOut(BaseModel):
     table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
     kind: IncidentKind = Field(examples=["stale-write"])
     instant: str = Field(
-        description="The commit that caused it, or the write that was fenced", examples=["20260101120000000"]
+        description="The commit that caused it, or the write that was fenced; of a damage: when it was found, in UTC",
+        examples=["20260101120000000"],
     )
     operation: str | None = Field(description="Hudi's WriteOperationType of that commit", examples=["UPSERT_PREPPED"])
     state: IncidentState = Field(

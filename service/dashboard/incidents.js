@@ -20,7 +20,7 @@ export class Incidents {
     this.every = await all("v1/incidents?state=open&state=suspected", this.query);
   }
 
-  /** One notice for each table and kind. `names` maps ids of tables, null on a table's own page; `jobs` are active. */
+  /** One notice for each table and kind, and for each kind of damage. `names` maps ids of tables, null on a table's own page; `jobs` are active. */
   draw(names, jobs, changed) {
     return [...grouped(this.every)].map(([key, group]) => notice(key, group, names, jobs, (table) => this.#of(table), changed));
   }
@@ -33,7 +33,8 @@ export class Incidents {
 function grouped(incidents) {
   const groups = new Map();
   for (const each of incidents) {
-    const key = `incidents ${each.table_id} ${each.kind}`;
+    // Damages of one kind differ in title and hint.
+    const key = `incidents ${each.table_id} ${each.kind} ${each.kind === "damage" ? each.title : ""}`;
     groups.set(key, [...(groups.get(key) ?? []), each]);
   }
   return groups;

@@ -19,11 +19,16 @@ class IncidentKind(StrEnum):
     `OLD_NUMBER`: all rows that a commit wrote to a partition lie in buckets of the number before an expansion, or some
     in buckets that a contraction took away.
     `LATE_FILES`: a fenced writer may be alive, and may still write files that count once its rollback has been
-    archived."""
+    archived. `DAMAGE`: a diagnosis has found it; `details` are the finding, `instant` is when."""
 
     STALE_WRITE = "stale-write"
     OLD_NUMBER = "old-number"
     LATE_FILES = "late-files"
+    DAMAGE = "damage"
+
+
+BY_DIAGNOSIS = "diagnosis"
+"""The first word of the reason for which a diagnosis closes an incident."""
 
 
 class IncidentState(StrEnum):
@@ -103,12 +108,20 @@ class Incident:
     def problem(self) -> Problem:
         """Returns the effect on the table's readers, and what to do."""
         what = f"{self.instant} ({self.operation})" if self.operation else self.instant
+        if self.kind is IncidentKind.DAMAGE:
+            return self._finding()
         number = self.details.get("rows")
         rows = "rows" if number is None else f"{number} row{'' if number == 1 else 's'}"
         title, detail, hint = _TEXTS[self.kind]
         return Problem(self.kind.value, title, detail.format(what=what, rows=rows), hint)
 
     def closed(self, state: IncidentState, because: str, at: datetime) -> Incident:
+    def _finding(self) -> Problem:
+        title, detail, effect, hint = (
+            str(self.details.get(name, "")) for name in ("title", "detail", "effect", "hint")
+        )
+        return Problem(self.kind.value, title, f"{detail}. {effect}", hint)
+
         return dataclasses.replace(self, state=state, because=because, closed_at=at)
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
 from service.db.page import Cursor, Page, page_of
-from service.incidents.incident import Incident, IncidentKind, IncidentState
+from service.incidents.incident import BY_DIAGNOSIS, Incident, IncidentKind, IncidentState
 from service.model.errors import IncidentNotFoundError
 
 if TYPE_CHECKING:
@@ -52,6 +52,17 @@ def standing(connection: Connection, table_id: str, *, of: Collection[str] | Non
     if of is not None:
         query = query.where(_i.c.instant.in_(of))
     return [_incident(row) for row in connection.execute(query.order_by(_i.c.opened_at, _i.c.id))]
+
+
+def dismissed(connection: Connection, table_id: str, kind: IncidentKind) -> list[Incident]:
+    """Returns the table's last incidents of this kind that users have closed."""
+    query = sa.select(_i).where(
+        _i.c.table_id == table_id,
+        _i.c.kind == kind.value,
+        _i.c.state == IncidentState.CLEARED.value,
+        _i.c.because.not_like(f"{BY_DIAGNOSIS} %"),
+    )
+    return [_incident(row) for row in connection.execute(query.order_by(_i.c.closed_at.desc()).limit(100))]
 
 
 def count_open(connection: Connection, table_id: str) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from service.incidents import store, tracker
 from service.incidents.incident import ASTRAY, Incident, IncidentKind, IncidentState
+from service.queue import diagnosed
 from service.queue.job import JobState
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 
 def of_report(connection: Connection, before: Job, after: Job, result: Result, now: datetime) -> list[Event]:
-    """Opens an incident for each write that the job fenced, and closes those that a repair cleared. Returns the events.
+    """Opens an incident for each write that the job fenced and each damage that it found; closes those that a repair
+    cleared, and damages that a diagnosis no longer finds. Returns the events.
 
     Does nothing for a dry run.
     """
@@ -43,7 +45,8 @@ def of_report(connection: Connection, before: Job, after: Job, result: Result, n
         because = f"repair {before.id} found all its rows in the right place"
         cleared = store.standing(connection, before.table_id, of=_instants(result, "cleared"))
         closing = [each.closed(IncidentState.CLEARED, because, now) for each in cleared if each.kind in ASTRAY]
-    return list(tracker.change(connection, before.table_id, found, closing, now).events)
+    damages, gone = diagnosed.of_report(connection, after, result, now)
+    return list(tracker.change(connection, before.table_id, found + damages, closing + gone, now).events)
 
 
 def _instants(result: Result, name: str) -> list[str]:

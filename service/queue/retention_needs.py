@@ -8,6 +8,7 @@ from jobs.contract import JobKind
 from service.catalog import commit_store, consumer_store, table_store
 from service.catalog.consumer import awaited
 from service.incidents import store
+from service.incidents.incident import IncidentKind
 from service.policies.policy_registry import effective_of
 
 if TYPE_CHECKING:
@@ -36,5 +37,6 @@ def of_job(connection: Connection, job: Job, now: datetime) -> dict[str, Any]:
     keep = [
         {"type": "incident", "instant": each.instant, "reason": f"incident {each.id} ({each.kind.value}) is open"}
         for each in store.standing(connection, job.table_id)
+        if each.kind is not IncidentKind.DAMAGE
     ]
     return {**consumers, "seen": commit_store.last_recorded(connection, job.table_id), "keep": keep}

@@ -1,0 +1,77 @@
+"""Incidents of a diagnosis: one for each type of damage, open until a later diagnosis no longer finds it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import JobKind
+from service.incidents import store, tracker
+from service.incidents.incident import BY_DIAGNOSIS, Incident, IncidentKind, IncidentState
+from service.queue.job import JobState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from jobs.contract import Result
+    from service.queue.job import Job
+
+_TEXTS = ("type", "title", "detail", "effect", "hint", "check")
+
+
+def of_report(connection: Connection, job: Job, result: Result, now: datetime) -> tuple[list[Incident], list[Incident]]:
+    """Returns the incidents to open and those to close after a successful diagnosis by the table's own index.
+
+    A damage is taken as gone only if the check that had found it was made again. One that a user has closed is opened
+    again only if it is no longer the same.
+    """
+    if job.kind is not JobKind.DIAGNOSIS or job.state is not JobState.SUCCEEDED or "index" in job.params:
+        return [], []
+    findings = {str(each["type"]): each for each in _findings(result)}
+    standing = [each for each in store.standing(connection, job.table_id) if each.kind is IncidentKind.DAMAGE]
+    checked = result.details.get("checked")
+    closing = [
+        each.closed(IncidentState.CLEARED, f"{BY_DIAGNOSIS} {job.id} no longer finds it", now)
+        for each in standing
+        if each.details.get("type") not in findings and isinstance(checked, list) and _check(each) in checked
+    ]
+    known = {str(each.details.get("type")) for each in standing}
+    dismissed = [each.details for each in store.dismissed(connection, job.table_id, IncidentKind.DAMAGE)]
+    found = [each for name, each in findings.items() if name not in known and not _is_among(each, dismissed)]
+    return [_incident(job, finding, number, now) for number, finding in enumerate(found)], closing
+
+
+def _incident(job: Job, finding: Mapping[str, Any], number: int, now: datetime) -> Incident:
+    # No commit is known to have caused it. Each of a table has an instant of its own, in the form of Hudi's.
+    at = now + timedelta(milliseconds=number)
+    return Incident(
+        id=tracker.new_id(),
+        table_id=job.table_id,
+        kind=IncidentKind.DAMAGE,
+        instant=f"{at:%Y%m%d%H%M%S}{at.microsecond // 1000:03d}",
+        state=IncidentState.OPEN,
+        opened_at=now,
+        details={**finding, "job_id": job.id},
+    )
+
+
+def _findings(result: Result) -> list[dict[str, Any]]:
+    """Returns the findings as far as they have a known form: the worker may be older or newer than the service."""
+    given = result.details.get("findings")
+    found: Sequence[Any] = given if isinstance(given, list | tuple) else []
+    return [
+        {**{name: str(each.get(name) or "") for name in _TEXTS}, "cure": each.get("cure")}
+        for each in found
+        if isinstance(each, dict) and each.get("type")
+    ]
+
+
+def _check(incident: Incident) -> str:
+    return str(incident.details.get("check"))
+
+
+def _is_among(finding: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> bool:
+    return any(all(finding[name] == other.get(name) for name in ("type", "detail")) for other in others)
