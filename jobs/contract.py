@@ -44,6 +44,7 @@ class JobKind(StrEnum):
     FINISH_EXPANSION = "finish_expansion"
     REPAIR = "repair"
     ARCHIVAL = "archival"
+    PARTITION_TTL = "partition_ttl"
     SAVEPOINT = "savepoint"
     RESTORE = "restore"
     ROLLBACK = "rollback"
@@ -76,6 +77,14 @@ class CleaningPolicy(StrEnum):
     KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
     KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
     KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+
+
+class TtlStrategy(StrEnum):
+    """Hudi's `PartitionTTLStrategyType` (1.2): a partition's age counts from its last modification, or from its
+    creation."""
+
+    KEEP_BY_TIME = "KEEP_BY_TIME"
+    KEEP_BY_CREATION_TIME = "KEEP_BY_CREATION_TIME"
 
 
 class ClusteringLayout(StrEnum):

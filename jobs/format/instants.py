@@ -36,3 +36,8 @@ def moment(instant: str, properties: Mapping[str, str]) -> datetime | None:
         return at.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def instant_of(at: datetime) -> str:
+    """Returns the wall-clock time as an instant, to the millisecond: the reverse of `wall_clock`."""
+    return f"{at:%Y%m%d%H%M%S}{at.microsecond // 1000:03d}"

@@ -51,13 +51,18 @@ def _slices(plan: Mapping[str, Any]) -> Iterator[tuple[Group, Mapping[str, Any]]
 def deleted_by(plan: Mapping[str, Any]) -> frozenset[File]:
     """Returns the files that a clean plan deletes, except those of partitions that it drops."""
     by_partition = plan.get("filePathsToBeDeletedPerPartition") or {}
-    dropped = set(plan.get("partitionsToBeDeleted") or ())
+    dropped = partitions_dropped_by(plan)
     return frozenset(
         (partition, _name(info["filePath"]))
         for partition, infos in by_partition.items()
         if partition not in dropped
         for info in infos
     )
+
+
+def partitions_dropped_by(plan: Mapping[str, Any]) -> frozenset[str]:
+    """Returns the partitions whose folders a clean plan deletes."""
+    return frozenset(plan.get("partitionsToBeDeleted") or ())
 
 
 def files_gone(instant: str, files: Iterable[File], there: Collection[File]) -> list[Problem]:

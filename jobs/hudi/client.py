@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from py4j.java_gateway import get_java_class
@@ -19,7 +18,8 @@ from jobs.hudi.jvm import translated
 from jobs.hudi.late_files import LateFiles
 from jobs.hudi.metadata_table import MetadataTable
 from jobs.hudi.options import bucket_index_options, client_options
-from jobs.hudi.records import REPLACE
+from jobs.hudi.partition_ttl import PartitionTtl
+from jobs.hudi.records import REPLACE, Cleanable, CleanSummary
 from jobs.hudi.savepoints import Savepoints
 
 if TYPE_CHECKING:
@@ -32,15 +32,6 @@ if TYPE_CHECKING:
     from jobs.hudi.write_stats import WriteStat
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class CleanSummary:
-    """The result of a clean: its instant, the number of files deleted, and the number of files it failed to delete."""
-
-    instant: str
-    deleted_files: int
-    failed_deletes: int
 
 
 class WriteClient:
@@ -69,6 +60,7 @@ class WriteClient:
         self.archiver = Archiver(table, self._config)
         self.metadata_table = MetadataTable(table, self._config)
         self.savepoints = Savepoints(table, self._config, self._client)
+        self.partition_ttl = PartitionTtl(table, self._config, self._client)
 
     def __enter__(self) -> Self:
         return self
@@ -151,21 +143,19 @@ class WriteClient:
             failed = sum(len(item.getFailedDeleteFiles()) for item in metadata.getPartitionMetadata().values())
             return CleanSummary(str(metadata.getStartCleanTime()), int(metadata.getTotalFilesDeleted()), failed)
 
-    def files_to_clean(self) -> dict[str, list[str]]:
-        """Returns the files that `clean` would delete now: partition path -> absolute paths.
-
-        Writes nothing (`CleanPlanner`).
-        """
+    def files_to_clean(self) -> Cleanable:
+        """Returns what `clean` would delete now. Writes nothing (`CleanPlanner`)."""
         with translated("planning the clean"):
             context = self._jvm.engine_context()
             table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
             planner = self._jvm.hudi.table.action.clean.CleanPlanner(context, table, self._config)
             earliest = planner.getEarliestCommitToRetain()
-            found = {}
+            found, dropped = {}, []
             for partition in self._jvm.read(planner.getPartitionPathsToClean(earliest)):
-                infos = self._jvm.read(planner.getDeletePaths(partition, earliest).getRight())
-                found[partition] = [info["filePath"] for info in infos]
-            return {partition: files for partition, files in found.items() if files}
+                paths = planner.getDeletePaths(partition, earliest)
+                found[partition] = [info["filePath"] for info in self._jvm.read(paths.getRight())]
+                dropped += [partition] if paths.getLeft() else []
+            return Cleanable({partition: files for partition, files in found.items() if files}, tuple(dropped))
 
     # -- instants of dead writers
 

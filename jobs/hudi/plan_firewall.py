@@ -73,7 +73,7 @@ def check_cleans(table: HudiTable, planned_now: Mapping[str, Iterable[str]]) -> 
     cleans = {f"clean {plan.instant}": plan for plan in pending_plans(table, frozenset({"clean"}))}
     for plan in cleans.values():
         check_paths(table, plan)
-    deleted = {where: plan_files.deleted_by(plan.content) for where, plan in cleans.items()}
+    deleted = {where: plan_files.deleted_by(plan.content) | _dropped(table, plan) for where, plan in cleans.items()}
     deleted["the new clean"] = frozenset(
         (partition, path.rpartition("/")[2]) for partition, paths in planned_now.items() for path in paths
     )
@@ -96,6 +96,17 @@ def check_cleans(table: HudiTable, planned_now: Mapping[str, Iterable[str]]) -> 
         problems += plan_files.deletes_needed(where, files, planned=planned, saved=saved)
         problems += plan_files.deletes_latest(where, files, latest)
     _refuse(problems)
+
+
+def dropped_by_pending_cleans(table: HudiTable) -> frozenset[str]:
+    """Returns the partitions whose folders pending cleans delete, with whatever is in them by then."""
+    cleans = pending_plans(table, frozenset({"clean"}))
+    return frozenset(partition for plan in cleans for partition in plan_files.partitions_dropped_by(plan.content))
+
+
+def _dropped(table: HudiTable, clean: Plan) -> frozenset[File]:
+    partitions = plan_files.partitions_dropped_by(clean.content)
+    return frozenset((partition, name) for partition in partitions for name in table.files_in(partition))
 
 
 def _refuse(problems: list[Problem]) -> None:

@@ -113,6 +113,24 @@ class Commit:
         return {path.rpartition("/")[2] for paths in groups for path in paths}
 
 
+@dataclass(frozen=True)
+class Cleanable:
+    """What a clean would delete: `files` maps partition paths to absolute paths. `partitions` are dropped ones without
+    any other file, whose folders Hudi deletes with whatever is in them by then."""
+
+    files: dict[str, list[str]] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CleanSummary:
+    """The result of a clean: its instant, the number of files deleted, and the number of files it failed to delete."""
+
+    instant: str
+    deleted_files: int
+    failed_deletes: int
+
+
 def deletes_in_logs(item: FileSlice, commits: Sequence[Commit]) -> int | None:
     """Returns how many rows of the slice these commits delete at most, also those that came after it was listed.
 

@@ -44,6 +44,14 @@ def current(table: HudiTable, *, as_of: str | None = None, spark: SparkSession |
         return (reader.option("as.of.instant", as_of) if as_of else reader).load(table.base_path)
 
 
+def count_by_partition(table: HudiTable, partitions: Collection[str]) -> dict[str, int]:
+    """Returns the number of rows of each of these partition paths, 0 for one without rows."""
+    with translated("counting the rows of partitions"):
+        wanted = current(table).where(F.col(PARTITION_PATH).isin(sorted(partitions)))
+        counted = {row[0]: int(row[1]) for row in wanted.groupBy(PARTITION_PATH).count().collect()}
+    return {partition: counted.get(partition, 0) for partition in partitions}
+
+
 def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) -> int:
     """Returns how many of these rows a query with a filter does not find, since Hudi's statistics are wrong.
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 from jobs.contract import CleaningPolicy, Outcome, Problem, Result, WriterEngine
 from jobs.errors import RefusedError
 from jobs.format.stale_writes import hits, stale_writes
+from jobs.hudi import plan_firewall
 from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS
-from jobs.hudi.records import CLEAN, INGESTION
+from jobs.hudi.records import CLEAN, INGESTION, Cleanable
 from jobs.protocol.consumers import behind_replacements, first_needed, pending_cleans, retention
+from jobs.protocol.partition_holds import being_written, writing_into
 from jobs.protocol.writers import dead_writes, remove_all_late_files, roll_back_dead
 from jobs.services import given_plans
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from jobs.contract import Json, WorkOrder
-    from jobs.hudi.records import Commit
+    from jobs.hudi.records import CleanSummary, Commit
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.services.given_plans import GivenPlans
@@ -72,14 +74,15 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     options = kept.options(table.commits(), table.now())
     bridge = bridged_lock(table, lock, context.checkpoint)
     with bridge, WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
-        found = {} if problems else client.files_to_clean()
-        files = [path for paths in found.values() for path in paths]
+        found = Cleanable() if problems else client.files_to_clean()
+        files = [path for paths in found.files.values() for path in paths]
         details: dict[str, Any] = {
             "policy": policy.value,
             "retain": retain,
             "retained": int(options[_RETAINED[policy]]),
             "consumers": consumers,
-            "partitions": len(found),
+            "partitions": len(found.files),
+            "dropped_partitions": list(found.partitions),
             "files": len(files),
             "bytes": _size(table, files),
         }
@@ -92,16 +95,52 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             )
         # Without a metadata table their rows would reappear when their rollback leaves the active timeline.
         late_files = remove_all_late_files(table, client)
-        if consumers:
-            _schedule_beside(table, lock, context, kept)
-        context.step("deleting")
-        # Even if there is nothing to delete: this finishes a clean that an earlier attempt left half done.
-        summary = client.clean(found, schedules=not consumers)
+        dropped = {*found.partitions, *plan_firewall.dropped_by_pending_cleans(table)}
+        if not dropped:
+            if consumers:
+                _schedule_beside(table, lock, context, kept)
+            context.step("deleting")
+            # Even if there is nothing to delete: this finishes a clean that an earlier attempt left half done.
+            summary = client.clean(found.files, schedules=not consumers)
+    if dropped:
+        summary = _clean_without_writes(table, lock, context, kept, dropped)
     details |= {"rolled_back": rolled_back, "late_files_deleted": late_files}
     if summary is None:
         return Result(Outcome.SUCCEEDED, details={**details, "files_deleted": 0})
     details |= {"files_deleted": summary.deleted_files, "failed_deletes": summary.failed_deletes}
     return Result(Outcome.SUCCEEDED, instants=(summary.instant,), details=details)
+
+
+def _clean_without_writes(
+    table: HudiTable, lock: TableLock, context: JobContext, retention: _Retention, dropped: Collection[str]
+) -> CleanSummary | None:
+    """Cleans with the lock held all the time, while no write is in flight that may write to a dropped partition.
+
+    Hudi (1.2) deletes the folder of such a partition (`CleanActionExecutor.clean`), with the files of a write that has
+    begun to fill it anew since the plan was made.
+    """
+    deadline = time.monotonic() + WAIT_SECONDS
+    context.step("waiting for writes to dropped partitions")
+    while True:
+        # Without the lock, for which writers would have to wait.
+        if busy := writing_into(table, dropped):
+            if time.monotonic() > deadline:
+                _refuse([being_written(partition, instants) for partition, instants in busy.items()])
+            context.checkpoint()
+            time.sleep(POLL_SECONDS)
+            continue
+        with lock.held(context.checkpoint):
+            table.reload()
+            commits = table.commits()
+            _refuse(retention.problems(commits))
+            options = retention.options(commits, table.now())
+            with WriteClient(table, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS, options) as client:
+                found = client.files_to_clean()
+                dropped = {*found.partitions, *plan_firewall.dropped_by_pending_cleans(table)}
+                if not writing_into(table, dropped):
+                    context.step("deleting")
+                    lock.verify()
+                    return client.clean(found.files)
 
 
 def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPlans) -> Result:
@@ -137,6 +176,8 @@ def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, want
         if others := sorted(pending - set(found.ready)):
             _refuse([_others_pending(others)])
         _refuse(pending_cleans(table, consumers))
+        busy = writing_into(table, plan_firewall.dropped_by_pending_cleans(table))
+        _refuse([being_written(partition, instants) for partition, instants in busy.items()])
         for instant in found.ready:
             context.instant(instant)
         context.step("deleting")

@@ -16,6 +16,7 @@ from service.api.service_params import (
     CompactionParams,
     HandOverSeconds,
     Instant,
+    PartitionTtlParams,
 )
 from service.policies.policy import MOST_TIMEOUT_SECONDS
 from service.queue.hand_over_policy import DEFAULT_SECONDS
@@ -166,6 +167,13 @@ class ArchivalIn(_JobIn):
     params: ArchivalParams = Field(default_factory=lambda: ArchivalParams.model_validate({}))
 
 
+class PartitionTtlIn(_JobIn):
+    """Drops partitions that were not modified, or created, for a number of days. Cleaning removes their files later."""
+
+    kind: Literal[JobKind.PARTITION_TTL]
+    params: PartitionTtlParams
+
+
 class SavepointIn(_JobIn):
     """Creates, lists or deletes savepoints: commits whose files are kept, and to which the table can be restored."""
 
@@ -217,6 +225,7 @@ JobIn = Annotated[
     | FinishExpansionIn
     | RepairIn
     | ArchivalIn
+    | PartitionTtlIn
     | SavepointIn
     | RestoreIn
     | RollbackIn
@@ -235,6 +244,7 @@ EXAMPLES: dict[str, Any] = {
     "finish_expansion": {"value": {"kind": "finish_expansion"}},
     "repair": {"value": {"kind": "repair"}},
     "archival": {"value": {"kind": "archival", "params": {"retain": 30}}},
+    "partition_ttl": {"value": {"kind": "partition_ttl", "params": {"days_retain": 90}, "dry_run": True}},
     "savepoint": {"value": {"kind": "savepoint", "params": {"comment": "before the migration"}}},
     "restore": {
         "value": {

@@ -13,8 +13,9 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from typing_extensions import TypedDict
 
-from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWriters
+from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWriters, TtlStrategy
 from service.api.requests import Names, Request, Word
+from service.api.service_params import ChoiceOfPolicy
 from service.policies.policy import GIB, GROUP_PATTERN, MOST_TIMEOUT_SECONDS, Mode, PatternPolicy, Pause, Trigger
 from service.policies.precedence import Effective
 from service.scheduling.cron import next_after
@@ -100,11 +101,11 @@ class CompactionPolicyIn(_Section, total=False):
         int | None,
         Field(ge=1, lt=2**53, description="Parameter of the job; what it leaves is due at once; null: no limit"),
     ]
-
     limit_file_groups: Annotated[
         int | None,
         Field(ge=1, le=1_000_000, description="Parameter of the job; what it leaves is due at once; null: no limit"),
     ]
+
 
 class CleaningPolicyIn(_Section, total=False):
     enabled: _Enabled
@@ -183,6 +184,29 @@ class ArchivalPolicyIn(_Section, total=False):
     retain: Annotated[int, Field(ge=2, le=1_000_000, description="Parameter of the job")]
 
 
+class PartitionTtlPolicyIn(_Section, total=False):
+    enabled: _Enabled
+    days_retain: Annotated[
+        int | None, Field(ge=1, le=36_500, description="Parameter of the job; without it nothing is ever dropped")
+    ]
+    strategy: Annotated[TtlStrategy, _OfTheJob]
+    partitions: Annotated[list[ChoiceOfPolicy], Field(max_length=1000, description="Parameter of the job; empty: all")]
+    limit_partitions: Annotated[
+        int, Field(ge=1, le=1000, description="Parameter of the job; what it leaves is due at once")
+    ]
+    seconds: _Seconds
+    cron: _Cron
+    min_interval_seconds: _Interval
+
+
+class DiagnosisPolicyIn(_Section, total=False):
+    enabled: _Enabled
+    seconds: _Seconds
+    cron: _Cron
+    min_interval_seconds: _Interval
+    rows: Annotated[bool, _OfTheJob]
+
+
 class PolicyIn(_Section, total=False):
     """Members that differ from the previous level: the defaults, then patterns of names, then the table."""
 
@@ -210,6 +234,8 @@ class PolicyIn(_Section, total=False):
     bucket_contraction: ContractionPolicyIn
     repair: RepairPolicyIn
     archival: ArchivalPolicyIn
+    partition_ttl: PartitionTtlPolicyIn
+    diagnosis: DiagnosisPolicyIn
 
 
 class PatternPolicyIn(PolicyIn, total=False):

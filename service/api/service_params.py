@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
+from pydantic import ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
+from typing_extensions import TypedDict
 
-from jobs.contract import CleaningPolicy, ClusteringLayout, OnActiveWriters
+from jobs.contract import CleaningPolicy, ClusteringLayout, OnActiveWriters, TtlStrategy
 from service.api.requests import Names, PartitionPath, Request, Word
 from service.queue.hand_over_policy import DEFAULT_SECONDS
 
@@ -41,6 +42,20 @@ class PartitionPrefix(Request):
 _PartitionChoice = Annotated[
     Annotated[PartitionPath, Tag("<path>")] | Annotated[PartitionPrefix, Tag("<prefix>")],
     Discriminator(lambda given: "<prefix>" if isinstance(given, dict | PartitionPrefix) else "<path>"),
+]
+
+
+class PrefixOfPolicy(TypedDict):
+    """As `PartitionPrefix`, in a level of a policy, which is stored as it was sent."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # pydantic's documented way
+
+    prefix: Annotated[Word, Field(examples=["region=eu/"])]
+
+
+ChoiceOfPolicy = Annotated[
+    Annotated[PartitionPath, Tag("<path>")] | Annotated[PrefixOfPolicy, Tag("<prefix>")],
+    Discriminator(lambda given: "<prefix>" if isinstance(given, dict) else "<path>"),
 ]
 _Partitions = Annotated[
     list[_PartitionChoice],
@@ -80,12 +95,6 @@ class CompactionParams(_ExecutesPlans):
         return self
 
 
-class CleaningParams(_ExecutesPlans):
-    parallelism: _Parallelism = None
-    policy: CleaningPolicy = CleaningPolicy.KEEP_LATEST_COMMITS
-    retain: int = Field(10, ge=1, le=1_000_000, description="Commits, hours or file versions to keep")
-
-
 HandOverSeconds = Annotated[
     int,
     Field(
@@ -95,6 +104,29 @@ HandOverSeconds = Annotated[
         " After that the job fails, and nothing has changed",
     ),
 ]
+
+
+class PartitionTtlParams(Request):
+    days_retain: int = Field(ge=1, le=36_500, description="Partitions that are older are dropped", examples=[90])
+    strategy: TtlStrategy = Field(
+        TtlStrategy.KEEP_BY_TIME,
+        description="`KEEP_BY_TIME`: days since the last modification, also by a table service that rewrites files; "
+        "`KEEP_BY_CREATION_TIME`: days since the commit that created the partition",
+    )
+    partitions: _Partitions | None = None
+    limit_partitions: int = Field(
+        100, ge=1, le=1000, description="Partitions to drop at most, the oldest first. The result says what is `left`"
+    )
+    wait_seconds: int = Field(
+        300, ge=0, le=86_400, description="How long to wait for a moment at which nobody writes to these partitions"
+    )
+    hand_over_seconds: HandOverSeconds = DEFAULT_SECONDS
+
+
+class CleaningParams(_ExecutesPlans):
+    parallelism: _Parallelism = None
+    policy: CleaningPolicy = CleaningPolicy.KEEP_LATEST_COMMITS
+    retain: int = Field(10, ge=1, le=1_000_000, description="Commits, hours or file versions to keep")
 
 
 class _BesideWriters(Request):

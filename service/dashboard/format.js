@@ -13,6 +13,7 @@ export const KINDS = {
   finish_expansion: "Finish expansion",
   repair: "Repair",
   archival: "Archival",
+  partition_ttl: "Partition TTL",
   savepoint: "Savepoint",
   restore: "Restore",
   rollback: "Rollback",

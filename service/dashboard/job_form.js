@@ -42,6 +42,10 @@ const SAVEPOINT_ACTIONS = [
   ["list", "list"],
   ["delete", "delete"],
 ];
+const STRATEGIES = [
+  ["KEEP_BY_TIME", "since their last modification"],
+  ["KEEP_BY_CREATION_TIME", "since their creation"],
+];
 const CODECS = [
   ["", "as in the table"],
   ["gzip", "gzip"],
@@ -57,6 +61,7 @@ const ABOUT = {
   finish_expansion: "Retires the hashing config of an expansion once every writer has the new number of buckets as its own option.",
   repair: "Recovers the rows of commits that wrote to replaced file groups, or with an old number of buckets.",
   archival: "Moves the oldest instants of the timeline to the history, and says what keeps others from that.",
+  partition_ttl: "Drops partitions that were not modified, or created, for a number of days. Cleaning removes their files later.",
   savepoint: "Creates, lists or deletes savepoints: commits whose files are kept, and to which the table can be restored.",
   restore: "Takes the table back to a savepoint. All later commits are gone for good; the writers must be stopped.",
   rollback: "Rolls back a pending instant that nobody works on, or the latest completed commit.",
@@ -83,12 +88,12 @@ export function jobForm(changed) {
   const FIELDS = {
     compaction: (table) => [
       field("At most, bytes to read", optional("limit_bytes"), "The newest partitions first. Empty: everything."),
+      field("At most, file groups", optional("limit_file_groups"), "In the same order. Empty: all."),
       somePartitions(table, ""),
     ],
     metadata_table: () => [field("Action", select({ name: "action" }, METADATA_ACTIONS, "validate"))],
     audit: () => [],
     diagnosis: () => [],
-      field("At most, file groups", optional("limit_file_groups"), "In the same order. Empty: all."),
     finish_expansion: () => [],
     repair: () => [
       field("What", select({ name: "leftovers" }, REPAIRS, "")),
@@ -100,6 +105,12 @@ export function jobForm(changed) {
       ),
     ],
     archival: () => [field("Commits to keep on the timeline", numeric("retain", 30, 2, 1_000_000))],
+    partition_ttl: (table) => [
+      field("Days to keep a partition", numeric("days_retain", "", 1, 36_500)),
+      field("Counted", select({ name: "strategy" }, STRATEGIES, "KEEP_BY_TIME")),
+      field("At most, partitions", numeric("limit_partitions", 100, 1, 1000), "The oldest first."),
+      somePartitions(table, ""),
+    ],
     savepoint: () => [
       field("Action", select({ name: "action" }, SAVEPOINT_ACTIONS, "create")),
       field("Instant", text("instant", false), "Of the commit. Empty when creating: the latest completed one."),
@@ -282,6 +293,8 @@ function params(kind, data) {
       return choices("action");
     case "archival":
       return numbers("retain");
+    case "partition_ttl":
+      return { ...numbers("days_retain", "limit_partitions"), ...choices("strategy"), ...chosenPartitions };
     case "savepoint":
       return choices("action", "instant", "comment");
     case "restore":

@@ -80,7 +80,9 @@ function policy({ policy, sources }) {
       ["Bucket expansion", expansion(policy)],
       ["Bucket contraction", contraction(policy)],
       ["Archival", archival(policy)],
+      ["Partition TTL", partitionTtl(policy)],
       ["Repair", REPAIR[policy.repair.mode]],
+      ["Diagnosis", diagnosis(policy)],
     ),
     changedSettings.length > 0 &&
       h(
@@ -108,6 +110,18 @@ function cleaning({ cleaning: its, time_zone: zone }) {
 function archival({ archival: its, time_zone: zone }) {
   if (!its.enabled) return "off";
   return `${its.cron ? calendar(its, zone) : `above ${count(its.commits, "commit")} on the timeline`}; keeps ${its.retain}`;
+}
+
+function partitionTtl({ partition_ttl: its, time_zone: zone }) {
+  if (!its.enabled) return "off";
+  if (its.days_retain == null) return "off: `days_retain` is not set";
+  const since = its.strategy === "KEEP_BY_TIME" ? "their last modification" : "their creation";
+  return `${its.cron ? calendar(its, zone) : `every ${seconds(its.seconds)}`}; keeps partitions ${count(its.days_retain, "day")} since ${since}`;
+}
+
+function diagnosis({ diagnosis: its, time_zone: zone }) {
+  if (!its.enabled) return "off";
+  return `${its.cron ? calendar(its, zone) : `every ${seconds(its.seconds)}`}${its.rows ? ", with all rows" : ""}`;
 }
 
 function clustering({ clustering: its, time_zone: zone }) {

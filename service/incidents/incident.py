@@ -54,6 +54,7 @@ HELD_BACK = frozenset(
         JobKind.BUCKET_CONTRACTION,
         JobKind.FINISH_EXPANSION,
         JobKind.ARCHIVAL,
+        JobKind.PARTITION_TTL,
     }
 )
 """Jobs that must wait while rows are astray: the rows may be in the very files that the job deletes or replaces, and a
@@ -107,21 +108,21 @@ class Incident:
 
     def problem(self) -> Problem:
         """Returns the effect on the table's readers, and what to do."""
-        what = f"{self.instant} ({self.operation})" if self.operation else self.instant
         if self.kind is IncidentKind.DAMAGE:
             return self._finding()
+        what = f"{self.instant} ({self.operation})" if self.operation else self.instant
         number = self.details.get("rows")
         rows = "rows" if number is None else f"{number} row{'' if number == 1 else 's'}"
         title, detail, hint = _TEXTS[self.kind]
         return Problem(self.kind.value, title, detail.format(what=what, rows=rows), hint)
 
-    def closed(self, state: IncidentState, because: str, at: datetime) -> Incident:
     def _finding(self) -> Problem:
         title, detail, effect, hint = (
             str(self.details.get(name, "")) for name in ("title", "detail", "effect", "hint")
         )
         return Problem(self.kind.value, title, f"{detail}. {effect}", hint)
 
+    def closed(self, state: IncidentState, because: str, at: datetime) -> Incident:
         return dataclasses.replace(self, state=state, because=because, closed_at=at)
 
 

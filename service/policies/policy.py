@@ -8,7 +8,7 @@ from datetime import time
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import DEFAULT_GROUP, CleaningPolicy, ClusteringLayout, OnActiveWriters
+from jobs.contract import DEFAULT_GROUP, CleaningPolicy, ClusteringLayout, OnActiveWriters, TtlStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -169,6 +169,34 @@ class ArchivalSettings:
 
 
 @dataclass(frozen=True)
+class PartitionTtlSettings:
+    """Drops partitions that are older than `days_retain`, every `seconds`. Off by default, and without a default number
+    of days, since rows are removed for good. Without `partitions` (paths, or objects with a `prefix`) all may
+    expire."""
+
+    enabled: bool = False
+    days_retain: int | None = None
+    strategy: TtlStrategy = TtlStrategy.KEEP_BY_TIME
+    partitions: tuple[str | Mapping[str, str], ...] = ()
+    limit_partitions: int = 100
+    seconds: int = 86_400
+    cron: str | None = None
+    min_interval_seconds: int = 3600
+
+
+@dataclass(frozen=True)
+class DiagnosisSettings:
+    """Looks for damages every `seconds`; `rows` is the parameter of the job. Off by default: each one lists all folders
+    of the table in the storage, which an object store charges for, and takes a worker's slot."""
+
+    enabled: bool = False
+    seconds: int = 86_400
+    cron: str | None = None
+    min_interval_seconds: int = 3600
+    rows: bool = False
+
+
+@dataclass(frozen=True)
 class Policy:
     """A complete policy. Queued jobs with a higher `priority` are leased first. Without `windows` jobs may start at any
     time. Only workers of `worker_group` get the table's jobs. `timeout_seconds` limits an attempt of a job that has no
@@ -187,6 +215,8 @@ class Policy:
     bucket_contraction: ContractionSettings = field(default_factory=ContractionSettings)
     repair: RepairSettings = field(default_factory=RepairSettings)
     archival: ArchivalSettings = field(default_factory=ArchivalSettings)
+    partition_ttl: PartitionTtlSettings = field(default_factory=PartitionTtlSettings)
+    diagnosis: DiagnosisSettings = field(default_factory=DiagnosisSettings)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Policy:
@@ -213,6 +243,8 @@ SECTIONS: Mapping[str, type[Any]] = {
     "bucket_contraction": ContractionSettings,
     "repair": RepairSettings,
     "archival": ArchivalSettings,
+    "partition_ttl": PartitionTtlSettings,
+    "diagnosis": DiagnosisSettings,
 }
 """The members of a policy for single table services, by the name of the `JobKind`."""
 
@@ -221,6 +253,7 @@ _ENUMS: Mapping[str, type[StrEnum]] = {
     "mode": Mode,
     "policy": CleaningPolicy,
     "layout": ClusteringLayout,
+    "strategy": TtlStrategy,
     "on_active_writers": OnActiveWriters,
 }
 

@@ -53,6 +53,7 @@ REWRITING = frozenset(
         JobKind.BUCKET_CONTRACTION,
         JobKind.FINISH_EXPANSION,
         JobKind.REPAIR,
+        JobKind.PARTITION_TTL,
         JobKind.RESTORE,
         JobKind.ROLLBACK,
     }

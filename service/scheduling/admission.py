@@ -160,9 +160,10 @@ def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
     rested_at = history.ended_at + timedelta(seconds=situation.rest.get(kind, 0)) if history.ended_at else None
     if situation.paused:
         return Wait("paused", situation.paused)
-    writing = next((job for job in situation.active if mutates(job.kind, dry_run=job.dry_run)), None)
-    if writing:
-        return Wait("table-busy", f"{_name(writing.kind)} {writing.id} is {writing.state.value}")
+    # A diagnosis keeps only another one from starting.
+    busy = (job for job in situation.active if job.kind is kind or mutates(job.kind, dry_run=job.dry_run))
+    if obstacle := next(busy, None):
+        return Wait("table-busy", f"{_name(obstacle.kind)} {obstacle.id} is {obstacle.state.value}")
     if situation.astray and kind in HELD_BACK:
         return Wait("incident-open", f"{situation.astray}; a repair goes first and needs the present files")
     if history.next_try_at and history.next_try_at > situation.now:

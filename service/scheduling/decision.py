@@ -18,8 +18,10 @@ DECIDED = (
     JobKind.BUCKET_EXPANSION,
     JobKind.BUCKET_CONTRACTION,
     JobKind.CLUSTERING,
+    JobKind.PARTITION_TTL,
     JobKind.CLEANING,
     JobKind.ARCHIVAL,
+    JobKind.DIAGNOSIS,
 )
 """Kinds that policies decide about, in the order in which they start when several are due."""
 

@@ -13,6 +13,7 @@ from service.incidents.incident import astray
 from service.model.formatting import count
 from service.policies.policy_registry import effective_of
 from service.queue import job_store, worker_store
+from service.queue.hand_over_policy import has_flink
 from service.queue.job import JobState
 from service.queue.withdrawal import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
 from service.scheduling import (
@@ -24,6 +25,8 @@ from service.scheduling import (
     compaction,
     decision_store,
     delegated,
+    diagnosis,
+    partition_ttl,
     pause_store,
     repair,
     windows,
@@ -136,6 +139,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
                 tried=_attempted(recent),
                 sql=_sql_hazard(connection, table),
                 consumers=consumer_store.of_table(connection, table_id),
+                must_stop_flink=_must_stop_flink(connection, table),
             ).items()
         },
         situation=situation,
@@ -171,6 +175,11 @@ def _sql_hazard(connection: Connection, table: Registration) -> bucket_expansion
     )
 
 
+def _must_stop_flink(connection: Connection, table: Registration) -> bool:
+    sightings = watch_store.engines_of(connection, table.id)
+    return has_flink(table, sightings) and not table.writers.are_stopped(sightings)
+
+
 def paused(pause: Pause | None, policy: Policy) -> str | None:
     """Returns why nothing may start, as a sentence without a full stop; None if jobs may start."""
     if pause:
@@ -200,6 +209,7 @@ def _proposals(
     tried: Sequence[str],
     sql: bucket_expansion.SqlHazard,
     consumers: Sequence[Consumer],
+    must_stop_flink: bool,
 ) -> dict[JobKind, Proposal]:
     return {
         JobKind.REPAIR: repair.decide(policy.repair, standing, contexts[JobKind.REPAIR], tried),
@@ -215,8 +225,12 @@ def _proposals(
             sql=sql,
         ),
         JobKind.CLUSTERING: clustering.decide(policy.clustering, snapshot, contexts[JobKind.CLUSTERING]),
+        JobKind.PARTITION_TTL: partition_ttl.decide(
+            policy.partition_ttl, snapshot, contexts[JobKind.PARTITION_TTL], must_stop_flink=must_stop_flink
+        ),
         JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, contexts[JobKind.CLEANING], standing, consumers),
         JobKind.ARCHIVAL: archival.decide(policy.archival, snapshot, contexts[JobKind.ARCHIVAL]),
+        JobKind.DIAGNOSIS: diagnosis.decide(policy.diagnosis, contexts[JobKind.DIAGNOSIS]),
     }
 
 

@@ -108,7 +108,7 @@ def _is_unfinished(job: Job) -> bool:
         # The attempt that reports for one that died after its commit does not know what that one left.
         return True
     # Without progress the next one would make none either.
-    return bool(left.get("file_groups")) and bool(result.get("file_groups"))
+    return any(bool(left.get(what)) and bool(result.get(what)) for what in ("file_groups", "partitions"))
 
 
 def _error(job: Job) -> str | None:

@@ -55,6 +55,14 @@ def test_a_pattern_may_have_slashes_and_question_marks(client: TestClient) -> No
     assert [each["pattern"] for each in client.get("/v1/policies").json()["items"]] == ["eu/orders_?"]
 
 
+def test_partitions_are_stored_as_they_were_sent(client: TestClient, table_id: str) -> None:
+    sent = {"enabled": True, "days_retain": 90, "partitions": ["dt=1", {"prefix": "dt=2"}]}
+    found = client.put(f"/v1/tables/{table_id}/policy", json={"partition_ttl": sent}).json()
+    assert {name: found["policy"]["partition_ttl"][name] for name in sent} == sent
+    assert found["policy"]["partition_ttl"]["strategy"] == "KEEP_BY_TIME"
+    assert client.get(f"/v1/tables/{table_id}/policy").json() == found
+
+
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_a_policy_that_is_not_there_is_a_problem(client: TestClient, table_id: str, method: str) -> None:
     answer = client.request(method, "/v1/policies/none")
@@ -112,6 +120,8 @@ def test_every_setting_can_be_set_and_is_shown(client: TestClient, table_id: str
         ({"priority": 101}, "priority", "less than or equal to 100"),
         ({"timeout_seconds": 0}, "timeout_seconds", "greater than or equal to 1"),
         ({"compaction": {"limit_bytes": 0}}, "compaction.limit_bytes", "greater than or equal to 1"),
+        ({"partition_ttl": {"days_retain": 0}}, "partition_ttl.days_retain", "greater than or equal to 1"),
+        ({"partition_ttl": {"partitions": [{"prefix": ""}]}}, "partition_ttl.partitions[0].prefix", "at least 1"),
         ({"precedence": 1}, "precedence", "not known"),
         ([], "", "dictionary"),
     ],
@@ -216,8 +226,10 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         "bucket_expansion",
         "bucket_contraction",
         "clustering",
+        "partition_ttl",
         "cleaning",
         "archival",
+        "diagnosis",
     ]
     assert current[1] == started
     # Page after page, each row once.
@@ -229,7 +241,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         if cursor is None:
             break
     assert seen == client.get(path).json()["items"]
-    assert len(seen) == 8
+    assert len(seen) == 10
 
 
 def test_an_evaluation_shows_what_another_policy_would_do(

@@ -28,7 +28,7 @@ from service.scheduling.decision import DECIDED, Admission, Proposal, Run, Skip,
 from service.scheduling.job_history import JobHistory
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-REPAIR, COMPACTION, EXPANSION, CONTRACTION, CLUSTERING, CLEANING, ARCHIVAL = DECIDED
+REPAIR, COMPACTION, EXPANSION, CONTRACTION, CLUSTERING, PARTITION_TTL, CLEANING, ARCHIVAL, DIAGNOSIS = DECIDED
 LATER = NOW + timedelta(hours=1)
 NOTHING = Skip("not-yet", "nothing is due")
 
@@ -233,6 +233,19 @@ def test_a_table_that_waits_is_left_alone_until_there_is_room_for_it(
     assert not limits.has_capacity(wanted, Load({(CLEANING, "other"): 5}))
 
 
+def test_a_diagnosis_waits_for_any_job_and_keeps_only_another_one_waiting() -> None:
+    assert started(ruled(COMPACTION, DIAGNOSIS)) == [COMPACTION]
+    busy = ruled(DIAGNOSIS, active=[job(COMPACTION)])[DIAGNOSIS]
+    assert isinstance(busy, Wait)
+    assert busy.code == "table-busy"
+    assert started(ruled(COMPACTION, DIAGNOSIS, active=[job(DIAGNOSIS)])) == [COMPACTION]
+    assert started(ruled(DIAGNOSIS, active=[job(DIAGNOSIS)])) == []
+    # It has its turn as soon as the others have had theirs.
+    since = {DIAGNOSIS: minutes_ago(5)}
+    history = {COMPACTION: JobHistory(asked_at=minutes_ago(4))}
+    assert started(ruled(COMPACTION, DIAGNOSIS, wanted_since=since, history=history)) == [DIAGNOSIS]
+
+
 def test_what_waits_for_something_else_wants_no_room() -> None:
     assert capacity_wanted("paused", EXPANSION, "default") is None
 
@@ -324,8 +337,9 @@ class Service:
 
 
 GROUPS = ("default", "large", "small")
+WRITING = [kind for kind in DECIDED if kind is not DIAGNOSIS]
 WISHES = st.lists(
-    st.tuples(st.frozensets(st.sampled_from(DECIDED), min_size=1), st.sampled_from(GROUPS)), min_size=1, max_size=6
+    st.tuples(st.frozensets(st.sampled_from(WRITING), min_size=1), st.sampled_from(GROUPS)), min_size=1, max_size=6
 )
 PER_GROUP = st.dictionaries(st.sampled_from(GROUPS), st.integers(1, 3))
 PER_KIND = st.dictionaries(st.sampled_from(DECIDED), st.integers(1, 3))

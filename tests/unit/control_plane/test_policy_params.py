@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from jobs.contract import READING, ClusteringLayout, JobKind
+from jobs.contract import ClusteringLayout, JobKind, TtlStrategy
 from service.api.params import JobIn, as_json
 from service.lake.snapshot import PartitionState
 from service.policies.policy import (
@@ -16,11 +16,23 @@ from service.policies.policy import (
     ClusteringSettings,
     CompactionSettings,
     ContractionSettings,
+    DiagnosisSettings,
     ExpansionSettings,
     Mode,
+    PartitionTtlSettings,
     RepairSettings,
 )
-from service.scheduling import archival, bucket_contraction, bucket_expansion, cleaning, clustering, compaction, repair
+from service.scheduling import (
+    archival,
+    bucket_contraction,
+    bucket_expansion,
+    cleaning,
+    clustering,
+    compaction,
+    diagnosis,
+    partition_ttl,
+    repair,
+)
 from service.scheduling.decision import Run
 from service.scheduling.trigger_context import Calendar, TriggerContext
 from tests.unit.control_plane.snapshots import NOW, a_snapshot, an_incident
@@ -30,10 +42,12 @@ DUE = TriggerContext(NOW, Calendar(is_due=True))
 AUTO = ExpansionSettings(mode=Mode.AUTO, max_bucket_bytes=100)
 LARGE = PartitionState("", base_bytes=900, buckets=4, num_buckets=4, largest_bucket=0, largest_bucket_bytes=300)
 SMALL = PartitionState("dt=1", base_bytes=100, buckets=4, num_buckets=4, largest_bucket=0, largest_bucket_bytes=30)
+PARTITION = PartitionState("dt=1", file_groups=4)
 
 ANSWERS = [
     compaction.decide(CompactionSettings(), a_snapshot(PartitionState("", log_bytes=1)), DUE),
     compaction.decide(CompactionSettings(limit_bytes=5), a_snapshot(PartitionState("", log_bytes=1)), DUE),
+    compaction.decide(CompactionSettings(limit_file_groups=5), a_snapshot(PartitionState("", log_bytes=1)), DUE),
     clustering.decide(ClusteringSettings(enabled=True), a_snapshot(), DUE),
     cleaning.decide(CleaningSettings(), a_snapshot(PartitionState("", freed_files=1)), DUE),
     clustering.decide(
@@ -57,7 +71,20 @@ ANSWERS = [
     ),
     compaction.decide(CompactionSettings(limit_file_groups=5), a_snapshot(PartitionState("", log_bytes=1)), DUE),
     archival.decide(ArchivalSettings(enabled=True), a_snapshot(timeline_commits=61), DUE),
+    diagnosis.decide(DiagnosisSettings(enabled=True), DUE),
     repair.decide(RepairSettings(), [an_incident()], TriggerContext(NOW)),
+    partition_ttl.decide(PartitionTtlSettings(enabled=True, days_retain=90), a_snapshot(PARTITION), DUE),
+    partition_ttl.decide(
+        PartitionTtlSettings(
+            enabled=True,
+            days_retain=90,
+            strategy=TtlStrategy.KEEP_BY_CREATION_TIME,
+            partitions=("dt=1", {"prefix": "dt=2"}),
+            limit_partitions=7,
+        ),
+        a_snapshot(PARTITION),
+        DUE,
+    ),
 ]
 
 
@@ -68,7 +95,8 @@ def test_the_parameters_are_complete_and_right(answer: Run) -> None:
 
 
 def test_every_kind_is_among_them() -> None:
-    by_people = READING | {
+    by_people = {
+        JobKind.AUDIT,
         JobKind.METADATA_TABLE,
         JobKind.FINISH_EXPANSION,
         JobKind.SAVEPOINT,

@@ -1,0 +1,86 @@
+"""Hudi's partition TTL (`PartitionTTLStrategy`, 1.2.0): which partitions have expired, and their deletion.
+
+`managePartitionTTL` does both at once, but leaves its requested instant behind when nothing has expired, counts a
+deletion that a pending table service prevents as done, and splits selected partitions at commas in their names. So here
+the strategy is asked alone, and `deletePartitions` gets the exact partitions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import TtlStrategy
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.format.stale_writes import Group
+    from jobs.hudi.table import HudiTable
+
+OPERATION = "DELETE_PARTITION"
+
+_PACKAGE = "org.apache.hudi.table.action.ttl.strategy"
+_CLASSES = {
+    TtlStrategy.KEEP_BY_TIME: "KeepByTimeStrategy",
+    TtlStrategy.KEEP_BY_CREATION_TIME: "KeepByCreationTimeStrategy",
+}
+# `KeepByTimeStrategy` multiplies the days to milliseconds in 32 bits: 25 to 49 days become a negative number, with
+# which nothing expires, and 50 days seven hours.
+_MOST_DAYS = 24
+
+
+def keeping(strategy: TtlStrategy, days: int) -> dict[str, str]:
+    """Returns the options of a client whose strategy finds all partitions that are older than `days`, and more if that
+    is more than 24."""
+    return {
+        "hoodie.partition.ttl.strategy.class": f"{_PACKAGE}.{_CLASSES[strategy]}",
+        "hoodie.partition.ttl.management.strategy.type": strategy.value,
+        "hoodie.partition.ttl.strategy.days.retain": str(min(days, _MOST_DAYS)),
+        "hoodie.partition.ttl.strategy.partition.selected": "",
+        # It would take any of them.
+        "hoodie.partition.ttl.strategy.max.delete.partitions": str(2**31 - 1),
+    }
+
+
+class PartitionTtl:
+    """Partition TTL through one client, by the options above. `client` is the Hudi client of a `WriteClient`, `config`
+    its `HoodieWriteConfig`."""
+
+    def __init__(self, table: HudiTable, config: Any, client: Any) -> None:
+        self._table = table
+        self._jvm = table.jvm
+        self._config = config
+        self._client = client
+
+    def expired(self, now: str) -> list[str]:
+        """Returns the partitions that have expired at the instant `now`, as the strategy sees it."""
+        with translated("looking for expired partitions"):
+            meta, context = self._table.meta, self._jvm.engine_context()
+            meta.reloadActiveTimeline()
+            table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, meta)
+            strategies = self._jvm.hudi.table.action.ttl.strategy.HoodiePartitionTTLStrategyFactory
+            strategy = strategies.createStrategy(table, self._config.getProps(), now)
+            return [str(partition) for partition in strategy.getExpiredPartitionPaths()]
+
+    def created(self, partition: str) -> str:
+        """Returns the instant of the commit that created the partition's folder; empty if it does not say."""
+        with translated(f"reading the metadata of partition '{partition}'"):
+            folder = self._jvm.hudi.storage.StoragePath(f"{self._table.base_path}/{partition}")
+            stored = self._jvm.hudi.common.model.HoodiePartitionMetadata(self._table.meta.getStorage(), folder)
+            found = stored.readPartitionCreatedCommitTime()
+            return str(found.get()) if found.isPresent() else ""
+
+    def delete(self, partitions: Sequence[str], instant: str) -> set[Group]:
+        """Makes the requested replacecommit `instant` one that deletes these partitions, as INFLIGHT. Returns the file
+        groups that it must replace. The lock must be held.
+
+        Fails when a table service is pending on one of them.
+        """
+        with translated("deleting partitions"):
+            paths = self._jvm.java.java.util.ArrayList()
+            for partition in partitions:
+                paths.add(partition)
+            result = self._client.deletePartitions(paths, instant)
+            replaced = self._jvm.read(result.getPartitionToReplaceFileIds())
+        return {(partition, file_id) for partition, ids in replaced.items() for file_id in ids}

@@ -1,0 +1,140 @@
+"""Holds on partitions, which must not be dropped meanwhile: pending plans, savepoints, consumers, writes in flight."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import Problem
+from jobs.format import plan_files
+from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
+from jobs.hudi.records import INGESTION
+from jobs.hudi.savepoints import savepoints_of
+from jobs.protocol.consumers import first_needed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from jobs.hudi.records import Commit, Instant
+    from jobs.hudi.table import HudiTable
+    from jobs.protocol.partition_expiry import Expired
+
+_PLANS = COMPACTION_ACTIONS | CLUSTERING_ACTIONS
+
+
+def holds(
+    table: HudiTable, partitions: Sequence[Expired], consumers: Sequence[Mapping[str, Any]]
+) -> dict[str, list[Problem]]:
+    """Returns the partitions that something still needs, each with the reasons; writes in flight are none of them."""
+    found: dict[str, list[Problem]] = {}
+    planned = _planned(table)
+    saved = {each.instant: {path for path, names in each.files.items() if names} for each in savepoints_of(table)}
+    behind = _behind(table.commits(), partitions, consumers)
+    for each in partitions:
+        problems = []
+        if plans := [name for name, paths in planned.items() if paths is None or each.partition in paths]:
+            problems.append(_pending_plan(each.partition, plans))
+        if savepoints := [instant for instant, paths in saved.items() if each.partition in paths]:
+            problems.append(_savepoint(each.partition, savepoints))
+        if names := behind.get(each.partition):
+            problems.append(_consumer_behind(each, names))
+        if problems:
+            found[each.partition] = problems
+    return found
+
+
+def _behind(
+    commits: Sequence[Commit], partitions: Sequence[Expired], consumers: Sequence[Mapping[str, Any]]
+) -> dict[str, list[str]]:
+    """Returns the partitions with the names of the consumers that have not seen all commits to them. `commits` are
+    in the order of completion.
+
+    Of a consumer whose commit has left the active timeline only its instant is known.
+    """
+    found: dict[str, list[str]] = {}
+    for consumer in consumers:
+        seen = str(consumer["instant"])
+        place = first_needed(commits, [consumer])
+        unseen = {path for commit in commits[(place or 0) + 1 :] for path in commit.files}
+        is_known = any(commit.write.instant == seen for commit in commits)
+        for each in partitions:
+            if each.partition in unseen or (not is_known and each.modified > seen):
+                found.setdefault(each.partition, []).append(str(consumer["name"]))
+    return found
+
+
+def _planned(table: HudiTable) -> dict[str, set[str] | None]:
+    """Returns the partitions of each pending plan; None for a plan that does not say which."""
+    found: dict[str, set[str] | None] = {}
+    for plan in pending_plans(table, _PLANS):
+        groups = plan_files.read_by(plan.content)
+        # A replacecommit without a plan is a writer's overwrite, which is in flight.
+        if groups or plan.action != "replacecommit":
+            found[f"{plan.instant} ({plan.action})"] = {partition for partition, _ in groups} if groups else None
+    return found
+
+
+def writing_into(
+    table: HudiTable, partitions: Collection[str], *, without: Collection[str] = ()
+) -> dict[str, list[Instant]]:
+    """Returns the partitions that a pending instant may write to, with these instants; those `without` do not count.
+
+    A Spark writer records its targets when it becomes inflight. An instant that has not yet, or that never does
+    (Flink's, a bulk insert by rows, an overwrite, a rollback), may write to any partition.
+    """
+    found: dict[str, list[Instant]] = {}
+    plans = {plan.instant for plan in pending_plans(table, _PLANS) if plan.content}
+    for item in table.pending():
+        if item.requested in plans or item.requested in without:
+            continue
+        targets = _targets(table, item)
+        for partition in partitions if targets is None else targets & set(partitions):
+            found.setdefault(partition, []).append(item)
+    return found
+
+
+def _targets(table: HudiTable, item: Instant) -> set[str] | None:
+    if item.action not in INGESTION or item.state != "INFLIGHT":
+        return None
+    touched = table.touched(item.requested)
+    if touched is None or touched.is_empty:
+        return None
+    return {*touched.groups, *touched.inserts}
+
+
+def being_written(partition: str, instants: Sequence[Instant]) -> Problem:
+    return Problem(
+        "writers-active",
+        "A write in flight may write to this partition",
+        f"'{partition}': {', '.join(f'{item.requested} ({item.action})' for item in instants[:5])}",
+        "Allow a longer wait (`wait_seconds`), or run the job again when it has ended.",
+        retriable=True,
+    )
+
+
+def _pending_plan(partition: str, plans: Sequence[str]) -> Problem:
+    return Problem(
+        "pending-plan",
+        "A table service on this partition is pending",
+        f"'{partition}': {', '.join(plans[:5])}",
+        "Run that service first (a `compaction` job executes pending compactions), or roll it back.",
+        retriable=True,
+    )
+
+
+def _savepoint(partition: str, savepoints: Sequence[str]) -> Problem:
+    return Problem(
+        "savepoint",
+        "A savepoint holds this partition",
+        f"'{partition}': {', '.join(savepoints[:5])}",
+        "Delete the savepoint first (`savepoint` with `action: delete`).",
+    )
+
+
+def _consumer_behind(each: Expired, consumers: Sequence[str]) -> Problem:
+    return Problem(
+        "consumer-behind",
+        "A consumer has not read all commits of this partition",
+        f"'{each.partition}' was modified at {each.modified}, after what was seen by: {', '.join(consumers[:5])}",
+        "Wait for the consumer, or delete it.",
+        retriable=True,
+    )

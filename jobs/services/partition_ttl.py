@@ -1,0 +1,280 @@
+"""Partition TTL: drops partitions that were not modified, or created, for a number of days, by Hudi's own deletion.
+
+The deletion is a replacecommit that replaces all file groups of the partitions and writes none; cleaning removes the
+files later. Hudi's conflict detection (1.2) takes no notice of it: a writer in flight that updates such a partition
+commits all the same, and no reader sees its rows. So the commit happens under the lock at a moment at which no write in
+flight may write to the partitions; a writer that begins afterwards finds them empty. Writers that carry file ids from
+before (a prepared `UPDATE`, a Flink task) commit stale writes, which the service finds and a repair brings over.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import Outcome, Problem, Result
+from jobs.errors import (
+    CommitStateUnknownError,
+    HudiError,
+    JobError,
+    LeaseLostError,
+    LockLostError,
+    RefusedError,
+)
+from jobs.format.file_names import is_fixed
+from jobs.format.stale_writes import stale_writes
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.partition_ttl import OPERATION, keeping
+from jobs.protocol import preflight, recovery
+from jobs.protocol.partition_expiry import Rows, Ttl, expired
+from jobs.protocol.partition_holds import being_written, holds, writing_into
+from jobs.protocol.stale_writer_watch import Before
+from jobs.protocol.writer_engines import of_running_flink
+from jobs.protocol.writers import dead_writes, roll_back_dead
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.contract import WorkOrder
+    from jobs.hudi.records import FileSlice
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+    from jobs.protocol.partition_expiry import Expired
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_WAIT_SECONDS = 300.0
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The partitions to drop, oldest first; those that something still needs, with the reasons; and those left to the
+    next job by the limit."""
+
+    ttl: Ttl
+    chosen: tuple[Expired, ...]
+    withheld: tuple[tuple[Expired, Problem], ...]
+    left: tuple[Expired, ...]
+
+    @property
+    def partitions(self) -> set[str]:
+        """All that had expired."""
+        return {each.partition for each in (*self.chosen, *self.left, *(each for each, _ in self.withheld))}
+
+    def without(self, busy: dict[str, Problem]) -> Plan:
+        """Returns the plan that withholds these partitions as well."""
+        withheld = [(each, busy[each.partition]) for each in self.chosen if each.partition in busy]
+        chosen = tuple(each for each in self.chosen if each.partition not in busy)
+        return Plan(self.ttl, chosen, (*self.withheld, *withheld), self.left)
+
+    def details(self, rows: Rows) -> dict[str, Any]:
+        counted = rows.of(self.chosen)
+        return {
+            "strategy": self.ttl.strategy.value,
+            "days_retain": self.ttl.days,
+            "partitions": [
+                {
+                    "partition": each.partition,
+                    "since": each.since,
+                    "modified": each.modified,
+                    "file_groups": len(each.slices),
+                    "files": each.files,
+                    "rows": counted[each.partition],
+                    "bytes": each.bytes,
+                }
+                for each in self.chosen
+            ],
+            "rows": sum(counted.values()),
+            "files": sum(each.files for each in self.chosen),
+            "bytes": sum(each.bytes for each in self.chosen),
+            "withheld": [{"partition": each.partition, **problem.to_json()} for each, problem in self.withheld],
+            "left": {"partitions": len(self.left)},
+        }
+
+
+def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+    """Drops partitions that are older than `days_retain`; a dry run lists exactly those.
+
+    A partition that something still needs is withheld and named. Raises RefusedError if that concerns all of them.
+    """
+    context.step("planning")
+    if done := recovery.settle_replacement(table, order, context):
+        return done
+    ttl, rows = Ttl.of(order.params), Rows(table)
+    problems = _problems(table, order)
+    if order.dry_run:
+        plan = Plan(ttl, (), (), ()) if problems else _plan(table, ttl, order)
+        problems += _nothing_left(plan)
+        refused = [problem.to_json() for problem in problems]
+        return Result(Outcome.SUCCEEDED, details={**plan.details(rows), "refusals": refused})
+    if problems:
+        raise RefusedError(problems)
+    lock = TableLock(table, order.job_id)
+    lock.break_stale()
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        roll_back_dead(table, lock, client, context.checkpoint)
+    plan = _plan(table, ttl, order)
+    _refuse(_nothing_left(plan))
+    # So that it need not be done while writers wait.
+    details = plan.details(rows)
+    if not plan.chosen:
+        return Result(Outcome.SUCCEEDED, details=details)
+    return _drop_at_a_moment(table, order, context, lock, planned=plan, rows=rows)
+
+
+def _drop_at_a_moment(
+    table: HudiTable, order: WorkOrder, context: JobContext, lock: TableLock, *, planned: Plan, rows: Rows
+) -> Result:
+    """Waits for a moment at which nobody writes to the partitions; at the deadline leaves out those that are written
+    to."""
+    deadline = time.monotonic() + float(order.params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
+    wanted = [each.partition for each in planned.chosen]
+    is_waiting = False
+    while True:
+        # Without the lock, for which writers would have to wait.
+        if time.monotonic() < deadline and writing_into(table, wanted):
+            if not is_waiting:
+                context.step("waiting for writes to these partitions")
+                is_waiting = True
+            context.checkpoint()
+            time.sleep(POLL_SECONDS)
+            continue
+        with lock.held(context.checkpoint):
+            table.reload()
+            _refuse(_problems(table, order))
+            plan = _plan(table, planned.ttl, order, planned)
+            found = writing_into(table, [each.partition for each in plan.chosen])
+            busy = {partition: being_written(partition, instants) for partition, instants in found.items()}
+            if not busy or time.monotonic() >= deadline:
+                plan = plan.without(busy)
+                _refuse(_nothing_left(plan))
+                details = plan.details(rows)
+                if not plan.chosen:
+                    return Result(Outcome.SUCCEEDED, details=details)
+                context.step("dropping partitions")
+                before = table.file_slices()
+                instant = _drop(table, lock, context, plan.chosen)
+                kept = _without(before, plan.chosen) == _without(table.file_slices(), ())
+                return Result(Outcome.SUCCEEDED, instants=(instant,), details={**details, "kept_unchanged": kept})
+
+
+def _drop(table: HudiTable, lock: TableLock, context: JobContext, chosen: Sequence[Expired]) -> str:
+    """Commits the deletion, or leaves no trace of it. The lock is held."""
+    slices = [item for each in chosen for item in each.slices]
+    at_lock = table.instants()
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        instant = client.new_instant()
+        context.instant(instant)
+        try:
+            client.start_replacement(instant, OPERATION)
+            replaced = client.partition_ttl.delete([each.partition for each in chosen], instant)
+            if replaced != {item.key for item in slices}:
+                raise HudiError("The file groups of these partitions have changed while the lock was held.")
+            context.checkpoint()
+            lock.verify()
+            unfinished = {item.requested for item in at_lock if item.state != "COMPLETED"}
+            before = Before(frozenset(item.requested for item in at_lock), frozenset(unfinished))
+            _commit(table, client, instant, slices, before)
+        except (LeaseLostError, LockLostError, CommitStateUnknownError):
+            # The next attempt settles the instant, under the lock.
+            raise
+        except BaseException:
+            _undo(table, client, context, instant)
+            raise
+    try:
+        lock.verify()
+    except LockLostError:
+        # It is too late to take the commit back. Writes that came in between are not in `before`, and are judged.
+        logger.warning("the table's lock was lost while %s was committed", instant)
+    return instant
+
+
+def _without(slices: Sequence[FileSlice], chosen: Sequence[Expired]) -> dict[tuple[str, str], FileSlice]:
+    """Returns the slices of all other partitions. Equal ones hold the same rows."""
+    dropped = {each.partition for each in chosen}
+    return {item.key: item for item in slices if item.partition not in dropped}
+
+
+def _commit(table: HudiTable, client: WriteClient, instant: str, slices: Sequence[FileSlice], before: Before) -> None:
+    try:
+        client.commit_replacement(instant, [], slices, before.to_metadata())
+    except JobError as error:
+        if table.state_of(instant) != "COMPLETED":
+            raise
+        logger.warning("the commit landed, but Hudi reported an error after it: %s", error.detail)
+    if table.state_of(instant) != "COMPLETED":
+        raise CommitStateUnknownError(f"instant {instant}")
+
+
+def _undo(table: HudiTable, client: WriteClient, context: JobContext, instant: str) -> None:
+    try:
+        with context.undoing():
+            if table.state_of(instant) in {"REQUESTED", "INFLIGHT"}:
+                client.rollback(instant)
+    except LeaseLostError:
+        raise
+    except JobError:
+        # The first error is more useful; the next attempt, or any writer's clean, rolls the instant back.
+        logger.exception("could not roll back %s", instant)
+
+
+def _plan(table: HudiTable, ttl: Ttl, order: WorkOrder, before: Plan | None = None) -> Plan:
+    """`before` is what was planned before the lock was taken."""
+    among = before.partitions if before else None
+    with WriteClient(table, UNDER_OUR_LOCK, keeping(ttl.strategy, ttl.days)) as client:
+        found = expired(table, client, ttl, among=among)
+    held = holds(table, found, list(order.params.get("consumers") or ())) if found else {}
+    free = [each for each in found if each.partition not in held]
+    withheld = [(each, problem) for each in found for problem in held.get(each.partition, ())]
+    plan = Plan(ttl, tuple(free[: ttl.limit]), tuple(withheld), tuple(free[ttl.limit :]))
+    if order.dry_run and plan.chosen:
+        with WriteClient(table, UNDER_OUR_LOCK) as client:
+            dead = set(dead_writes(table, client))
+        busy = writing_into(table, [each.partition for each in plan.chosen], without=dead)
+        plan = plan.without({partition: being_written(partition, items) for partition, items in busy.items()})
+    return plan
+
+
+def _nothing_left(plan: Plan) -> list[Problem]:
+    """Returns why nothing can be dropped although partitions have expired."""
+    return [] if plan.chosen else [problem for _, problem in plan.withheld]
+
+
+def _problems(table: HudiTable, order: WorkOrder) -> list[Problem]:
+    problems = [*preflight.lock_not_provable(table), *of_running_flink(table, order)]
+    if not table.properties.get("hoodie.table.partition.fields"):
+        problems.append(Problem("not-partitioned", "The table has no partitions that could expire"))
+    if table.properties.get("hoodie.populate.meta.fields", "true") != "true":
+        problems.append(
+            Problem("no-meta-fields", "The table has no meta fields, so the rows of a partition cannot be counted")
+        )
+    if table.has_consistent_hashing() or any(is_fixed(item.file_id) for item in table.file_slices()):
+        problems.append(
+            Problem(
+                "file-ids-repeat",
+                "Writers of this table use the same file ids again, so rows that come later would go to file groups"
+                " that have been replaced, where no reader sees them",
+                "consistent-hashing bucket index, or non-blocking concurrency control",
+                "Delete the rows of old partitions by statements instead.",
+            )
+        )
+    if stale := stale_writes(commit.write for commit in table.commits()):
+        problems.append(
+            Problem(
+                "stale-write-committed",
+                "The table has commits whose rows no reader sees; they may belong to these partitions",
+                ", ".join(f"{write.instant} ({write.operation})" for write in stale[:5]),
+                "Run a `repair` job first, which recovers these rows.",
+            )
+        )
+    return problems
+
+
+def _refuse(problems: Sequence[Problem]) -> None:
+    if problems:
+        raise RefusedError(problems)

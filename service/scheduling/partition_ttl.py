@@ -1,0 +1,66 @@
+"""Policy of partition TTL: whether to look for partitions that have expired, and to drop them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import JobKind
+from service.model.formatting import count, duration
+from service.scheduling.decision import Run, Skip
+from service.scheduling.trigger_context import by_calendar
+
+if TYPE_CHECKING:
+    from service.lake.snapshot import TableSnapshot
+    from service.policies.policy import PartitionTtlSettings
+    from service.scheduling.trigger_context import TriggerContext
+
+WAIT_SECONDS, HAND_OVER_SECONDS = 300, 3600
+"""The job's own defaults (`PartitionTtlParams`)."""
+
+
+def decide(
+    settings: PartitionTtlSettings, snapshot: TableSnapshot, context: TriggerContext, *, must_stop_flink: bool = False
+) -> Run | Skip:
+    """Returns the proposal, by the calendar or else by the time since the last run: only a job can tell whether
+    anything has expired. `must_stop_flink`: Flink writes the table, and would have to be stopped for each job."""
+    if not settings.enabled:
+        return Skip("off", "partition TTL is switched off")
+    if settings.days_retain is None:
+        warning = "Partition TTL is on, but `partition_ttl.days_retain` is not set."
+        return Skip("no-days-retain", "the policy does not say for how many days partitions are kept", warning=warning)
+    paths = [each.path for each in snapshot.partitions if each.file_groups]
+    if not any(paths):
+        return Skip("no-partitions", "the table has no partitions with files")
+    if must_stop_flink:
+        because = "Flink writes the table and would have to be stopped for each job; start the job by hand"
+        return Skip("flink", because)
+    params = _params(settings, settings.days_retain)
+    kept = f"{count(len(paths), 'partition')}, those older than {count(settings.days_retain, 'day')} are dropped"
+    if context.is_unfinished:
+        return Run(JobKind.PARTITION_TTL, params, f"the last partition TTL has left expired ones, by its limit; {kept}")
+    if context.calendar:
+        timing = by_calendar(context.calendar)
+        if not timing.is_due:
+            return Skip("not-yet", timing.because, timing.until)
+        return Run(JobKind.PARTITION_TTL, params, f"{timing.because}; {kept}")
+    if context.last_run_at is None:
+        return Run(JobKind.PARTITION_TTL, params, f"no partition TTL yet; {kept}")
+    due_at = context.last_run_at + timedelta(seconds=settings.seconds)
+    passed = f"{duration(context.now - context.last_run_at)} since the last partition TTL"
+    because = f"{passed}, threshold {duration(settings.seconds)}"
+    if context.now < due_at:
+        return Skip("not-yet", because, due_at)
+    return Run(JobKind.PARTITION_TTL, params, f"{because}; {kept}")
+
+
+def _params(settings: PartitionTtlSettings, days: int) -> dict[str, Any]:
+    selected = {"partitions": list(settings.partitions)} if settings.partitions else {}
+    return {
+        "days_retain": days,
+        "strategy": settings.strategy.value,
+        "limit_partitions": settings.limit_partitions,
+        "wait_seconds": WAIT_SECONDS,
+        "hand_over_seconds": HAND_OVER_SECONDS,
+        **selected,
+    }

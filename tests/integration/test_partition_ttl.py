@@ -1,0 +1,310 @@
+"""Partitions that have expired are dropped, exactly those that were listed, and no other row changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.contract import JobKind, Table, TtlStrategy, WorkOrder
+from jobs.errors import RefusedError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.partition_ttl import keeping
+from jobs.services.compaction import DUE
+from tests.integration import tables
+from tests.integration.aged import age
+from tests.integration.doomed import Doomed
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import INDEX
+from tests.session_jars import jars_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+FRESH, *OLD = PARTITIONS = ["2026-01-01", "2026-01-02", "2026-01-03"]
+MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
+AGE = 40
+Line = tuple[str, str]
+
+
+def aged(spark: SparkSession, base: Path, *, days: int = AGE, updates: int = 1, **shape: Any) -> dict[str, str]:
+    """A table of 60 rows in three partitions, written so many days ago, whose first partition was written to just now;
+    returns the options of its writers."""
+    tables.write_table(spark, base, count=60, updates=updates, copied=False, **{"metadata": False, **shape})
+    age(base, days)
+    options = tables.writer_options(base, **shape)
+    tables.upsert(rows_of(spark, FRESH, ts=9), base, options)
+    return options
+
+
+def rows_of(spark: SparkSession, *partitions: str, ts: int) -> DataFrame:
+    return tables.rows(spark, 0, 60, ts=ts).where(F.col("dt").isin(*partitions))
+
+
+def lines(spark: SparkSession, base: Path, *partitions: str) -> list[str]:
+    """All columns of the rows of these partitions, by default of all."""
+    marks = [f"'_hoodie_partition_path': '{partition}'" for partition in partitions or PARTITIONS]
+    return [line for line in tables.snapshot(spark, base) if any(mark in line for mark in marks)]
+
+
+def ttl(spark: SparkSession, base: Path, days: int = 30, *, dry_run: bool = False, **params: Any) -> Any:
+    """The details of the result; `index` and what else a work order has go there."""
+    order = {name: params.pop(name) for name in ("index", "job_id", "writers_stopped") if name in params}
+    params = {"days_retain": days, "wait_seconds": 1, **params}
+    return run_job(spark, base, "partition_ttl", params, dry_run=dry_run, **order).details
+
+
+def listed(details: Any) -> list[str]:
+    return [each["partition"] for each in details["partitions"]]
+
+
+SHAPES = [
+    pytest.param({}, id="mor-9"),
+    pytest.param({"version": 6}, id="mor-6", marks=pytest.mark.exhaustive),
+    pytest.param({"table_type": COW, "num_buckets": None}, id="cow-9-no-buckets", marks=pytest.mark.exhaustive),
+    pytest.param({"table_type": COW, "version": 6}, id="cow-6", marks=pytest.mark.exhaustive),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_expired_partitions_are_dropped_as_listed_and_no_other_row_changes(
+    spark: SparkSession, tmp_path: Path, shape: dict[str, Any]
+) -> None:
+    base, index = tmp_path / "trips", None if "num_buckets" in shape else INDEX
+    aged(spark, base, **shape)
+    before = {partition: lines(spark, base, partition) for partition in PARTITIONS}
+    planned = ttl(spark, base, dry_run=True, index=index)
+    assert (planned["refusals"], listed(planned)) == ([], OLD)
+    assert lines(spark, base) == sorted(line for its in before.values() for line in its)
+
+    done = ttl(spark, base, index=index)
+
+    assert done["partitions"] == planned["partitions"]
+    assert {each["partition"]: each["rows"] for each in done["partitions"]} == {
+        partition: len(before[partition]) for partition in OLD
+    }
+    assert done["kept_unchanged"]
+    assert lines(spark, base) == before[FRESH]
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("shape", SHAPES)
+def test_cleaning_removes_the_files_later_and_the_partitions_may_be_filled_anew(
+    spark: SparkSession, tmp_path: Path, shape: dict[str, Any]
+) -> None:
+    base, index = tmp_path / "trips", None if "num_buckets" in shape else INDEX
+    options = aged(spark, base, **shape)
+    ttl(spark, base, index=index)
+    assert ttl(spark, base, index=index)["partitions"] == []
+    tables.upsert(rows_of(spark, FRESH, ts=10), base, options)
+    before = tables.snapshot(spark, base)
+
+    cleaned = run_job(spark, base, "cleaning", {"retain": 1}, index=index).details
+
+    assert cleaned["dropped_partitions"] == OLD
+    assert not any((base / partition).exists() for partition in OLD)
+    assert tables.snapshot(spark, base) == before
+    tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
+    assert len(tables.snapshot(spark, base) if index is None else proved(spark, base, 4)) == 70
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("strategy", TtlStrategy)
+def test_hudis_32_bits_drop_nothing_too_early(spark: SparkSession, tmp_path: Path, strategy: TtlStrategy) -> None:
+    """With 50 days Hudi's own strategy (1.2.0) finds what is older than seven hours, with 30 nothing at all."""
+    base = tmp_path / "trips"
+    aged(spark, base, days=2)
+    table = hudi_table(spark, base, INDEX)
+    as_hudi_does = {**keeping(strategy, 1), "hoodie.partition.ttl.strategy.days.retain": "50"}
+    with WriteClient(table, UNDER_OUR_LOCK, as_hudi_does) as client:
+        assert set(client.partition_ttl.expired(f"{table.now():%Y%m%d%H%M%S}000")) >= set(OLD)
+
+    assert listed(ttl(spark, base, 50, strategy=strategy, dry_run=True)) == []
+    assert set(listed(ttl(spark, base, 1, strategy=strategy, dry_run=True))) >= set(OLD)
+    age_more = tmp_path / "older" / "trips"
+    aged(spark, age_more, days=51)
+    assert set(listed(ttl(spark, age_more, 50, strategy=strategy, dry_run=True))) >= set(OLD)
+
+
+@pytest.mark.exhaustive
+def test_new_logs_of_an_old_table_version_keep_a_partition(spark: SparkSession, tmp_path: Path) -> None:
+    """Their names have the base file's instant, and Hudi's own strategy takes the partition for unmodified."""
+    base = tmp_path / "trips"
+    aged(spark, base, version=6)
+    table = hudi_table(spark, base, INDEX)
+    with WriteClient(table, UNDER_OUR_LOCK, keeping(TtlStrategy.KEEP_BY_TIME, 1)) as client:
+        assert FRESH in client.partition_ttl.expired(f"{table.now():%Y%m%d%H%M%S}000")
+    assert listed(ttl(spark, base, 1, dry_run=True)) == OLD
+
+
+@pytest.mark.exhaustive
+def test_partitions_go_by_their_creation_the_oldest_first_within_the_limit_and_the_selection(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    aged(spark, base)
+    by_creation = {"strategy": TtlStrategy.KEEP_BY_CREATION_TIME}
+    assert listed(ttl(spark, base, dry_run=True, **by_creation)) == PARTITIONS
+    assert listed(ttl(spark, base, dry_run=True, partitions=[{"prefix": "2025"}, "2026-01-03"])) == ["2026-01-03"]
+    kept = lines(spark, base, OLD[1])
+    first = ttl(spark, base, limit_partitions=2, **by_creation)
+    assert (listed(first), first["left"]) == (PARTITIONS[:2], {"partitions": 1})
+    assert lines(spark, base) == kept
+    assert listed(ttl(spark, base, **by_creation)) == OLD[1:]
+    # Dropped partitions without files do not expire again.
+    assert listed(ttl(spark, base, **by_creation)) == []
+
+
+@pytest.mark.exhaustive
+def test_what_still_needs_a_partition_withholds_it_and_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    aged(spark, base)
+    before = lines(spark, base)
+
+    def withheld(**params: Any) -> dict[str, set[str]]:
+        with pytest.raises(RefusedError):
+            ttl(spark, base, partitions=OLD, **params)
+        found: dict[str, set[str]] = {}
+        for each in ttl(spark, base, dry_run=True, partitions=OLD, **params)["withheld"]:
+            found.setdefault(each["type"], set()).add(each["partition"])
+        return found
+
+    commits = [each.write.instant for each in hudi_table(spark, base, INDEX).commits()]
+    behind = [{"name": "warehouse", "instant": commits[0]}]
+    past = [{"name": "warehouse", "instant": commits[-1]}, {"name": "other", "instant": commits[1]}]
+    assert withheld(consumers=behind) == {"consumer-behind": set(OLD)}
+    assert listed(ttl(spark, base, dry_run=True, consumers=past)) == OLD
+    saved = run_job(spark, base, "savepoint").details["savepoint"]
+    assert withheld() == {"savepoint": set(OLD)}
+    run_job(spark, base, "savepoint", {"action": "delete", "instant": saved})
+    with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
+        plan = client.schedule_compaction()
+    # For Hudi's strategy the plan is a modification.
+    assert listed(ttl(spark, base, dry_run=True)) == []
+    assert withheld(strategy=TtlStrategy.KEEP_BY_CREATION_TIME) == {"pending-plan": set(OLD)}
+    assert lines(spark, base) == before
+    run_job(spark, base, "compaction")
+    # A compaction has modified them.
+    assert listed(ttl(spark, base)) == []
+    assert plan
+    assert lines(spark, base) == before
+
+
+@pytest.mark.exhaustive
+def test_a_table_without_partitions_or_with_file_ids_that_repeat_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    plain, fixed = tmp_path / "plain", tmp_path / "fixed"
+    tables.write_table(spark, plain, count=60, partitioned=False)
+    nbcc = {"hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL"}
+    tables.write_table(spark, fixed, count=60, copied=False, **nbcc)
+    for base, reason in ((plain, "not-partitioned"), (fixed, "file-ids-repeat")):
+        with pytest.raises(RefusedError) as caught:
+            ttl(spark, base)
+        assert [each.type for each in caught.value.reasons] == [reason]
+        assert [each["type"] for each in ttl(spark, base, dry_run=True)["refusals"]] == [reason]
+
+
+@pytest.mark.exhaustive
+def test_the_number_of_buckets_of_a_partition_outlives_its_rows(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=60, metadata=False, copied=False)
+    run_job(spark, base, "bucket_expansion", {"factor": 2, "partitions": [OLD[0]]})
+    age(base, AGE)
+    options = tables.writer_options(base)
+    tables.upsert(rows_of(spark, FRESH, ts=9), base, options)
+    assert listed(ttl(spark, base)) == OLD
+    assert run_job(spark, base, "audit").details["clean"]
+
+    tables.upsert(tables.rows(spark, 0, 600, ts=50), base, options)
+
+    audit = run_job(spark, base, "audit").details
+    assert (audit["clean"], audit["rows"]) == (True, 600), audit
+    buckets = {item.bucket for item in hudi_table(spark, base, INDEX).file_slices() if item.partition == OLD[0]}
+    assert buckets == set(range(8))
+    assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
+
+
+@pytest.mark.exhaustive
+def test_a_record_index_forgets_the_rows(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    indexed = {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}
+    options = {**aged(spark, base, num_buckets=None), **indexed}
+    tables.upsert(rows_of(spark, FRESH, ts=10), base, options)
+    assert "record_index" in hudi_table(spark, base, None).metadata_partitions
+    assert listed(ttl(spark, base, index=None)) == OLD
+
+    tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
+
+    assert len(tables.snapshot(spark, base)) == 70
+    assert tables.duplicates(spark, base) == 0
+    assert run_job(spark, base, "audit", index=None).details["stale_writes"] == []
+
+
+@pytest.mark.exhaustive
+def test_statistics_hide_no_row_that_comes_later(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = {**aged(spark, base), "hoodie.metadata.index.column.stats.enable": "true"}
+    tables.upsert(rows_of(spark, FRESH, ts=10), base, options)
+    assert "partition_stats" in hudi_table(spark, base, INDEX).metadata_partitions
+    assert listed(ttl(spark, base)) == OLD
+
+    tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
+
+    audit = run_job(spark, base, "audit").details
+    assert (audit["clean"], audit["rows"], audit["keys_hidden_by_statistics"]) == (True, 70, 0), audit
+    skipping = spark.read.format("hudi").option("hoodie.enable.data.skipping", "true").load(str(base))
+    assert skipping.where(f"dt = '{OLD[0]}' and ts = 50").count() == len(lines(spark, base, OLD[0]))
+
+
+@pytest.mark.exhaustive
+def test_names_with_commas_and_other_signs(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "odd"
+    odd = ["p;q,r", "eu.x+(1)", "ünï {2}"]
+    number = F.substring("id", 2, 9).cast("int")
+    rows = tables.rows(spark, 0, 60).withColumn("dt", F.element_at(F.array(*map(F.lit, odd)), number % 3 + 1))
+    tables.upsert(rows, base, tables.writer_options(base, metadata=False))
+    age(base, AGE)
+    assert listed(ttl(spark, base, limit_partitions=2)) == sorted(odd)[:2]
+    assert {row[0] for row in spark.read.format("hudi").load(str(base)).select("dt").collect()} == {sorted(odd)[2]}
+    assert listed(ttl(spark, base)) == [sorted(odd)[2]]
+    assert tables.snapshot(spark, base) == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "point",
+    [
+        {"at": "file", "name": ".hoodie/timeline/*.replacecommit.requested"},
+        {"at": "file", "name": ".hoodie/timeline/*.replacecommit.inflight"},
+        {"at": "file", "name": ".hoodie/timeline/*_*.replacecommit"},
+    ],
+    ids=["requested", "inflight", "committed"],
+)
+def test_a_job_that_was_killed_is_done_by_the_next_attempt(
+    spark: SparkSession, tmp_path: Path, point: dict[str, Any]
+) -> None:
+    base = tmp_path / "trips"
+    options = aged(spark, base)
+    kept = lines(spark, base, FRESH)
+    order = WorkOrder("job_killed", 1, JobKind.PARTITION_TTL, Table(str(base), "trips", INDEX), {"days_retain": 30})
+    death = Doomed(jars_of(spark), tmp_path / "victim.log").run(order, point)
+    assert death.result is None
+
+    run_job(
+        spark, base, "partition_ttl", {"days_retain": 30}, job_id="job_killed", earlier_instants=tuple(death.stored)
+    )
+
+    assert lines(spark, base) == kept
+    assert tables.left_behind(base) == []
+    commits = hudi_table(spark, base, INDEX).commits()
+    assert [each.write.operation for each in commits].count("DELETE_PARTITION") == 1
+    tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
+    assert len(proved(spark, base, 4)) == 70
