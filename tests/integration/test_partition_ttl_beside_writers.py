@@ -58,28 +58,6 @@ def test_hudi_itself_fails_the_batch_of_a_write_in_flight(spark: SparkSession, t
 
 
 @pytest.mark.parametrize("table_type", [MOR, COW])
-def test_a_writer_that_checks_for_no_conflicts_loses_its_rows_and_a_repair_brings_them_back(
-    spark: SparkSession, tmp_path: Path, table_type: str
-) -> None:
-    base = tmp_path / "trips"
-    options = aged(spark, base, table_type=table_type)
-    writer = held(spark, base, {**options, "hoodie.write.concurrency.mode": "single_writer"}, FIRST)
-    drop_as_hudi_does(spark, base, options, FIRST)
-    writer.finish()
-    (stale,) = run_job(spark, base, "audit").details["stale_writes"]
-    with pytest.raises(RefusedError, match=stale["instant"]):
-        ttl(spark, base)
-    with pytest.raises(RefusedError, match=stale["instant"]):
-        run_job(spark, base, "cleaning", {"retain": 1})
-
-    run_job(spark, base, "repair")
-
-    assert written(spark, base, FIRST, 20) == 20
-    assert len(proved(spark, base, 4)) == 60
-    assert listed(ttl(spark, base)) == [SECOND]
-
-
-@pytest.mark.parametrize("table_type", [MOR, COW])
 def test_a_partition_that_is_being_written_is_withheld_and_the_others_go(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:
