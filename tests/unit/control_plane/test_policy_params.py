@@ -69,7 +69,6 @@ ANSWERS = [
         DUE,
         limit=10**6,
     ),
-    compaction.decide(CompactionSettings(limit_file_groups=5), a_snapshot(PartitionState("", log_bytes=1)), DUE),
     archival.decide(ArchivalSettings(enabled=True), a_snapshot(timeline_commits=61), DUE),
     diagnosis.decide(DiagnosisSettings(enabled=True), DUE),
     repair.decide(RepairSettings(), [an_incident()], TriggerContext(NOW)),
