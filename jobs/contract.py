@@ -34,7 +34,7 @@ class JsonMapped:
 
 
 class JobKind(StrEnum):
-    """The table services, the repair of damages, and the jobs that only read: audit and diagnosis."""
+    """The table services, the repair of damages, and the jobs that only read the table: sync, audit and diagnosis."""
 
     COMPACTION = "compaction"
     CLEANING = "cleaning"
@@ -49,6 +49,7 @@ class JobKind(StrEnum):
     RESTORE = "restore"
     ROLLBACK = "rollback"
     METADATA_TABLE = "metadata_table"
+    SYNC = "sync"
     AUDIT = "audit"
     DIAGNOSIS = "diagnosis"
 
@@ -56,7 +57,7 @@ class JobKind(StrEnum):
 RESCALES = frozenset({JobKind.BUCKET_EXPANSION, JobKind.BUCKET_CONTRACTION})
 """Kinds of jobs that change the number of buckets."""
 
-READING = frozenset({JobKind.AUDIT, JobKind.DIAGNOSIS})
+READING = frozenset({JobKind.AUDIT, JobKind.DIAGNOSIS, JobKind.SYNC})
 """Kinds of jobs that write nothing to the table, dry or not."""
 
 
@@ -104,6 +105,28 @@ class OnActiveWriters(StrEnum):
     WAIT = "wait"
     FENCE = "fence"
     ABORT = "abort"
+
+
+class SyncStrategy(StrEnum):
+    """Hudi's `HoodieSyncTableStrategy` (1.2): the metastore tables of a merge-on-read table."""
+
+    ALL = "ALL"
+    RO = "RO"
+    RT = "RT"
+
+
+class PartitionExtractor(StrEnum):
+    """Hudi's `PartitionValueExtractor`s (1.2, `org.apache.hudi.hive`).
+
+    `PARTS`: one value for each part of a path; `WHOLE`: the path is one value; `DAY`, `HOUR`: `2026/01/31`, or with an
+    hour, is one value.
+    """
+
+    NONE = "none"
+    PARTS = "parts"
+    WHOLE = "whole"
+    DAY = "day"
+    HOUR = "hour"
 
 
 class ExpansionStep(StrEnum):

@@ -103,6 +103,20 @@ class LockUnusableError(JobError):
     hint = "PATCH the table with the `lock` that its writers use."
 
 
+class MetastoreUnavailableError(JobError):
+    type = "metastore-unavailable"
+    title = "The Hive metastore cannot be reached"
+    hint = "See that it runs, and that this worker may connect to it. The job is tried again, and does what is left."
+    retriable = True
+
+
+class MetastoreError(JobError):
+    type = "metastore-failed"
+    title = "The Hive metastore did not do what it was asked for"
+    hint = "The table itself is as before. The log of the metastore may say more; run the job again, or dry."
+    retriable = True
+
+
 class WritersActiveError(JobError):
     type = "writers-active"
     title = "The commit found no moment without a conflicting write"

@@ -1,4 +1,4 @@
-"""A Hive metastore (2.3.9, on Derby in its folder) from the jars that PySpark brings, for locks of tables."""
+"""A Hive metastore (2.3.9, on Derby in its folder) from the jars that PySpark brings, for locks and for syncs."""
 
 from __future__ import annotations
 
@@ -39,12 +39,16 @@ _OPTIONS = {
 class Server:
     process: JavaServer
 
+    @property
+    def uris(self) -> str:
+        return f"thrift://127.0.0.1:{self.process.port}"
+
     def lock(self, name: str) -> TableLock:
         """A lock of this server as a table is registered with it."""
         options = {
             f"{PREFIX}hivemetastore.database": "default",
             f"{PREFIX}hivemetastore.table": name,
-            f"{PREFIX}hivemetastore.uris": f"thrift://127.0.0.1:{self.process.port}",
+            f"{PREFIX}hivemetastore.uris": self.uris,
             f"{PREFIX}heartbeat_interval_ms": "1000",
         }
         return TableLock(HIVE, options)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from jobs.format.hudi_options import EXTEND_CLASSES, REMOVE, Form, Refusal, malformed
+from jobs.format.server_addresses import address, metastores
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -95,18 +95,10 @@ def servers_of(lock: TableLock) -> list[tuple[str, int]]:
     if provider in ZOOKEEPER:
         # Hudi ignores `zookeeper.port`; the rest of the string after a slash is a path (`ConnectStringParser`).
         text = lock.options.get(f"{PREFIX}zookeeper.url", "").partition("/")[0]
-        return [_address(f"//{each.strip()}", 2181) for each in text.split(",") if each.strip()]
+        return [address(f"//{each.strip()}", 2181) for each in text.split(",") if each.strip()]
     if provider == HIVE:
-        text = lock.options.get(f"{PREFIX}hivemetastore.uris", "")
-        return [_address(each.strip(), 9083) for each in text.split(",") if each.strip()]
+        return metastores(lock.options.get(f"{PREFIX}hivemetastore.uris", ""))
     return []
-
-
-def _address(text: str, port: int) -> tuple[str, int]:
-    parts = urlsplit(text)
-    if not parts.hostname:
-        raise ValueError(f"'{text}' names no host")
-    return parts.hostname, parts.port or port
 
 
 def bundle_of(lock: TableLock, base_path: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The administrator's permissions for tables: the places of tables and of their locks, options and classes.
+"""The administrator's permissions: the places of tables and of their locks, options, classes and metastores.
 
 The service checks it when a table is registered or changed and when a job is asked for or leased. Each worker checks it
 again at the beginning of an attempt: the work order comes from elsewhere, and links may have been laid meanwhile.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from jobs.contract import Problem
+from jobs.contract import JobKind, Problem
 from jobs.format import hudi_options, lock_providers
 from jobs.format.hudi_options import Refusal
+from jobs.format.server_addresses import is_among, metastores
 from jobs.storage.location import LocationError, canonical, is_below
 
 if TYPE_CHECKING:
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Permissions:
     """Tables may lie below `roots`, None for anywhere. The file of a lock may lie below its table or below one of
-    `lock_roots`. Beside Hudi's own classes, tables may name `classes`."""
+    `lock_roots`. Beside Hudi's own classes, tables may name `classes`. Jobs may connect to Hive metastores on
+    `metastore_hosts`, entries of which are names or addresses, with a port or for any port."""
 
     roots: tuple[str, ...] | None = None
     lock_roots: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
+    metastore_hosts: tuple[str, ...] = ()
 
     @classmethod
     def of_environment(cls, variables: Mapping[str, str]) -> Permissions:
@@ -38,12 +41,31 @@ class Permissions:
             None if roots is None else listed(roots),
             listed(variables.get("GROUNDSKEEPER_LOCK_ROOTS", "")),
             listed(variables.get("GROUNDSKEEPER_ALLOWED_CLASSES", "")),
+            listed(variables.get("GROUNDSKEEPER_METASTORE_HOSTS", "")),
         )
 
     def problems(self, table: Table) -> list[Problem]:
         """Returns everything about a table that is not permitted. Follows links on local disks."""
         found = [refusal.problem() for refusal in (*self.refused_options(table), *self.refused_lock_file(table))]
         return found if self._allows(table.base_path) else [_outside_roots(table.base_path), *found]
+
+    def refused_metastore(self, kind: JobKind, params: Mapping[str, Any]) -> Problem | None:
+        """Returns what is not permitted of the metastore in a job's parameters. Connects to nothing."""
+        if kind is not JobKind.SYNC:
+            return None
+        uris = str(params.get("metastore_uris") or "")
+        try:
+            servers = metastores(uris)
+        except ValueError:
+            servers = []
+        if servers and all(is_among(self.metastore_hosts, host, port) for host, port in servers):
+            return None
+        return Problem(
+            "metastore-not-allowed",
+            "Jobs may not connect to this metastore",
+            uris,
+            "An administrator can extend GROUNDSKEEPER_METASTORE_HOSTS, for the service and for each worker.",
+        )
 
     def refused_options(self, table: Table) -> Iterator[Refusal]:
         """Yields what is not permitted of the options. Accesses no storage."""

@@ -35,6 +35,7 @@ from jobs.services import (
     restore,
     rollback,
     savepoint,
+    sync,
 )
 from jobs.services.lock_check import with_lock_checked
 
@@ -66,6 +67,7 @@ RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
     JobKind.RESTORE: restore.run,
     JobKind.ROLLBACK: rollback.run,
     JobKind.METADATA_TABLE: metadata_table.run,
+    JobKind.SYNC: sync.run,
     JobKind.AUDIT: audit.run,
     JobKind.DIAGNOSIS: diagnosis.run,
 }
@@ -135,7 +137,8 @@ class Attempt:
         spark_context.setJobGroup(self._group, f"{self._order.kind} of {self._order.table.name}")
         try:
             self._heartbeat()
-            if problems := self._permissions.problems(self._order.table):
+            metastore = self._permissions.refused_metastore(self._order.kind, self._order.params)
+            if problems := [*self._permissions.problems(self._order.table), *([metastore] if metastore else [])]:
                 raise RefusedError(problems)
             table = HudiTable(Jvm(self._spark), self._order.table)
             return perform(table, self._order, self.context)

@@ -15,6 +15,7 @@ from service.api.requests import WritersStopped
 from service.api.responses import JobDetail, JobOut, JobPage
 from service.api.statuses import ACCEPTED, REPEATED, documented
 from service.api.tables import CursorText, Limit, TableId
+from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading
 from service.hand_over import coordinator
 from service.model import errors
@@ -41,6 +42,7 @@ JobId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["job
             errors.ParamsInvalidError,
             errors.OptionNotAllowedError,
             errors.PathForbiddenError,
+            MetastoreForbiddenError,
             errors.JobConflictError,
             errors.IncidentOpenError,
             errors.IdempotencyKeyReusedError,

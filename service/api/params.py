@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from jobs.contract import JobKind
-from service.api.requests import BucketIndexIn, Request, Word
+from jobs.contract import JobKind, PartitionExtractor, SyncStrategy
+from service.api.requests import BucketIndexIn, HiveName, MetastoreUris, Names, Request, Word
 from service.api.service_params import (
     BucketContractionParams,
     BucketExpansionParams,
@@ -91,6 +91,22 @@ class AuditParams(Request):
 
 class MetadataTableParams(Request):
     action: Literal["validate", "rebuild"] = "validate"
+
+
+class SyncParams(Request):
+    metastore_uris: MetastoreUris
+    database: HiveName = "default"
+    table: HiveName | None = Field(None, description="Name in the metastore. Default: the table's own")
+    strategy: SyncStrategy = Field(
+        SyncStrategy.ALL,
+        description="Of a merge-on-read table. `ALL`: the table under its name and with `_rt` (merged), and with `_ro` "
+        "(without its logs); `RT`: only merged, `RO`: only without logs, under its name",
+    )
+    partition_fields: Names | None = Field(None, description="Default: those of the table's own config")
+    partition_extractor: PartitionExtractor | None = Field(
+        None, description="How the values are taken from a partition path. Default: as the table's paths are"
+    )
+    create_database: bool = Field(True, description="Create the database if there is none")
 
 
 class DiagnosisParams(Request):
@@ -209,6 +225,13 @@ class MetadataTableIn(_JobIn):
     params: MetadataTableParams = Field(default_factory=lambda: MetadataTableParams.model_validate({}))
 
 
+class SyncIn(_JobIn):
+    """Brings a Hive metastore up to the table: columns, partitions, and the commit that was synced last."""
+
+    kind: Literal[JobKind.SYNC]
+    params: SyncParams
+
+
 class DiagnosisIn(_JobIn):
     """Looks for the damages that users of Hudi meet, and names the job that cures each. It only reads."""
 
@@ -230,6 +253,7 @@ JobIn = Annotated[
     | RestoreIn
     | RollbackIn
     | MetadataTableIn
+    | SyncIn
     | AuditIn
     | DiagnosisIn,
     Field(discriminator="kind"),
@@ -255,6 +279,7 @@ EXAMPLES: dict[str, Any] = {
     },
     "rollback": {"value": {"kind": "rollback", "params": {"instant": "20260101120000000"}, "dry_run": True}},
     "metadata_table": {"value": {"kind": "metadata_table", "params": {"action": "rebuild"}, "dry_run": True}},
+    "sync": {"value": {"kind": "sync", "params": {"metastore_uris": "thrift://metastore:9083", "database": "lake"}}},
     "audit": {"value": {"kind": "audit"}},
     "diagnosis": {"value": {"kind": "diagnosis", "params": {"rows": False}}},
 }

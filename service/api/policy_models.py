@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from typing_extensions import TypedDict
 
-from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWriters, TtlStrategy
-from service.api.requests import Names, Request, Word
+from jobs.contract import CleaningPolicy, ClusteringLayout, JobKind, OnActiveWriters, SyncStrategy, TtlStrategy
+from service.api.requests import HiveName, MetastoreUris, Names, Request, Word
 from service.api.service_params import ChoiceOfPolicy
 from service.policies.policy import GIB, GROUP_PATTERN, MOST_TIMEOUT_SECONDS, Mode, PatternPolicy, Pause, Trigger
 from service.policies.precedence import Effective
@@ -184,6 +184,16 @@ class ArchivalPolicyIn(_Section, total=False):
     retain: Annotated[int, Field(ge=2, le=1_000_000, description="Parameter of the job")]
 
 
+class SyncPolicyIn(_Section, total=False):
+    enabled: _Enabled
+    metastore_uris: Annotated[MetastoreUris | None, Field(description="Parameter of the job; null: no sync")]
+    database: Annotated[HiveName, _OfTheJob]
+    table: Annotated[HiveName | None, _OfTheJob]
+    strategy: Annotated[SyncStrategy, _OfTheJob]
+    cron: _Cron
+    min_interval_seconds: _Interval
+
+
 class PartitionTtlPolicyIn(_Section, total=False):
     enabled: _Enabled
     days_retain: Annotated[
@@ -236,6 +246,7 @@ class PolicyIn(_Section, total=False):
     archival: ArchivalPolicyIn
     partition_ttl: PartitionTtlPolicyIn
     diagnosis: DiagnosisPolicyIn
+    sync: SyncPolicyIn
 
 
 class PatternPolicyIn(PolicyIn, total=False):

@@ -28,6 +28,15 @@ PartitionPath = Annotated[str, StringConstraints(max_length=4096, pattern=_NO_NU
 Options = Annotated[
     dict[Word, Annotated[str, StringConstraints(max_length=16_384, pattern=_NO_NUL)]], Field(max_length=1000)
 ]
+MetastoreUris = Annotated[
+    str,
+    StringConstraints(max_length=2000, pattern=r"^thrift://[A-Za-z0-9.:\[\]_-]+(,thrift://[A-Za-z0-9.:\[\]_-]+)*$"),
+    Field(
+        description="Of the Hive metastore, separated by commas; the administrator names the hosts that are allowed",
+        examples=["thrift://metastore:9083"],
+    ),
+]
+HiveName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]{1,128}$")]
 
 # Far from the ends of the calendar, so that any zone and any interval can be added.
 Moment = Annotated[AwareDatetime, Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(3000, 1, 1, tzinfo=UTC))]

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from service.api.errors import MediaTypeError, ServiceBusyError
+from service.catalog.errors import MetastoreForbiddenError
 from service.model import errors
 from service.model.errors import GroundskeeperError
 
@@ -23,6 +24,7 @@ _STATUS: Final[dict[type[GroundskeeperError], HTTPStatus]] = {
     errors.UnauthenticatedError: HTTPStatus.UNAUTHORIZED,
     errors.ForbiddenError: HTTPStatus.FORBIDDEN,
     errors.PathForbiddenError: HTTPStatus.FORBIDDEN,
+    MetastoreForbiddenError: HTTPStatus.FORBIDDEN,
     errors.MethodNotAllowedError: HTTPStatus.METHOD_NOT_ALLOWED,
     errors.RequestTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     errors.TooManyStreamsError: HTTPStatus.TOO_MANY_REQUESTS,

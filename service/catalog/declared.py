@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobs.format.lock_providers import servers_of
+from jobs.format.server_addresses import is_among
 from jobs.storage.lock_servers import unreachable
+from service.catalog.errors import MetastoreForbiddenError
 from service.lake.location import check_allowed
 from service.model.errors import LockUnavailableError, OptionNotAllowedError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
-    from jobs.contract import Table
+    from jobs.contract import JobKind, Table
     from jobs.format.hudi_options import Refusal
     from jobs.storage.permissions import Permissions
 
@@ -29,6 +31,12 @@ def check_declared(table: Table, permissions: Permissions) -> None:
     _refuse(permissions.refused_options(table))
 
 
+def check_metastore(kind: JobKind, params: Mapping[str, Any], permissions: Permissions) -> None:
+    """Checks the parameters of a job. Raises MetastoreForbiddenError."""
+    if problem := permissions.refused_metastore(kind, params):
+        raise MetastoreForbiddenError(problem.detail)
+
+
 def check_declarations(table: Table, permissions: Permissions, lock_hosts: Collection[str] = ()) -> None:
     """Checks new declarations, follows links to the file of the lock, and connects to its servers on `lock_hosts`.
 
@@ -38,14 +46,9 @@ def check_declarations(table: Table, permissions: Permissions, lock_hosts: Colle
     _refuse([*permissions.refused_options(table), *permissions.refused_lock_file(table)])
     servers = servers_of(table.lock)
     # Else a registration would tell which ports are open in the service's network.
-    may_connect = all(_is_among(lock_hosts, host, port) for host, port in servers)
+    may_connect = all(is_among(lock_hosts, host, port) for host, port in servers)
     if may_connect and (reason := unreachable(servers, _CONNECT_SECONDS)):
         raise LockUnavailableError(f"{reason}.")
-
-
-def _is_among(hosts: Collection[str], host: str, port: int) -> bool:
-    named = f"[{host}]" if ":" in host else host
-    return bool({host, named, f"{named}:{port}"} & {each.lower() for each in hosts})
 
 
 def _refuse(refusals: Iterable[Refusal]) -> None:

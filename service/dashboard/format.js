@@ -18,6 +18,7 @@ export const KINDS = {
   restore: "Restore",
   rollback: "Rollback",
   metadata_table: "Metadata table",
+  sync: "Sync to a metastore",
   audit: "Audit",
   diagnosis: "Diagnosis",
 };

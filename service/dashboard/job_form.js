@@ -46,6 +46,11 @@ const STRATEGIES = [
   ["KEEP_BY_TIME", "since their last modification"],
   ["KEEP_BY_CREATION_TIME", "since their creation"],
 ];
+const SYNC_STRATEGIES = [
+  ["ALL", "its name and _rt: merged; _ro: without logs"],
+  ["RT", "one table, merged"],
+  ["RO", "one table, without logs"],
+];
 const CODECS = [
   ["", "as in the table"],
   ["gzip", "gzip"],
@@ -66,6 +71,7 @@ const ABOUT = {
   restore: "Takes the table back to a savepoint. All later commits are gone for good; the writers must be stopped.",
   rollback: "Rolls back a pending instant that nobody works on, or the latest completed commit.",
   metadata_table: "Compares the metadata table with the storage, or builds it anew while all writers are stopped.",
+  sync: "Brings a Hive metastore up to the table: columns, partitions, and the commit that was synced last.",
   audit: "Proves the table: every row in its bucket, no duplicate key. It only reads.",
   diagnosis: "Looks for known damages of Hudi tables, and names the job that cures each. It only reads.",
 };
@@ -92,6 +98,12 @@ export function jobForm(changed) {
       somePartitions(table, ""),
     ],
     metadata_table: () => [field("Action", select({ name: "action" }, METADATA_ACTIONS, "validate"))],
+    sync: (table) => [
+      field("Metastore", text("metastore_uris", true), "thrift://host:9083, which the administrator must allow."),
+      field("Database", text("database", false), "Empty: default."),
+      field("Table", text("table", false), "Empty: the table's own name."),
+      table.profile.table_type === "MERGE_ON_READ" && field("Tables", select({ name: "strategy" }, SYNC_STRATEGIES, "ALL")),
+    ],
     audit: () => [],
     diagnosis: () => [],
     finish_expansion: () => [],
@@ -295,6 +307,8 @@ function params(kind, data) {
       return numbers("retain");
     case "partition_ttl":
       return { ...numbers("days_retain", "limit_partitions"), ...choices("strategy"), ...chosenPartitions };
+    case "sync":
+      return choices("metastore_uris", "database", "table", "strategy");
     case "savepoint":
       return choices("action", "instant", "comment");
     case "restore":

@@ -96,6 +96,7 @@ export function summary(job) {
   if (findings) return healthy === false ? "nothing found, some checks not made" : "nothing is damaged";
   if (clean !== undefined) return clean ? `clean, ${count(rest.rows ?? 0, "row")}` : "found errors";
   if (isPair(buckets)) return `${number(buckets[0])} → ${number(buckets[1])} buckets`;
+  if ("metastore" in rest) return rest.changed === false ? "nothing differed" : count(rest.tables.length, "table");
   if ("files_deleted" in rest) return `${count(rest.files_deleted, "file")} deleted`;
   if ("files" in rest) return `${count(rest.files, "file")}${rest.bytes ? `, ${bytes(rest.bytes)}` : ""}`;
   if ("bytes_written" in rest) return `${bytes(rest.bytes_written)} written`;

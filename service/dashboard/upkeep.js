@@ -81,6 +81,7 @@ function policy({ policy, sources }) {
       ["Bucket contraction", contraction(policy)],
       ["Archival", archival(policy)],
       ["Partition TTL", partitionTtl(policy)],
+      ["Sync to a metastore", sync(policy)],
       ["Repair", REPAIR[policy.repair.mode]],
       ["Diagnosis", diagnosis(policy)],
     ),
@@ -122,6 +123,11 @@ function partitionTtl({ partition_ttl: its, time_zone: zone }) {
 function diagnosis({ diagnosis: its, time_zone: zone }) {
   if (!its.enabled) return "off";
   return `${its.cron ? calendar(its, zone) : `every ${seconds(its.seconds)}`}${its.rows ? ", with all rows" : ""}`;
+}
+
+function sync({ sync: its, time_zone: zone }) {
+  if (!its.enabled || its.metastore_uris == null) return "off";
+  return `${its.cron ? calendar(its, zone) : "after each commit"}, to ${its.database} of ${its.metastore_uris}`;
 }
 
 function clustering({ clustering: its, time_zone: zone }) {

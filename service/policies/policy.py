@@ -8,7 +8,14 @@ from datetime import time
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import DEFAULT_GROUP, CleaningPolicy, ClusteringLayout, OnActiveWriters, TtlStrategy
+from jobs.contract import (
+    DEFAULT_GROUP,
+    CleaningPolicy,
+    ClusteringLayout,
+    OnActiveWriters,
+    SyncStrategy,
+    TtlStrategy,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -197,6 +204,20 @@ class DiagnosisSettings:
 
 
 @dataclass(frozen=True)
+class SyncSettings:
+    """Settings of the sync to a Hive metastore, after each commit, or with `cron` at these times. The others are the
+    job's parameters."""
+
+    enabled: bool = False
+    metastore_uris: str | None = None
+    database: str = "default"
+    table: str | None = None
+    strategy: SyncStrategy = SyncStrategy.ALL
+    cron: str | None = None
+    min_interval_seconds: int = 60
+
+
+@dataclass(frozen=True)
 class Policy:
     """A complete policy. Queued jobs with a higher `priority` are leased first. Without `windows` jobs may start at any
     time. Only workers of `worker_group` get the table's jobs. `timeout_seconds` limits an attempt of a job that has no
@@ -217,6 +238,7 @@ class Policy:
     archival: ArchivalSettings = field(default_factory=ArchivalSettings)
     partition_ttl: PartitionTtlSettings = field(default_factory=PartitionTtlSettings)
     diagnosis: DiagnosisSettings = field(default_factory=DiagnosisSettings)
+    sync: SyncSettings = field(default_factory=SyncSettings)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Policy:
@@ -245,17 +267,9 @@ SECTIONS: Mapping[str, type[Any]] = {
     "archival": ArchivalSettings,
     "partition_ttl": PartitionTtlSettings,
     "diagnosis": DiagnosisSettings,
+    "sync": SyncSettings,
 }
 """The members of a policy for single table services, by the name of the `JobKind`."""
-
-_ENUMS: Mapping[str, type[StrEnum]] = {
-    "trigger": Trigger,
-    "mode": Mode,
-    "policy": CleaningPolicy,
-    "layout": ClusteringLayout,
-    "strategy": TtlStrategy,
-    "on_active_writers": OnActiveWriters,
-}
 
 
 @dataclass(frozen=True)
@@ -296,9 +310,10 @@ def _known(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _typed(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
     known = _known(cls, data)
+    defaults = {field.name: field.default for field in dataclasses.fields(cls)}
     for key, value in known.items():
-        if key in _ENUMS and value is not None:
-            known[key] = _ENUMS[key](value)
+        if isinstance(default := defaults[key], StrEnum) and value is not None:
+            known[key] = type(default)(value)
         elif isinstance(value, list):
             known[key] = tuple(value)
     return known

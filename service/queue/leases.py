@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, assert_never
 from jobs.contract import HeartbeatAnswer, JobKind, OnActiveWriters, Result, WorkOrder
 from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, snapshot_store, table_store, watch_store
-from service.catalog.declared import check_declared
+from service.catalog.declared import check_declared, check_metastore
+from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.model.errors import LeaseLostError, OptionNotAllowedError, PathForbiddenError
@@ -83,7 +84,13 @@ def lease(
             table = table_store.get(connection, job.table_id)
             try:
                 check_declared(table.to_contract({}, cipher), permissions)
-            except (SecretUnreadableError, PathForbiddenError, OptionNotAllowedError) as error:
+                check_metastore(job.kind, job.params, permissions)
+            except (
+                SecretUnreadableError,
+                PathForbiddenError,
+                OptionNotAllowedError,
+                MetastoreForbiddenError,
+            ) as error:
                 job_store.fail_queued(connection, job.id, error=with_leftovers(error.problem(), job.instants), now=now)
                 decision_times.wake(connection, job.table_id, now)
                 events.append(job_changes.of_job(connection, job.id, now, job_ended))

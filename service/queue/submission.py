@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from service.catalog import decision_times, table_store, watch_store
-from service.catalog.declared import check_declared
+from service.catalog.declared import check_declared, check_metastore
 from service.db.engine import writing
 from service.delivery import outbox
 from service.incidents import store
@@ -63,13 +63,14 @@ def submit(
 ) -> Submission:
     """Queues a job. `params` have been validated by the caller. Without `timeout_seconds` the policy's limit counts.
 
-    Raises TableNotFoundError, PathForbiddenError, OptionNotAllowedError, SecretUnreadableError, JobConflictError,
-    IdempotencyKeyReusedError, FenceLosesFlinkError or IncidentOpenError.
+    Raises TableNotFoundError, PathForbiddenError, OptionNotAllowedError, MetastoreForbiddenError,
+    SecretUnreadableError, JobConflictError, IdempotencyKeyReusedError, FenceLosesFlinkError or IncidentOpenError.
     """
     now = clock()
     with writing(engine) as connection:
         table = table_store.get(connection, table_id)
         check_declared(table.to_contract({}, cipher), permissions)
+        check_metastore(kind, params, permissions)
         policy = effective_of(connection, table).policy
         wanted = Job(
             id=f"job_{secrets.token_hex(8)}",

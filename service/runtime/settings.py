@@ -53,6 +53,9 @@ class Settings(BaseSettings):
     lock_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Hosts of lock servers to which the service connects at registration: `host` or `host:port`"
     )
+    metastore_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Hosts of Hive metastores to which jobs may sync tables: `host` or `host:port`, with commas"
+    )
     allowed_classes: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Classes that tables may name besides Hudi's own, such as lock providers"
     )
@@ -164,6 +167,7 @@ class Settings(BaseSettings):
         "allowed_classes",
         "lock_roots",
         "lock_hosts",
+        "metastore_hosts",
         "trusted_proxies",
         "packages",
         "secret_keys",
@@ -227,7 +231,7 @@ class Settings(BaseSettings):
 
     @property
     def permissions(self) -> Permissions:
-        return Permissions(self.allowed_roots, self.lock_roots, self.allowed_classes)
+        return Permissions(self.allowed_roots, self.lock_roots, self.allowed_classes, self.metastore_hosts)
 
     @field_validator("trusted_proxies")
     @classmethod

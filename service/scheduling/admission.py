@@ -160,7 +160,7 @@ def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
     rested_at = history.ended_at + timedelta(seconds=situation.rest.get(kind, 0)) if history.ended_at else None
     if situation.paused:
         return Wait("paused", situation.paused)
-    # A diagnosis keeps only another one from starting.
+    # A diagnosis or a sync keeps only another one of its kind from starting.
     busy = (job for job in situation.active if job.kind is kind or mutates(job.kind, dry_run=job.dry_run))
     if obstacle := next(busy, None):
         return Wait("table-busy", f"{_name(obstacle.kind)} {obstacle.id} is {obstacle.state.value}")

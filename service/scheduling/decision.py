@@ -21,6 +21,7 @@ DECIDED = (
     JobKind.PARTITION_TTL,
     JobKind.CLEANING,
     JobKind.ARCHIVAL,
+    JobKind.SYNC,
     JobKind.DIAGNOSIS,
 )
 """Kinds that policies decide about, in the order in which they start when several are due."""

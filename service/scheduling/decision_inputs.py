@@ -29,6 +29,7 @@ from service.scheduling import (
     partition_ttl,
     pause_store,
     repair,
+    sync,
     windows,
 )
 from service.scheduling.admission import Situation
@@ -231,6 +232,7 @@ def _proposals(
         JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, contexts[JobKind.CLEANING], standing, consumers),
         JobKind.ARCHIVAL: archival.decide(policy.archival, snapshot, contexts[JobKind.ARCHIVAL]),
         JobKind.DIAGNOSIS: diagnosis.decide(policy.diagnosis, contexts[JobKind.DIAGNOSIS]),
+        JobKind.SYNC: sync.decide(policy.sync, snapshot, contexts[JobKind.SYNC]),
     }
 
 
@@ -247,6 +249,7 @@ def _trigger_contexts(
             own,
             withheld=withheld,
             is_unfinished=history[kind].is_unfinished,
+            seen_instant=history[kind].last_instant,
         )
         for kind in DECIDED
     }

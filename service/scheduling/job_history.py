@@ -29,7 +29,7 @@ class JobHistory:
 
     `failures` counts the jobs that failed or were cancelled since then; `failed_at` and `error` are those of the last
     one, `error` is None if it was cancelled. `is_unfinished`: the last successful job had a limit by its policy, and
-    left something to the next.
+    left something to the next. `last_instant` is the last completed instant that this job saw, if its result says.
     """
 
     asked_at: datetime | None = None
@@ -39,6 +39,7 @@ class JobHistory:
     failed_at: datetime | None = None
     error: str | None = None
     is_unfinished: bool = False
+    last_instant: str | None = None
 
     @property
     def next_try_at(self) -> datetime | None:
@@ -85,6 +86,7 @@ def history_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime |
         failed_at=last.finished_at if last else None,
         error=_error(last) if last else None,
         is_unfinished=good is not None and _is_unfinished(good),
+        last_instant=_last_instant(good) if good else None,
     )
 
 
@@ -109,6 +111,11 @@ def _is_unfinished(job: Job) -> bool:
         return True
     # Without progress the next one would make none either.
     return any(bool(left.get(what)) and bool(result.get(what)) for what in ("file_groups", "partitions"))
+
+
+def _last_instant(job: Job) -> str | None:
+    found = (job.result or {}).get("last_instant")
+    return found if isinstance(found, str) else None
 
 
 def _error(job: Job) -> str | None:

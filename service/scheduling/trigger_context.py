@@ -30,7 +30,8 @@ class TriggerContext:
     `last_run_at` is the start of the last successful job of the kind: a job that found nothing to do leaves no trace on
     the timeline. `own_instants` are those that jobs of this service created. `withheld` are the plans that a job left
     out a short while ago, because executing them would harm the table. `is_unfinished`: the last successful job that a
-    policy started had a limit, and left something.
+    policy started had a limit, and left something. `seen_instant` is the last completed instant that the last
+    successful job saw, as its result says.
     """
 
     now: datetime
@@ -39,6 +40,7 @@ class TriggerContext:
     own_instants: frozenset[str] = frozenset()
     withheld: frozenset[str] = frozenset()
     is_unfinished: bool = False
+    seen_instant: str | None = None
 
     def is_anything_new(self, snapshot: TableSnapshot) -> bool:
         """Returns whether something was committed since the last run."""

@@ -12,7 +12,7 @@ from service.lake.file_slices import FileSlice
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def rows_by_hudi_rs(base: Path | str, options: dict[str, str] | None = None) -> list[str]:
@@ -37,8 +37,13 @@ def slices_by_hudi_rs(base: Path | str) -> list[FileSlice]:
 
 
 def rows_by_spark(spark: SparkSession, base: Path | str) -> list[str]:
-    frame = spark.read.format("hudi").load(str(base)).drop("_hoodie_file_name")
-    return sorted(str(_plain(row.asDict(recursive=True))) for row in frame.collect())
+    return rows_of(spark.read.format("hudi").load(str(base)))
+
+
+def rows_of(frame: DataFrame) -> list[str]:
+    """The rows of a Hudi table, in any order of its columns."""
+    found = frame.drop("_hoodie_file_name").collect()
+    return sorted(str(_plain(row.asDict(recursive=True))) for row in found)
 
 
 def _plain(value: Any) -> Any:

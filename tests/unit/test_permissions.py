@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.contract import Table, TableLock
+from jobs.contract import JobKind, Table, TableLock
 from jobs.format import hudi_options, lock_providers
 from jobs.format.hudi_options import CLASSES, FORMS, MAX_TEXT
 from jobs.hudi import options as forced
@@ -243,7 +243,30 @@ def test_a_worker_reads_the_settings_of_the_service() -> None:
             "GROUNDSKEEPER_ALLOWED_ROOTS": "/lake, s3a://b",
             "GROUNDSKEEPER_LOCK_ROOTS": '["/locks"]',
             "GROUNDSKEEPER_ALLOWED_CLASSES": "com.example.Lock",
+            "GROUNDSKEEPER_METASTORE_HOSTS": "metastore:9083",
         }
     )
-    assert found == Permissions(("/lake", "s3a://b"), ("/locks",), ("com.example.Lock",))
+    assert found == Permissions(("/lake", "s3a://b"), ("/locks",), ("com.example.Lock",), ("metastore:9083",))
     assert Permissions.of_environment({"GROUNDSKEEPER_ALLOWED_ROOTS": ""}).roots == ()
+
+
+@pytest.mark.parametrize(
+    ("hosts", "uris", "is_allowed"),
+    [
+        (("metastore",), "thrift://metastore:9083", True),
+        (("Metastore:9083",), "thrift://metastore", True),
+        (("::1",), "thrift://[::1]:9083", True),
+        (("a", "b:1"), "thrift://a:5,thrift://b:1", True),
+        (("a", "b:1"), "thrift://a:5,thrift://b:2", False),
+        ((), "thrift://metastore:9083", False),
+        # Without an address Hive would make a metastore in the worker.
+        (("metastore",), "", False),
+        (("metastore",), "thrift://metastore:x", False),
+    ],
+)
+def test_a_sync_connects_only_to_allowed_metastores(hosts: tuple[str, ...], uris: str, is_allowed: bool) -> None:
+    permissions = Permissions(metastore_hosts=hosts)
+    problem = permissions.refused_metastore(JobKind.SYNC, {"metastore_uris": uris})
+    assert (problem is None) is is_allowed
+    assert problem is None or (problem.type, problem.detail) == ("metastore-not-allowed", uris)
+    assert permissions.refused_metastore(JobKind.AUDIT, {}) is None

@@ -229,6 +229,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         "partition_ttl",
         "cleaning",
         "archival",
+        "sync",
         "diagnosis",
     ]
     assert current[1] == started
@@ -241,7 +242,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         if cursor is None:
             break
     assert seen == client.get(path).json()["items"]
-    assert len(seen) == 10
+    assert len(seen) == 11
 
 
 def test_an_evaluation_shows_what_another_policy_would_do(

@@ -28,7 +28,7 @@ from service.scheduling.decision import DECIDED, Admission, Proposal, Run, Skip,
 from service.scheduling.job_history import JobHistory
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-REPAIR, COMPACTION, EXPANSION, CONTRACTION, CLUSTERING, PARTITION_TTL, CLEANING, ARCHIVAL, DIAGNOSIS = DECIDED
+REPAIR, COMPACTION, EXPANSION, CONTRACTION, CLUSTERING, PARTITION_TTL, CLEANING, ARCHIVAL, SYNC, DIAGNOSIS = DECIDED
 LATER = NOW + timedelta(hours=1)
 NOTHING = Skip("not-yet", "nothing is due")
 
@@ -111,6 +111,13 @@ def test_nothing_starts_beside_a_job_that_writes(active: JobKind, state: JobStat
 @pytest.mark.parametrize("kind", sorted(READING))
 def test_a_job_that_only_reads_disturbs_nobody(kind: JobKind) -> None:
     assert started(ruled(COMPACTION, active=[job(kind)])) == [COMPACTION]
+
+
+def test_a_sync_starts_beside_no_other_one_and_hinders_nobody() -> None:
+    syncing = [job(SYNC)]
+    assert waits(ruled(SYNC, active=syncing)) == {SYNC: "table-busy"}
+    assert started(ruled(SYNC, COMPACTION, active=syncing)) == [COMPACTION]
+    assert waits(ruled(SYNC, active=[job(COMPACTION)])) == {SYNC: "table-busy"}
 
 
 def test_a_pause_keeps_everything() -> None:

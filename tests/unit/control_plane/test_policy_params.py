@@ -21,6 +21,7 @@ from service.policies.policy import (
     Mode,
     PartitionTtlSettings,
     RepairSettings,
+    SyncSettings,
 )
 from service.scheduling import (
     archival,
@@ -32,6 +33,7 @@ from service.scheduling import (
     diagnosis,
     partition_ttl,
     repair,
+    sync,
 )
 from service.scheduling.decision import Run
 from service.scheduling.trigger_context import Calendar, TriggerContext
@@ -71,6 +73,11 @@ ANSWERS = [
     ),
     archival.decide(ArchivalSettings(enabled=True), a_snapshot(timeline_commits=61), DUE),
     diagnosis.decide(DiagnosisSettings(enabled=True), DUE),
+    sync.decide(
+        SyncSettings(enabled=True, metastore_uris="thrift://metastore:9083", table="trips"),
+        a_snapshot(last_commit="001"),
+        DUE,
+    ),
     repair.decide(RepairSettings(), [an_incident()], TriggerContext(NOW)),
     partition_ttl.decide(PartitionTtlSettings(enabled=True, days_retain=90), a_snapshot(PARTITION), DUE),
     partition_ttl.decide(
@@ -96,6 +103,7 @@ def test_the_parameters_are_complete_and_right(answer: Run) -> None:
 def test_every_kind_is_among_them() -> None:
     by_people = {
         JobKind.AUDIT,
+        JobKind.DIAGNOSIS,
         JobKind.METADATA_TABLE,
         JobKind.FINISH_EXPANSION,
         JobKind.SAVEPOINT,

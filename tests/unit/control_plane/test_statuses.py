@@ -4,6 +4,7 @@ import pytest
 
 from service.api.problems import answer, invalid_request
 from service.api.statuses import raised_by_framework, status_of
+from service.catalog.errors import MetastoreForbiddenError
 from service.model import errors
 
 
@@ -18,6 +19,7 @@ def every(kind: type[errors.GroundskeeperError]) -> list[type[errors.Groundskeep
         (errors.NotAHudiTableError, 422),
         (errors.ParamsInvalidError, 422),
         (errors.PathForbiddenError, 403),
+        (MetastoreForbiddenError, 403),
         (errors.JobConflictError, 409),
         (errors.LeaseLostError, 409),
         (errors.BucketIndexContradictedError, 409),

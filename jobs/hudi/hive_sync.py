@@ -1,0 +1,249 @@
+"""A Hive metastore's tables of one Hudi table, and Hudi's own sync to them (`HiveSyncTool`, HMS mode, 1.2.0).
+
+Hive's classes come with PySpark. Hudi's tool has traps that this module keeps clear of:
+
+- If the metastore has a table of that name at another path, the tool drops it and makes its own (`syncHoodieTable`).
+  The caller must look at `MetastoreTable.location` before.
+- What `hive.metastore.uris` of Hadoop's options says counts more than the option of the sync.
+- Without URIs a metastore in the worker's own process would be used.
+- A full sync takes the folders for the partitions, also those whose files were all replaced; and an incremental one
+  drops a partition that was deleted and written again. So the partitions are reconciled here, around the tool.
+- `updatePartitionsToTable` gives the location of the last partition to all of its partitions, if there are several.
+- A partition is dropped by its name, in which the values are not escaped; here it is dropped by its values.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.errors import MetastoreError, MetastoreUnavailableError
+from jobs.format.server_addresses import metastores
+from jobs.hudi.jvm import translated
+from jobs.storage.lock_servers import unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from jobs.errors import JobError
+    from jobs.format.partition_values import PartitionChanges
+    from jobs.hudi.table import HudiTable
+
+CONNECT_SECONDS = 3.0
+SILENCE_SECONDS = 20
+_HIVE, _META = "hoodie.datasource.hive_sync.", "hoodie.meta.sync."
+# Simple class names of Java, along the chain of causes: nobody can tell whether the last call took effect.
+_AWAY = frozenset({"TTransportException", "ConnectException", "SocketTimeoutException", "SocketException"})
+# `HiveMetaStoreClient.open` says the rest in its message only.
+_NOT_CONNECTED = "Could not connect to meta store"
+_INCOMPATIBLE = "hive.metastore.disallow.incompatible.col.type.changes"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a table is synced to. `extractor` is the class of Hudi's `PartitionValueExtractor`."""
+
+    uris: str
+    database: str
+    table: str
+    strategy: str
+    partition_fields: tuple[str, ...]
+    extractor: str
+    create_database: bool = True
+
+    def options(self, base_path: str, *, has_metadata: bool) -> dict[str, str]:
+        return {
+            "hoodie.datasource.meta.sync.base.path": base_path,
+            f"{_HIVE}mode": "hms",
+            f"{_HIVE}use_jdbc": "false",
+            f"{_HIVE}metastore.uris": self.uris,
+            f"{_HIVE}database": self.database,
+            f"{_HIVE}table": self.table,
+            f"{_HIVE}table.strategy": self.strategy,
+            f"{_HIVE}partition_fields": ",".join(self.partition_fields),
+            f"{_HIVE}partition_extractor_class": self.extractor,
+            f"{_HIVE}auto_create_database": str(self.create_database).lower(),
+            # Both would lose what others have set at the metastore's table.
+            f"{_HIVE}recreate_table_on_error": "false",
+            f"{_HIVE}ignore_exceptions": "false",
+            f"{_META}incremental": "true",
+            f"{_META}metadata_file_listing": str(has_metadata).lower(),
+        }
+
+
+@dataclass(frozen=True)
+class MetastoreTable:
+    """A table as the metastore has it. `columns`: name -> type, without the partition columns, in their order.
+
+    `partitions`: values -> location. `synced` is the requested time of the last commit that was synced.
+    """
+
+    location: str
+    is_hudi: bool
+    columns: Mapping[str, str]
+    partition_columns: Mapping[str, str]
+    partitions: Mapping[tuple[str, ...], str]
+    synced: str | None
+
+
+def timeline_of(table: HudiTable) -> Any:
+    """Returns a meta client whose timeline stays as it is now: what completes later must not count as synced."""
+    with translated("opening the table"):
+        builder = table.jvm.hudi.common.table.HoodieTableMetaClient.builder()
+        builder = builder.setBasePath(table.base_path).setConf(table.jvm.storage_conf())
+        return builder.setLoadActiveTimelineOnLoad(True).build()
+
+
+class Metastore:
+    """Connections to one metastore, for one sync of one table. Not for several threads."""
+
+    def __init__(self, table: HudiTable, target: Target, timeline: Any) -> None:
+        """Connects. `timeline` is that up to which the table is synced. Raises MetastoreUnavailableError."""
+        self._table, self._jvm, self.target, self._meta = table, table.jvm, target, timeline
+        if reason := unreachable(metastores(target.uris), CONNECT_SECONDS):
+            raise MetastoreUnavailableError(f"{reason}.")
+        jvm = self._jvm
+        with translated("connecting to the metastore", by=_judged):
+            self._conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
+            self._conf.set("hive.metastore.uris", target.uris)
+            # By default a metastore that accepts the connection and says nothing is waited for during ten minutes.
+            self._conf.set("hive.metastore.client.socket.timeout", f"{SILENCE_SECONDS}s")
+            hive_conf = jvm.java.org.apache.hadoop.hive.conf.HiveConf(self._conf, self._conf.getClass())
+            hive_conf.set("hive.metastore.uris", target.uris)
+            self._client = jvm.java.org.apache.hadoop.hive.metastore.HiveMetaStoreClient(hive_conf)
+
+    def close(self) -> None:
+        with translated("closing the connection to the metastore", by=_judged):
+            self._client.close()
+
+    # -- reading
+
+    def has_database(self) -> bool:
+        with translated("reading the metastore", by=_judged):
+            names = self._jvm.read(self._client.getAllDatabases())
+        return self.target.database.lower() in {str(name).lower() for name in names}
+
+    def tables(self, names: Sequence[str]) -> dict[str, MetastoreTable | None]:
+        """Returns these tables with all of their partitions; None for one that does not exist."""
+        with self._hudis_client() as (client, _), translated("reading the metastore", by=_judged):
+            return {name: self._read(client, name) for name in names}
+
+    def _read(self, client: Any, name: str) -> MetastoreTable | None:
+        if not self._client.tableExists(self.target.database, name):
+            return None
+        found = self._client.getTable(self.target.database, name)
+        storage, keys = found.getSd(), _types(found.getPartitionKeys())
+        listed = self._jvm.read(client.getAllPartitions(name)) if keys else []
+        return MetastoreTable(
+            # A view has none.
+            location=str(storage.getLocation() or ""),
+            is_hudi="hoodie" in str(storage.getInputFormat() or "").lower(),
+            columns=_types(storage.getCols()),
+            partition_columns=keys,
+            partitions={tuple(each["values"]): str(each["storageLocation"]) for each in listed},
+            synced=found.getParameters().get("last_commit_time_sync"),
+        )
+
+    def columns(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Returns the columns that the metastore's tables should have, and their partition columns."""
+        with self._hudis_client() as (client, config), translated("reading the table's schema"):
+            util = self._jvm.hudi.hive.util.HiveSchemaUtil
+            schema = util.hoodieSchemaToMapSchema(client.getStorageSchema(True), False, False)
+            columns = _types(util.convertMapSchemaToHiveFieldSchema(schema, config))
+            keys = {name: str(util.getPartitionKeyType(schema, name)) for name in self.target.partition_fields}
+            return columns, {name.lower(): kind.lower() for name, kind in keys.items()}
+
+    def refuses(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+        """Returns whether the metastore refuses this change of columns, as it does by default.
+
+        It compares their types position by position (`MetaStoreUtils.throwExceptionIfIncompatibleColTypeChange`, Hive
+        2.3), so that a column in between is a change of all that follow.
+        """
+        with translated("asking for the metastore's settings", by=_judged):
+            if str(self._client.getConfigValue(_INCOMPATIBLE, "true")).lower() != "true":
+                return False
+        classes: Any = self._jvm.java.java.lang.Class
+        kinds, values = self._array("Class"), self._array("Object")
+        for number, columns in enumerate((before, after)):
+            kinds[number], values[number] = classes.forName("java.util.List"), self._fields(columns)
+        try:
+            with translated("comparing the columns", expected=MetastoreError, by=_judged):
+                utils = classes.forName("org.apache.hadoop.hive.metastore.MetaStoreUtils")
+                method = utils.getDeclaredMethod("throwExceptionIfIncompatibleColTypeChange", kinds)
+                method.setAccessible(True)
+                method.invoke(None, values)
+        except MetastoreError:
+            return True
+        return False
+
+    # -- writing
+
+    def sync(self) -> None:
+        """Runs Hudi's sync: database, tables, columns, properties, partitions that were written, the synced commit."""
+        with translated("syncing with the metastore", by=_judged):
+            tool = self._jvm.hudi.hive.HiveSyncTool(self._properties(), self._conf, self._jvm.some(self._meta))
+            tool.syncHoodieTable()
+
+    def change(self, name: str, changes: PartitionChanges) -> None:
+        """Adds, moves and drops partitions of a table. None of their files is touched."""
+        with translated("changing the metastore's partitions", by=_judged):
+            for values in changes.dropped:
+                self._client.dropPartition(self.target.database, name, self._listed(values), False)
+        if not (changes.added or changes.moved):
+            return
+        with self._hudis_client() as (client, _), translated("changing the metastore's partitions", by=_judged):
+            if changes.added:
+                client.addPartitionsToTable(name, self._listed(changes.added))
+            for path in changes.moved:
+                client.updatePartitionsToTable(name, self._listed([path]))
+
+    @contextmanager
+    def _hudis_client(self) -> Iterator[tuple[Any, Any]]:
+        with translated("connecting to the metastore", by=_judged):
+            config = self._jvm.hudi.hive.HiveSyncConfig(self._properties(), self._conf)
+            client = self._jvm.hudi.hive.HoodieHiveSyncClient(config, self._meta)
+        try:
+            yield client, config
+        finally:
+            with translated("closing the connection to the metastore", by=_judged):
+                client.close()
+
+    def _properties(self) -> Any:
+        properties = self._jvm.java.java.util.Properties()
+        has_metadata = "files" in self._table.metadata_partitions
+        for key, value in self.target.options(self._table.base_path, has_metadata=has_metadata).items():
+            properties.setProperty(key, value)
+        return properties
+
+    def _listed(self, values: Sequence[str]) -> Any:
+        found = self._jvm.java.java.util.ArrayList()
+        for value in values:
+            found.add(value)
+        return found
+
+    def _fields(self, columns: Mapping[str, str]) -> Any:
+        found = self._jvm.java.java.util.ArrayList()
+        for name, kind in columns.items():
+            found.add(self._jvm.java.org.apache.hadoop.hive.metastore.api.FieldSchema(name, kind, ""))
+        return found
+
+    def _array(self, kind: str) -> Any:
+        """A Java array of two, for reflection."""
+        gateway: Any = self._jvm.spark.sparkContext._gateway
+        return gateway.new_array(getattr(self._jvm.java.java.lang, kind), 2)
+
+
+def _types(fields: Any) -> dict[str, str]:
+    listed = [fields.get(number) for number in range(fields.size())]
+    return {str(each.getName()).lower(): str(each.getType()).lower() for each in listed}
+
+
+def _judged(causes: Sequence[tuple[str, str]]) -> JobError:
+    """Returns the error for a Java exception and its causes, each as class name and message."""
+    messages = [message.strip().splitlines()[0] for _, message in causes if message.strip()]
+    detail = f"{causes[-1][0].rsplit('.', 1)[-1] if causes else ''}: {messages[-1] if messages else ''}"[:300]
+    is_away = any(_NOT_CONNECTED in message for _, message in causes)
+    if is_away or {name.rsplit(".", 1)[-1] for name, _ in causes} & _AWAY:
+        return MetastoreUnavailableError(detail)
+    return MetastoreError(detail)

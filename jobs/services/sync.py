@@ -1,0 +1,281 @@
+"""Sync to a Hive metastore, by Hudi's own tool: its tables, columns, partitions, and the commit that was synced last.
+
+The table is only read, so its lock is not needed; the service starts no second sync of a table beside one. Each sync
+compares everything, so what an attempt left that died, and what others changed in the metastore, is put right.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import Outcome, PartitionExtractor, Problem, Result, SyncStrategy
+from jobs.errors import MetastoreError, RefusedError
+from jobs.format.partition_values import (
+    CLASSES,
+    PartitionChanges,
+    changes,
+    extractor_for,
+    misfit,
+    values_of,
+    without_scheme,
+)
+from jobs.hudi.hive_sync import Metastore, Target, timeline_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from jobs.contract import WorkOrder
+    from jobs.hudi.hive_sync import MetastoreTable
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+
+_MOST_LISTED = 100
+_ROUNDS = 4
+_NAME = re.compile(r"[A-Za-z0-9_]{1,128}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the metastore should have, besides the partitions."""
+
+    names: tuple[str, ...]
+    columns: Mapping[str, str]
+    partition_columns: Mapping[str, str]
+    extractor: PartitionExtractor
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs in one table of the metastore. `changed`: column -> types before and after."""
+
+    name: str
+    found: MetastoreTable | None
+    added: Mapping[str, str]
+    changed: Mapping[str, tuple[str, str]]
+    partitions: PartitionChanges
+
+    def __bool__(self) -> bool:
+        return bool(self.found is None or self.added or self.changed or self.partitions)
+
+    def to_json(self, database: str, *, synced: str | None) -> dict[str, Any]:
+        """Returns it for a result: of names at most the first hundred."""
+        found: dict[str, Any] = {
+            "table": f"{database}.{self.name}",
+            "created": self.found is None,
+            "columns_added": [f"{name} {kind}" for name, kind in self.added.items()] if self.found else [],
+            "columns_changed": [f"{name} {old} to {new}" for name, (old, new) in self.changed.items()],
+        }
+        dropped = ["/".join(values) for values in self.partitions.dropped]
+        for key, names in (("added", self.partitions.added), ("moved", self.partitions.moved), ("dropped", dropped)):
+            found[f"partitions_{key}"] = len(names)
+            if names:
+                found[f"{key}_partitions"] = list(names[:_MOST_LISTED])
+        return {**found, "synced": {"before": self.found.synced if self.found else None, "after": synced}}
+
+
+def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+    """Plans by comparing, syncs, and compares again until nothing differs. A dry run returns the differences."""
+    context.step("comparing with the metastore")
+    # In this order: the instants that the service takes for synced are all on the timeline that is synced, and what is
+    # on that timeline is found by the listings.
+    instants = [item.requested for item in table.instants() if item.state == "COMPLETED"]
+    timeline = timeline_of(table)
+    if not table.commits():
+        raise RefusedError([Problem("no-commit", "The table has no commit yet, so it has no columns")])
+    target, extractor = _target(table, order.params)
+    metastore = Metastore(table, target, timeline)
+    try:
+        if problems := _unnamed(metastore):
+            found: list[Difference] = []
+        else:
+            wanted = Wanted(_names(table, target), *metastore.columns(), extractor)
+            found, problems = _compared(table, metastore, wanted)
+        if order.dry_run:
+            refusals = [problem.to_json() for problem in problems]
+            return Result(Outcome.SUCCEEDED, details={**_details(target, found, instants), "refusals": refusals})
+        if problems:
+            raise RefusedError(problems)
+        context.step("syncing with the metastore")
+        # Before the tool, which would drop them by names that it does not escape.
+        for each in found:
+            metastore.change(each.name, PartitionChanges(dropped=each.partitions.dropped))
+        context.checkpoint()
+        metastore.sync()
+        context.step("comparing the partitions")
+        _reconcile(table, metastore, wanted, context)
+        after = metastore.tables(wanted.names)
+    finally:
+        metastore.close()
+    return Result(Outcome.SUCCEEDED, details=_details(target, found, instants, after))
+
+
+def _reconcile(table: HudiTable, metastore: Metastore, wanted: Wanted, context: JobContext) -> None:
+    """Changes what still differs. Writers may add partitions meanwhile, so it may take a second look."""
+    for _ in range(_ROUNDS):
+        found, problems = _compared(table, metastore, wanted)
+        if problems:
+            raise RefusedError(problems)
+        left = [each for each in found if each]
+        if not left:
+            return
+        for each in left:
+            context.checkpoint()
+            metastore.change(each.name, each.partitions)
+    names = ", ".join(f"{metastore.target.database}.{each.name}" for each in left)
+    raise MetastoreError(f"After the sync it still differs from the table: {names}.")
+
+
+def _live_partitions(table: HudiTable) -> list[str]:
+    """Returns the partitions that have rows, or may have: not those whose file groups were all replaced.
+
+    Such a partition keeps its folder and its place in the metadata table until it is cleaned.
+    """
+    table.reload()
+    paths = table.partitions()
+    replaced = {partition for commit in table.commits() for partition, _ in commit.write.replaced}
+    if not replaced.intersection(paths):
+        return paths
+    filled = {each.partition for each in table.file_slices()}
+    return [path for path in paths if path not in replaced or path in filled]
+
+
+def _target(table: HudiTable, params: Mapping[str, Any]) -> tuple[Target, PartitionExtractor]:
+    own = table.properties.get("hoodie.table.partition.fields", "")
+    # A custom key generator appends types: `dt:TIMESTAMP`.
+    fields = tuple(params.get("partition_fields") or (each.partition(":")[0] for each in own.split(",") if each))
+    given = params.get("partition_extractor")
+    extractor = PartitionExtractor(given) if given else extractor_for(fields, table.partitions())
+    target = Target(
+        uris=str(params["metastore_uris"]),
+        database=str(params.get("database", "default")),
+        table=str(params.get("table") or table.name),
+        strategy=str(params.get("strategy", SyncStrategy.ALL.value)),
+        partition_fields=fields,
+        extractor=f"org.apache.hudi.hive.{CLASSES[extractor]}",
+        create_database=bool(params.get("create_database", True)),
+    )
+    return target, extractor
+
+
+def _names(table: HudiTable, target: Target) -> tuple[str, ...]:
+    """Returns the names that `HiveSyncTool.doSync` makes of a table's."""
+    if not table.is_merge_on_read or target.strategy != SyncStrategy.ALL:
+        return (target.table,)
+    return (f"{target.table}_ro", f"{target.table}_rt", target.table)
+
+
+def _unnamed(metastore: Metastore) -> list[Problem]:
+    target = metastore.target
+    if not _NAME.fullmatch(target.table):
+        hint = "Give another name as `table`: letters, digits and underscores."
+        return [Problem("metastore-name-unsuited", "A metastore has no tables of this name", target.table, hint)]
+    if not target.create_database and not metastore.has_database():
+        hint = "Create it, or send `create_database`."
+        return [Problem("metastore-database-missing", "There is no such database", target.database, hint)]
+    return []
+
+
+def _values(wanted: Wanted, paths: Sequence[str]) -> tuple[dict[str, tuple[str, ...]], list[Problem]]:
+    """Returns the values of the partition paths, and why they cannot be those of the partition columns."""
+    keys = wanted.partition_columns
+    values: dict[str, tuple[str, ...]] = {}
+    for path in paths if keys else ():
+        try:
+            values[path] = values_of(wanted.extractor, path)
+        except ValueError as error:
+            return {}, [_unsuited(str(error))]
+        if len(values[path]) != len(keys):
+            return {}, [_unsuited(f"'{path}' has {len(values[path])} values for {', '.join(keys)}")]
+        if reason := misfit(values[path], list(keys.values())):
+            return {}, [_unsuited(f"'{path}' has {reason}")]
+    if len(set(values.values())) < len(values):
+        return {}, [_unsuited("two paths have the same values")]
+    return values, []
+
+
+def _unsuited(detail: str) -> Problem:
+    return Problem(
+        "partition-values-unsuited",
+        "The partition paths do not give the values of the partition columns",
+        detail,
+        "Choose the `partition_extractor`, or other `partition_fields`; a name that is no column gets text.",
+    )
+
+
+def _compared(table: HudiTable, metastore: Metastore, wanted: Wanted) -> tuple[list[Difference], list[Problem]]:
+    """Returns the differences, and why they cannot be removed."""
+    there = metastore.tables(wanted.names)
+    # After the metastore: a partition that a writer adds to both meanwhile is not taken for one that is gone.
+    values, problems = _values(wanted, _live_partitions(table))
+    if problems:
+        return [], problems
+    found = []
+    for name, its in there.items():
+        before = its.columns if its else {}
+        changed = {
+            column: (before[column], kind)
+            for column, kind in wanted.columns.items()
+            if column in before and before[column] != kind
+        }
+        added = {column: kind for column, kind in wanted.columns.items() if column not in before}
+        partitions = changes(table.base_path, values, its.partitions if its else {})
+        found.append(Difference(name, its, added, changed, partitions))
+    return found, [problem for each in found for problem in _refusals(table, metastore, wanted, each)]
+
+
+def _refusals(table: HudiTable, metastore: Metastore, wanted: Wanted, difference: Difference) -> Iterator[Problem]:
+    there, name = difference.found, f"{metastore.target.database}.{difference.name}"
+    keys = ", ".join(wanted.partition_columns) or "none"
+    if there is None:
+        return
+    if without_scheme(there.location) != without_scheme(table.base_path):
+        yield Problem(
+            "metastore-table-elsewhere",
+            "The metastore has a table of this name at another path",
+            f"{name}: {there.location or 'a view'}",
+            "Give another `table` or `database`; or drop that one, if it is this table before it was moved.",
+        )
+    elif not there.is_hudi:
+        yield Problem(
+            "metastore-table-not-hudi",
+            "The metastore has a table of this name that is no Hudi table",
+            name,
+            "Give another `table` or `database`, or drop that one.",
+        )
+    elif list(there.partition_columns) != list(wanted.partition_columns):
+        yield Problem(
+            "metastore-partitioning-differs",
+            "The metastore's table has other partition columns, and they cannot be changed",
+            f"{name}: {', '.join(there.partition_columns) or 'none'}, not {keys}",
+            "Send its `partition_fields`, or drop it from the metastore (an external table keeps its files).",
+        )
+    elif (difference.added or difference.changed) and metastore.refuses(there.columns, wanted.columns):
+        changed = ", ".join(f"{column} {old} to {new}" for column, (old, new) in difference.changed.items())
+        yield Problem(
+            "metastore-columns-incompatible",
+            "The metastore does not allow this change of the columns",
+            f"{name}: {changed or 'their order'}",
+            "Set hive.metastore.disallow.incompatible.col.type.changes=false in the metastore, or drop its table and "
+            "sync again (an external table keeps its files).",
+        )
+
+
+def _details(
+    target: Target,
+    found: Sequence[Difference],
+    instants: Sequence[str],
+    after: Mapping[str, MetastoreTable | None] | None = None,
+) -> dict[str, Any]:
+    tables = []
+    for each in found:
+        there = (after or {}).get(each.name)
+        tables.append(each.to_json(target.database, synced=there.synced if there else None))
+    return {
+        "metastore": target.uris,
+        "changed": any(map(bool, found)),
+        "tables": tables,
+        # The service syncs again when it sees a later one.
+        "last_instant": max(instants, default=None),
+    }

@@ -1,0 +1,42 @@
+"""Policy of the sync to a Hive metastore: whether something was committed since the last one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.scheduling.decision import Run, Skip
+from service.scheduling.trigger_context import by_calendar
+
+if TYPE_CHECKING:
+    from service.lake.snapshot import TableSnapshot
+    from service.policies.policy import SyncSettings
+    from service.scheduling.trigger_context import TriggerContext
+
+
+def decide(settings: SyncSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
+    """Returns the proposal. Due when the table has a commit that the last sync has not seen."""
+    if not settings.enabled:
+        return Skip("off", "the sync to a metastore is switched off")
+    if settings.metastore_uris is None:
+        return Skip("no-metastore", "the policy names no metastore")
+    last, seen = snapshot.last_commit, context.seen_instant
+    if last is None:
+        return Skip("nothing-new", "nothing was committed yet")
+    # The time alone would miss a commit of a writer whose clock is behind ours.
+    if not (context.is_anything_new(snapshot) or (seen is not None and last > seen)):
+        return Skip("nothing-new", f"nothing was committed since the last sync, which saw {seen or 'everything'}")
+    params = {
+        "metastore_uris": settings.metastore_uris,
+        "database": settings.database,
+        "strategy": settings.strategy.value,
+        "create_database": True,
+        **({"table": settings.table} if settings.table else {}),
+    }
+    because = f"{last} was committed since the last sync" if context.last_run_at else f"{last} was never synced"
+    if context.calendar:
+        timing = by_calendar(context.calendar)
+        if not timing.is_due:
+            return Skip("not-yet", timing.because, timing.until)
+        return Run(JobKind.SYNC, params, f"{timing.because}; {because}")
+    return Run(JobKind.SYNC, params, because)
