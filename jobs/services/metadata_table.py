@@ -17,7 +17,7 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.protocol import preflight
 from jobs.protocol.writers import remove_listed_late_files
 from jobs.services.checks import metadata_table
-from jobs.services.checks.finding import Examined, some
+from jobs.services.checks.finding import Examined, confirmed, some
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,5 +82,9 @@ def _of_files(table: HudiTable, findings: Sequence[Json]) -> list[Problem]:
 
 
 def _findings(table: HudiTable) -> list[Json]:
+    """Compares twice: what writers change meanwhile differs only once."""
     with ExitStack() as clients:
-        return [finding.to_json() for finding in metadata_table.listing(Examined(table, clients))]
+        first = list(metadata_table.listing(Examined(table, clients)))
+        table.reload()
+        again = metadata_table.listing(Examined(table, clients)) if first else ()
+        return [finding.to_json() for finding in confirmed(first, again)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jobs.format.file_names import bucket_of
 from jobs.services.audit import count_rows
-from jobs.services.checks.finding import Examined, Finding, some
+from jobs.services.checks.finding import Examined, Finding, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,21 +19,21 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
     if rules is None:
         return
     buckets = {item.key: bucket_of(item.file_id) for item in examined.listed_slices}
-    if strangers := [_named(*key) for key, bucket in buckets.items() if bucket is None]:
+    if strangers := [_in(*key) for key, bucket in buckets.items() if bucket is None]:
         yield Finding(
             "file-ids-without-bucket",
             "File groups have ids that name no bucket",
-            some(strangers),
+            named(strangers),
             "Upserts fail with a NumberFormatException (Hudi #8906, #11875), or write the same keys again elsewhere.",
             "A write without the bucket index's options made them (bulk_insert, insert_overwrite, clustering). Write"
             " their rows again with the options of `writer-options`: no job can know which version of a key is right.",
         )
     per_bucket = Counter((partition, bucket) for (partition, _), bucket in buckets.items() if bucket is not None)
-    if several := [_named(partition, f"bucket {bucket}") for (partition, bucket), n in per_bucket.items() if n > 1]:
+    if several := [_in(partition, f"bucket {bucket}") for (partition, bucket), n in per_bucket.items() if n > 1]:
         yield Finding(
             "several-file-groups-in-bucket",
             "Buckets have more than one file group",
-            some(several),
+            named(several),
             "Every write to such a bucket fails, and Flink does not start (Hudi #7216, #9303, #19907); a key may be in"
             " both file groups.",
             "Two writers without a lock, or a restart of Flink before its first commit, made them. Read the partition,"
@@ -41,7 +41,7 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
             " right one, no job can know.",
         )
     beyond = [
-        _named(partition, f"bucket {bucket} of {rules.buckets_of(partition)}")
+        _in(partition, f"bucket {bucket} of {rules.buckets_of(partition)}")
         for (partition, bucket) in per_bucket
         if bucket >= rules.buckets_of(partition)
     ]
@@ -49,7 +49,7 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
         yield Finding(
             "bucket-beyond-number",
             "File groups are in buckets that the table does not have",
-            some(beyond),
+            named(beyond),
             "Their keys are written again to other buckets: readers see rows twice (Hudi #12210, #13241).",
             "A writer had a larger number of buckets. Stop it, and write its rows again with the right one.",
         )
@@ -58,25 +58,25 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
 def rows(examined: Examined) -> Iterator[Finding]:
     """Finds rows in the wrong bucket and keys that exist twice. Reads the key of every row."""
     found = count_rows(examined.table, examined.rules)
-    misplaced = [f"{each.misplaced} in '{each.path}'" for each in found if each.misplaced]
+    misplaced = {each.path: f"{each.misplaced} in '{each.path}'" for each in found if each.misplaced}
     if misplaced:
         yield Finding(
             "rows-in-wrong-bucket",
             "Rows are not in the bucket of their key",
-            some(misplaced),
+            misplaced,
             "The next write of such a key adds a second row; a filter on the key may not find it (Hudi #13241).",
             "A writer had another number of buckets or other hash fields. Stop it, and write the partition again"
             " (`insert_overwrite`) with the right ones.",
         )
-    if twice := [f"{each.duplicates} in '{each.path}'" for each in found if each.duplicates]:
+    if twice := {each.path: f"{each.duplicates} in '{each.path}'" for each in found if each.duplicates}:
         yield Finding(
             "duplicate-keys",
             "Keys exist more than once in their partition",
-            some(twice),
+            twice,
             "Readers see both rows; an update changes one of them.",
             "Decide which row is right, and write the partition again without the other (`insert_overwrite`).",
         )
 
 
-def _named(partition: str, what: str) -> str:
+def _in(partition: str, what: str) -> str:
     return f"{partition}/{what}" if partition else what

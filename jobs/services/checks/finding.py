@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,10 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Mapping
     from contextlib import ExitStack
 
+    from jobs.contract import Json
     from jobs.format.bucket_rules import BucketRules
     from jobs.hudi.records import Commit, FileSlice, Instant
     from jobs.hudi.table import HudiTable
@@ -31,16 +32,27 @@ class Cure(JsonMapped):
 
 
 @dataclass(frozen=True)
-class Finding(JsonMapped):
-    """A damage. `effect` is what it does to readers, writers or services; `hint` says what to do. `cure` is None where
-    no job can cure it soundly; the hint then says why."""
+class Finding:
+    """A damage. `items` are what is damaged, each with its text for users. `effect` is what it does to readers, writers
+    or services; `hint` says what to do. `cure` is None where no job can cure it soundly; the hint then says why."""
 
     type: str
     title: str
-    detail: str
+    items: Mapping[str, str]
     effect: str
     hint: str
     cure: Cure | None = None
+
+    def to_json(self) -> Json:
+        """Returns the texts, with `detail` for the items."""
+        return {
+            "type": self.type,
+            "title": self.title,
+            "detail": some(self.items.values()),
+            "effect": self.effect,
+            "hint": self.hint,
+            "cure": self.cure.to_json() if self.cure else None,
+        }
 
 
 class Examined:
@@ -99,7 +111,26 @@ class Examined:
         return found
 
 
+def named(items: Iterable[str]) -> dict[str, str]:
+    """Returns items that are their own texts."""
+    return {item: item for item in items}
+
+
+def confirmed(first: Iterable[Finding], again: Iterable[Finding]) -> list[Finding]:
+    """Returns what was found by two looks, as the second saw it.
+
+    A look takes a while, in which writers begin, commit and delete: each may find something that is merely under way.
+    Of what is damaged, the same items still are at the second look.
+    """
+    seen = {(finding.type, item) for finding in first for item in finding.items}
+    both = []
+    for finding in again:
+        if items := {item: text for item, text in finding.items.items() if (finding.type, item) in seen}:
+            both.append(replace(finding, items=items))
+    return both
+
+
 def some(items: Collection[str]) -> str:
     """Returns the number of the items and the first of them."""
-    named = ", ".join(sorted(items)[:_NAMED])
-    return f"{len(items)}, such as {named}" if len(items) > _NAMED else named
+    first = ", ".join(sorted(items)[:_NAMED])
+    return f"{len(items)}, such as {first}" if len(items) > _NAMED else first

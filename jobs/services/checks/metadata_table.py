@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from jobs.services.checks.finding import Cure, Examined, Finding, some
+from jobs.services.checks.finding import Cure, Examined, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,19 +20,25 @@ def listing(examined: Examined) -> Iterator[Finding]:
     by_metadata = _files(examined.slices)
     by_listing = _files(examined.listed_slices)
     missing, unknown = by_metadata - by_listing, by_listing - by_metadata - examined.strays
-    if missing or unknown:
-        parts = [f"not in the storage: {some(missing)}"] if missing else []
-        parts += [f"not in the metadata table: {some(unknown)}"] if unknown else []
+    title = "The metadata table does not list the files that are there"
+    effect = "Readers with the metadata table miss rows, or fail at files that are gone."
+    if missing:
         yield Finding(
             "metadata-table-out-of-step",
-            "The metadata table does not list the files that are there",
-            "; ".join(parts),
-            "Readers with the metadata table miss rows, or fail at files that are gone.",
+            title,
+            {name: f"{name} is not in the storage" for name in missing},
+            effect,
             "Files are gone, with their rows: put them back, or restore a savepoint. A `metadata_table` job would build"
-            " a metadata table without them."
-            if missing
-            else "The metadata table is older than the table, or a writer without it committed. Stop the writers, and"
-            " build it anew.",
+            " a metadata table without them.",
+        )
+    if unknown:
+        yield Finding(
+            "metadata-table-out-of-step",
+            title,
+            {name: f"{name} is not in the metadata table" for name in unknown},
+            effect,
+            "The metadata table is older than the table, or a writer without it committed. Stop the writers, and build"
+            " it anew.",
             None if missing else Cure(JobKind.METADATA_TABLE, {"action": "rebuild"}),
         )
 

@@ -24,7 +24,7 @@ def unusable(examined: Examined) -> Iterator[Finding]:
             yield Finding(
                 problem.type,
                 problem.title,
-                problem.detail,
+                {plan.instant: problem.detail},
                 "Hudi's own runner fails at it again and again, or loses the rows of the files."
                 + ("" if is_compaction else " Writers to its file groups fail."),
                 "Put the files back. A compaction plan cannot be rolled back: logs that were written since may refer to"

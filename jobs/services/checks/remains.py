@@ -9,7 +9,7 @@ from jobs.hudi import hashing_config
 from jobs.hudi.lock import TableLock
 from jobs.protocol import leftovers
 from jobs.protocol.writers import dead_writes
-from jobs.services.checks.finding import Cure, Examined, Finding, some
+from jobs.services.checks.finding import Cure, Examined, Finding, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ def writes(examined: Examined) -> Iterator[Finding]:
         yield Finding(
             "dead-write",
             "Writes whose writers are dead are pending",
-            some(dead),
+            named(dead),
             "Nothing newer is archived, and services wait for them.",
             "A cleaning rolls them back; so does the next writer with `hoodie.clean.failed.writes.policy=LAZY`.",
             Cure(JobKind.CLEANING),
@@ -34,7 +34,7 @@ def markers(examined: Examined) -> Iterator[Finding]:
         yield Finding(
             "markers-left",
             "Markers of writes that have ended were left behind",
-            some(old),
+            named(old),
             "They cost storage; a rollback by markers, should the instant's name come again, would delete other files.",
             "Nothing needs them. A repair with `leftovers` removes them.",
             Cure(JobKind.REPAIR, {"leftovers": True}),
@@ -47,7 +47,7 @@ def lock(examined: Examined) -> Iterator[Finding]:
         yield Finding(
             "lock-left",
             "The table's lock was left by a holder that is dead",
-            left,
+            {"lock": left},
             "No writer can begin or commit.",
             "Any job of ours that takes the lock removes one that ours left. For another's: make sure that no writer is"
             " alive, and delete `.hoodie/lock`.",
@@ -60,7 +60,7 @@ def configs(examined: Examined) -> Iterator[Finding]:
         yield Finding(
             "hashing-config-dangling",
             "A hashing config counts although its expansion has not been committed",
-            some(dangling),
+            named(dangling),
             "Writers hash by a number of buckets that the files do not have: rows get duplicated.",
             "Stop the writers. A repair with `leftovers` removes the config if no row was written by it.",
             Cure(JobKind.REPAIR, {"leftovers": True}),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.protocol.archival_limits import completed_commits, limits
-from jobs.services.checks.finding import Cure, Examined, Finding, some
+from jobs.services.checks.finding import Cure, Examined, Finding, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ def files(examined: Examined) -> Iterator[Finding]:
         yield Finding(
             "timeline-file-broken",
             "Files of the timeline cannot be read",
-            some([f"{instant} ({reason})" for instant, reason in broken.items()]),
+            {instant: f"{instant} ({reason})" for instant, reason in broken.items()},
             "Readers and writers fail, or take the commit for one without files.",
             "Put the file back from a backup or an earlier version of the object. No job can: the file is the only"
             " record of what the commit wrote.",
@@ -56,7 +56,7 @@ def files(examined: Examined) -> Iterator[Finding]:
         yield Finding(
             "timeline-file-missing",
             "Instants of the timeline lack the file of an earlier state",
-            some(headless),
+            named(headless),
             "A rollback or an execution of them fails; completed ones can still be read.",
             "Somebody removed files from the timeline. Make an empty file `<instant>.<action>.requested` for a write;"
             " that of a plan must come from a backup.",
@@ -65,38 +65,41 @@ def files(examined: Examined) -> Iterator[Finding]:
 
 def unknown_files(examined: Examined) -> Iterator[Finding]:
     """Finds data files of instants that are not on the timeline, though they are later than its start."""
-    known = {item.requested for item in examined.instants}
-    completed = completed_commits(examined.instants)
+    # Listed first: whatever is in a listing belongs to an instant that began before it.
+    listed = examined.files
+    instants = examined.table.instants()
+    known = {item.requested for item in instants}
+    completed = completed_commits(instants)
     if not completed:
         return
     found: dict[str, list[str]] = {}
-    for partition, names in examined.files.items():
+    for partition, names in listed.items():
         for name in names:
             parsed = parse_base_file_name(name) or parse_log_file_name(name)
             if parsed and parsed.instant not in known and parsed.instant >= completed[0]:
                 found.setdefault(parsed.instant, []).append(f"{partition}/{name}" if partition else name)
     undone = examined.client.late_files.rolled_back() if found else {}
-    late = [name for instant, named in found.items() if instant in undone for name in named]
+    late = [file for instant, files in found.items() if instant in undone for file in files]
     if late:
         yield Finding(
             "files-of-rolled-back-write",
             "Files of writes that were rolled back are there",
-            some(late),
+            named(late),
             "Their rows count as soon as neither the write nor its rollback is on the timeline; before table version 8"
             " logs on top of a base file that was rolled back hide the rows below.",
             "Their writer went on after its rollback. A repair with `leftovers` removes them.",
             Cure(JobKind.REPAIR, {"leftovers": True}),
         )
-    lost = [
-        f"{instant} ({len(named)} files)"
-        for instant, named in found.items()
+    lost = {
+        instant: f"{instant} ({len(files)} files)"
+        for instant, files in found.items()
         if instant not in undone and not examined.table.was_archived(instant)
-    ]
+    }
     if lost:
         yield Finding(
             "commit-missing",
             "Data files belong to instants that the timeline does not have",
-            some(lost),
+            lost,
             "No reader sees their rows, and nothing removes the files.",
             "Either the file of a commit was deleted: put it back from a backup. Or a writer's rollback left the files:"
             " then write the batch again, and delete them.",
@@ -109,7 +112,7 @@ def strays(examined: Examined) -> Iterator[Finding]:
         yield Finding(
             "files-without-commit",
             "Data files have the instant of a commit that does not name them",
-            some(examined.strays),
+            named(examined.strays),
             "Whoever lists the storage reads their rows, beside the same rows in other files; who reads by the metadata"
             " table does not.",
             "A task that was tried twice left them, or somebody copied files. Delete them.",
@@ -126,7 +129,7 @@ def archival(examined: Examined) -> Iterator[Finding]:
     yield Finding(
         "archival-stuck",
         "The active timeline has grown",
-        f"{len(commits)} commits since {commits[0]}",
+        {"timeline": f"{len(commits)} commits since {commits[0]}"},
         "Each reader and writer reads all of it: they slow down.",
         f"In the way of archiving more: {reason}" if first else reason,
         Cure(JobKind.ARCHIVAL),
