@@ -76,8 +76,9 @@ def test_a_replacement_that_a_consumer_has_not_seen_keeps_the_replaced_files(
     known = as_of(spark, base, seen)
     run_job(spark, base, "bucket_expansion", {"factor": 2})
     consumer = {"consumers": [{"name": "warehouse", "instant": seen}]}
-    with pytest.raises(RefusedError, match="consumer"):
+    with pytest.raises(RefusedError) as refused:
         run_job(spark, base, "cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2, **consumer})
+    assert [reason.type for reason in refused.value.reasons] == ["consumer-behind"]
     run_job(spark, base, "cleaning", {"retain": 1, **consumer})
     assert as_of(spark, base, seen) == known
     archived = run_job(spark, base, "archival", {"retain": 2, **consumer}, dry_run=True).details
