@@ -1,0 +1,127 @@
+"""What looks after a table while a Flink job writes it: no false alarm, and no row lost."""
+
+from __future__ import annotations
+
+import signal
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.errors import RefusedError
+from tests.flink import timeline
+from tests.flink.check import differences
+from tests.flink.job import FlinkJob
+from tests.flink.test_flink_writer import BESIDE_OTHERS
+from tests.integration.run import hudi_table, run_job
+from tests.integration.tables import INDEX
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.flink.cluster import FlinkCluster
+
+MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
+
+
+def diagnosed(spark: SparkSession, base: Path, times: int = 6) -> list[Any]:
+    """What so many diagnoses in a row have found, and could not look at."""
+    results = [run_job(spark, base, "diagnosis").details for _ in range(times)]
+    return [each for details in results for each in (*details["findings"], *details["unchecked"])]
+
+
+def finished(flink: FlinkCluster, job: FlinkJob, running: str, spark: SparkSession) -> None:
+    """Stops the job, lets it send the rest at once, and requires all its rows."""
+    saved = flink.stop_with_savepoint(running)
+    timeline.wait_until_complete(job.base)  # type: ignore[arg-type]
+    flink.wait(flink.start(replace(job, rate=10_000), savepoint=saved), "FINISHED")
+    timeline.wait_until_complete(job.base)  # type: ignore[arg-type]
+    found = differences(spark, job.base, job.expected(), num_buckets=4)
+    assert found.none, found
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [MOR, COW])
+def test_a_diagnosis_finds_nothing_while_a_job_writes_fails_over_or_stands_still(
+    flink: FlinkCluster, spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    base = tmp_path / "numbers"
+    job = FlinkJob(base, last=20_000, rate=100, table_type=table_type, checkpoint_seconds=1, options=BESIDE_OTHERS)
+    running = flink.start(job)
+    flink.wait_for_checkpoints(running, 2)
+    before = flink.checkpoints(running)
+    assert diagnosed(spark, base) == []
+    assert flink.checkpoints(running) > before + 2
+
+    flink.kill_task_manager()
+    assert diagnosed(spark, base, 2) == []
+    flink.start_task_manager()
+    assert diagnosed(spark, base, 3) == []
+    flink.wait(running)
+
+    process = flink._processes["taskmanager"]
+    before = flink.checkpoints(running)
+    flink.wait_for_checkpoints(running, before + 1)
+    process.send_signal(signal.SIGSTOP)
+    began = time.monotonic()
+    try:
+        assert diagnosed(spark, base, 3) == []
+        time.sleep(max(0.0, began + 60 - time.monotonic()))
+        assert diagnosed(spark, base, 1) == []
+    finally:
+        process.send_signal(signal.SIGCONT)
+    assert diagnosed(spark, base, 3) == []
+    flink.wait(running)
+    flink.wait_for_checkpoints(running, flink.checkpoints(running) + 2)
+    finished(flink, job, running, spark)
+    assert diagnosed(spark, base, 1) == []
+
+
+@pytest.mark.exhaustive
+def test_bounded_compactions_archival_and_rollbacks_beside_a_job_keep_every_row(
+    flink: FlinkCluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "numbers"
+    job = FlinkJob(base, last=30_000, rate=100, checkpoint_seconds=1, options=BESIDE_OTHERS)
+    running = flink.start(job)
+    flink.wait_for_checkpoints(running, 4)
+    compacted = 0
+    for params in ({"limit_bytes": 1}, {"limit_bytes": 200_000}, {"partitions": ["p1"]}, {}):
+        compacted += len(run_job(spark, base, "compaction", params).instants)
+        flink.wait_for_checkpoints(running, flink.checkpoints(running) + 1)
+    assert compacted >= 3
+    archived = run_job(spark, base, "archival", {"retain": 3}).details
+    assert archived["archived"] > 0, archived
+    # A commit of a running job is not rolled back: its state says that the rows are there.
+    last = hudi_table(spark, base, INDEX).commits()[-1].write.instant
+    assert "flink-writer" in _refused(spark, base, last)
+    while not (pending := timeline.pending(base)):
+        time.sleep(0.01)
+    assert _refused(spark, base, pending[0]) & {"writer-active", "flink-writer"}
+
+    before = flink.savepoint(running)
+    flink.wait_for_checkpoints(running, flink.checkpoints(running) + 2)
+    flink.stop_with_savepoint(running)
+    timeline.wait_until_complete(base)
+    last = hudi_table(spark, base, INDEX).commits()[-1].write.instant
+    run_job(spark, base, "rollback", {"instant": last, "table_name": "test"}, writers_stopped=True)
+    assert diagnosed(spark, base, 1) == []
+    # Its rows come again from a state of before it.
+    running = flink.start(job, savepoint=before)
+    flink.wait_for_checkpoints(running, 2)
+    run_job(spark, base, "compaction", {"limit_bytes": 200_000})
+    finished(flink, job, running, spark)
+    while run_job(spark, base, "compaction", {"limit_bytes": 200_000}).details["left"]["file_groups"]:
+        pass
+    found = differences(spark, base, job.expected(), num_buckets=4)
+    assert found.none, found
+    assert diagnosed(spark, base, 1) == []
+
+
+def _refused(spark: SparkSession, base: Path, instant: str) -> set[str]:
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "rollback", {"instant": instant, "table_name": "test"})
+    return {reason.type for reason in refused.value.reasons}
