@@ -1,8 +1,9 @@
 """Measures the commits of a writer that compacts inline, that leaves compaction to another process, and that delegates
-it to this service: `python tests/benchmarks/delegated.py [--commits 60]`
+it to this service: `python tests/benchmarks/delegated.py [--commits 60] [--minutes 8]`
 
 Each writes the same batches to its own copy of one merge-on-read table, with a compaction every five commits. Async:
-the service compacts by its policy, and no writer plans anything.
+the service compacts by its policy, and no writer plans anything. They take turns of `TURN` commits, and the next one
+waits for the end of the compactions of the one before: the service works beside the writer that it works for.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ import argparse
 import json
 import shutil
 import statistics
+import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import httpx
 
 from jobs.hudi.session import start_session
 from tests.acceptance.daemon import Daemon
@@ -26,8 +31,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EVERY = 5
+TURN = 4 * EVERY
 MODES = ("inline", "async", "delegated")
 _INLINE = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": str(EVERY)}
+_IDLE_SECONDS = 60.0
 
 
 def options_of(mode: str, daemon: Daemon, table_id: str) -> dict[str, str]:
@@ -37,36 +44,66 @@ def options_of(mode: str, daemon: Daemon, table_id: str) -> dict[str, str]:
     return {**{name: value for name, value in shown.items() if "table.service.manager" in name}, **_INLINE}
 
 
-def measured(
-    spark: SparkSession, daemon: Daemon, base: Path, options: Mapping[str, str], *, mode: str, commits: int, rows: int
-) -> dict[str, float]:
-    table_id = daemon.register(base)
-    policy = {
-        "cleaning": {"enabled": False},
-        "compaction": {"enabled": mode == "async", "commits": EVERY, "min_interval_seconds": 0},
-    }
-    assert daemon.call("PUT", f"/v1/tables/{table_id}/policy", policy).status_code < 300
-    writer = {**options, **options_of(mode, daemon, table_id), "hoodie.metadata.compact.max.delta.commits": "1000"}
-    writer |= {
-        "hoodie.write.commit.callback.on": "true",
-        "hoodie.write.commit.callback.http.url": f"{daemon.url}/v1/callbacks/hudi",
-    }
-    seconds = []
-    for number in range(1, commits + 1):
-        batch = tables.rows(spark, 0, rows // 4, ts=number)
-        began = time.perf_counter()
-        tables.upsert(batch, base, writer)
-        seconds.append(time.perf_counter() - began)
-    done = len(list((base / ".hoodie" / "timeline").glob("*_*.commit")))
-    by_percent = statistics.quantiles(seconds, n=100, method="inclusive")
-    return {"p50": round(by_percent[49], 2), "p99": round(by_percent[98], 2), "compactions": done}
+class Measured:
+    """One writer, and the seconds of its commits."""
+
+    def __init__(self, mode: str, daemon: Daemon, base: Path, options: Mapping[str, str]) -> None:
+        self.seconds: list[float] = []
+        self._mode, self._daemon, self._base = mode, daemon, base
+        self._table = daemon.register(base)
+        policy = {
+            "cleaning": {"enabled": False},
+            "compaction": {"enabled": mode == "async", "commits": EVERY, "min_interval_seconds": 0},
+        }
+        assert daemon.call("PUT", f"/v1/tables/{self._table}/policy", policy).status_code < 300
+        self._options = {
+            **options,
+            **options_of(mode, daemon, self._table),
+            "hoodie.metadata.compact.max.delta.commits": "1000",
+            "hoodie.write.commit.callback.on": "true",
+            "hoodie.write.commit.callback.http.url": f"{daemon.url}/v1/callbacks/hudi",
+        }
+
+    def take_turn(self, spark: SparkSession, commits: int, rows: int) -> None:
+        for _ in range(commits):
+            batch = tables.rows(spark, 0, rows // 4, ts=len(self.seconds) + 1)
+            began = time.perf_counter()
+            tables.upsert(batch, self._base, self._options)
+            self.seconds.append(time.perf_counter() - began)
+        self._wait_until_idle()
+
+    def _wait_until_idle(self) -> None:
+        deadline = time.monotonic() + _IDLE_SECONDS
+        while (jobs := self._jobs("queued,leased,running")) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert not jobs, jobs
+
+    def _jobs(self, states: str) -> list[Any]:
+        found: list[Any] = []
+        for state in states.split(","):
+            path = f"/v1/jobs?table_id={self._table}&state={state}"
+            found += self._daemon.call("GET", path).raise_for_status().json()["items"]
+        return found
+
+    def result(self) -> dict[str, Any]:
+        by_percent = statistics.quantiles(self.seconds, n=100, method="inclusive")
+        return {
+            "mode": self._mode,
+            "commits": len(self.seconds),
+            "p50": round(by_percent[49], 2),
+            "p99": round(by_percent[98], 2),
+            "compactions": len(list((self._base / ".hoodie" / "timeline").glob("*_*.commit"))),
+            "failed_jobs": [job["error"] for job in self._jobs("failed")],
+        }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commits", type=int, default=60)
-    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--minutes", type=float, default=8.0, help="fewer commits are made rather than taking longer")
     given = parser.parse_args()
+    until = time.monotonic() + 60 * given.minutes
     folder = Path(tempfile.mkdtemp(prefix="delegated-"))
     spark = start_session(
         driver_memory="2g", packages=[], conf={"spark.sql.shuffle.partitions": "2"}, storage_options={}
@@ -78,15 +115,49 @@ def main() -> None:
         for number in range(3):
             tables.upsert(tables.rows(spark, 0, given.rows // 4, ts=-number - 1), folder / "first", options)
         with Daemon(folder / "service", automatic="true") as daemon:
-            daemon.wait_for_worker()
-            for mode in MODES:
-                base = folder / mode
-                shutil.copytree(folder / "first", base)
-                found = measured(spark, daemon, base, options, mode=mode, commits=given.commits, rows=given.rows)
-                print(json.dumps({"mode": mode, **found}), flush=True)
+            try:
+                measure(spark, daemon, folder, options, given.commits, given.rows, until)
+            except httpx.TransportError as error:
+                raise SystemExit(_epitaph(daemon, error)) from error
     finally:
         spark.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(folder)
+
+
+def measure(
+    spark: SparkSession,
+    daemon: Daemon,
+    folder: Path,
+    options: Mapping[str, str],
+    commits: int,
+    rows: int,
+    until: float,
+) -> None:
+    daemon.wait_for_worker()
+    writers = []
+    for mode in MODES:
+        shutil.copytree(folder / "first", folder / mode)
+        writers.append(Measured(mode, daemon, folder / mode, options))
+    took = 0.0
+    for done in range(0, commits, TURN):
+        began = time.monotonic()
+        if began + took > until:
+            break
+        # Every other round backwards: the JVM gets faster with time.
+        for writer in writers if done // TURN % 2 == 0 else reversed(writers):
+            writer.take_turn(spark, min(TURN, commits - done), rows)
+        took = time.monotonic() - began
+    for writer in writers:
+        print(json.dumps(writer.result()), flush=True)
+
+
+def _epitaph(daemon: Daemon, error: Exception) -> str:
+    """What is known of a daemon that does not answer; its folder stays."""
+    with suppress(subprocess.TimeoutExpired):
+        daemon.process.wait(5)
+    code = daemon.process.poll()
+    state = "is alive" if code is None else f"has ended with code {code}"
+    return f"{error}: the service {state}; {daemon.log}:\n{daemon.log.read_text()[-6000:]}"
 
 
 if __name__ == "__main__":
