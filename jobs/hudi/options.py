@@ -138,3 +138,12 @@ UNDER_OUR_LOCK_WITHOUT_ROLLBACKS = {
     "hoodie.write.concurrency.mode": "single_writer",
     "hoodie.clean.failed.writes.policy": "NEVER",
 }
+
+# Any client compacts the metadata table when that is due, before it does what it was asked for. A metadata table cannot
+# go back behind its last compaction (`HoodieBackedTableMetadataWriter.validateRollback`), so Hudi's rollback of a
+# completed commit would fail in the midst, and so would everyone's who tries to finish it.
+METADATA_NOT_COMPACTED = {
+    "hoodie.metadata.compact.trigger.strategy": "NUM_COMMITS",
+    "hoodie.metadata.compact.max.delta.commits": str(10**6),
+    "hoodie.metadata.log.compaction.enable": "false",
+}

@@ -9,7 +9,7 @@ from jobs.contract import Outcome, Problem, Result
 from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
-from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.options import METADATA_NOT_COMPACTED, UNDER_OUR_LOCK
 from jobs.protocol import recovery
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def undo(
             attempt = Attempt(table, client, lock, order, context)
             refused = [problem.to_json() for problem in problems(attempt)]
             return Result(Outcome.SUCCEEDED, details={**describe(attempt), "refusals": refused})
-    with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
+    with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK, METADATA_NOT_COMPACTED) as client:
         table.reload()
         if done := recovery.already_completed(table, order):
             return done

@@ -70,6 +70,29 @@ def test_the_latest_commit_is_rolled_back_and_no_other(
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_metadata_table_that_is_due_for_its_compaction_does_not_stop_a_rollback_in_the_midst(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    base = tmp_path / "trips"
+    # No writer compacts it; any client with Hudi's default would, before all else.
+    late = {"hoodie.metadata.compact.max.delta.commits": "100"}
+    options = tables.write_table(spark, base, count=60, updates=12, version=version, **late)
+    before = proved(spark, base, 4)
+    tables.upsert(tables.rows(spark, 30, 90, ts=20), base, options)
+
+    run_job(spark, base, "rollback", {"instant": last_commit(spark, base), "table_name": "test"})
+
+    assert proved(spark, base, 4) == before
+    assert tables.snapshot(spark, base, metadata=True) == tables.snapshot(spark, base, metadata=False)
+    # It is compacted by the next writer, and the table goes on.
+    del options["hoodie.metadata.compact.max.delta.commits"]
+    tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
+    assert list((base / ".hoodie" / "metadata" / ".hoodie").rglob("*.commit"))
+    assert len(proved(spark, base, 4)) == 70
+
+
+@pytest.mark.exhaustive
 def test_a_dead_writers_instant_is_rolled_back_and_a_living_ones_is_not(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60)
