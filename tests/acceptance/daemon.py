@@ -133,14 +133,14 @@ def has_reached(job: Json, step: str) -> bool:
 
 def _child(parent: int, words: bytes) -> int | None:
     """The process id of the child with these bytes in its command line; the service has other children, too."""
-    for pid in _children(parent):
+    for pid in children(parent):
         with suppress(OSError):  # it has ended
             if words in Path(f"/proc/{pid}/cmdline").read_bytes():
                 return pid
     return None
 
 
-def _children(parent: int) -> list[int]:
+def children(parent: int) -> list[int]:
     """Process ids, by what /proc says of each process's parent."""
     found = []
     for entry in Path("/proc").iterdir():
