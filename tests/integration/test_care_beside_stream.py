@@ -1,0 +1,89 @@
+"""The services that look after a table, while a structured stream writes it: no row is lost, old or there twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.errors import RefusedError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
+from tests.integration import streaming_sink, tables
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import INDEX
+from tests.integration.writers import let_heartbeat_expire
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+BOUNDS: list[dict[str, Any]] = [{"limit_bytes": 1}, {"limit_bytes": 1_000_000}, {"partitions": ["p1"]}, {}]
+COMPACTED = {"hoodie.metadata.compact.max.delta.commits": "4"}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9])
+def test_bounded_compactions_archival_and_rollbacks_beside_a_stream(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    base, folder = tmp_path / "numbers", tmp_path / "stream"
+    options = tables.writer_options(base, version=version, **COMPACTED)
+    options["hoodie.datasource.compaction.async.enable"] = "false"
+    with streaming_sink.running(spark, folder, base, options) as query:
+        for params in BOUNDS:
+            assert run_job(spark, base, "compaction", params).instants
+            streaming_sink.wait_for_batches(query, folder, 1)
+        undone = _dead_write_rolled_back(spark, base)
+        # No batch is rolled back under a stream that has begun the next one, or has committed it.
+        assert _refused(spark, base) & {"writers-active", "not-the-latest"}
+        while not (archived := run_job(spark, base, "archival", {"retain": 3}).details)["archived"]:
+            assert {each["type"] for each in archived["limits"]} == {"metadata-table"}
+            streaming_sink.wait_for_batches(query, folder, 1)
+        streaming_sink.wait_for_batches(query, folder, 1)
+    assert undone not in {item.requested for item in hudi_table(spark, base, INDEX).pending()}
+    assert streaming_sink.differences(spark, base) == (streaming_sink.KEYS, [])
+
+    run_job(spark, base, "rollback", {"instant": _last(spark, base), "table_name": "test"})
+    assert streaming_sink.differences(spark, base)[0] == streaming_sink.KEYS
+    # Spark's checkpoint says that the batch was written; its keys come again with the next ones.
+    with streaming_sink.running(spark, folder, base, options, batches=streaming_sink.KEYS // streaming_sink.PER_FILE):
+        run_job(spark, base, "compaction", {"limit_bytes": 1})
+    while run_job(spark, base, "compaction", {"limit_bytes": 1_000_000}).details["left"]["file_groups"]:
+        pass
+    assert streaming_sink.differences(spark, base) == (streaming_sink.KEYS, [])
+    proved(spark, base, 4)
+
+    # The stream goes on with the number of buckets of its options.
+    run_job(spark, base, "bucket_expansion", {"factor": 2, "settle_seconds": 0}, writers_stopped=True)
+    with streaming_sink.running(spark, folder, base, options, batches=3):
+        pass
+    assert streaming_sink.differences(spark, base) == (streaming_sink.KEYS, [])
+    proved(spark, base, 8)
+
+
+def _dead_write_rolled_back(spark: SparkSession, base: Path) -> str:
+    table = hudi_table(spark, base, INDEX)
+    client = WriteClient(table, UNDER_OUR_LOCK)._client
+    instant = str(client.startCommit("deltacommit", table.meta))
+    client.getHeartbeatClient().stopHeartbeatTimers()
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "rollback", {"instant": instant})
+    assert [reason.type for reason in refused.value.reasons] == ["writer-active"]
+    let_heartbeat_expire(base, instant)
+    run_job(spark, base, "rollback", {"instant": instant})
+    return instant
+
+
+def _refused(spark: SparkSession, base: Path) -> set[str]:
+    """Why the latest commit is not rolled back, as soon as it is not."""
+    while True:
+        try:
+            run_job(spark, base, "rollback", {"instant": _last(spark, base), "table_name": "test"})
+        except RefusedError as refused:
+            return {reason.type for reason in refused.reasons}
+
+
+def _last(spark: SparkSession, base: Path) -> str:
+    return hudi_table(spark, base, INDEX).commits()[-1].write.instant
