@@ -111,6 +111,13 @@ class LateFiles:
                 self._is_written_by(instant, self._jvm.hudi.storage.StoragePath(base_path, file)) for file in files
             )
 
+    def written_only_by(self, instants: set[str], file: str) -> bool:
+        """Returns whether a log, relative to the base path, has no blocks but of these instants, or of none yet."""
+        path = self._jvm.hudi.storage.StoragePath(self._table.meta.getBasePath(), file)
+        with suppress(JobError), translated(f"reading {file}", expected=JobError):
+            return self._instants_in(path) <= {*instants, None}
+        return False
+
     def remove(self, instant: str, files: Iterable[str]) -> int:
         """Removes those of these files that a live writer has written after its instant was rolled back.
 

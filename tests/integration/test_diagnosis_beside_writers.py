@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.contract import BucketIndex
+from jobs.hudi.table import HudiTable
 from tests.acceptance.daemon import children
 from tests.acceptance.storage import pending
-from tests.integration import ceaseless_writer, streaming_sink, tables
+from tests.integration import ceaseless_writer, sql_writer, streaming_sink, tables
 from tests.integration.run import proved, run_job
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
+STATEMENTS = {"merge", "update", "overwrite", "delete"}
+SEED = 54  # has all of them soon
 SHAPES = [(MOR, 9), (COW, 9), (MOR, 6), (COW, 6)]
 
 
@@ -32,6 +36,41 @@ def diagnosed(spark: SparkSession, base: Path, enough: Callable[[], bool] = lamb
         results.append(run_job(spark, base, "diagnosis", **more).details)
         assert len(results) < 100
     return [each for details in results for each in (*details["findings"], *details["unchecked"])]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [MOR, COW])
+def test_whatever_is_written_between_two_readings(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, partitioned=False, table_type=table_type)
+    partitions, written = HudiTable.partitions, []
+
+    def write_first(self: HudiTable) -> list[str]:
+        """A whole batch goes before each listing of the storage."""
+        written.append(len(written) + 1)
+        tables.upsert(tables.rows(spark, 0, 60, ts=written[-1]), base, options)
+        return partitions(self)
+
+    monkeypatch.setattr(HudiTable, "partitions", write_first)
+    details = run_job(spark, base, "diagnosis", {"rows": False}).details
+    assert (details["findings"], details["unchecked"]) == ([], [])
+    assert run_job(spark, base, "metadata_table").details["findings"] == []
+    assert len(written) >= 4
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("table_type", "version"), SHAPES[:1])
+def test_beside_a_session_of_spark_sql(spark: SparkSession, tmp_path: Path, table_type: str, version: int) -> None:
+    base = tmp_path / "sales"
+    with sql_writer.running(tmp_path / "user", base, table_type=table_type, version=version, seed=SEED) as user:
+        user.begin({**tables.LOCK, "hoodie.bucket.index.query.pruning": "false"})
+        declared: dict[str, Any] = {"index": BucketIndex(2, ("id",)), "writers_query_pruning_off": True}
+        found = diagnosed(spark, base, lambda: user.ledger().done.keys() >= STATEMENTS, **declared)
+    assert found == []
+    ledger = user.ledger()
+    assert sql_writer.found(spark, base) == (ledger.rows, 0)
 
 
 @pytest.mark.exhaustive
@@ -62,7 +101,7 @@ def frozen(folder: Path) -> Iterator[None]:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("version", [9])
+@pytest.mark.parametrize("version", [9, 6])
 def test_beside_a_writer_that_stands_still_for_a_minute(spark: SparkSession, tmp_path: Path, version: int) -> None:
     base = tmp_path / "trips"
     options = tables.writer_options(base, version=version)

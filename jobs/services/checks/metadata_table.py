@@ -20,6 +20,8 @@ def listing(examined: Examined) -> Iterator[Finding]:
     by_metadata = _files(examined.slices)
     by_listing = _files(examined.listed_slices)
     missing, unknown = by_metadata - by_listing, by_listing - by_metadata - examined.strays
+    if unknown and examined.table.version < 8:
+        unknown -= _logs_in_flight(examined, unknown)
     title = "The metadata table does not list the files that are there"
     effect = "Readers with the metadata table miss rows, or fail at files that are gone."
     if missing:
@@ -41,6 +43,13 @@ def listing(examined: Examined) -> Iterator[Finding]:
             " it anew.",
             None if missing else Cure(JobKind.METADATA_TABLE, {"action": "rebuild"}),
         )
+
+
+def _logs_in_flight(examined: Examined, unknown: set[str]) -> set[str]:
+    """Before table version 8 a log's name has the instant of its base file, so a listing shows it before its commit."""
+    pending = {item.requested for item in examined.table.pending()}
+    logs = examined.client.late_files
+    return {name for name in unknown if ".log." in name and logs.written_only_by(pending, name)}
 
 
 def _files(slices: list[FileSlice]) -> set[str]:
