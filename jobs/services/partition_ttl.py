@@ -1,10 +1,10 @@
 """Partition TTL: drops partitions that were not modified, or created, for a number of days, by Hudi's own deletion.
 
 The deletion is a replacecommit that replaces all file groups of the partitions and writes none; cleaning removes the
-files later. A write in flight that updates such a partition fails by Hudi's conflict detection (1.2), or commits rows
-that no reader sees if its writer has none. So the commit happens under the lock at a moment at which no write in flight
-may write to the partitions; a writer that begins afterwards finds them empty. Writers that carry file ids from before
-(a prepared `UPDATE`, a Flink task) commit stale writes, which the service finds and a repair judges.
+files later. A write in flight that updates such a partition would fail by Hudi's conflict detection (1.2). So the
+commit happens under the lock at a moment at which no write in flight may write to the partitions; a writer that begins
+afterwards finds them empty. Writers that carry file ids from before (a prepared `UPDATE`, a Flink task) commit stale
+writes, which the service finds and a repair judges.
 """
 
 from __future__ import annotations
