@@ -8,16 +8,8 @@ from fastapi import APIRouter, Body, Depends, Path, Response
 
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, CallerDep, needs
-from service.api.policy_models import (
-    EXAMPLES,
-    EffectivePolicyOut,
-    PatternPolicyIn,
-    PatternPolicyList,
-    PatternPolicyOut,
-    PauseIn,
-    PauseOut,
-    PolicyIn,
-)
+from service.api.policy_models import EffectivePolicyOut, PatternPolicyList, PatternPolicyOut, PauseIn, PauseOut
+from service.api.policy_requests import EXAMPLES, PatternPolicyIn, PolicyIn
 from service.api.statuses import CREATED, NOTHING, documented
 from service.api.tables import TableId
 from service.db.engine import reading

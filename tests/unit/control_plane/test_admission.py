@@ -344,7 +344,7 @@ class Service:
 
 
 GROUPS = ("default", "large", "small")
-WRITING = [kind for kind in DECIDED if kind is not DIAGNOSIS]
+WRITING = [kind for kind in DECIDED if kind not in READING]
 WISHES = st.lists(
     st.tuples(st.frozensets(st.sampled_from(WRITING), min_size=1), st.sampled_from(GROUPS)), min_size=1, max_size=6
 )

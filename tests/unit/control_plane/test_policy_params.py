@@ -103,7 +103,6 @@ def test_the_parameters_are_complete_and_right(answer: Run) -> None:
 def test_every_kind_is_among_them() -> None:
     by_people = {
         JobKind.AUDIT,
-        JobKind.DIAGNOSIS,
         JobKind.METADATA_TABLE,
         JobKind.FINISH_EXPANSION,
         JobKind.SAVEPOINT,
