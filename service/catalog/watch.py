@@ -20,7 +20,8 @@ class Watch:
     `fingerprint` is computed from the timeline's file names: while it is the same, nothing has happened. `looked_at` is
     when the poll began that found it. `active_from` is the oldest instant of the active timeline. `gap_at` is when the
     service last missed instants: they were archived before a poll saw them, in a format that it cannot read. `failures`
-    counts failed polls since the last successful one, `error` is the last failure. `has_late_files`: an incident of
+    counts failed polls since the last successful one, the first was at `failing_since`; `error` is the last failure.
+    `has_late_files`: an incident of
     that kind stands, so a poll has to do more than read the timeline. `engines` are the sightings of the engines that
     write the table.
     """
@@ -36,6 +37,7 @@ class Watch:
     has_pending: bool = False
     gap_at: datetime | None = None
     failures: int = 0
+    failing_since: datetime | None = None
     error: Problem | None = None
     has_late_files: bool = False
     engines: Sightings = field(default_factory=dict)

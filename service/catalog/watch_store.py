@@ -24,6 +24,8 @@ _w = schema.watches
 _t = schema.tables
 _i = schema.incidents
 
+_WELL = {"failures": 0, "failing_since": None, "error": None}
+
 
 def is_any_due(connection: Connection, now: datetime) -> bool:
     """Returns whether any table is due, without taking a write lock."""
@@ -71,6 +73,12 @@ def get(connection: Connection, table_id: str, *, for_update: bool = False) -> W
     return _watch(row)
 
 
+def every(connection: Connection, table_id: str | None = None) -> dict[str, Watch]:
+    """Returns the watches by table id, of all tables or of one."""
+    query = _joined() if table_id is None else _joined().where(_w.c.table_id == table_id)
+    return {row.table_id: _watch(row) for row in connection.execute(query)}
+
+
 def record_poll(connection: Connection, watch: Watch) -> None:
     """Records a successful poll, except for the time of the next one."""
     connection.execute(
@@ -85,23 +93,29 @@ def record_poll(connection: Connection, watch: Watch) -> None:
             has_pending=watch.has_pending,
             gap_at=watch.gap_at,
             engines=engine_sighting.to_json(watch.engines),
-            failures=0,
-            error=None,
+            **_WELL,
         )
     )
 
 
 def record_recovery(connection: Connection, table_id: str) -> None:
     """Records the first successful poll after failures, if it found nothing new."""
-    connection.execute(_w.update().where(_w.c.table_id == table_id).values(failures=0, error=None))
+    connection.execute(_w.update().where(_w.c.table_id == table_id).values(**_WELL))
 
 
-def record_failure(connection: Connection, table_id: str, *, error: Problem, next_poll_at: datetime) -> int:
+def record_failure(
+    connection: Connection, table_id: str, *, error: Problem, now: datetime, next_poll_at: datetime
+) -> int:
     """Records a failed poll. Returns the number of failed polls in a row, 0 if the table no longer exists."""
     failures = connection.execute(
         _w.update()
         .where(_w.c.table_id == table_id)
-        .values(failures=_w.c.failures + 1, error=error.to_json(), next_poll_at=next_poll_at)
+        .values(
+            failures=_w.c.failures + 1,
+            failing_since=sa.func.coalesce(_w.c.failing_since, sa.literal(now, schema.UtcDateTime)),
+            error=error.to_json(),
+            next_poll_at=next_poll_at,
+        )
         .returning(_w.c.failures)
     ).scalar()
     return failures or 0
@@ -148,6 +162,7 @@ def _watch(row: sa.Row[Any]) -> Watch:
         has_pending=row.has_pending,
         gap_at=row.gap_at,
         failures=row.failures,
+        failing_since=row.failing_since,
         error=Problem.from_json(row.error) if row.error else None,
         has_late_files=row.has_late_files,
         engines=engine_sighting.from_json(row.engines),

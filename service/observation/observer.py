@@ -178,7 +178,7 @@ class Observer:
         try:
             with writing(self._engine) as connection:
                 failures = watch_store.record_failure(
-                    connection, watch.table_id, error=problem, next_poll_at=now + delay
+                    connection, watch.table_id, error=problem, now=now, next_poll_at=now + delay
                 )
                 events = poll_events.of_failed_poll(connection, watch.table_id, failures, problem, now)
                 outbox.publish(connection, events, now=now)

@@ -42,6 +42,7 @@ watches = sa.Table(
     sa.Column("has_pending", sa.Boolean, nullable=False),
     sa.Column("gap_at", UtcDateTime),
     sa.Column("failures", sa.Integer, nullable=False),
+    sa.Column("failing_since", UtcDateTime),
     sa.Column("error", sa.JSON(none_as_null=True)),
     # The engines that write the table, by the marks of its commits: engine -> sighting.
     sa.Column("engines", sa.JSON, nullable=False, server_default="{}"),

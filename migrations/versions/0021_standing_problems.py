@@ -1,0 +1,18 @@
+"""Since when the polls of a table have been failing."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0021"
+down_revision = "0015"
+works_with = "0010"
+
+
+def upgrade() -> None:
+    op.add_column("watches", sa.Column("failing_since", sa.DateTime(timezone=True)))
+
+
+def downgrade() -> None:
+    op.drop_column("watches", "failing_since")
