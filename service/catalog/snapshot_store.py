@@ -40,6 +40,12 @@ def find(connection: Connection, table_id: str) -> Stored | None:
     return Stored(_snapshot(table_id, row.taken_at, row.summary), row.summary["hashing_config"])
 
 
+def every(connection: Connection, table_id: str | None = None) -> dict[str, TableSnapshot]:
+    """Returns the snapshots without their partitions, by table id, of all tables or of one."""
+    query = sa.select(_s) if table_id is None else sa.select(_s).where(_s.c.table_id == table_id)
+    return {row.table_id: _snapshot(row.table_id, row.taken_at, row.summary) for row in connection.execute(query)}
+
+
 def get(connection: Connection, table_id: str) -> TableSnapshot | None:
     """Returns the snapshot with the partitions that have files, in the order of their paths; None before the first
     poll."""
@@ -47,7 +53,7 @@ def get(connection: Connection, table_id: str) -> TableSnapshot | None:
     if stored is None:
         return None
     rows = connection.execute(sa.select(_p.c.state).where(_p.c.table_id == table_id).order_by(_p.c.path))
-    states = tuple(state for state in map(_state, rows.scalars()) if state.has_files)
+    states = tuple(state for state in map(partition_state, rows.scalars()) if state.has_files)
     return dataclasses.replace(stored.snapshot, partitions=states)
 
 
@@ -87,7 +93,8 @@ def forget(connection: Connection, table_id: str) -> None:
         connection.execute(part.delete().where(part.c.table_id == table_id))
 
 
-def _state(data: Mapping[str, Any]) -> PartitionState:
+def partition_state(data: Mapping[str, Any]) -> PartitionState:
+    """Returns the stored state of a partition."""
     return PartitionState(**_known(PartitionState, data))
 
 
@@ -110,7 +117,7 @@ def _partition_values(table_id: str, detail: PartitionDetail) -> dict[str, Any]:
 
 def _detail(row: sa.Row[Any]) -> PartitionDetail:
     return PartitionDetail(
-        state=_state(row.state),
+        state=partition_state(row.state),
         buckets=tuple(Bucket(*bucket) for bucket in row.buckets),
         base_rows=row.base_rows,
         # Earlier versions of the service stored only the file ids.

@@ -45,17 +45,17 @@ class Cursor:
             created_at, row_id = _keys.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
             return cls(created_at.astimezone(UTC), row_id)
         except (ValueError, OverflowError) as error:
-            raise _not_a_cursor() from error
+            raise not_a_cursor() from error
 
     @property
     def number(self) -> int:
         """The id of a row with a numeric id. Raises ParamsInvalidError."""
         if not self.id.isdecimal() or len(self.id) > 18:
-            raise _not_a_cursor()
+            raise not_a_cursor()
         return int(self.id)
 
 
-def _not_a_cursor() -> ParamsInvalidError:
+def not_a_cursor() -> ParamsInvalidError:
     message = "This is not a cursor of this service; pass `next_cursor` of a page unchanged."
     return ParamsInvalidError(message, extensions={"errors": [{"field": "cursor", "message": message}]})
 
@@ -63,7 +63,7 @@ def _not_a_cursor() -> ParamsInvalidError:
 def seq_of(cursor: str) -> int:
     """Parses a cursor over numbers that the database counts up. Raises ParamsInvalidError."""
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
-        raise _not_a_cursor()
+        raise not_a_cursor()
     return int(cursor)
 
 

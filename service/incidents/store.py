@@ -65,6 +65,15 @@ def dismissed(connection: Connection, table_id: str, kind: IncidentKind) -> list
     return [_incident(row) for row in connection.execute(query.order_by(_i.c.closed_at.desc()).limit(100))]
 
 
+def every_standing(connection: Connection, table_id: str | None = None) -> Mapping[str, list[Incident]]:
+    """Returns the open and suspected incidents by table id, of all tables or of one, oldest first."""
+    query = sa.select(_i).where(schema.INCIDENT_IS_STANDING).order_by(_i.c.opened_at, _i.c.id)
+    found: defaultdict[str, list[Incident]] = defaultdict(list)
+    for row in connection.execute(query if table_id is None else query.where(_i.c.table_id == table_id)):
+        found[row.table_id].append(_incident(row))
+    return found
+
+
 def count_open(connection: Connection, table_id: str) -> int:
     return counts(connection, [table_id])[table_id][IncidentState.OPEN]
 

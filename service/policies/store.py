@@ -54,6 +54,12 @@ def of_table(connection: Connection, table_id: str) -> TableLevel | None:
     return TableLevel(row.settings, row.updated_at) if row else None
 
 
+def of_tables(connection: Connection, table_id: str | None = None) -> dict[str, TableLevel]:
+    """Returns the settings of all tables that have their own, or of one, by table id."""
+    query = sa.select(_t) if table_id is None else sa.select(_t).where(_t.c.table_id == table_id)
+    return {row.table_id: TableLevel(row.settings, row.updated_at) for row in connection.execute(query)}
+
+
 def put_table(connection: Connection, table_id: str, level: TableLevel) -> None:
     """Inserts or replaces the settings of a table. The table exists."""
     changed = {"settings": dict(level.settings), "updated_at": level.updated_at}

@@ -14,7 +14,7 @@ from service.db.page import Cursor, Page, page_of
 from service.db.violation import FOREIGN_KEY, violated
 from service.model.errors import JobConflictError, JobNotFoundError, TableNotFoundError
 from service.queue.hand_over import HandOver
-from service.queue.job import ACTIVE, REWRITING, Attempt, AttemptOutcome, Job, JobState, mutates
+from service.queue.job import ACTIVE, HELD, REWRITING, Attempt, AttemptOutcome, Job, JobState, mutates
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -165,6 +165,15 @@ def unknown(connection: Connection, table_id: str) -> list[Job]:
     """Returns the table's jobs of unknown outcome, the oldest first, and locks them."""
     query = sa.select(_j).where(_j.c.table_id == table_id, schema.JOB_IS_UNKNOWN).order_by(_j.c.created_at)
     return [job_of(row) for row in connection.execute(query.with_for_update())]
+
+
+def held_and_unknown(connection: Connection, table_id: str | None = None) -> list[Job]:
+    """Returns the jobs that workers hold and those of unknown outcome, of all tables or of one, the oldest first."""
+    states = [JobState.UNKNOWN.value, *(state.value for state in HELD)]
+    query = sa.select(_j).where(_j.c.state.in_(states)).order_by(_j.c.created_at, _j.c.id)
+    return [
+        job_of(row) for row in connection.execute(query if table_id is None else query.where(_j.c.table_id == table_id))
+    ]
 
 
 def settle(connection: Connection, job_id: str, *, state: JobState, error: Problem | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -30,6 +31,30 @@ def latest(connection: Connection, table_id: str) -> dict[JobKind, Decision]:
         )
         if row := connection.execute(query).one_or_none():
             found[kind] = _decision(row)
+    return found
+
+
+def current(connection: Connection, since: datetime, table_id: str | None = None) -> dict[str, dict[JobKind, Decision]]:
+    """Returns the latest decision of each kind that was made or repeated after `since`, by table id, of all tables or
+    of one."""
+    kinds = sa.union_all(*(sa.select(sa.literal(kind.value).label("kind")) for kind in DECIDED)).subquery("kinds")
+    # One step in the index for each table and kind, whatever the length of the history.
+    each, tables = _d.alias("each"), schema.tables
+    last = (
+        sa.select(sa.func.max(each.c.id))
+        .where(each.c.table_id == tables.c.id, each.c.kind == kinds.c.kind)
+        .correlate(tables, kinds)
+        .scalar_subquery()
+    )
+    query = (
+        sa.select(_d).select_from(tables.join(kinds, sa.true()).join(_d, _d.c.id == last)).where(_d.c.last_at > since)
+    )
+    if table_id is not None:
+        query = query.where(tables.c.id == table_id)
+    found: defaultdict[str, dict[JobKind, Decision]] = defaultdict(dict)
+    for row in connection.execute(query):
+        decision = _decision(row)
+        found[row.table_id][decision.kind] = decision
     return found
 
 

@@ -66,6 +66,7 @@ def delete_partition(spark: SparkSession, base: Path, options: dict[str, str], p
     tables.upsert(tables.rows(spark, 0, 1), base, {**options, **deleting})
 
 
+@pytest.mark.exhaustive
 def test_a_sync_brings_the_metastore_up_to_the_table(spark: SparkSession, metastore: Server, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=30, **PLAIN)
@@ -84,7 +85,7 @@ def test_a_sync_brings_the_metastore_up_to_the_table(spark: SparkSession, metast
     assert "dt" not in columns
     # A writer drops a partition, and another one adds a column and a partition.
     delete_partition(spark, base, options, "2026-01-02")
-    new = tables.rows(spark, 30, 33).withColumn("dt", F.lit("2026-02-01")).withColumn("extra", F.lit(7))
+    new = tables.rows(spark, 30, 33).withColumn("dt", F.lit("2026-02-01")).withColumn("extra", F.expr("nullif(7, 0)"))
     tables.upsert(new, base, options)
     planned = run_job(spark, base, "sync", into(metastore, "lake"), dry_run=True).details
     done = run_job(spark, base, "sync", into(metastore, "lake")).details
@@ -157,9 +158,11 @@ def test_after_each_change_of_the_table_a_sync_shows_the_same_rows(
     assert [each["dropped_partitions"] for each in done["tables"]] == [["2026-01-01"]] * 3
     # Written again, and another one overwritten, between two syncs.
     delete_partition(spark, base, expanded, "2026-01-02")
-    tables.upsert(tables.rows(spark, 60, 90, ts=9).withColumn("extra", F.lit(1.5)), base, expanded)
+    tables.upsert(tables.rows(spark, 60, 90, ts=9).withColumn("extra", F.expr("nullif(1.5D, 0D)")), base, expanded)
     overwriting = {**expanded, "hoodie.datasource.write.operation": "insert_overwrite"}
-    overwritten = tables.rows(spark, 90, 93).withColumn("dt", F.lit("2026-01-03")).withColumn("extra", F.lit(2.5))
+    overwritten = (
+        tables.rows(spark, 90, 93).withColumn("dt", F.lit("2026-01-03")).withColumn("extra", F.expr("nullif(2.5D, 0D)"))
+    )
     tables.upsert(overwritten, base, overwriting)
     run_job(spark, base, "compaction")
     done = run_job(spark, base, "sync", target).details

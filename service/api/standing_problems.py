@@ -1,0 +1,119 @@
+"""The standing problems of the installation: /v1/problems. Not to be confused with problem documents of RFC 9457."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, Field
+
+from service.access.token import Role
+from service.api.dependencies import AppContextDep, needs
+from service.api.statuses import documented
+from service.api.tables import CursorText, Limit
+from service.db.engine import reading
+from service.model import errors
+from service.standing import problems
+from service.standing.problem import ObjectType, Severity, StandingKind, StandingProblem
+
+router = APIRouter(prefix="/v1", tags=["problems"])
+
+Figure = str | int | float | bool | list[str] | None
+
+
+class AboutOut(BaseModel):
+    """The object that has the problem."""
+
+    type: ObjectType
+    id: str = Field(description="Of a worker group its name", examples=["tbl_0f3c2a9d5e7b1c44"])
+    name: str = Field(examples=["orders"])
+
+
+class ActionOut(BaseModel):
+    """A call that helps. It needs the role that the call itself needs."""
+
+    label: str = Field(description="For a button", examples=["Compact"])
+    method: str = Field(examples=["POST"])
+    path: str = Field(examples=["/v1/tables/tbl_0f3c2a9d5e7b1c44/jobs"])
+    body: dict[str, Any] | None = Field(
+        description="The JSON to send; null for none", examples=[{"kind": "compaction"}]
+    )
+
+
+class StandingProblemOut(BaseModel):
+    """Something that is wrong now. It is listed for as long as it stands, and nobody has to close it."""
+
+    id: str = Field(description="The same while it stands, and when it comes back", examples=["prb_8c1d0e5f2a7b4963"])
+    kind: StandingKind = Field(examples=["compaction-behind"])
+    severity: Severity = Field(
+        description="`critical`: rows are wrong or unreadable, or nothing is done any more; `warning`: it becomes worse"
+        " by itself; `notice`: it can wait"
+    )
+    about: AboutOut
+    table_id: str | None = Field(description="Null unless it is about a table", examples=["tbl_0f3c2a9d5e7b1c44"])
+    since: datetime = Field(description="As exact as the data allows")
+    title: str = Field(examples=["Compaction is far behind"])
+    detail: str = Field(
+        description="The evidence in a sentence",
+        examples=[
+            "21 commits since the last compaction (threshold 5), with 3.1 GiB of logs beside 1.9 GiB of base files."
+        ],
+    )
+    evidence: dict[str, Figure] = Field(
+        description="Figures that depend on the kind",
+        examples=[{"commits": 21, "threshold": 5, "log_bytes": 3328599654, "base_bytes": 2040109465, "enabled": True}],
+    )
+    consequence: str = Field(description="What happens if nobody does anything")
+    remedy: str = Field(description="What to do", examples=["Compact the table."])
+    action: ActionOut | None = Field(description="The call that does it, where there is one")
+
+    @classmethod
+    def of(cls, problem: StandingProblem) -> StandingProblemOut:
+        return cls.model_validate(problem, from_attributes=True)
+
+
+class SeverityCounts(BaseModel):
+    """Counts of all problems that match the filter, not only of this page."""
+
+    critical: int = 0
+    warning: int = 0
+    notice: int = 0
+
+
+class StandingProblemPage(BaseModel):
+    items: list[StandingProblemOut]
+    counts: SeverityCounts
+    next_cursor: str | None
+
+
+@router.get(
+    "/problems",
+    operation_id="listProblems",
+    summary="List what is wrong now, the most serious first",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.ParamsInvalidError),
+)
+def list_problems(
+    context: AppContextDep,
+    *,
+    table_id: Annotated[
+        str | None, Query(max_length=64, pattern=r"^[^\x00]+$", description="Only the problems of this table")
+    ] = None,
+    kind: Annotated[list[StandingKind], Query(description="May be repeated. Default: any kind", max_length=50)] = [],  # noqa: B006 - FastAPI's way; never changed
+    severity: Annotated[list[Severity], Query(description="May be repeated. Default: any", max_length=10)] = [],  # noqa: B006
+    limit: Limit = 100,
+    cursor: CursorText = None,
+) -> StandingProblemPage:
+    """Computed from what the service knows: tables are not read for it. Equally serious problems are listed oldest
+    first."""
+    now = context.clock()
+    with reading(context.engine) as connection:
+        facts = problems.facts(connection, now, table_id)
+    wanted = problems.Wanted(table_id, kind, severity)
+    listed = problems.page(problems.of(facts, now), wanted, limit=limit, cursor=cursor)
+    return StandingProblemPage(
+        items=[StandingProblemOut.of(each) for each in listed.page.items],
+        counts=SeverityCounts(**{severity.value: number for severity, number in listed.counts.items()}),
+        next_cursor=listed.page.next_cursor,
+    )

@@ -1,0 +1,136 @@
+"""Facts that standing problems are computed from, as the database holds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from service.policies.policy import Policy
+from service.standing.problem import About, ObjectType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from jobs.contract import JobKind, Problem
+    from service.catalog.watch import Watch
+    from service.delivery.webhook import Webhook
+    from service.incidents.incident import Incident
+    from service.lake.snapshot import PartitionState, TableSnapshot
+    from service.policies.policy import Pause
+    from service.queue.job import Job
+    from service.queue.worker import Worker
+    from service.scheduling.decision import Decision
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over the partitions of a table. `mergeable_files` are the small files that are not alone in their
+    partition."""
+
+    base_files: int = 0
+    base_bytes: int = 0
+    log_bytes: int = 0
+    mergeable_files: int = 0
+    freed_files: int = 0
+    freed_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Failures:
+    """The jobs of one kind on one table that failed since the last successful one."""
+
+    kind: JobKind
+    count: int
+    since: datetime
+    last_at: datetime
+    last_job_id: str
+    error: Problem | None
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """One table. `snapshot` has no partitions, and is None before the first poll. `large` and `skewed` are the
+    partitions with the largest bucket, and with the largest one compared with the mean."""
+
+    id: str
+    name: str
+    base_path: str
+    watch: Watch
+    policy: Policy = field(default_factory=Policy)
+    snapshot: TableSnapshot | None = None
+    totals: Totals = Totals()
+    large: PartitionState | None = None
+    skewed: PartitionState | None = None
+    decisions: Mapping[JobKind, Decision] = field(default_factory=dict)
+    incidents: Sequence[Incident] = ()
+    failures: Sequence[Failures] = ()
+    unsettled: Sequence[Job] = ()
+    held: Sequence[Job] = ()
+
+    @property
+    def about(self) -> About:
+        return About(ObjectType.TABLE, self.id, self.name)
+
+    @property
+    def path(self) -> str:
+        """Path of the table in the REST API."""
+        return f"/v1/tables/{self.id}"
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the snapshot is current: the last poll has succeeded."""
+        return self.snapshot is not None and not self.watch.failures
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """The jobs of one worker group that nothing but a free worker keeps from starting."""
+
+    group: str
+    jobs: int
+    oldest: datetime
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The attempts that ended because their worker disappeared."""
+
+    attempts: int
+    last_at: datetime
+
+
+@dataclass(frozen=True)
+class BlockedDelivery:
+    """The first delivery of a webhook that was tried in vain and waits for its next attempt. `answer` describes the
+    last one."""
+
+    delivery_id: str
+    event_type: str
+    tries: int
+    answer: str
+
+
+@dataclass(frozen=True)
+class WebhookFacts:
+    """`given_up_since` is since when there are deliveries that were given up and not replayed, `replay_since` the time
+    of the first such event."""
+
+    webhook: Webhook
+    pending: int = 0
+    given_up: int = 0
+    given_up_since: datetime | None = None
+    replay_since: datetime | None = None
+    blocked: BlockedDelivery | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts of the whole installation. `lost` is by worker id."""
+
+    tables: Sequence[TableFacts] = ()
+    backlogs: Sequence[Backlog] = ()
+    workers: Sequence[Worker] = ()
+    lost: Mapping[str, Lost] = field(default_factory=dict)
+    webhooks: Sequence[WebhookFacts] = ()
+    pause: Pause | None = None

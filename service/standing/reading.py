@@ -1,0 +1,94 @@
+"""Problems of the service's view of a table: it cannot be read, is not polled, or has missed commits."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from service.catalog.table_events import UNHEALTHY_AFTER
+from service.model.formatting import count, duration
+from service.standing.problem import Definition, Severity, StandingKind
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from service.standing.facts import TableFacts
+    from service.standing.problem import StandingProblem
+
+UNREADABLE = Definition(
+    StandingKind.TABLE_UNREADABLE,
+    Severity.CRITICAL,
+    "The table cannot be read",
+    "Its commits are not announced and no job is started with what is on the table now; its figures are old.",
+    "Bring the table back, or give the service access to it.",
+)
+
+NOT_POLLED = Definition(
+    StandingKind.TABLE_NOT_POLLED,
+    Severity.CRITICAL,
+    "The table is not polled",
+    "Its commits are announced late, and its figures are old.",
+    "Look at the log of the service: polls may take too long, or hang. GROUNDSKEEPER_LOOK_THREADS allows more at once.",
+)
+
+OVERDUE = timedelta(minutes=15)
+"""Of a poll. Tables are polled about once a minute, and at most an hour apart after failures."""
+
+MISSED = Definition(
+    StandingKind.COMMITS_MISSED,
+    Severity.WARNING,
+    "Commits were archived before the service saw them",
+    "They were not announced: whoever follows the table by webhooks or events lacks their rows.",
+    "Have the receivers read the whole table again. Let writers keep more commits on the timeline, or poll more often.",
+)
+
+SHOWN_FOR = timedelta(days=1)
+"""Commits that were missed stay missed, so this ends by time."""
+
+
+def unreadable(table: TableFacts, now: datetime) -> StandingProblem | None:
+    """A storage may fail once, so an error that can pass by itself counts from the third time on."""
+    watch = table.watch
+    if watch.error is None or not watch.failures or (watch.error.retriable and watch.failures < UNHEALTHY_AFTER):
+        return None
+    error = watch.error
+    since = watch.failing_since or watch.next_poll_at
+    times = f"{count(watch.failures, 'poll')} in a row failed"
+    return UNREADABLE.of(
+        table.about,
+        since,
+        f"{error.title}: {error.detail or table.base_path} ({times}, for {duration(now - since)}).",
+        {
+            "error": error.type,
+            "detail": error.detail,
+            "failures": watch.failures,
+            "base_path": table.base_path,
+            "last_read_at": watch.looked_at.isoformat() if watch.looked_at else None,
+        },
+        remedy=f"{error.hint} Unregister a table that is gone for good.".strip(),
+    )
+
+
+def not_polled(table: TableFacts, now: datetime) -> StandingProblem | None:
+    due_at = table.watch.next_poll_at
+    late = now - due_at
+    if late < OVERDUE:
+        return None
+    return NOT_POLLED.of(
+        table.about,
+        due_at,
+        f"A poll was due {duration(late)} ago.",
+        {"overdue_seconds": int(late.total_seconds()), "due_at": due_at.isoformat()},
+    )
+
+
+def missed(table: TableFacts, now: datetime) -> StandingProblem | None:
+    gap_at = table.watch.gap_at
+    if gap_at is None or now - gap_at > SHOWN_FOR:
+        return None
+    return MISSED.of(
+        table.about,
+        gap_at,
+        f"{duration(now - gap_at)} ago a poll found that instants had left the timeline since the poll before.",
+        {"gap_at": gap_at.isoformat()},
+    )

@@ -1,0 +1,377 @@
+"""Each problem of a table: real in a real database by the service's own ways, listed, and gone by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from service.db.engine import writing
+from service.queue import job_store
+from tests.integration.control_plane.standing import DAY, GIB, HOUR, MIB, Operated, operating
+from tests.integration.control_plane.watching import A, B
+from tests.small_table import base_file, bucket_id, log_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+CLUSTERING_ON = {"clustering": {"enabled": True}}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
+    """One service for all tests, because it takes longer to start than most of them."""
+    with operating(tmp_path_factory.mktemp("service")) as operated:
+        yield operated
+
+
+@pytest.fixture
+def operated(whole: Operated, tmp_path: Path) -> Iterator[Operated]:
+    whole.folder = tmp_path
+    yield whole
+    whole.clear()
+
+
+def test_a_table_whose_folder_has_vanished_is_unreadable_until_it_is_back(operated: Operated) -> None:
+    table = operated.table()
+    table.commit({base_file(A, "1"): 10})
+    operated.poll()
+    assert operated.problems() == []
+    away = table.files.base.rename(operated.folder / "away")
+    operated.poll()
+    found = operated.one("table-unreadable")
+    since = operated.clock().isoformat().replace("+00:00", "Z")
+    assert (found["severity"], found["since"], found["table_id"]) == ("critical", since, table.id)
+    assert found["about"] == {"type": "table", "id": table.id, "name": "t"}
+    assert found["evidence"]["error"] == "path-not-found"
+    assert str(table.files.base) in found["detail"]
+    operated.poll(2 * HOUR)
+    again = operated.one("table-unreadable")
+    assert (again["since"], again["id"], again["evidence"]["failures"]) == (since, found["id"], 2)
+    away.rename(table.files.base)
+    operated.poll(2 * HOUR)
+    assert operated.problems() == []
+
+
+def test_a_table_with_a_damaged_timeline_is_unreadable_until_it_is_put_right(operated: Operated) -> None:
+    table = operated.table()
+    table.commit({base_file(A, "1"): 10})
+    operated.poll()
+    instant = table.instant()
+    table.files.complete(instant, "deltacommit", b"no avro")
+    for _ in range(3):
+        operated.poll(2 * HOUR)
+    assert f"{instant}" in operated.one("table-unreadable")["detail"]
+    next(table.files.timeline.glob(f"{instant}_*")).unlink()
+    operated.poll(2 * HOUR)
+    assert operated.problems() == []
+
+
+def test_a_table_that_nobody_polls_is_listed_until_it_is_polled(operated: Operated) -> None:
+    operated.table()
+    operated.poll()
+    operated.clock.advance(HOUR)
+    assert operated.one("table-not-polled")["evidence"]["overdue_seconds"] > 3000
+    operated.poll()
+    assert operated.problems() == []
+
+
+def test_commits_that_were_missed_are_listed_for_a_day(operated: Operated) -> None:
+    table = operated.table(version=6)
+    first = table.commit()
+    operated.poll()
+    gone = table.commit()
+    table.commit()
+    table.files.archive(first, gone)
+    operated.poll()
+    assert operated.one("commits-missed")["since"] == operated.clock().isoformat().replace("+00:00", "Z")
+    operated.poll(DAY + 1)
+    assert operated.problems() == []
+
+
+def test_rows_that_are_astray_are_critical_until_they_are_undone(operated: Operated) -> None:
+    table = operated.table(buckets=2)
+    table.commit({base_file(A, "1"): 10, base_file(B, "1"): 10})
+    operated.poll()
+    table.commit(
+        {base_file(bucket_id(0, tail=2), "2"): 10},
+        action="replacecommit",
+        operation="CLUSTER",
+        replaced={"p": [A]},
+    )
+    stale = table.commit({log_file(A, "1"): 10}, rows=7)
+    operated.poll()
+    found = operated.one("incident-standing")
+    assert (found["severity"], found["evidence"]["instants"]) == ("critical", [stale])
+    assert found["evidence"] | {"incident_kind": "stale-write", "open": 1} == found["evidence"]
+    job = operated.press(found, 202)
+    assert (job["kind"], job["params"]["instants"]) == ("repair", [stale])
+    table.files.rollback(table.instant(), stale, ("p",))
+    operated.poll()
+    assert operated.kinds() == []
+
+
+def test_a_dead_writer_is_listed_after_an_hour_until_its_write_is_rolled_back(operated: Operated) -> None:
+    table = operated.table()
+    table.commit({base_file(A, "1"): 10})
+    dead = table.instant()
+    table.files.begin(dead, heartbeat=operated.clock().timestamp())
+    operated.poll()
+    operated.poll(1800)
+    assert operated.problems() == []
+    operated.poll(HOUR)
+    found = operated.one("dead-writer")
+    assert found["evidence"]["instants"] == [dead]
+    assert operated.press(found, 202)["kind"] == "cleaning"
+    table.files.rollback(table.instant(), dead)
+    operated.poll()
+    assert operated.kinds() == []
+
+
+def test_a_plan_is_stuck_after_the_time_of_the_policy_until_it_is_executed(operated: Operated) -> None:
+    table = operated.table()
+    table.commit({base_file(A, "1"): 10})
+    plan = table.instant()
+    table.files.schedule(plan, "compaction")
+    operated.poll()
+    operated.poll(5 * HOUR)
+    assert operated.problems() == []
+    operated.poll(2 * HOUR)
+    found = operated.one("plan-stuck")
+    assert found["evidence"] == {
+        "service": "compaction",
+        "plans": 1,
+        "instants": [plan],
+        "allowed_seconds": 6 * 3600,
+    }
+    assert operated.press(found, 202)["kind"] == "compaction"
+    table.commit({base_file(A, plan): 10}, instant=plan, action="commit", operation="COMPACT")
+    operated.poll()
+    assert operated.kinds() == []
+
+
+def test_a_clustering_plan_on_a_table_with_buckets_is_to_be_rolled_back(operated: Operated) -> None:
+    table = operated.table()
+    table.commit({base_file(A, "1"): 10})
+    plan = table.instant()
+    table.files.schedule(plan, "clustering")
+    operated.poll()
+    operated.poll(7 * HOUR)
+    job = operated.press(operated.one("plan-stuck"), 202)
+    assert (job["kind"], job["params"]["instant"]) == ("rollback", plan)
+
+
+def test_compaction_is_behind_at_three_times_the_threshold_until_it_has_run(operated: Operated) -> None:
+    table = operated.table()
+    table.commit({base_file(A, "1"): 10})
+    for number in range(13):
+        table.commit({log_file(A, "1", number + 1): 10})
+    operated.poll()
+    assert operated.problems() == []
+    table.commit({log_file(A, "1", 14): 10})
+    operated.poll()
+    found = operated.one("compaction-behind")
+    assert found["evidence"] == {"commits": 15, "threshold": 5, "log_bytes": 140, "base_bytes": 10, "enabled": True}
+    assert operated.press(found, 202)["kind"] == "compaction"
+    plan = table.instant()
+    table.files.begin(plan, "compaction")
+    table.commit({base_file(A, plan): 10}, instant=plan, action="commit", operation="COMPACT")
+    operated.poll()
+    assert operated.kinds() == []
+
+
+def test_logs_that_outgrow_the_base_files_count_whatever_the_policy_says(operated: Operated) -> None:
+    table = operated.table()
+    operated.call("PUT", f"/v1/tables/{table.id}/policy", 200, {"compaction": {"enabled": False}})
+    table.commit({base_file(A, "1"): MIB})
+    table.commit({log_file(A, "1"): GIB})
+    operated.poll()
+    assert "switched off" in operated.one("compaction-behind")["detail"]
+
+
+def test_cleaning_is_behind_until_the_old_versions_are_gone(operated: Operated) -> None:
+    table = operated.table()
+    old = []
+    for number in range(1, 31):
+        instant = table.instant()
+        old.append(base_file(A, instant))
+        table.commit({old[-1]: 10}, instant=instant)
+        if number == 29:
+            operated.poll()
+            assert operated.problems() == []
+    operated.poll()
+    found = operated.one("cleaning-behind")
+    assert (found["evidence"]["commits"], found["evidence"]["freed_files"]) == (30, 29)
+    assert operated.press(found, 202)["kind"] == "cleaning"
+    for name in old[:29]:
+        (table.files.base / "p" / name).unlink()
+    table.files.clean(table.instant(), ("p",))
+    operated.poll()
+    assert operated.kinds() == []
+
+
+def test_the_timeline_is_too_long_until_it_is_archived(operated: Operated) -> None:
+    table = operated.table()
+    operated.call("PUT", f"/v1/tables/{table.id}/policy", 200, {"archival": {"enabled": True, "commits": 10}})
+    instants = [table.commit() for _ in range(20)]
+    operated.poll()
+    assert operated.problems() == []
+    table.commit()
+    operated.poll()
+    found = operated.one("timeline-long")
+    assert found["evidence"] == {"timeline_commits": 21, "allowed": 20, "archival_enabled": True}
+    assert operated.press(found, 202)["kind"] == "archival"
+    table.files.archive(*instants[:15])
+    operated.poll()
+    assert operated.kinds() == []
+
+
+def test_a_bucket_is_too_large_until_it_has_shrunk(operated: Operated) -> None:
+    table = operated.table()
+    table.commit({base_file(A, "1"): 4 * GIB, base_file(B, "1"): 4 * GIB})
+    operated.poll()
+    found = operated.one("bucket-too-large")
+    assert found["evidence"] == {
+        "partition": "p",
+        "bucket": 0,
+        "bucket_bytes": 4 * GIB,
+        "num_buckets": 4,
+        "allowed_bytes": 3 * GIB,
+    }
+    job = operated.press(found, 202)
+    assert (job["kind"], job["params"]["factor"]) == ("bucket_expansion", 2)
+    table.commit({base_file(A, "2"): GIB, base_file(B, "2"): GIB})
+    operated.poll()
+    assert operated.kinds(severity=["critical", "warning"]) == []
+
+
+def test_uneven_buckets_are_listed_until_they_are_even(operated: Operated) -> None:
+    table = operated.table(buckets=8)
+    table.commit({base_file(A, "1"): GIB, base_file(B, "1"): MIB})
+    operated.poll()
+    found = operated.one("buckets-skewed")
+    assert (found["severity"], found["evidence"]["skew"]) == ("notice", 7.99)
+    table.commit({base_file(bucket_id(number), "2"): GIB for number in range(1, 8)})
+    operated.poll()
+    assert operated.kinds() == []
+
+
+def test_small_files_are_listed_until_they_are_merged(operated: Operated) -> None:
+    table = operated.table(buckets=0, table_type="COPY_ON_WRITE")
+    small = [bucket_id(0, tail=number) for number in range(1, 102)]
+    table.commit({base_file(file_id, "1"): 10 for file_id in small}, action="commit")
+    operated.poll()
+    found = operated.one("small-files")
+    assert (found["evidence"]["small_files"], found["evidence"]["base_files"]) == (101, 101)
+    assert operated.press(found, 202)["kind"] == "clustering"
+    merged = {base_file(bucket_id(0, tail=200), "2"): 200 * MIB}
+    table.commit(merged, action="replacecommit", operation="CLUSTER", replaced={"p": small})
+    operated.poll()
+    assert operated.kinds() == []
+
+
+def test_a_policy_that_cannot_act_is_listed_at_once_until_it_can(operated: Operated) -> None:
+    table = operated.table()
+    table.commit({base_file(A, "1"): 10})
+    operated.poll()
+    operated.call("PUT", f"/v1/tables/{table.id}/policy", 200, CLUSTERING_ON)
+    found = operated.one("policy-cannot-act")
+    assert found["evidence"]["code"] == "no-sort-columns"
+    sorted_by = {"clustering": {"enabled": True, "sort_by": ["city"]}}
+    operated.call("PUT", f"/v1/tables/{table.id}/policy", 200, sorted_by)
+    assert operated.problems() == []
+
+
+def test_a_plan_that_no_policy_may_execute_is_one_of_a_policy_that_cannot_act(operated: Operated) -> None:
+    table = operated.table()
+    table.commit({base_file(A, "1"): 10})
+    operated.call("PUT", f"/v1/tables/{table.id}/policy", 200, {"clustering": {"enabled": True, "sort_by": ["city"]}})
+    plan = table.instant()
+    table.files.schedule(plan, "clustering")
+    operated.poll()
+    operated.service.plan()
+    assert operated.one("policy-cannot-act")["evidence"]["code"] == "plan-unusable"
+    table.files.rollback(table.instant(), plan)
+    operated.poll()
+    operated.service.plan()
+    assert operated.problems() == []
+
+
+def test_a_job_that_is_due_for_hours_and_does_not_start_is_listed_until_it_may(operated: Operated) -> None:
+    table = operated.table()
+    operated.call("PUT", f"/v1/tables/{table.id}/policy", 200, {"paused": True})
+    table.commit({base_file(A, "1"): 10})
+    for number in range(5):
+        table.commit({log_file(A, "1", number + 1): 10})
+    operated.poll()
+    operated.service.plan()
+    operated.poll(7 * HOUR)
+    operated.service.plan()
+    found = operated.one("jobs-held-up")
+    assert (found["evidence"]["service"], found["evidence"]["code"]) == ("compaction", "paused")
+    operated.call("PUT", f"/v1/tables/{table.id}/policy", 200, {"paused": False})
+    operated.service.plan()
+    assert operated.kinds() == []
+
+
+def test_a_warning_of_a_policy_is_listed_while_it_holds(operated: Operated) -> None:
+    table = operated.table()
+    instant = table.commit({base_file(A, "1"): 10})
+    operated.poll()
+    consumer = f"/v1/tables/{table.id}/consumers/warehouse"
+    operated.call("PUT", consumer, 201, {"instant": instant})
+    operated.poll(8 * DAY)
+    operated.service.plan()
+    found = operated.one("policy-warning")
+    assert (found["severity"], found["evidence"]["service"]) == ("notice", "cleaning")
+    assert "warehouse" in found["detail"]
+    operated.call("PUT", consumer, 200, {"instant": instant})
+    operated.poll()
+    operated.clock.advance(HOUR + 1)
+    operated.poll()
+    operated.service.plan()
+    assert operated.problems() == []
+
+
+def test_problems_are_filtered_and_paged_the_most_serious_first(operated: Operated) -> None:
+    for number in range(3):
+        table = operated.table(f"t{number}", buckets=8)
+        table.commit({base_file(A, "1"): GIB, base_file(B, "1"): MIB})
+    operated.poll()
+    (operated.folder / "t1").rename(operated.folder / "away")
+    operated.poll()
+    operated.call("PUT", "/v1/tables/tbl_t2/policy", 200, CLUSTERING_ON)
+    ordered = operated.problems()
+    assert [each["severity"] for each in ordered] == ["critical", "warning", "notice", "notice"]
+    whole = operated.client.get("/v1/problems").json()
+    assert whole["counts"] == {"critical": 1, "warning": 1, "notice": 2}
+    seen: list[str] = []
+    cursor = None
+    while True:
+        query: dict[str, Any] = {"limit": 1, **({"cursor": cursor} if cursor else {})}
+        page = operated.client.get("/v1/problems", params=query).json()
+        assert page["counts"] == whole["counts"]
+        seen += [each["id"] for each in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert seen == [each["id"] for each in ordered]
+    assert operated.kinds(table_id="tbl_t2") == ["policy-cannot-act", "buckets-skewed"]
+    assert operated.kinds(severity=["critical", "warning"]) == ["table-unreadable", "policy-cannot-act"]
+    assert operated.kinds(kind="buckets-skewed", table_id="tbl_t0") == ["buckets-skewed"]
+    assert operated.kinds(table_id="tbl_none") == []
+    for refused in ({"kind": "none"}, {"severity": "bad"}, {"limit": 0}, {"cursor": "x"}, {"cursor": "W10"}):
+        assert operated.client.get("/v1/problems", params=refused).status_code == 422
+
+
+def test_the_tables_own_problems_disappear_with_the_table(operated: Operated) -> None:
+    table = operated.table(buckets=8)
+    table.commit({base_file(A, "1"): GIB})
+    operated.poll()
+    assert operated.kinds() == ["buckets-skewed"]
+    operated.call("DELETE", f"/v1/tables/{table.id}", 204)
+    assert operated.problems() == []
+    with writing(operated.engine) as connection:
+        assert job_store.held_and_unknown(connection) == []
