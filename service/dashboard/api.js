@@ -4,6 +4,7 @@
 const ROOT = new URL("..", import.meta.url);
 const TOKEN = "groundskeeper.token";
 const TIMEOUT_MS = 10_000;
+const NO_CONTENT = 204;
 
 /** The service answered with a problem document (RFC 9457). */
 export class Refused extends Error {
@@ -34,9 +35,11 @@ export function get(path, query = {}) {
   return call(url, {});
 }
 
-export function post(path, body) {
+export const post = (path, body) => send("POST", path, body);
+
+export function send(method, path, body) {
   return call(new URL(path, ROOT), {
-    method: "POST",
+    method,
     body: body === undefined ? undefined : JSON.stringify(body),
     // Without tokens the service asks for it, also where there is no body.
     headers: { "Content-Type": "application/json" },
@@ -78,7 +81,7 @@ async function call(url, options) {
   } catch {
     throw new Away();
   }
-  const document = parsed(body);
+  const document = answer.status === NO_CONTENT ? null : parsed(body);
   if (answer.ok && document !== undefined) return document;
   const problem = document?.title ? document : { title: "The answer does not come from the service", detail: `HTTP ${answer.status}` };
   if (answer.status >= 500 || answer.ok) throw new Away(problem);

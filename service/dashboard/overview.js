@@ -7,6 +7,7 @@ import { count, tableType } from "./format.js";
 import { Incidents } from "./incidents.js";
 import { Latest } from "./latest.js";
 import { bucketNumber, card, field, grid, link, tableLink } from "./parts.js";
+import { brief, Problems } from "./problems.js";
 import { Recent } from "./recent.js";
 import { Suggestions } from "./suggestions.js";
 import { pauseNotice } from "./upkeep.js";
@@ -18,6 +19,7 @@ export function overview(changed) {
   const recent = new Recent();
   const latest = new Latest();
   const incidents = new Incidents();
+  const problems = new Problems();
   const suggestions = new Suggestions();
   let tables = null;
   let pause = null;
@@ -30,6 +32,7 @@ export function overview(changed) {
       recent.load(),
       get("v1/pause"),
       incidents.load(),
+      problems.load(),
       suggestions.load(),
     ]);
     pause = pauseState;
@@ -46,6 +49,7 @@ export function overview(changed) {
       h("h1", { class: "unseen", "data-key": "title" }, "Overview"),
       pauseNotice(pause),
       ...incidents.draw(names, active.jobs, changed),
+      problems.draw(active.jobs, changed),
       ...suggestions.draw(),
       active.draw(names, changed),
       drawTables(),
@@ -68,14 +72,15 @@ export function overview(changed) {
   }
 
   function row(table) {
-    const cells = [name(table), shape(table), buckets(table), pending(table), warnings(table), latest.draw(table.id)];
+    const own = problems.of(table.id);
+    const cells = [name(table), shape(table), buckets(table), warnings(table, own), latest.draw(table.id)];
     return { key: table.id, cells };
   }
 
   return { title: () => "Overview", load, draw, isBusy: () => active.jobs.length > 0 };
 }
 
-const HEADINGS = ["Table", "Type", "Buckets", "Pending instants", "Warnings", "Last jobs"];
+const HEADINGS = ["Table", "Type", "Buckets", "Problems", "Last jobs"];
 
 function name(table) {
   return h("div", {}, tableLink(table.id, h("strong", {}, table.name)), health(table), h("div", { class: "path" }, table.base_path));
@@ -102,11 +107,12 @@ export function pending({ profile }) {
   return profile.pending_instants ? h("span", { class: "tag warn" }, String(profile.pending_instants)) : "0";
 }
 
-function warnings({ profile }) {
+function warnings({ profile }, problems) {
   const every = profile.warnings ?? [];
-  if (!every.length) return "–";
+  if (!every.length) return brief(problems) ?? "–";
   const items = h("ul", { class: "plain" }, ...every.map((each) => h("li", {}, each)));
-  return h("details", {}, h("summary", {}, h("span", { class: "tag warn" }, count(every.length, "warning"))), items);
+  const found = h("details", {}, h("summary", {}, h("span", { class: "tag warn" }, count(every.length, "warning"))), items);
+  return [brief(problems), found];
 }
 
 function noTables() {

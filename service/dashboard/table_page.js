@@ -10,6 +10,7 @@ import { jobForm } from "./job_form.js";
 import { Latest } from "./latest.js";
 import { buckets, pending, shape } from "./overview.js";
 import { card, pairs, problem, time } from "./parts.js";
+import { Problems } from "./problems.js";
 import { Recent } from "./recent.js";
 import { Standing } from "./standing.js";
 import { Upkeep } from "./upkeep.js";
@@ -19,6 +20,7 @@ export function tablePage(id, changed) {
   const recent = new Recent({ table_id: id });
   const latest = new Latest();
   const incidents = new Incidents({ table_id: id });
+  const problems = new Problems({ table_id: id });
   const commits = new Commits(id);
   const standing = new Standing(id);
   const upkeep = new Upkeep(id);
@@ -34,6 +36,7 @@ export function tablePage(id, changed) {
       standing.load(),
       upkeep.load(),
       incidents.load(),
+      problems.load(),
     ]);
     table = found;
     recent.learn(activeJobs);
@@ -46,6 +49,7 @@ export function tablePage(id, changed) {
     return [
       h("h1", { "data-key": "title" }, table.name, " ", h("span", { class: "path" }, table.base_path)),
       ...incidents.draw(null, active.jobs, changed),
+      problems.draw(active.jobs, changed, { isQuiet: true }),
       ...(table.profile.warnings ?? []).map((text) => problem({ title: text }, "warn")),
       h(
         "div",

@@ -193,9 +193,24 @@ def _words(html: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", html).split())
 
 
-def test_a_browser_shows_the_tables_and_the_jobs(dom: Callable[[str], str], url: str) -> None:
+def test_a_browser_shows_first_what_is_wrong_then_the_tables_and_the_jobs(dom: Callable[[str], str], url: str) -> None:
+    with httpx.Client(base_url=f"{url}/v1") as api:
+        assert api.put("/tables/tbl_2/policy", json={"clustering": {"enabled": True}}).status_code == 200
+        deadline = time.monotonic() + 20
+        while not api.get("/problems", params={"severity": "critical"}).json()["items"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
     page = dom(f"{url}/")
     words = _words(page)
+    first, _, rest = words.partition("Active jobs")
+    assert re.search(
+        r"Problems \(3\) 1 critical 1 warning 1 notice critical &lt;b&gt;orders&lt;/b&gt; :"
+        " The table cannot be read since",
+        first,
+    )
+    assert "/lake/orders does not exist" in first
+    assert re.search(r"warning trips : The policy asks for something that can never happen since", first)
+    assert "The table cannot be read A policy warns 1 warning Something is dangling." in rest
     assert "&lt;b&gt;orders&lt;/b&gt; /lake/orders MOR v9" in words
     assert "1 warning Something is dangling." in words
     assert re.search(r"Active jobs Audit on &lt;b&gt;orders&lt;/b&gt; queued Cancel waits", words)

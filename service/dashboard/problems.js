@@ -1,0 +1,120 @@
+// Everything that is wrong now, the most serious first, with what to do.
+
+import { get, send } from "./api.js";
+import { confirmed } from "./dialogs.js";
+import { h } from "./dom.js";
+import { count, kindName } from "./format.js";
+import { card, jobLink, link, tableLink, time } from "./parts.js";
+
+const MOST_READ = 500;
+const SHOWN = 5;
+// Computed from the whole database, and nothing of it changes within seconds.
+const EVERY_MS = 10_000;
+
+const LOOKS = { critical: "bad", warning: "warn", notice: "note" };
+const COUNTED = {
+  critical: (number) => `${number} critical`,
+  warning: (number) => count(number, "warning"),
+  notice: (number) => count(number, "notice"),
+};
+// The notices of incidents show these, with each instant.
+const SHOWN_ELSEWHERE = ["incident-standing"];
+
+export class Problems {
+  /** Problems of one table, or of all. */
+  constructor(query = {}) {
+    this.query = query;
+    this.items = null;
+    this.counts = {};
+    this.readAt = -Infinity;
+    this.isWhole = false;
+  }
+
+  async load() {
+    if (performance.now() - this.readAt < EVERY_MS) return;
+    const page = await get("v1/problems", { ...this.query, limit: MOST_READ });
+    this.items = page.items;
+    this.counts = page.counts;
+    this.readAt = performance.now();
+  }
+
+  of(tableId) {
+    return (this.items ?? []).filter((each) => each.table_id === tableId);
+  }
+
+  /** `jobs` are active. Draws nothing on a table's own page while there are no problems. */
+  draw(jobs, changed, { isQuiet = false } = {}) {
+    if (!this.items) return null;
+    const total = Object.values(this.counts).reduce((sum, each) => sum + each, 0);
+    const others = this.items.filter((each) => !SHOWN_ELSEWHERE.includes(each.kind));
+    if (!others.length) {
+      if (isQuiet || total) return null;
+      return card("problems", "Problems", h("p", { class: "quiet" }, "None that the service knows of."));
+    }
+    const shown = this.isWhole ? others : others.slice(0, SHOWN);
+    const toggle = () => {
+      this.isWhole = !this.isWhole;
+      changed.redraw();
+    };
+    const again = () => {
+      this.readAt = -Infinity;
+      changed();
+    };
+    return card(
+      "problems",
+      `Problems (${total})`,
+      h("p", { class: "line" }, ...Object.keys(LOOKS).map((each) => this.counts[each] > 0 && tag(each, COUNTED[each](this.counts[each])))),
+      h("ul", { class: "plain" }, ...shown.map((each) => notice(each, jobs, again, changed))),
+      others.length > SHOWN && h("button", { type: "button", class: "more", onclick: toggle }, this.isWhole ? "Show fewer" : `Show all ${others.length}`),
+      total > MOST_READ && h("p", { class: "quiet" }, `GET /v1/problems lists all ${total}.`),
+    );
+  }
+}
+
+const tag = (severity, words) => h("span", { class: `tag ${LOOKS[severity]}` }, words);
+
+/** A table's problems in a few words, for its row. */
+export function brief(problems) {
+  if (!problems.length) return null;
+  return h("ul", { class: "plain" }, ...problems.map((each) => h("li", { "data-key": each.id }, tag(each.severity, each.title))));
+}
+
+function notice(problem, jobs, again, changed) {
+  const { id, severity, about, since, title, detail, consequence, remedy } = problem;
+  return h(
+    "li",
+    { class: `problem ${LOOKS[severity]}`, "data-key": id },
+    h("span", { class: "line" }, tag(severity, severity), h("strong", {}, object(about), ": ", title), h("span", { class: "quiet" }, "since ", time(since))),
+    h("p", {}, detail),
+    h("p", {}, consequence),
+    h("p", { class: "hint" }, remedy),
+    problem.action && remedyOf(problem, jobs, again, changed),
+  );
+}
+
+function object({ type, id, name }) {
+  if (type === "table") return tableLink(id, name);
+  if (type === "webhook") return link("#/webhooks", `Webhook ${name}`);
+  if (type === "group") return `Worker group ${name}`;
+  return type === "worker" ? `Worker ${name}` : name;
+}
+
+function remedyOf({ about, action, remedy }, jobs, again, changed) {
+  const isJob = action.path.endsWith("/jobs");
+  const running = isJob && jobs.find((job) => job.table_id === about.id && job.kind === action.body.kind && !job.dry_run);
+  if (running) return h("p", {}, jobLink(running, `${kindName(running.kind)} is ${running.state}.`));
+  const label = isJob ? `${action.label} ${about.name}` : action.label;
+  const start = async () => {
+    if (!(await confirmed(`${label}?`, remedy, action.label))) return;
+    await send(action.method, action.path.slice(1), action.body ?? undefined).then(again, changed);
+  };
+  return [
+    h("div", { class: "actions" }, h("button", { type: "button", class: "small", onclick: start }, label)),
+    h("details", {}, h("summary", {}, "As a command"), h("pre", {}, command(action))),
+  ];
+}
+
+function command({ method, path, body }) {
+  const data = body ? ` -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'` : "";
+  return `curl -s -X ${method} "$SERVICE${path}" -H 'content-type: application/json'${data}`;
+}
