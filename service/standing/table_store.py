@@ -139,17 +139,33 @@ def _buckets(
 
 
 def _failures(connection: Connection, now: datetime, table_id: str | None) -> dict[str, list[Failures]]:
-    later = schema.jobs.alias("later")
-    is_mended = sa.exists().where(
-        later.c.table_id == _j.c.table_id,
-        later.c.created_at > _j.c.created_at,
-        # Not as they are, so that the database searches by table: by kind and state it would read the jobs of all.
-        later.c.kind.concat("") == _j.c.kind,
-        later.c.state.concat("") == JobState.SUCCEEDED.value,
-        sa.not_(later.c.dry_run),
+    since = now - 2 * FAILURES_SHOWN_FOR
+    of_kind, newest_first = (_j.c.table_id, _j.c.kind), (_j.c.created_at.desc(), _j.c.id.desc())
+    is_failed = sa.and_(_FAILED, _j.c.created_at > since, sa.not_(_j.c.dry_run))
+    if table_id is not None:
+        is_failed = sa.and_(is_failed, _j.c.table_id == table_id)
+    place = sa.func.row_number().over(partition_by=of_kind, order_by=newest_first).label("place")
+    ranked = sa.select(*of_kind, _j.c.created_at, place).where(is_failed).subquery()
+    # Only if so many have failed, the last success is searched for, and once for all of them.
+    other = schema.jobs.alias("other")
+    success = (
+        sa.select(other.c.created_at)
+        .where(
+            other.c.table_id == ranked.c.table_id,
+            other.c.created_at > since,
+            # Not as they are, so that the database searches by table: by kind and state it would read the jobs of all.
+            other.c.kind.concat("") == ranked.c.kind,
+            other.c.state.concat("") == JobState.SUCCEEDED.value,
+            sa.not_(other.c.dry_run),
+        )
+        .order_by(other.c.created_at.desc())
+        .limit(1)
+        .correlate(ranked)
+        .scalar_subquery()
     )
-    of_kind = (_j.c.table_id, _j.c.kind)
-    newest_first = (_j.c.created_at.desc(), _j.c.id.desc())
+    enough = sa.select(ranked, success.label("success_at")).where(ranked.c.place == FAILURES).subquery()
+    is_of_row = sa.and_(enough.c.table_id == _j.c.table_id, enough.c.kind == _j.c.kind)
+    is_later = sa.or_(enough.c.success_at.is_(None), enough.c.success_at < _j.c.created_at)
     query = sa.select(
         *of_kind,
         _j.c.id,
@@ -157,11 +173,9 @@ def _failures(connection: Connection, now: datetime, table_id: str | None) -> di
         _j.c.finished_at,
         sa.func.count().over(partition_by=of_kind).label("number"),
         sa.func.min(_j.c.finished_at, type_=schema.UtcDateTime).over(partition_by=of_kind).label("since"),
-        sa.func.row_number().over(partition_by=of_kind, order_by=newest_first).label("place"),
-    ).where(_FAILED, _j.c.created_at > now - 2 * FAILURES_SHOWN_FOR, sa.not_(_j.c.dry_run), sa.not_(is_mended))
-    if table_id is not None:
-        query = query.where(_j.c.table_id == table_id)
-    counted = query.subquery()
+        place,
+    )
+    counted = query.join(enough, is_of_row).where(is_failed, is_later).subquery()
     last = sa.select(counted).where(counted.c.place == 1, counted.c.number >= FAILURES)
     found = defaultdict(list)
     for row in connection.execute(last):
