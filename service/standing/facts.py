@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from service.catalog.table_events import UNHEALTHY_AFTER
 from service.policies.policy import Policy
 from service.standing.problem import About, ObjectType
 
@@ -78,9 +79,15 @@ class TableFacts:
         return f"/v1/tables/{self.id}"
 
     @property
+    def is_unreadable(self) -> bool:
+        """A storage may fail once, so an error that can pass by itself counts from the third time on."""
+        error, failures = self.watch.error, self.watch.failures
+        return error is not None and failures >= (UNHEALTHY_AFTER if error.retriable else 1)
+
+    @property
     def is_readable(self) -> bool:
-        """Whether the snapshot is current: the last poll has succeeded."""
-        return self.snapshot is not None and not self.watch.failures
+        """Whether there is a snapshot that counts."""
+        return self.snapshot is not None and not self.is_unreadable
 
 
 @dataclass(frozen=True)

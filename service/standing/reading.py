@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.catalog.table_events import UNHEALTHY_AFTER
 from service.model.formatting import count, duration
 from service.standing.problem import Definition, Severity, StandingKind
 
@@ -47,11 +46,9 @@ SHOWN_FOR = timedelta(days=1)
 
 
 def unreadable(table: TableFacts, now: datetime) -> StandingProblem | None:
-    """A storage may fail once, so an error that can pass by itself counts from the third time on."""
-    watch = table.watch
-    if watch.error is None or not watch.failures or (watch.error.retriable and watch.failures < UNHEALTHY_AFTER):
+    watch, error = table.watch, table.watch.error
+    if error is None or not table.is_unreadable:
         return None
-    error = watch.error
     since = watch.failing_since or watch.next_poll_at
     times = f"{count(watch.failures, 'poll')} in a row failed"
     return UNREADABLE.of(
