@@ -221,6 +221,15 @@ def jars_of(folder: Path) -> list[Path]:
     return jars
 
 
+def bundle(folder: Path | None) -> Path | None:
+    """Returns Hudi's bundle: that of the folder, or without one that of the cache. None if the next session fetches it.
+
+    Raises BundleMissingError.
+    """
+    found = jars_of(folder) if folder else sorted((CACHE / "ivy" / "jars").glob("*.jar"))
+    return next((jar for jar in found if _is_jar_of(HUDI_BUNDLE, jar)), None)
+
+
 def _is_jar_of(package: str, jar: Path) -> bool:
     """Returns whether this is the package's jar. Ivy puts the name of its group in front: `<group>_<name>`."""
     name = _jar_name(package)

@@ -70,6 +70,12 @@ def is_usable(engine: Engine) -> bool:
         return _is_declared(connection, found)
 
 
+def is_ours(engine: Engine) -> bool:
+    """Returns whether any version of Groundskeeper has migrated the database."""
+    with reading(engine) as connection:
+        return _current(connection) is not None
+
+
 def is_newer(engine: Engine) -> bool:
     """Returns whether a newer version has migrated the database."""
     with reading(engine) as connection:

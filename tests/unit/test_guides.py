@@ -16,12 +16,14 @@ from service.api.app import create_app
 from service.api.dependencies import AppContext
 from service.cli.main import app as command_line
 from service.runtime import settings
+from service.runtime.effective_settings import CLIENT
 from tests.guides import PAGES, ROOT, shell_blocks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _FLINK_TESTS_ONLY = "FLINK_BUNDLE"
+_CLIENT = {name.removeprefix("GROUNDSKEEPER_") for name in CLIENT}
 _REGISTRY_HOSTS = re.compile(r"pypi\.org|pythonhosted|maven\.org|maven\.apache|docker\.io|ghcr\.io|npmjs|proxy\.golang")
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _LINK = re.compile(r"\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")
@@ -54,7 +56,7 @@ def test_settings_md_lists_every_setting_with_its_default(monkeypatch: pytest.Mo
 
 @pages
 def test_every_setting_of_a_page_exists(page: Path) -> None:
-    known = {name.upper() for name in settings.Settings.model_fields} | {_FLINK_TESTS_ONLY}
+    known = {name.upper() for name in settings.Settings.model_fields} | {_FLINK_TESTS_ONLY} | _CLIENT
     assert set(re.findall(r"GROUNDSKEEPER_([A-Z_]+)", page.read_text())) <= known
 
 

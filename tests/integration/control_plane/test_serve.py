@@ -204,7 +204,7 @@ def test_an_address_that_is_taken_is_one_line_and_exit_code_2(
         (("serve",), {"GROUNDSKEEPER_PORT": "many"}, "GROUNDSKEEPER_PORT"),
         (("serve",), {"GROUNDSKEEPER_ADMIN_TOKEN": "gk_admin_guess"}, "GROUNDSKEEPER_ADMIN_TOKEN"),
         (("serve", "--host", "0.0.0.0"), {"GROUNDSKEEPER_FIRST_TOKEN_FILE": "/no/such/folder/token"}, "/no/such"),
-        (("token", "revoke", "none"), {}, "token list"),
+        (("token", "revoke", "none"), {}, "There is no database sqlite:////"),
         (("worker", "--service", "http://127.0.0.1:1"), {"GROUNDSKEEPER_JARS": "/"}, "fetch_jars"),
         (("worker", "--service", "http://127.0.0.1:1", "--conf", "spark.scheduler.mode=FIFO"), {}, "--conf: "),
     ],

@@ -1,0 +1,40 @@
+"""The end of a command that did not succeed: a message for people, a problem document for programs, an exit code."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class ExitCode(IntEnum):
+    """130, by convention, is the end by Ctrl-C."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    UNAUTHORISED = 4
+    UNREACHABLE = 5
+    INTERRUPTED = 130
+
+
+class CommandError(Exception):
+    """`document` is a problem document (RFC 9457): that of the service, or one of ours without a `type`."""
+
+    def __init__(self, code: ExitCode, document: Mapping[str, Any], *, is_passing: bool = False) -> None:
+        super().__init__(document.get("title", ""))
+        self.code = code
+        self.document = dict(document)
+        self.is_passing = is_passing
+        """A service that restarts would cause it too."""
+
+    @classmethod
+    def of(cls, code: ExitCode, title: str, detail: str = "", hint: str = "") -> CommandError:
+        return cls(code, {"title": title, "detail": detail, "hint": hint})
+
+    @classmethod
+    def usage(cls, detail: str, hint: str = "") -> CommandError:
+        return cls.of(ExitCode.USAGE, "The command line is not valid", detail, hint)

@@ -1,0 +1,102 @@
+"""Values that a user gives: names of tables, `name=value` pairs, files with JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from service.cli.client.failure import CommandError, ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from service.cli.client.connection import Connection, Json
+
+TableName = Annotated[str, typer.Argument(metavar="TABLE", help="Id, name or path of the table")]
+TableOption = Annotated[str | None, typer.Option("--table", help="Id, name or path of a table")]
+
+_EVERY = 10**9
+
+
+def table_of(service: Connection, wanted: str) -> Json:
+    """Returns the table with this id, name or path. Raises CommandError if there is none, or several of the name."""
+    if wanted.startswith("tbl_") and "/" not in wanted:
+        try:
+            return service.get(f"/v1/tables/{wanted}")
+        except CommandError as error:
+            if error.code is not ExitCode.NOT_FOUND:
+                raise
+    every: list[Json] = service.items("/v1/tables", limit=_EVERY)["items"]
+    paths = {wanted.rstrip("/"), absolute(wanted), str(Path(wanted).resolve())}
+    found = [table for table in every if table["base_path"] in paths] or [
+        table for table in every if table["name"] == wanted
+    ]
+    if not found:
+        hint = "`groundskeeper tables list` shows them; `groundskeeper tables add` registers one."
+        raise CommandError.of(
+            ExitCode.NOT_FOUND, "No such table is registered", f"No table has the id, name or path {wanted}.", hint
+        )
+    if len(found) > 1:
+        named = ", ".join(f"{table['id']} ({table['base_path']})" for table in found)
+        raise CommandError.usage(f"Several tables are named {wanted}: {named}.", "Give the id or the path.")
+    return found[0]
+
+
+def id_of(service: Connection, wanted: str | None) -> str | None:
+    return None if wanted is None else str(table_of(service, wanted)["id"])
+
+
+def absolute(path: str) -> str:
+    """Returns a local path made absolute, a URI as it is; neither with a slash at its end."""
+    return path.rstrip("/") if "://" in path else str(Path(path).absolute())
+
+
+def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
+    """Parses `name=value` texts."""
+    found = {}
+    for each in given or ():
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise CommandError.usage(f"{option}: {each!r} is not name=value.")
+        found[name] = value
+    return found
+
+
+def values(given: Sequence[str] | None, option: str) -> Json:
+    """Parses `name=value` texts whose values are JSON, or else text."""
+    return {name: _value(text) for name, text in pairs(given, option).items()}
+
+
+def from_file(file: Path | None, option: str) -> Json:
+    """Reads a JSON object; from standard input if the file is `-`."""
+    if file is None:
+        return {}
+    try:
+        content = json.loads(sys.stdin.read() if str(file) == "-" else file.read_text())
+    except OSError as error:
+        raise CommandError.usage(f"{option}: {file} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise CommandError.usage(f"{option}: {file} is not JSON: {error}.") from error
+    if not isinstance(content, dict):
+        raise CommandError.usage(f"{option}: {file} is not a JSON object.")
+    return dict(content)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Asks, unless `yes`. Without a terminal there is nobody to ask."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise CommandError.usage("This asks for a confirmation, and there is no terminal.", "Add --yes.")
+    typer.confirm(question, abort=True)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,77 @@
+"""`groundskeeper incidents`"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from service.cli.client import given
+from service.cli.client.command import Limit, of_service
+from service.cli.client.connection import Connection
+from service.cli.client.given import TableOption
+from service.cli.client.output import Output, ago
+from service.incidents.incident import IncidentKind, IncidentState
+
+app = typer.Typer(help="See faults that were found on tables; close one by hand.", no_args_is_help=True)
+
+
+@app.command("list")
+@of_service
+def list_incidents(
+    service: Connection,
+    out: Output,
+    *,
+    table: TableOption = None,
+    state: Annotated[
+        list[IncidentState] | None, typer.Option(help="Only in this state; repeat it for several. Default: any")
+    ] = None,
+    kind: Annotated[IncidentKind | None, typer.Option(help="Only of this kind")] = None,
+    limit: Limit = 100,
+) -> None:
+    """List the incidents, newest first, each with its effect and the remedy."""
+    page = service.items(
+        "/v1/incidents",
+        limit=limit,
+        table_id=given.id_of(service, table),
+        state=[each.value for each in state] if state else None,
+        kind=kind.value if kind else None,
+    )
+    if out.as_json:
+        out.json(page)
+        return
+    if not page["items"]:
+        out.note("There are no such incidents.")
+    for number, each in enumerate(page["items"]):
+        if number:
+            out.say("")
+        out.pairs(
+            [
+                (each["id"], each["title"]),
+                ("state", each["state"]),
+                ("table", each["table_id"]),
+                ("kind", each["kind"]),
+                ("instant", each["instant"]),
+                ("opened", ago(each["opened_at"])),
+                ("detail", each["detail"]),
+                ("remedy", each["hint"]),
+                ("closed", f"{ago(each['closed_at'])}: {each['because']}" if each["closed_at"] else None),
+            ]
+        )
+
+
+@app.command("close")
+@of_service
+def close(
+    service: Connection,
+    out: Output,
+    incident: Annotated[str, typer.Argument(metavar="INCIDENT", help="Id of the incident")],
+    *,
+    reason: Annotated[str, typer.Option(help="Kept with the incident")],
+) -> None:
+    """Close an incident by hand. It is then not repaired, and cleaning may delete what a repair would need."""
+    answer = service.call("POST", f"/v1/incidents/{incident}/close", body={"reason": reason})
+    if out.as_json:
+        out.json(answer)
+    else:
+        out.say(f"{incident} is {answer['state']}: {answer['because']}")

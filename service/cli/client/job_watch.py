@@ -1,0 +1,151 @@
+"""Follows a job to its end, over restarts of the service."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import typer
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
+
+from service.cli.client.failure import CommandError, ExitCode
+from service.cli.client.output import clean, compact, took
+from service.model.formatting import size
+
+if TYPE_CHECKING:
+    from service.cli.client.connection import Connection, Json
+    from service.cli.client.output import Output
+
+ENDED = {"succeeded", "failed", "cancelled"}
+POLL_SECONDS = 0.5
+PATIENCE_SECONDS = 600.0
+"""So long a service that was there may be away."""
+
+
+def follow(service: Connection, out: Output, job_id: str) -> None:
+    """Shows the progress until the job has ended. Ends the command if the job did not succeed; raises CommandError if
+    the service stays away."""
+    job = service.get(f"/v1/jobs/{job_id}")
+    shown = _Bar(out) if out.console.is_terminal and not out.as_json else _Lines(out)
+    try:
+        with shown:
+            while job["state"] not in ENDED:
+                shown.update(job)
+                time.sleep(POLL_SECONDS)
+                job = _next(service, shown, job_id)
+    except KeyboardInterrupt:
+        out.note(f"The job goes on: groundskeeper jobs watch {job_id}")
+        raise
+    if out.as_json:
+        out.json(job)
+    else:
+        out.say(f"{job['kind']} {job['state']}" + (f" after {took(job)}" if took(job) else ""))
+        show_outcome(out, job)
+    if job["state"] != "succeeded":
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def described(job: Json) -> str:
+    """Returns the step and its figures: bytes if there are any, else tasks of Spark."""
+    progress = job["progress"]
+    return f"{progress['step']}{_figures(progress)}" if progress else ""
+
+
+def show_outcome(out: Output, job: Json) -> None:
+    """Prints the result and the error of a job."""
+    if job["result"]:
+        out.pairs([(name, compact(value)) for name, value in job["result"].items()])
+    if error := job["error"]:
+        out.say(f"{error['title']}: {error['detail']}" if error["detail"] else error["title"], style="red")
+        if error["hint"]:
+            out.say(f"  {error['hint']}")
+
+
+def _next(service: Connection, shown: _Lines | _Bar, job_id: str) -> Json:
+    """Waits for a service that is away: the job goes on, or is taken up again."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return service.get(f"/v1/jobs/{job_id}")
+        except CommandError as error:
+            if not error.is_passing or time.monotonic() > until:
+                raise
+            shown.away()
+            time.sleep(POLL_SECONDS)
+
+
+def _line(job: Json) -> str:
+    if job["state"] == "queued":
+        return f"queued: {job['waits_for']}" if job["waits_for"] else "queued"
+    if job["cancel_requested"]:
+        return "is being cancelled"
+    return f"{job['state']}: {job['progress']['step']}" if job["progress"] else str(job["state"])
+
+
+def _figures(progress: Json) -> str:
+    if progress["bytes_total"]:
+        return f" {size(progress['bytes_done'])} of {size(progress['bytes_total'])}"
+    if progress["tasks_total"]:
+        return f" {progress['tasks_done']} of {progress['tasks_total']} tasks"
+    return ""
+
+
+class _Lines:
+    """A line at each change, for logs. Nothing with --json."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._last = ""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, job: Json) -> None:
+        self._print(_line(job), _figures(job["progress"]) if job["progress"] else "")
+
+    def away(self) -> None:
+        self._print("the service cannot be reached; waiting")
+
+    def _print(self, line: str, figures: str = "") -> None:
+        if line != self._last:
+            self._out.note(line + figures)
+            self._last = line
+
+
+class _Bar:
+    """A bar on the terminal, of bytes if there are any, else of tasks."""
+
+    def __init__(self, out: Output) -> None:
+        text = TextColumn(
+            "{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        )
+        columns = (BarColumn(bar_width=20), TimeElapsedColumn(), text)
+        self._progress = Progress(*columns, console=out.console, transient=True, expand=True)
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> None:
+        self._progress.start()
+        self._task = self._progress.add_task("", total=None)
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def update(self, job: Json) -> None:
+        progress = job["progress"] or {"bytes_total": 0, "tasks_total": 0}
+        unit = "bytes" if progress["bytes_total"] else "tasks"
+        self._show(
+            _line(job) + (_figures(progress)),
+            total=progress[f"{unit}_total"] or None,
+            done=progress.get(f"{unit}_done", 0),
+        )
+
+    def away(self) -> None:
+        self._show("the service cannot be reached; waiting")
+
+    def _show(self, text: str, *, total: int | None = None, done: int = 0) -> None:
+        assert self._task is not None
+        self._progress.update(self._task, description=clean(text), total=total, completed=done)

@@ -1,0 +1,156 @@
+"""`groundskeeper jobs`"""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobs.contract import JobKind
+from service.cli.client import given, job_watch
+from service.cli.client.command import Limit, of_service
+from service.cli.client.connection import Connection, Json
+from service.cli.client.given import TableName, TableOption
+from service.cli.client.output import Output, ago, compact, took
+from service.queue.job import JobState
+
+app = typer.Typer(help="Start jobs, follow them, cancel them.", no_args_is_help=True)
+
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job")]
+_TABLES = 500
+
+
+@app.command("run")
+@of_service
+def run(
+    service: Connection,
+    out: Output,
+    kind: Annotated[JobKind, typer.Argument(help="Kind of the job")],
+    table: TableName,
+    *,
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", "-p", help="Parameter, name=value; JSON or text. Repeat it for several"),
+    ] = None,
+    params_file: Annotated[Path | None, typer.Option(help="JSON object with parameters; - is standard input")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Return the plan, and change nothing")] = False,
+    priority: Annotated[int | None, typer.Option(min=-100, max=100, help="Higher ones first. Default: 0")] = None,
+    timeout_seconds: Annotated[int | None, typer.Option(min=1, help="Time limit of one attempt")] = None,
+    key: Annotated[
+        str | None, typer.Option("--idempotency-key", help="The same key on the same table returns the same job")
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Follow it to its end, as `jobs watch`")] = False,
+) -> None:
+    """Submit a job. A worker starts it within moments."""
+    found = given.table_of(service, table)
+    body: Json = {
+        "kind": kind.value,
+        "params": {**given.from_file(params_file, "--params-file"), **given.values(param, "--param")},
+        "dry_run": dry_run,
+    }
+    if priority is not None:
+        body["priority"] = priority
+    if timeout_seconds is not None:
+        body["timeout_seconds"] = timeout_seconds
+    # With a key the call may be repeated when the connection breaks.
+    job = service.call("POST", f"/v1/tables/{found['id']}/jobs", body=body, key=key or str(uuid.uuid4()))
+    if watch:
+        out.note(f"Submitted {job['id']}.")
+        job_watch.follow(service, out, job["id"])
+    elif out.as_json:
+        out.json(job)
+    else:
+        out.say(f"Submitted {job['id']}: {kind.value} of {found['name']}{' (dry run)' if dry_run else ''}.")
+        out.note(f"Follow it: groundskeeper jobs watch {job['id']}")
+
+
+@app.command("watch")
+@of_service
+def watch(service: Connection, out: Output, job: JobId) -> None:
+    """Follow a job to its end, also when the service restarts meanwhile. Fails if the job does. Ctrl-C does not end
+    the job."""
+    job_watch.follow(service, out, job)
+
+
+@app.command("list")
+@of_service
+def list_jobs(
+    service: Connection,
+    out: Output,
+    *,
+    table: TableOption = None,
+    kind: Annotated[JobKind | None, typer.Option(help="Only jobs of this kind")] = None,
+    state: Annotated[JobState | None, typer.Option(help="Only jobs in this state")] = None,
+    limit: Limit = 20,
+) -> None:
+    """List the jobs, newest first."""
+    page = service.items(
+        "/v1/jobs",
+        limit=limit,
+        table_id=given.id_of(service, table),
+        kind=kind.value if kind else None,
+        state=state.value if state else None,
+    )
+    if out.as_json:
+        out.json(page)
+        return
+    names = {each["id"]: each["name"] for each in service.items("/v1/tables", limit=_TABLES)["items"]}
+    rows = [
+        (
+            job["id"],
+            names.get(job["table_id"], job["table_id"]),
+            job["kind"] + (" (dry run)" if job["dry_run"] else ""),
+            job["state"],
+            ago(job["created_at"]),
+            took(job),
+        )
+        for job in page["items"]
+    ]
+    out.table(("ID", "TABLE", "KIND", "STATE", "SUBMITTED", "TOOK"), rows, empty="There are no such jobs.")
+
+
+@app.command("show")
+@of_service
+def show(service: Connection, out: Output, job: JobId) -> None:
+    """Show a job, its attempts, its result or error, and what it waits for."""
+    found = service.get(f"/v1/jobs/{job}")
+    if out.as_json:
+        out.json(found)
+        return
+    out.pairs(
+        [
+            ("id", found["id"]),
+            ("table", found["table_id"]),
+            ("kind", found["kind"] + (" (dry run)" if found["dry_run"] else "")),
+            ("params", compact(found["params"]) if found["params"] else None),
+            ("state", found["state"]),
+            ("waits for", found["waits_for"]),
+            ("progress", job_watch.described(found)),
+            ("requested by", found["requested_by"]),
+            ("because", found["reason"]),
+            ("submitted", ago(found["created_at"])),
+            ("took", took(found)),
+            ("attempt", f"{found['attempt']} of {found['max_attempts']}" if found["attempt"] else None),
+            ("worker", found["worker_id"]),
+            ("instants", ", ".join(found["instants"])),
+        ]
+    )
+    for attempt in found["attempts"]:
+        error = f": {attempt['error']['title']}" if attempt["error"] else ""
+        out.say(f"attempt {attempt['attempt']} on {attempt['worker_id']}: {attempt['outcome'] or 'running'}{error}")
+    job_watch.show_outcome(out, found)
+
+
+@app.command("cancel")
+@of_service
+def cancel(service: Connection, out: Output, job: JobId) -> None:
+    """Cancel a job. The worker of a running one learns of it within seconds, and cleans up first."""
+    found = service.call("POST", f"/v1/jobs/{job}/cancel")
+    if out.as_json:
+        out.json(found)
+    elif found["state"] == JobState.CANCELLED:
+        out.say(f"{job} is cancelled.")
+    else:
+        out.say(f"{job} is {found['state']}; its worker was asked to end it.")

@@ -1,0 +1,133 @@
+"""The output of a command: JSON, or text for people. Control characters, which names may contain, are not printed."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from service.model.formatting import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from service.cli.client.failure import CommandError
+
+_STYLES = {
+    "succeeded": "green",
+    "delivered": "green",
+    "ready": "green",
+    "ok": "green",
+    "failed": "red",
+    "dead": "red",
+    "open": "red",
+    "running": "cyan",
+    "leased": "cyan",
+    "queued": "yellow",
+    "suspected": "yellow",
+    "unknown": "yellow",
+}
+
+
+class Output:
+    """On a terminal, tables fit its width and states have colours, unless NO_COLOR is set. Elsewhere the columns are
+    plain and complete, so that other programs can read them."""
+
+    def __init__(self, *, as_json: bool = False) -> None:
+        self.as_json = as_json
+        self.console = Console(highlight=False, markup=False, emoji=False)
+        self._errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+    def json(self, document: Any) -> None:
+        self.line(json.dumps(document, indent=2, ensure_ascii=not self.console.is_terminal))
+
+    def line(self, text: str) -> None:
+        """Prints a line as it is, however long."""
+        print(text, flush=True)  # not by rich, which would wrap it
+
+    def say(self, text: str, *, style: str | None = None) -> None:
+        if self.console.is_terminal:
+            self.console.print(Text(clean(text), style=style or ""))
+        else:
+            self.line(clean(text))
+
+    def note(self, text: str) -> None:
+        """Prints to stderr, for people only."""
+        if not self.as_json:
+            self._errors.print(Text(clean(text)), soft_wrap=True)
+
+    def table(self, headings: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
+        """The first column is never broken into lines."""
+        shown = [[clean(str(cell)) for cell in row] for row in rows]
+        if not shown:
+            self.note(empty)
+        elif self.console.is_terminal:
+            table = Table(box=None, pad_edge=False, header_style="bold")
+            for number, heading in enumerate(headings):
+                table.add_column(heading, no_wrap=number == 0, overflow="fold")
+            for cells in shown:
+                table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
+            self.console.print(table)
+        else:
+            _print_plain([list(headings), *shown])
+
+    def pairs(self, pairs: Iterable[tuple[str, Any]]) -> None:
+        """Leaves out what has no value."""
+        shown = [[name, clean(str(value))] for name, value in pairs if value not in (None, "", [], {})]
+        if not self.console.is_terminal:
+            _print_plain(shown)
+            return
+        table = Table(box=None, pad_edge=False, show_header=False)
+        table.add_column(no_wrap=True, style="bold")
+        table.add_column(overflow="fold")
+        for name, value in shown:
+            table.add_row(name, Text(value, style=_STYLES.get(value, "")))
+        self.console.print(table)
+
+    def failure(self, error: CommandError) -> None:
+        """Prints title, detail and hint to stderr, or the problem document."""
+        if self.as_json:
+            self._errors.print(json.dumps(error.document, indent=2), soft_wrap=True)
+            return
+        title, detail, hint = (clean(str(error.document.get(part) or "")) for part in ("title", "detail", "hint"))
+        self._errors.print(Text(f"groundskeeper: {title}", style="bold red"), soft_wrap=True)
+        for text in (detail if detail != title else "", hint):
+            if text:
+                self._errors.print(Text(f"  {text}"), soft_wrap=True)
+
+
+def clean(text: str) -> str:
+    """Replaces what could move the cursor of a terminal, or break the line."""
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
+def ago(moment: str | None, now: datetime | None = None) -> str:
+    """Formats a time of the API as an age."""
+    if moment is None:
+        return ""
+    seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds()
+    return f"{duration(seconds)} ago" if seconds >= 0 else f"in {duration(-seconds)}"
+
+
+def took(document: Mapping[str, Any]) -> str:
+    """Returns the time from the start of a job to its end, or until now."""
+    if not document["started_at"]:
+        return ""
+    end = document["finished_at"]
+    until = datetime.fromisoformat(end) if end else datetime.now(UTC)
+    return duration(until - datetime.fromisoformat(document["started_at"]))
+
+
+def compact(value: Any) -> str:
+    """Returns a text as it is, and anything else as JSON on one line."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _print_plain(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), flush=True)

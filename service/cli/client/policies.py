@@ -1,0 +1,217 @@
+"""`groundskeeper policy`, `pause` and `resume`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from service.cli.client import given
+from service.cli.client.command import of_service
+from service.cli.client.connection import Connection, Json
+from service.cli.client.failure import CommandError, ExitCode
+from service.cli.client.given import TableOption
+from service.cli.client.output import Output, ago, compact
+
+app = typer.Typer(help="See and set which jobs start automatically, and when.", no_args_is_help=True)
+
+AsPattern = Annotated[
+    bool, typer.Option("--pattern", help="TARGET is a pattern of table names, such as 'orders_*', not a table")
+]
+
+
+@app.command("show")
+@of_service
+def show(
+    service: Connection,
+    out: Output,
+    target: Annotated[str | None, typer.Argument(metavar="[TARGET]", help="Table, or pattern with --pattern")] = None,
+    *,
+    pattern: AsPattern = False,
+) -> None:
+    """Show the effective policy of a table, with the source of each value; or the policies of patterns."""
+    if target is None:
+        _list_patterns(service, out)
+    elif pattern:
+        _show_pattern(out, service.get(_of_pattern(target)))
+    else:
+        _show_table(out, service.get(f"/v1/tables/{given.table_of(service, target)['id']}/policy"))
+
+
+@app.command("set")
+@of_service
+def set_policy(
+    service: Connection,
+    out: Output,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Table, or pattern with --pattern")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME=VALUE]...", help="Such as compaction.commits=10; the value is JSON or text"),
+    ] = None,
+    *,
+    pattern: AsPattern = False,
+    unset: Annotated[
+        list[str] | None, typer.Option(help="Name whose value comes from the level below again; repeat it for several")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="JSON object of a whole policy, which replaces the old one; - is standard input")
+    ] = None,
+) -> None:
+    """Change the policy of a table or pattern: only what is named, unless a file replaces all of it."""
+    if not settings and not unset and file is None:
+        raise CommandError.usage("Nothing to set: give NAME=VALUE, --unset or --file.")
+    if pattern:
+        address = _of_pattern(target)
+        old = {} if file else _own_of_pattern(service, address)
+    else:
+        address = f"/v1/tables/{given.table_of(service, target)['id']}/policy"
+        old = {} if file else own_of_table(service.get(address))
+    new = given.from_file(file, "--file") if file else old
+    for name, value in given.values(settings, "NAME=VALUE").items():
+        put_in(new, name, value)
+    for name in unset or ():
+        take_out(new, name)
+    answer = service.call("PUT", address, body=new)
+    if pattern:
+        _show_pattern(out, answer)
+    else:
+        _show_table(out, answer)
+
+
+@of_service
+def pause(
+    service: Connection,
+    out: Output,
+    *,
+    reason: Annotated[str, typer.Option(help="Shown to other users")] = "",
+    table: TableOption = None,
+) -> None:
+    """Pause automatic jobs, on all tables or on one. Jobs that have begun go on, and `jobs run` still works."""
+    if table is not None:
+        if reason:
+            raise CommandError.usage("The pause of one table is part of its policy, and has no reason.")
+        _set_paused(service, out, table, is_paused=True)
+        return
+    answer = service.call("PUT", "/v1/pause", body={"reason": reason})
+    if out.as_json:
+        out.json(answer)
+    else:
+        out.say(_described(answer))
+
+
+@of_service
+def resume(service: Connection, out: Output, *, table: TableOption = None) -> None:
+    """End the pause of all tables, or of one."""
+    if table is not None:
+        _set_paused(service, out, table, is_paused=False)
+        return
+    before = service.get("/v1/pause")
+    service.call("DELETE", "/v1/pause")
+    if out.as_json:
+        out.json(service.get("/v1/pause"))
+    else:
+        out.say("Automatic jobs start again." if before["paused"] else "Automatic jobs were not paused.")
+
+
+def own_of_table(effective: Json) -> Json:
+    """Returns the level of the table itself: the members of the effective policy whose source it is."""
+    own: Json = {}
+    for name, source in effective["sources"].items():
+        if source == "table":
+            value: Any = effective["policy"]
+            for part in name.split("."):
+                value = value[part]
+            put_in(own, name, value)
+    return own
+
+
+def put_in(level: Json, name: str, value: Any) -> None:
+    *sections, last = name.split(".")
+    for section in sections:
+        level = level.setdefault(section, {})
+        if not isinstance(level, dict):
+            raise CommandError.usage(f"{name}: {section} has no members.")
+    level[last] = value
+
+
+def take_out(level: Json, name: str) -> None:
+    *sections, last = name.split(".")
+    for section in sections:
+        level = level.get(section, {})
+    if last not in level:
+        raise CommandError.usage(f"--unset: {name} is not set on this level.")
+    del level[last]
+
+
+def _set_paused(service: Connection, out: Output, wanted: str, *, is_paused: bool) -> None:
+    table = given.table_of(service, wanted)
+    address = f"/v1/tables/{table['id']}/policy"
+    own = own_of_table(service.get(address))
+    own.pop("paused", None)
+    answer = service.call("PUT", address, body={**own, "paused": True} if is_paused else own)
+    if answer["policy"]["paused"] and not is_paused:  # by a pattern
+        answer = service.call("PUT", address, body={**own, "paused": False})
+    if out.as_json:
+        out.json(answer)
+    else:
+        out.say(f"Automatic jobs {'pause' if is_paused else 'start again'} on {table['name']} ({table['id']}).")
+
+
+def _of_pattern(pattern: str) -> str:
+    return f"/v1/policies/{quote(pattern, safe='/')}"
+
+
+def _own_of_pattern(service: Connection, address: str) -> Json:
+    try:
+        found = service.get(address)
+    except CommandError as error:
+        if error.code is ExitCode.NOT_FOUND:
+            return {}
+        raise
+    precedence = {"precedence": found["precedence"]} if found["precedence"] else {}
+    return {**found["settings"], **precedence}
+
+
+def _list_patterns(service: Connection, out: Output) -> None:
+    found = service.get("/v1/policies")
+    if out.as_json:
+        out.json(found)
+        return
+    pause_ = service.get("/v1/pause")
+    if pause_["paused"]:
+        out.say(_described(pause_))
+    rows = [(each["pattern"], each["precedence"], compact(each["settings"])) for each in found["items"]]
+    out.table(("PATTERN", "PRECEDENCE", "SETTINGS"), rows, empty="No pattern has a policy. The defaults apply.")
+
+
+def _show_pattern(out: Output, policy: Json) -> None:
+    if out.as_json:
+        out.json(policy)
+        return
+    out.pairs(
+        [
+            ("pattern", policy["pattern"]),
+            ("precedence", str(policy["precedence"])),
+            *((name, compact(value)) for name, value in policy["settings"].items()),
+        ]
+    )
+
+
+def _show_table(out: Output, effective: Json) -> None:
+    if out.as_json:
+        out.json(effective)
+        return
+    rows = []
+    for name, source in effective["sources"].items():
+        value: Any = effective["policy"]
+        for part in name.split("."):
+            value = value[part]
+        rows.append((name, compact(value), source))
+    out.table(("NAME", "VALUE", "SOURCE"), rows, empty="")
+
+
+def _described(pause_: Json) -> str:
+    why = f": {pause_['reason']}" if pause_["reason"] else ""
+    return f"Automatic jobs were paused {ago(pause_['since'])} by {pause_['by']}{why}."

@@ -1,0 +1,219 @@
+"""`groundskeeper tables`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jobs.contract import WriterEngine
+from service.cli.client import given
+from service.cli.client.command import Limit, of_service
+from service.cli.client.connection import Connection, Json
+from service.cli.client.failure import CommandError, ExitCode
+from service.cli.client.given import TableName
+from service.cli.client.output import Output, ago, compact
+from service.model.formatting import count, duration, size
+
+app = typer.Typer(help="Register tables, and see their state.", no_args_is_help=True)
+
+_SHORT_TYPES = {"MERGE_ON_READ": "MOR", "COPY_ON_WRITE": "COW"}
+
+
+@app.command("add")
+@of_service
+def add(
+    service: Connection,
+    out: Output,
+    path: Annotated[str, typer.Argument(help="Path or URI (s3a://...) of the table; a local one may be relative")],
+    *,
+    name: Annotated[str | None, typer.Option(help="Default: the name in hoodie.properties")] = None,
+    buckets: Annotated[int | None, typer.Option(min=1, help="Buckets of the bucket index. Default: detected")] = None,
+    hash_field: Annotated[
+        list[str] | None, typer.Option(help="Field that the bucket index hashes; repeat it for several")
+    ] = None,
+    lock: Annotated[
+        str | None, typer.Option(help="filesystem (default), zookeeper, or the class of a Hudi LockProvider")
+    ] = None,
+    lock_option: Annotated[
+        list[str] | None, typer.Option(help="Option of the lock, hoodie.write.lock.NAME=VALUE; repeat it for several")
+    ] = None,
+    engine: Annotated[
+        list[WriterEngine] | None, typer.Option(help="Engine that writes the table; repeat it for several")
+    ] = None,
+    hudi_version: Annotated[str | None, typer.Option(help="Hudi version of the writers, such as 1.2.0")] = None,
+    writers_stopped: Annotated[bool, typer.Option("--writers-stopped", help="No writer is running")] = False,
+    file: Annotated[
+        Path | None, typer.Option(help="JSON object as for POST /v1/tables, for all else; - is standard input")
+    ] = None,
+) -> None:
+    """Register a table. Policies act on it from then on: its writers must take the same lock."""
+    if (buckets is None) != (not hash_field):
+        raise CommandError.usage("A bucket index needs both --buckets and --hash-field.")
+    body: Json = {**given.from_file(file, "--file"), "base_path": given.absolute(path)}
+    if name is not None:
+        body["name"] = name
+    if buckets is not None:
+        body["index"] = {"type": "bucket", "num_buckets": buckets, "hash_fields": hash_field}
+    if lock is not None or lock_option:
+        options = given.pairs(lock_option, "--lock-option")
+        stated: Json = body.get("lock") or {}
+        body["lock"] = {
+            "provider": lock or stated.get("provider", "filesystem"),
+            "options": {**stated.get("options", {}), **options},
+        }
+    writers: Json = {
+        **({"engines": [each.value for each in engine]} if engine else {}),
+        **({"hudi_version": hudi_version} if hudi_version else {}),
+        **({"stopped": True} if writers_stopped else {}),
+    }
+    if writers:
+        body["writers"] = {**(body.get("writers") or {}), **writers}
+    table = service.call("POST", "/v1/tables", body=body)
+    if out.as_json:
+        out.json(table)
+        return
+    out.say(f"Registered {table['name']} as {table['id']}.")
+    _show(out, table)
+    out.note(f"Its state and the first decisions follow shortly: groundskeeper tables show {table['id']}")
+
+
+@app.command("list")
+@of_service
+def list_tables(service: Connection, out: Output, *, limit: Limit = 1000) -> None:
+    """List the registered tables."""
+    page = service.items("/v1/tables", limit=limit)
+    if out.as_json:
+        out.json(page)
+        return
+    rows = [
+        (table["id"], table["name"], _type(table), _buckets(table), _incidents(table), table["base_path"])
+        for table in page["items"]
+    ]
+    out.table(
+        ("ID", "NAME", "TYPE", "BUCKETS", "INCIDENTS", "PATH"),
+        rows,
+        empty="No tables are registered. `groundskeeper tables add PATH` registers one.",
+    )
+    if page["next_cursor"]:
+        out.note(f"There are more than {limit}; --limit lists more.")
+
+
+@app.command("show")
+@of_service
+def show(service: Connection, out: Output, table: TableName) -> None:
+    """Show a table, its state, and the current decision about each service."""
+    found = given.table_of(service, table)
+    if out.as_json:
+        out.json(found)
+        return
+    _show(out, found)
+    address = f"/v1/tables/{found['id']}"
+    try:
+        _show_state(out, service.get(f"{address}/snapshot", partitions=1))
+    except CommandError as error:
+        if error.code is not ExitCode.NOT_FOUND:
+            raise
+        out.say(f"Its state is not known yet. {error.document.get('detail') or ''}".strip())
+    decisions = service.get(f"{address}/decisions", current="true")["items"]
+    if decisions:
+        out.say("")
+        rows = [
+            (each["kind"], each["verdict"], each["because"] + (f" ({each['warning']})" if each["warning"] else ""))
+            for each in decisions
+        ]
+        out.table(("SERVICE", "DECISION", "BECAUSE"), rows, empty="")
+
+
+@app.command("remove")
+@of_service
+def remove(
+    service: Connection,
+    out: Output,
+    table: TableName,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
+) -> None:
+    """Unregister a table. Its data stays as it is; its ended jobs are deleted. Prints what was registered."""
+    found = given.table_of(service, table)
+    given.confirm(f"Unregister {found['name']} ({found['base_path']})?", yes=yes)
+    service.call("DELETE", f"/v1/tables/{found['id']}")
+    if out.as_json:
+        out.json(found)
+    else:
+        out.say(f"Unregistered {found['name']} ({found['id']}). Its data was not touched.")
+
+
+def _show(out: Output, table: Json) -> None:
+    writers, profile = table["writers"], table["profile"]
+    out.pairs(
+        [
+            ("id", table["id"]),
+            ("name", table["name"]),
+            ("path", table["base_path"]),
+            ("type", profile.get("table_type")),
+            ("version", profile.get("table_version")),
+            ("index", _index(table["index"])),
+            ("lock", table["lock"]["provider"]),
+            ("writers", _writers(writers)),
+            ("options", compact(table["hudi_options"]) if table["hudi_options"] else None),
+            ("incidents", _incidents(table)),
+        ]
+    )
+
+
+def _show_state(out: Output, state: Json) -> None:
+    total, watch = state["total"], state["watch"]
+    pending = [
+        f"{each['action']} {each['requested_time']} {each['state']}"
+        + (f" for {duration(each['age_seconds'])}" if each["age_seconds"] is not None else "")
+        for each in state["pending"]
+    ]
+    out.say("")
+    out.pairs(
+        [
+            ("polled", ago(watch["looked_at"])),
+            ("poll error", watch["error"]),
+            (
+                "last commit",
+                f"{state['last_commit']}, {ago(state['last_commit_at'])}" if state["last_commit"] else None,
+            ),
+            ("base files", f"{total['base_files']}, {size(total['base_bytes'])}"),
+            ("log files", f"{total['log_files']}, {size(total['log_bytes'])}"),
+            ("small files", f"{total['small_files']}, {size(total['small_bytes'])}"),
+            ("partitions", state["num_partitions"]),
+            ("rows", total["rows"]),
+            ("commits since", _since(state)),
+            ("timeline", count(state["timeline_commits"], "commit")),
+            ("pending", "; ".join(pending)),
+        ]
+    )
+
+
+def _since(state: Json) -> str:
+    return ", ".join(f"{kind} {state[f'since_{kind}']['commits']}" for kind in ("compaction", "cleaning", "clustering"))
+
+
+def _type(table: Json) -> str:
+    type_ = str(table["profile"].get("table_type", ""))
+    return _SHORT_TYPES.get(type_, type_)
+
+
+def _buckets(table: Json) -> Any:
+    return table["index"]["num_buckets"] if table["index"] else "-"
+
+
+def _index(index: Json | None) -> str | None:
+    return f"{index['num_buckets']} buckets by {', '.join(index['hash_fields'])}" if index else None
+
+
+def _incidents(table: Json) -> str:
+    counts = table["incidents"]
+    return ", ".join(f"{number} {state}" for state, number in counts.items() if number) or "none"
+
+
+def _writers(writers: Json) -> str:
+    detected = [f"{engine} (detected)" for engine in writers["detected"] if engine not in (writers["engines"] or ())]
+    version = "stopped" if writers["stopped"] else f"Hudi {writers['hudi_version']}" if writers["hudi_version"] else ""
+    return ", ".join(part for part in (version, *(writers["engines"] or ()), *detected) if part) or "not declared"

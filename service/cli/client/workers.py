@@ -1,0 +1,33 @@
+"""`groundskeeper workers`"""
+
+from __future__ import annotations
+
+from service.cli.client.command import of_service
+from service.cli.client.connection import Connection
+from service.cli.client.output import Output, ago
+
+
+@of_service
+def workers(service: Connection, out: Output) -> None:
+    """List the workers, and what each one does."""
+    found = service.get("/v1/workers")
+    if out.as_json:
+        out.json(found)
+        return
+    rows = [
+        (
+            each["id"],
+            each["group"],
+            each["state"] or "unknown",
+            f"{len(each['job_ids'])} of {each['slots'] or '?'}",
+            ago(each["last_seen"]),
+            each["master"] or "",
+            ", ".join(each["job_ids"]),
+        )
+        for each in found["items"]
+    ]
+    out.table(
+        ("ID", "GROUP", "STATE", "SLOTS", "SEEN", "MASTER", "JOBS"),
+        rows,
+        empty="No worker was seen for a day. `groundskeeper worker --service URL` starts one.",
+    )

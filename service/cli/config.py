@@ -1,0 +1,45 @@
+"""`groundskeeper config`"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from jobs.redaction import MASK, redacted
+from service.cli.client.connection import DEFAULT_URL
+from service.cli.client.output import Output, compact
+
+app = typer.Typer(help="See the settings.", no_args_is_help=True)
+
+
+@app.command("show")
+def show(
+    changed: Annotated[bool, typer.Option("--changed", help="Only those that are not the default")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: settings, with name, value and source")] = False,
+) -> None:
+    """Show every setting as a service or worker of this shell would have it, and its source. Secrets are masked.
+
+    A variable GROUNDSKEEPER_... that is no setting is an error.
+    """
+    # Imported here, so that the other commands start at once.
+    from service.runtime.effective_settings import Effective, effective
+
+    url, token = os.environ.get("GROUNDSKEEPER_URL"), os.environ.get("GROUNDSKEEPER_TOKEN")
+    settings = [
+        *effective(),
+        Effective("GROUNDSKEEPER_URL", redacted(url or DEFAULT_URL), "environment" if url else "default"),
+        Effective("GROUNDSKEEPER_TOKEN", MASK if token else None, "environment" if token else "default"),
+    ]
+    if changed:
+        settings = [each for each in settings if each.source != "default"]
+    out = Output(as_json=as_json)
+    if as_json:
+        out.json({"settings": [each.to_json() for each in settings]})
+        return
+    out.table(
+        ("NAME", "VALUE", "SOURCE"),
+        [(each.name, "" if each.value is None else compact(each.value), each.source) for each in settings],
+        empty="All settings are the defaults.",
+    )

@@ -1,0 +1,58 @@
+"""The database that a command opens directly. Every such command says which one, and only some may create it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from service.model.errors import SettingsError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+Database = Annotated[str | None, typer.Option(help="SQLAlchemy URL. Default: sqlite:///groundskeeper.db")]
+
+
+def opened(url: str | None, *, may_create: bool) -> Engine:
+    """Opens the database of the URL, or that of the settings, and brings it to this version's schema.
+
+    Unless it `may_create` one, raises SettingsError if there is none, and for an SQLite file of another program.
+    """
+    # Imported here, so that the commands without a database start at once.
+    from service.db import migrate
+    from service.db.engine import open_engine
+    from service.runtime import settings
+
+    engine = open_engine(settings.load(database=url).database)
+    file = sqlite_file(engine)
+    is_new = file is not None and not file.exists()
+    if is_new and not may_create:
+        raise SettingsError(
+            f"There is no database {shown(engine)}.",
+            hint="Set --database or GROUNDSKEEPER_DATABASE to that of the service, or start in the folder of `serve`.",
+        )
+    if not may_create and not migrate.is_ours(engine):
+        raise SettingsError(
+            f"The database {shown(engine)} was not made by Groundskeeper.",
+            hint="Set --database or GROUNDSKEEPER_DATABASE to that of the service.",
+        )
+    migrate.upgrade(engine)
+    typer.echo(f"{'New database' if is_new else 'Database'}: {shown(engine)}", err=True)
+    return engine
+
+
+def shown(engine: Engine) -> str:
+    """Returns the URL without its password, and with the absolute path of a file."""
+    file = sqlite_file(engine)
+    url = (
+        engine.url.set(database=str(file)) if file and not str(engine.url.database).startswith("file:") else engine.url
+    )
+    return url.render_as_string(hide_password=True)
+
+
+def sqlite_file(engine: Engine) -> Path | None:
+    if engine.dialect.name != "sqlite":
+        return None
+    return Path(str(engine.url.database).removeprefix("file:").partition("?")[0]).absolute()

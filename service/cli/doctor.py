@@ -1,0 +1,206 @@
+"""`groundskeeper doctor`: looks for what keeps this installation, or the service that it calls, from working."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import typer
+
+from jobs.contract import JsonMapped
+from service.cli.client.command import AsJson, TokenFile, Url, ended_properly
+from service.cli.client.connection import DEFAULT_URL, Connection, token_of
+from service.cli.client.failure import CommandError, ExitCode
+from service.cli.client.output import Output
+from service.model.errors import GroundskeeperError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from service.runtime.settings import Settings
+
+OK, FAILED, ABSENT = "ok", "failed", "absent"
+_STORAGE_SECONDS = 20.0
+_SEEN_SECONDS = 60.0
+_STYLES = {OK: "green", FAILED: "red", ABSENT: "yellow"}
+
+
+@dataclass(frozen=True)
+class Check(JsonMapped):
+    """`absent`: there is nothing to check here, which is no fault. `hint` tells what to do about a fault."""
+
+    name: str
+    state: str
+    detail: str
+    hint: str = ""
+
+
+def doctor(url: Url = DEFAULT_URL, token_file: TokenFile = None, as_json: AsJson = False) -> None:
+    """Check Java, Hudi's bundle, storage and database of this machine, and the service and its workers."""
+    with ended_properly(Output(as_json=as_json)) as out:
+        token = token_of(token_file)
+        checks = []
+        for check in _checks(url, token):
+            checks.append(check)
+            if not as_json:
+                out.say(f"{check.state:<7} {check.name:<9} {check.detail}", style=_STYLES[check.state])
+                if check.hint:
+                    out.say(f"{'':<17} {check.hint}")
+        is_fine = all(check.state != FAILED for check in checks)
+        if as_json:
+            out.json({"ok": is_fine, "checks": [check.to_json() for check in checks]})
+        if not is_fine:
+            raise typer.Exit(ExitCode.FAILED)
+
+
+def _checks(url: str, token: str | None) -> Iterator[Check]:
+    # Imported here, so that the other commands start at once.
+    from service.runtime import settings
+    from service.runtime.effective_settings import check_known
+
+    chosen = None
+    try:
+        check_known()
+        chosen = settings.load()
+        yield Check("settings", OK, "All variables are known and valid.")
+    except GroundskeeperError as error:
+        yield _failed("settings", error)
+    yield _java()
+    if chosen:
+        yield _bundle(chosen)
+        yield _storage(chosen)
+        yield _database(chosen)
+    with Connection(url, token) as service:
+        found = _service(service)
+        yield found
+        yield _worker(service) if found.state == OK else Check("worker", ABSENT, "Not checked: there is no service.")
+
+
+def _java() -> Check:
+    from jobs.hudi.session import JAVA_VERSION, java_home
+
+    program = java_home() / "bin" / "java"
+    try:
+        ran = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        hint = f"Set JAVA_HOME to a Java {JAVA_VERSION}, or unset it to use the one that pip installed."
+        return Check("java", FAILED, f"{program} does not run: {error}", hint)
+    lines = [line for line in (ran.stderr + ran.stdout).splitlines() if " version " in line]
+    return Check("java", OK, f"{lines[0] if lines else 'It runs:'} ({program})")
+
+
+def _bundle(chosen: Settings) -> Check:
+    from jobs.hudi.session import BundleMissingError, bundle
+
+    try:
+        found = bundle(chosen.jars)
+    except BundleMissingError as error:
+        return Check("bundle", FAILED, str(error), "Fill it: python -m jobs.hudi.fetch_jars FOLDER.")
+    if found is None:
+        return Check("bundle", ABSENT, "Not fetched yet. The first worker on this machine does it (80 MB).")
+    return Check("bundle", OK, str(found))
+
+
+def _storage(chosen: Settings) -> Check:
+    from service.lake.location import canonical
+    from service.lake.storage import open_storage
+
+    roots = chosen.allowed_roots or ()
+    if not roots:
+        return Check("storage", ABSENT, "GROUNDSKEEPER_ALLOWED_ROOTS is not set, so there is no place to check.")
+
+    def look() -> str | None:
+        for root in roots:
+            if not open_storage(canonical(root), chosen.storage_options).exists():
+                return root
+        return None
+
+    try:
+        missing = _within(look, _STORAGE_SECONDS)
+    except TimeoutError:
+        hint = "Check the network, and the endpoint in GROUNDSKEEPER_STORAGE_OPTIONS."
+        return Check("storage", FAILED, f"{', '.join(roots)}: no answer within {_STORAGE_SECONDS:g} s.", hint)
+    except GroundskeeperError as error:
+        return _failed("storage", error)
+    if missing:
+        return Check("storage", FAILED, f"{missing} does not exist.", "Correct GROUNDSKEEPER_ALLOWED_ROOTS.")
+    return Check("storage", OK, f"Can be read: {', '.join(roots)}")
+
+
+def _database(chosen: Settings) -> Check:
+    from service.cli.database import shown, sqlite_file
+    from service.db import migrate
+    from service.db.engine import open_engine
+    from service.db.probe import check_integrity
+
+    try:
+        engine = open_engine(chosen.database)
+        file = sqlite_file(engine)
+        if file is not None and not file.exists():
+            return Check("database", ABSENT, f"{shown(engine)} does not exist here. `groundskeeper serve` creates it.")
+        check_integrity(engine)
+        if not migrate.is_usable(engine):
+            hint = "Start this version's service, or run `groundskeeper migrate`."
+            return Check("database", FAILED, f"{shown(engine)} does not have the schema of this version.", hint)
+        return Check("database", OK, shown(engine))
+    except GroundskeeperError as error:
+        return _failed("database", error)
+
+
+def _service(service: Connection) -> Check:
+    try:
+        service.get("/readyz")
+        tables = service.get("/v1/tables", limit=1)
+    except CommandError as error:
+        document = error.document
+        text = f"{document['title']}: {document.get('detail') or ''}"
+        return Check("service", FAILED, text, str(document.get("hint") or ""))
+    return Check("service", OK, f"{service.url} is ready" + ("." if tables["items"] else ", without any table yet."))
+
+
+def _worker(service: Connection) -> Check:
+    now = datetime.now(UTC)
+    seen = [
+        worker
+        for worker in service.get("/v1/workers")["items"]
+        if (now - datetime.fromisoformat(worker["last_seen"])).total_seconds() < _SEEN_SECONDS
+    ]
+    ready = [worker for worker in seen if worker["state"] in ("ready", None)]
+    demand = service.get("/v1/workers/demand")["groups"]
+    starved = [
+        name for name, each in demand.items() if each["queued"] and not any(worker["group"] == name for worker in ready)
+    ]
+    hint = f"Start one: groundskeeper worker --service {service.url}"
+    if starved:
+        return Check("worker", FAILED, f"Jobs wait, and no worker of the group {', '.join(starved)} is ready.", hint)
+    if not ready:
+        starting = f"{len(seen)} are starting." if seen else "None was seen in the last minute."
+        return Check("worker", FAILED, starting, hint)
+    return Check("worker", OK, f"Ready: {', '.join(worker['id'] for worker in ready)}")
+
+
+def _failed(name: str, error: GroundskeeperError) -> Check:
+    return Check(name, FAILED, error.detail or error.title, error.hint)
+
+
+def _within(work: Callable[[], str | None], seconds: float) -> str | None:
+    """Returns the result of the work. Raises its error, or TimeoutError; a storage may never answer."""
+    outcome: list[str | BaseException | None] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not outcome:
+        raise TimeoutError
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]

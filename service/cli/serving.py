@@ -1,0 +1,92 @@
+"""`groundskeeper serve`: the service in this process."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from importlib.metadata import version
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from jobs.redaction import RedactingFormatter
+from service.access import given_tokens, token_store
+from service.access.token import Role
+from service.api.dependencies import is_loopback
+from service.cli.database import shown
+from service.db import migrate as migrations
+from service.db.engine import open_engine, writing
+from service.db.probe import check_integrity
+from service.model.clock import utc_now
+from service.model.errors import SettingsError
+from service.runtime import process
+from service.runtime.composition import Composition
+from service.runtime.connections import use_all_descriptors
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from service.runtime.settings import Settings
+
+
+def run(chosen: Settings) -> NoReturn:
+    """Runs the service until it is asked to end, and then ends the process."""
+    use_all_descriptors()
+    _log_to_stderr(chosen.log_level)
+    engine = open_engine(chosen.database, connections=chosen.pool_connections)
+    check_integrity(engine)
+    migrations.upgrade(engine)
+    has_tokens = _accept_tokens(engine, chosen)
+    if not has_tokens and not is_loopback(chosen.host):
+        raise SettingsError(
+            f"Without any token the service listens only on a loopback address, not on {chosen.host}.",
+            hint="Create a token first: groundskeeper token create --role admin.",
+        )
+    listening = process.listen(chosen.host, chosen.port)
+    url, database = process.url_of(listening), shown(engine)
+    composition = Composition(chosen, engine)
+    running = composition.daemon(listening, on_ready=lambda: _print_address(url, database, chosen.workers, has_tokens))
+    process.leave(running.run())
+
+
+def _accept_tokens(engine: Engine, chosen: Settings) -> bool:
+    """Stores the tokens of the settings, or a first one if the address needs one. Returns whether any exists."""
+    admin, of_worker, file = chosen.admin_token, chosen.worker_token, chosen.first_token_file
+    with writing(engine) as connection:
+        if admin:
+            given_tokens.accept(
+                connection, "GROUNDSKEEPER_ADMIN_TOKEN", admin.get_secret_value(), Role.ADMIN, utc_now()
+            )
+        if admin and of_worker:
+            given_tokens.accept(
+                connection,
+                "GROUNDSKEEPER_WORKER_TOKEN",
+                of_worker.get_secret_value(),
+                Role.WORKER,
+                utc_now(),
+                groups=(chosen.worker_group,),
+            )
+        if file and not is_loopback(chosen.host) and not token_store.exist(connection):
+            given_tokens.make_first(connection, file, utc_now())
+            typer.echo(f"The first token, with the role admin, is in {file}.", err=True)
+        return token_store.exist(connection)
+
+
+def _print_address(url: str, database: str, workers: int, has_tokens: bool) -> None:
+    local = {0: "no local worker", 1: "one local worker"}.get(workers, f"{workers} local workers")
+    access = "calls need a token" if has_tokens else "open to every user of this machine (no tokens exist)"
+    print(f"Groundskeeper {version('groundskeeper')} is ready at {url}", flush=True)
+    print(f"  API docs  {url}/docs", flush=True)
+    print(f"  database  {database}", flush=True)
+    print(f"  {local}; {access}; Ctrl-C stops", flush=True)
+
+
+def _log_to_stderr(level: str) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(RedactingFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    # These log messages without value once per start, tick or request to a storage.
+    for verbose in ("alembic", "httpcore", "httpx", "uvicorn.error"):
+        logging.getLogger(verbose).setLevel(max(logging.getLevelName(level), logging.WARNING))
+    # A tick that takes longer than its interval is no reason to warn: the next one does the rest of the work.
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)

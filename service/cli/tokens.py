@@ -1,0 +1,78 @@
+"""`groundskeeper token`: creates, lists and revokes bearer tokens, in the database itself."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from jobs.contract import DEFAULT_GROUP
+from service.access.token import Role, Token, issued
+from service.cli.database import Database, opened
+from service.model.clock import utc_now
+
+app = typer.Typer(help="Create, list and revoke bearer tokens.", no_args_is_help=True)
+
+
+@app.command("create")
+def create_token(
+    role: Annotated[Role, typer.Option(help="Rights of the token")],
+    name: Annotated[str, typer.Option(help="Name of the holder")] = "unnamed",
+    group: Annotated[
+        list[str] | None, typer.Option(help="Worker group that a worker may join; repeat it for several")
+    ] = None,
+    days: Annotated[float | None, typer.Option(min=0.001, max=36_500, help="It expires then. Default: never")] = None,
+    database: Database = None,
+) -> None:
+    """Create a token and print it once. From the first token on, every call needs one."""
+    from service.access import token_store
+    from service.db.engine import writing
+
+    groups = tuple(group or [DEFAULT_GROUP]) if role is Role.WORKER else None
+    if group and groups is None:
+        raise typer.BadParameter("only a token with the role worker has groups", param_hint="--group")
+    engine = opened(database, may_create=True)
+    now = utc_now()
+    expires_at = now + timedelta(days=days) if days is not None else None
+    bearer, token = issued(name, role, now, groups=groups, expires_at=expires_at)
+    with writing(engine) as connection:
+        token_store.add(connection, token)
+    typer.echo(str(bearer))
+    typer.echo(f"Token {token.id} with role {role.value}. It is not shown again.", err=True)
+
+
+@app.command("list")
+def list_tokens(database: Database = None) -> None:
+    """List the tokens, without their secrets."""
+    from service.access import token_store
+    from service.db.engine import reading
+
+    with reading(opened(database, may_create=False)) as connection:
+        every = token_store.every(connection)
+    for token in every:
+        created, groups = f"{token.created_at:%Y-%m-%d %H:%M}", f" ({', '.join(token.groups)})" if token.groups else ""
+        typer.echo(f"{token.id}  {token.role.value:<8}  {created}  {_state(token)}  {token.name}{groups}")
+    if not every:
+        typer.echo("No tokens exist.", err=True)
+
+
+@app.command("revoke")
+def revoke_token(
+    token_id: Annotated[str, typer.Argument(help="Id from `token list`")], database: Database = None
+) -> None:
+    """Invalidate a token at once and permanently."""
+    from service.access import token_store
+    from service.db.engine import writing
+
+    with writing(opened(database, may_create=False)) as connection:
+        token_store.revoke(connection, token_id, utc_now())
+    typer.echo(f"Token {token_id} is revoked.")
+
+
+def _state(token: Token) -> str:
+    if token.revoked_at:
+        return f"revoked {token.revoked_at:%Y-%m-%d %H:%M}"
+    if token.expires_at is None:
+        return "valid"
+    return f"{'valid until' if token.is_valid(utc_now()) else 'expired'} {token.expires_at:%Y-%m-%d %H:%M}"

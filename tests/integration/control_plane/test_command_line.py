@@ -1,0 +1,390 @@
+"""The command line as a client, against a real service that wants tokens: each command's good case, a refusal, JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from jobs.contract import Outcome, Problem, Progress, Result
+from service.access import token_store
+from service.access.token import Role, issued
+from service.cli.main import app
+from service.db.engine import writing
+from service.incidents import store as incident_store
+from service.incidents.incident import Incident, IncidentKind, IncidentState
+from service.model.clock import utc_now
+from tests.guides import ROOT, is_program, shell_blocks
+from tests.integration.control_plane.protocol_worker import Worker
+from tests.integration.receiver import Receiver
+from tests.integration.serving import Serving, eventually
+from tests.small_table import SmallTable
+from tests.tcp_gate import TcpGate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from click.testing import Result as Ended
+
+GUIDE = ROOT / ".docs" / "command-line.md"
+
+
+class CommandLine:
+    """Runs commands in this process, as in a pipe: there is no terminal."""
+
+    def __init__(self, serving: Serving, bearer: str, folder: Path) -> None:
+        self.serving = serving
+        self.folder = folder
+        self.environment: dict[str, str | None] = {
+            "GROUNDSKEEPER_URL": serving.url,
+            "GROUNDSKEEPER_TOKEN": bearer,
+        }
+
+    def run(self, *arguments: str, code: int = 0, **environment: str | None) -> Ended:
+        ended = CliRunner().invoke(app, arguments, env={**self.environment, **environment}, catch_exceptions=False)
+        assert ended.exit_code == code, ended.stdout + ended.stderr
+        assert "Traceback" not in ended.stderr
+        return ended
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        """Nothing but the API's JSON goes to stdout."""
+        return json.loads(self.run(*arguments, "--json", code=code).stdout)
+
+    def refused(self, *arguments: str, code: int, **environment: str | None) -> str:
+        ended = self.run(*arguments, code=code, **environment)
+        assert ended.stdout == ""
+        return ended.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("command_line")
+
+
+@pytest.fixture(scope="module")
+def cli(folder: Path) -> Iterator[CommandLine]:
+    SmallTable(folder / "orders").commit("20260101120000000", completed="20260101120001000")
+    with Serving(folder, AUTOMATIC="false", ALLOWED_ROOTS=str(folder)) as serving:
+        bearer, token = issued("Ada", Role.ADMIN, utc_now())
+        with writing(serving.engine) as connection:
+            token_store.add(connection, token)
+        cli = CommandLine(serving, str(bearer), folder)
+        cli.run("tables", "add", str(folder / "orders"), "--lock", "filesystem", "--engine", "spark")
+        yield cli
+
+
+@pytest.fixture(scope="module")
+def table_id(cli: CommandLine) -> str:
+    return str(cli.json("tables", "show", "orders")["id"])
+
+
+@pytest.fixture
+def worker(cli: CommandLine) -> Iterator[Worker]:
+    bearer, token = issued("w", Role.WORKER, utc_now(), groups=("default",))
+    with writing(cli.serving.engine) as connection:
+        token_store.add(connection, token)
+    headers = {"Authorization": f"Bearer {bearer}"}
+    with httpx.Client(base_url=cli.serving.url, headers=headers) as client:
+        yield Worker(client)  # type: ignore[arg-type]  # it calls `post` only
+
+
+def test_a_table_is_shown_by_id_name_and_path_as_the_api_shows_it(cli: CommandLine, table_id: str) -> None:
+    by_path = cli.json("tables", "show", f"{cli.folder}/orders/")
+    assert by_path["id"] == table_id
+    headers = {"Authorization": f"Bearer {cli.environment['GROUNDSKEEPER_TOKEN']}"}
+    assert by_path == httpx.get(f"{cli.serving.url}/v1/tables/{table_id}", headers=headers).json()
+    shown = cli.run("tables", "show", table_id).stdout
+    assert "MERGE_ON_READ" in shown
+    assert "spark" in shown
+    assert cli.json("tables", "list")["items"] == [by_path]
+    heading, row = cli.run("tables", "list").stdout.splitlines()
+    assert heading.split() == ["ID", "NAME", "TYPE", "BUCKETS", "INCIDENTS", "PATH"]
+    assert row.split() == [table_id, "orders", "MOR", "-", "none", str(cli.folder / "orders")]
+
+
+def test_tables_that_cannot_be_registered_or_found_are_refused_with_the_reason(cli: CommandLine) -> None:
+    again = cli.refused("tables", "add", str(cli.folder / "orders"), code=1)
+    assert "already registered" in again
+    assert again.count("\n") == 3  # title, detail, hint
+    assert "not below any of the allowed roots" in cli.refused("tables", "add", "/elsewhere", code=1)
+    assert "--hash-field" in cli.refused("tables", "add", "x", "--buckets", "4", code=2)
+    assert "No table has the id" in cli.refused("tables", "show", "nothing", code=3)
+    ended = cli.run("tables", "show", "tbl_nothing", "--json", code=3)
+    assert json.loads(ended.stderr)["title"]
+
+
+def test_a_table_is_removed_after_a_confirmation(cli: CommandLine) -> None:
+    SmallTable(cli.folder / "passing").commit("20260101120000000", completed="20260101120001000")
+    added = cli.json("tables", "add", str(cli.folder / "passing"), "--name", "in passing")
+    assert added["name"] == "in passing"
+    assert "--yes" in cli.refused("tables", "remove", "in passing", code=2)
+    assert cli.json("tables", "remove", "in passing", "--yes")["id"] == added["id"]
+    assert (cli.folder / "passing" / ".hoodie").is_dir()
+    cli.refused("tables", "remove", added["id"], "--yes", code=3)
+
+
+def test_a_job_is_submitted_listed_shown_and_cancelled(cli: CommandLine, table_id: str) -> None:
+    submit = ("jobs", "run", "compaction", "orders", "-p", "limit_bytes=4096", "--dry-run", "--idempotency-key", "k")
+    job = cli.json(*submit)
+    assert (job["table_id"], job["params"]["limit_bytes"], job["dry_run"]) == (table_id, 4096, True)
+    assert cli.json(*submit)["id"] == job["id"]
+    assert cli.json("jobs", "list", "--table", "orders", "--state", "queued")["items"][0]["id"] == job["id"]
+    assert f"{job['id']}  orders  compaction (dry run)  queued" in cli.run("jobs", "list").stdout
+    assert "waits for" in cli.run("jobs", "show", job["id"]).stdout
+    assert cli.run("jobs", "cancel", job["id"]).stdout == f"{job['id']} is cancelled.\n"
+    cli.refused("jobs", "cancel", "job_nothing", code=3)
+    assert cli.json("jobs", "show", job["id"])["state"] == "cancelled"
+    assert "params.limit_bytes" in cli.refused("jobs", "run", "compaction", "orders", "-p", "limit_bytes=a", code=1)
+    assert "name=value" in cli.refused("jobs", "run", "compaction", "orders", "-p", "limit", code=2)
+    cli.refused("jobs", "show", "job_nothing", code=3)
+    assert cli.run("jobs", "run", "nonsense", "orders", code=2).stdout == ""
+
+
+def test_a_watched_job_is_followed_over_an_outage_to_its_end(cli: CommandLine, worker: Worker) -> None:
+    job = cli.json("jobs", "run", "audit", "orders")
+    gate = TcpGate(httpx.URL(cli.serving.url).port or 0)
+    seen: list[Ended] = []
+
+    def watch() -> None:
+        seen.append(cli.run("jobs", "watch", job["id"], GROUNDSKEEPER_URL=f"http://127.0.0.1:{gate.port}"))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    order = worker.must_lease()
+    worker.beat(order, progress=Progress("reading keys", bytes_done=1024, bytes_total=4096))
+    time.sleep(0.7)
+    with gate.shut():
+        time.sleep(2)
+        assert worker.report(order, Result(Outcome.SUCCEEDED, details={"misplaced": 0})).is_success
+    watching.join(timeout=20)
+    gate.end()
+    [ended] = seen
+    assert "running: reading keys 1.0 KiB of 4.0 KiB" in ended.stderr
+    assert "cannot be reached; waiting" in ended.stderr
+    assert ended.stdout.startswith("audit succeeded")
+    assert "misplaced  0" in ended.stdout
+
+
+def test_watching_a_job_that_fails_fails_with_its_error(cli: CommandLine, worker: Worker) -> None:
+    job = cli.json("jobs", "run", "cleaning", "orders", "--dry-run")
+    order = worker.must_lease()
+    problem = Problem("lock-held", "The lock is held", "by a writer", "Wait for it.")
+    assert worker.report(order, Result(Outcome.FAILED, error=problem)).is_success
+    ended = cli.run("jobs", "watch", job["id"], code=1)
+    assert "cleaning failed" in ended.stdout
+    assert "The lock is held: by a writer" in ended.stdout
+    assert cli.json("jobs", "watch", job["id"], code=1)["error"]["hint"] == "Wait for it."
+    assert "There is no" in cli.refused("jobs", "watch", "job_nothing", code=3)
+
+
+def test_a_policy_is_changed_member_by_member(cli: CommandLine) -> None:
+    assert cli.json("policy", "set", "orders", "compaction.commits=7", "cleaning.retain=9")["sources"][
+        "compaction.commits"
+    ] == ("table")
+    changed = cli.json("policy", "set", "orders", "compaction.commits=8", "--unset", "cleaning.retain")
+    assert changed["policy"]["compaction"]["commits"] == 8
+    assert changed["sources"]["cleaning.retain"] == "default"
+    assert cli.json("policy", "show", "orders") == changed
+    assert "compaction.commits" in cli.run("policy", "show", "orders").stdout
+    assert "is not known here" in cli.refused("policy", "set", "orders", "compaction.comits=8", code=1)
+    assert "Nothing to set" in cli.refused("policy", "set", "orders", code=2)
+    assert "is not set on this level" in cli.refused("policy", "set", "orders", "--unset", "windows", code=2)
+    cli.run("policy", "set", "--pattern", "or*", "archival.commits=40", "precedence=2")
+    kept = cli.json("policy", "set", "--pattern", "or*", "paused=true")
+    assert (kept["settings"], kept["precedence"]) == ({"archival": {"commits": 40}, "paused": True}, 2)
+    assert [each["pattern"] for each in cli.json("policy", "show")["items"]] == ["or*"]
+    cli.refused("policy", "show", "--pattern", "nothing", code=3)
+    # The pattern pauses it, so it takes a value of its own to go on.
+    assert cli.json("resume", "--table", "orders")["policy"]["paused"] is False
+
+
+def test_automatic_jobs_are_paused_and_resumed(cli: CommandLine) -> None:
+    assert cli.json("pause", "--reason", "moving")["reason"] == "moving"
+    assert re.search(r"paused \d s ago by Ada \(\w+\): moving", cli.run("policy", "show").stdout)
+    assert cli.run("resume").stdout == "Automatic jobs start again.\n"
+    assert cli.run("resume").stdout == "Automatic jobs were not paused.\n"
+    assert cli.json("resume") == {"paused": False, "since": None, "by": None, "reason": ""}
+    assert cli.json("pause", "--table", "orders")["policy"]["paused"] is True
+    assert cli.run("resume", "--table", "orders").stdout.startswith("Automatic jobs start again on orders")
+    cli.refused("pause", "--table", "nothing", code=3)
+
+
+def test_incidents_are_listed_with_their_remedy_and_closed(cli: CommandLine, table_id: str) -> None:
+    incident = Incident(
+        "inc_1", table_id, IncidentKind.STALE_WRITE, "20260101120000000", IncidentState.OPEN, utc_now(), details={}
+    )
+    with writing(cli.serving.engine) as connection:
+        incident_store.add(connection, [incident])
+    assert [each["id"] for each in cli.json("incidents", "list", "--state", "open")["items"]] == ["inc_1"]
+    shown = cli.run("incidents", "list", "--table", "orders").stdout
+    assert "20260101120000000" in shown
+    assert "remedy" in shown
+    assert cli.json("incidents", "close", "inc_1", "--reason", "written again")["because"].startswith("Ada")
+    assert "closed" in cli.refused("incidents", "close", "inc_1", "--reason", "again", code=1)
+    assert cli.json("incidents", "list", "--state", "open") == {"items": [], "next_cursor": None}
+
+
+def test_a_webhook_is_added_and_its_deliveries_are_shown(cli: CommandLine) -> None:
+    with Receiver() as receiver:
+        created = cli.json("webhooks", "add", receiver.url, "--type", "job.*", "--table", "orders")
+        assert created["secret"].startswith("whsec_")
+        cli.json("jobs", "run", "diagnosis", "orders", "--dry-run")
+        assert eventually(lambda: "delivered" in cli.run("webhooks", "deliveries", created["id"]).stdout, 10)
+    assert cli.json("webhooks", "deliveries", created["id"], "--state", "dead")["items"] == []
+    assert [each["id"] for each in cli.json("webhooks", "list")["items"]] == [created["id"]]
+    assert created["secret"] not in cli.run("webhooks", "list").stdout
+    assert "matches no type of event" in cli.refused("webhooks", "add", receiver.url, "--type", "nothing.*", code=1)
+    cli.run("webhooks", "remove", created["id"], "--yes")
+    cli.refused("webhooks", "remove", created["id"], "--yes", code=3)
+
+
+def test_workers_are_listed(cli: CommandLine, worker: Worker) -> None:
+    worker.lease()
+    assert [each["id"] for each in cli.json("workers")["items"]] == ["w1"]
+    assert "w1" in cli.run("workers").stdout
+
+
+def test_events_are_listed_by_type_and_table(cli: CommandLine, table_id: str) -> None:
+    page = cli.json("events", "--type", "table.*", "--table", "orders")
+    assert page["items"][0]["type"] == "table.registered"
+    assert {each["subject"] for each in page["items"]} == {table_id}
+    assert cli.json("events", "--after", str(page["next_after"]))["items"] == []
+    first = cli.json("events", "--limit", "1")
+    assert len(first["items"]) == 1
+    assert first["next_after"] == int(first["items"][0]["sequence"])
+    assert "table.registered  orders" in cli.run("events", "--type", "table.*").stdout
+    cli.refused("events", "--table", "nothing", code=3)
+
+
+def test_followed_events_go_on_after_an_outage_and_none_is_missed(cli: CommandLine) -> None:
+    gate = TcpGate(httpx.URL(cli.serving.url).port or 0)
+    start = cli.json("events", "--limit", "100000")["next_after"]
+    with _started(
+        cli,
+        "events",
+        "--follow",
+        "--json",
+        "--after",
+        str(start),
+        "--type",
+        "table.registered",
+        "--url",
+        f"http://127.0.0.1:{gate.port}",
+    ) as following:
+        assert following.stdout is not None
+        seen = []
+        for name in ("one", "two"):
+            table = cli.folder / name
+            SmallTable(table).commit("20260101120000000", completed="20260101120001000")
+            with gate.shut() if name == "two" else nullcontext():
+                cli.run("tables", "add", str(table))
+            seen.append(json.loads(following.stdout.readline()))
+            cli.run("tables", "remove", str(table), "--yes")
+        following.send_signal(signal.SIGINT)
+        assert following.wait(10) == 130
+    gate.end()
+    assert [each["data"]["table"]["name"] for each in seen] == ["one", "two"]
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_on_a_terminal_lines_fit_and_colours_obey_no_color(cli: CommandLine, no_color: str) -> None:
+    ours, theirs = pty.openpty()
+    environment = {"TERM": "xterm-256color", "COLUMNS": "80", "NO_COLOR": no_color}
+    with _started(cli, "jobs", "list", stdout=theirs, **environment) as ended:
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # the end
+            while piece := os.read(ours, 65536):
+                shown += piece
+        assert ended.wait(10) == 0
+    os.close(ours)
+    text = shown.decode()
+    assert ("\x1b[3" in text) == (not no_color)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
+    assert len(lines) > 3
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_commands_of_the_guide_work_one_after_the_other(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    SmallTable(cli.folder / "trips").commit("20260101120000000", completed="20260101120001000")
+    monkeypatch.chdir(cli.folder)
+    lines = "".join(block for block in shell_blocks(GUIDE) if not is_program(block)).splitlines()
+    commands = [shlex.split(line)[1:] for line in lines if line.startswith("groundskeeper ")]
+    assert len(commands) == len(lines) - 1 > 10  # one line sets the PATH
+    shown = "".join(cli.run(*command).stdout for command in commands)
+    assert "Registered trips" in shown
+    assert re.search(r"compaction \(dry run\) +queued", shown)
+    assert re.search(r"cleaning.retain +20 +pattern trips\*", shown)
+
+
+@contextmanager
+def _started(
+    cli: CommandLine, *arguments: str, stdout: int = subprocess.PIPE, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
+    own = {name: value for name, value in cli.environment.items() if value}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "service.cli", *arguments],
+        env={**os.environ, **own, **environment},
+        stdout=stdout,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_without_a_valid_token_it_says_so(cli: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{cli.environment['GROUNDSKEEPER_TOKEN']}\n")
+    assert "orders" in cli.run("tables", "list", "--token-file", str(file), GROUNDSKEEPER_TOKEN=None).stdout
+    assert "token" in cli.refused("tables", "list", code=4, GROUNDSKEEPER_TOKEN=None)
+    assert "token" in cli.refused("tables", "list", code=4, GROUNDSKEEPER_TOKEN="gk_a_b")
+    bearer, token = issued("reads", Role.READER, utc_now())
+    with writing(cli.serving.engine) as connection:
+        token_store.add(connection, token)
+    cli.refused("pause", code=4, GROUNDSKEEPER_TOKEN=str(bearer))
+    cli.refused("tables", "list", "--token-file", str(tmp_path / "none"), code=2)
+
+
+def test_a_service_that_is_not_there_is_told_apart(cli: CommandLine) -> None:
+    gate = TcpGate(1)
+    gate.end()
+    away = cli.refused("tables", "list", "--url", f"http://127.0.0.1:{gate.port}", code=5)
+    assert "groundskeeper serve" in away
+    with Receiver() as other:
+        assert "not an answer of Groundskeeper" in cli.refused("workers", "--url", other.url, code=1)
+    cli.refused("workers", "--url", "ftp://nowhere", code=2)
+
+
+def test_the_doctor_names_what_is_missing_and_what_to_do(cli: CommandLine, tmp_path: Path) -> None:
+    broken = {"GROUNDSKEEPER_ALLOWED_ROOTS": str(tmp_path / "nowhere"), "GROUNDSKEEPER_JARS": str(tmp_path)}
+    ended = cli.run("doctor", "--json", code=1, **broken)
+    found = json.loads(ended.stdout)
+    checks = {check["name"]: check for check in found["checks"]}
+    good = {name for name, check in checks.items() if check["state"] == "ok"}
+    assert (found["ok"], good >= {"settings", "java", "service"}) == (False, True)
+    assert (checks["storage"]["state"], checks["bundle"]["state"]) == ("failed", "failed")
+    assert "GROUNDSKEEPER_ALLOWED_ROOTS" in checks["storage"]["hint"]
+    assert "fetch_jars" in checks["bundle"]["hint"]
+    misspelt = cli.run("doctor", code=1, GROUNDSKEEPER_PROT="1", GROUNDSKEEPER_URL="http://127.0.0.1:1").stdout
+    assert re.search(
+        r"failed +settings +GROUNDSKEEPER_PROT is no setting; the nearest one is GROUNDSKEEPER_PORT", misspelt
+    )
+    assert re.search(r"failed +service .*cannot be reached", misspelt)
