@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from service.access import token_store
+from service.access import token_changes, token_store
 from service.access.token import Bearer, Role, Token, digest, issued
 from service.model.errors import SettingsError
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # 128 random bits in hexadecimal. Only a hash without salt is stored, so a secret that people choose could be guessed.
 _SHORTEST_SECRET = 32
 _LONGEST_ID = 32
+_BY = "the start of the service"
 
 
 def accept(
@@ -31,9 +32,8 @@ def accept(
             f"{setting} must be gk_<id>_<secret> with at least {_SHORTEST_SECRET} characters of secret.",
             hint="This makes a secret: python3 -c 'import secrets; print(secrets.token_hex(32))'.",
         )
-    token_store.add_if_absent(
-        connection, Token(bearer.id, setting, role, digest(bearer.secret), created_at=at, groups=groups)
-    )
+    token = Token(bearer.id, setting, role, digest(bearer.secret), created_at=at, groups=groups)
+    token_changes.create_if_absent(connection, token, by=_BY, route=setting)
     found = token_store.find(connection, bearer.id)
     if found is None or found.digest != digest(bearer.secret) or found.role is not role:
         raise SettingsError(f"The id in {setting} is that of another token.", hint="Take a new id with a new secret.")
@@ -54,4 +54,4 @@ def make_first(connection: Connection, file: Path, at: datetime) -> None:
             f"The first token cannot be written to {file}: {error.strerror}.",
             hint="Choose another GROUNDSKEEPER_FIRST_TOKEN_FILE, or remove the file if its database is gone.",
         ) from error
-    token_store.add(connection, token)
+    token_changes.create(connection, token, by=_BY, route=str(file))

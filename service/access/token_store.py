@@ -24,10 +24,10 @@ def add(connection: Connection, token: Token) -> None:
     connection.execute(_t.insert().values(_row(token)))
 
 
-def add_if_absent(connection: Connection, token: Token) -> None:
-    """Adds the token unless there is one with its id, whatever that is."""
+def add_if_absent(connection: Connection, token: Token) -> bool:
+    """Adds the token unless there is one with its id, whatever that is. Returns whether it was added."""
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    connection.execute(insert(_t).values(_row(token)).on_conflict_do_nothing())
+    return bool(connection.execute(insert(_t).values(_row(token)).on_conflict_do_nothing()).rowcount)
 
 
 def exist(connection: Connection) -> bool:

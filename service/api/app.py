@@ -5,9 +5,11 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from fastapi_offline import FastAPIOffline
 
 from service.api import (
+    audit,
     commits,
     consumers,
     dashboard,
@@ -28,6 +30,7 @@ from service.api import (
     workers,
     writers,
 )
+from service.api.audit_trail import AuditTrail
 from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
 from service.api.responses import ProblemDocument
@@ -60,6 +63,7 @@ _TAGS = [
         "name": "webhooks",
         "description": "Receive events about commits, jobs and tables: signed, in order, at least once.",
     },
+    {"name": "audit", "description": "See who changed what, and when."},
     {"name": "worker", "description": "The protocol of the Spark workers: lease, heartbeat, result."},
     {"name": "health", "description": "For probes. These calls need no token."},
 ]
@@ -81,7 +85,7 @@ def create_app(context: AppContext) -> FastAPI:
     app.state.context = context
     app.state.streams = events.Streams()
     app.state.probe = Probe(context.engine)
-    for part in (
+    parts = (
         tables,
         commits,
         consumers,
@@ -96,8 +100,10 @@ def create_app(context: AppContext) -> FastAPI:
         delegation,
         workers,
         worker,
+        audit,
         health,
-    ):
+    )
+    for part in parts:
         app.include_router(part.router)
     dashboard.install(app)
     docs.install(app)
@@ -105,7 +111,8 @@ def create_app(context: AppContext) -> FastAPI:
     # Starlette runs the middleware that was added last first.
     app.add_middleware(middleware.SizeLimit, max_bytes=context.max_request_bytes)
     app.add_middleware(Authentication, context=context)
-    app.add_middleware(middleware.AuditLog)
+    routes = [route for part in parts for route in part.router.routes if isinstance(route, APIRoute)]
+    app.add_middleware(middleware.AuditLog, trail=AuditTrail(context, routes))
     _document_problems(app)
     return app
 

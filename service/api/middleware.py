@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import logging
 import time
+from http import HTTPStatus
 from typing import TYPE_CHECKING
+
+from fastapi.concurrency import run_in_threadpool
 
 from service.api.errors import ServiceBusyError
 from service.api.problems import answer
 from service.api.statuses import status_of
+from service.db import companion
 from service.model.errors import GroundskeeperError, RequestTooLargeError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from service.api.audit_trail import AuditTrail
 
 audit = logging.getLogger("groundskeeper.audit")
 
@@ -70,12 +76,14 @@ class SizeLimit:
 
 class AuditLog:
     """Logs one line of JSON for each call that may change something: caller, path and status. Bodies are not logged.
+    The audit trail in the database gets an entry of it, before it is answered.
 
-    The frequent calls of workers and writers are logged at the level DEBUG.
+    The frequent calls of workers and writers are logged at the level DEBUG, and get no entry.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, trail: AuditTrail) -> None:
         self._app = app
+        self._trail = trail
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] in READS:
@@ -83,18 +91,35 @@ class AuditLog:
             return
         state = scope.setdefault("state", {})
         started = time.monotonic()
+        is_frequent = scope["path"].startswith(_FREQUENT_PATHS)
+        record = None if is_frequent else self._trail.begin(scope)
         # Remains if an unexpected exception is raised: the server answers it outside this middleware.
         status = int(status_of(GroundskeeperError))
+        head: Message | None = None
 
         async def watch(message: Message) -> None:
-            nonlocal status
+            nonlocal status, head
             if message["type"] == "http.response.start":
                 status = message["status"]
+                if record is not None:
+                    # Held back until the body, which names the problem.
+                    head = message
+                    return
+            elif record is not None and head is not None:
+                await run_in_threadpool(self._trail.end, record, status, _problem_in(message, status))
+                held, head = head, None
+                await send(held)
             await send(message)
 
+        accompanied = companion.current.set(record)
         try:
             await self._app(scope, receive, watch)
+        except Exception:
+            if record is not None:
+                await run_in_threadpool(self._trail.end, record, status, GroundskeeperError.type)
+            raise
         finally:
+            companion.current.reset(accompanied)
             caller = state.get("caller")
             line = {
                 "who": caller.name if caller else None,
@@ -105,5 +130,13 @@ class AuditLog:
                 "status": status,
                 "milliseconds": round((time.monotonic() - started) * 1000),
             }
-            level = logging.DEBUG if scope["path"].startswith(_FREQUENT_PATHS) else logging.INFO
-            audit.log(level, json.dumps(line))
+            audit.log(logging.DEBUG if is_frequent else logging.INFO, json.dumps(line))
+
+
+def _problem_in(message: Message, status: int) -> str | None:
+    if status < HTTPStatus.BAD_REQUEST:
+        return None
+    try:
+        return str(json.loads(message.get("body", b""))["type"]).rpartition("/")[2]
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -10,6 +10,7 @@ import typer
 from jobs.contract import DEFAULT_GROUP
 from service.access.token import Role, Token, issued
 from service.cli.database import Database, opened
+from service.cli.user import user
 from service.model.clock import utc_now
 
 app = typer.Typer(help="Create, list and revoke bearer tokens.", no_args_is_help=True)
@@ -26,7 +27,7 @@ def create_token(
     database: Database = None,
 ) -> None:
     """Create a token and print it once. From the first token on, every call needs one."""
-    from service.access import token_store
+    from service.access import token_changes
     from service.db.engine import writing
 
     groups = tuple(group or [DEFAULT_GROUP]) if role is Role.WORKER else None
@@ -37,7 +38,7 @@ def create_token(
     expires_at = now + timedelta(days=days) if days is not None else None
     bearer, token = issued(name, role, now, groups=groups, expires_at=expires_at)
     with writing(engine) as connection:
-        token_store.add(connection, token)
+        token_changes.create(connection, token, by=user(), route="groundskeeper token create")
     typer.echo(str(bearer))
     typer.echo(f"Token {token.id} with role {role.value}. It is not shown again.", err=True)
 
@@ -62,11 +63,11 @@ def revoke_token(
     token_id: Annotated[str, typer.Argument(help="Id from `token list`")], database: Database = None
 ) -> None:
     """Invalidate a token at once and permanently."""
-    from service.access import token_store
+    from service.access import token_changes
     from service.db.engine import writing
 
     with writing(opened(database, may_create=False)) as connection:
-        token_store.revoke(connection, token_id, utc_now())
+        token_changes.revoke(connection, token_id, utc_now(), by=user(), route="groundskeeper token revoke")
     typer.echo(f"Token {token_id} is revoked.")
 
 

@@ -24,6 +24,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
+from service.db import companion
 from service.db.database_files import DatabaseFiles
 from service.model import private_file
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, SettingsError
@@ -84,8 +85,13 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """
     with _reachable(engine), _turn_of(engine), engine.connect() as connection:
         connection.execution_options(**{_WRITES: True})
+        accompanying = companion.current.get()
         with connection.begin():
+            if accompanying is not None:
+                accompanying.begun(connection)
             yield connection
+            if accompanying is not None:
+                accompanying.ends(connection)
             if engine in _files:
                 _files[engine].check()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from service.catalog import decision_times, table_store, watch_store
 from service.catalog.declared import check_declared, check_metastore
+from service.db import companion
 from service.db.engine import writing
 from service.delivery import outbox
 from service.incidents import store
@@ -91,6 +92,7 @@ def submit(
             raise FenceLosesFlinkError('`on_active_writers` is "fence".')
         job = job_store.submit(connection, hold_back.held_back(connection, wanted, table, now))
         if job.id == wanted.id:
+            companion.about("job", job.id)
             _refuse_beside_incidents(connection, job)
             outbox.publish(
                 connection, [job_queued(job, table, now), *hold_back.draining_events(job, table, now)], now=now

@@ -168,6 +168,7 @@ class Composition:
             history=timedelta(days=chosen.history_days),
             commits=timedelta(days=chosen.commit_days),
             events=timedelta(days=chosen.events_days),
+            audit=timedelta(days=chosen.audit_days),
         )
         ticks = [
             Tick(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from service.access import audit_store
 from service.catalog import commit_store
 from service.db.engine import writing
 from service.delegation import plan_store
@@ -29,6 +30,8 @@ log = logging.getLogger(__name__)
 _BATCH_ROWS = 500
 # Each worker process has an id of its own, so most ids never return.
 _WORKERS = timedelta(days=1)
+# More come with a flood of calls only.
+_MOST_REFUSED_CALLS = 10_000
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Keep:
     history: timedelta
     commits: timedelta
     events: timedelta
+    audit: timedelta = timedelta(days=365)
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class Pruned:
     workers: int = 0
     commits: int = 0
     events: int = 0
+    audit_entries: int = 0
 
     def __str__(self) -> str:
         return ", ".join(f"{count} {name}" for name, count in dataclasses.asdict(self).items() if count) or "nothing"
@@ -80,6 +85,8 @@ def run_once(engine: Engine, clock: Clock, keep: Keep) -> Pruned:
             lambda connection: commit_store.prune(connection, before=now - keep.commits, limit=_BATCH_ROWS)
         ),
         events=in_batches(lambda connection: outbox.prune(connection, now - keep.events, _BATCH_ROWS)),
+        audit_entries=in_batches(lambda connection: audit_store.prune(connection, now - keep.audit, _BATCH_ROWS))
+        + in_batches(lambda connection: audit_store.prune_refused(connection, _MOST_REFUSED_CALLS, _BATCH_ROWS)),
     )
     if pruned != Pruned():
         log.info("Deleted old rows: %s", pruned)

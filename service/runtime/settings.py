@@ -112,6 +112,8 @@ class Settings(BaseSettings):
     )
     history_days: float = Field(30.0, gt=0, description="How long ended jobs and decisions are kept")
 
+    audit_days: float = Field(365.0, gt=0, description="How long entries of the audit trail are kept")
+
     # [N,F]: N tasks at once, and up to F - 1 retries of a task; plain local[N] has no retry.
     master: str = Field("local[2,4]", description="Spark master of a worker")
     slots: int = Field(1, ge=1, le=64, description="Jobs that a worker runs at once")

@@ -5,6 +5,8 @@ violation to its name. The migrations must build exactly this schema (a test com
 """
 
 from service.db.schema.access import (
+    AUDIT_IS_REFUSED,
+    audit_entries,
     tokens,
 )
 from service.db.schema.catalog import (
@@ -67,6 +69,7 @@ from service.db.schema.scheduling import (
 )
 
 __all__ = [
+    "AUDIT_IS_REFUSED",
     "COMMIT_INSTANT",
     "DELIVERY_IS_OPEN",
     "DELIVERY_IS_PENDING",
@@ -83,6 +86,7 @@ __all__ = [
     "QUEUE_OF_WEBHOOK",
     "TABLE_BASE_PATH",
     "UtcDateTime",
+    "audit_entries",
     "automation",
     "commits",
     "consumers",

@@ -1,8 +1,8 @@
-"""Bearer tokens."""
+"""Bearer tokens, and the audit trail."""
 
 import sqlalchemy as sa
 
-from service.db.schema.core import UtcDateTime, metadata
+from service.db.schema.core import Serial, UtcDateTime, metadata
 
 tokens = sa.Table(
     "tokens",
@@ -17,3 +17,38 @@ tokens = sa.Table(
     # Worker groups whose jobs it may lease; null means any.
     sa.Column("groups", sa.JSON(none_as_null=True)),
 )
+
+# Calls that changed something, or were refused. No foreign keys: it outlives what it tells of.
+audit_entries = sa.Table(
+    "audit_entries",
+    metadata,
+    sa.Column("id", Serial, primary_key=True),
+    sa.Column("at", UtcDateTime, nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("token_id", sa.String(32)),
+    sa.Column("role", sa.String(16)),
+    sa.Column("address", sa.String(64)),
+    sa.Column("method", sa.String(16), nullable=False),
+    sa.Column("route", sa.Text, nullable=False),
+    sa.Column("operation", sa.String(64), nullable=False),
+    sa.Column("object_type", sa.String(32)),
+    sa.Column("object_id", sa.Text),
+    sa.Column("object_name", sa.Text),
+    sa.Column("before", sa.JSON(none_as_null=True)),
+    sa.Column("after", sa.JSON(none_as_null=True)),
+    # Of HTTP; a command has none.
+    sa.Column("status", sa.Integer),
+    sa.Column("problem", sa.String(64)),
+    sa.Column("repeats", sa.Integer, nullable=False),
+    sa.Index("ix_audit_entries_at", "at", "id"),
+    sa.Index("ix_audit_entries_token", "token_id", "at", "id"),
+    sa.Index("ix_audit_entries_object", "object_id", "at", "id"),
+    sa.Index(
+        "ix_audit_entries_refused",
+        "id",
+        sqlite_where=sa.text("status >= 400"),
+        postgresql_where=sa.text("status >= 400"),
+    ),
+)
+
+AUDIT_IS_REFUSED = audit_entries.c.status >= 400

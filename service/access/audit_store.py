@@ -1,0 +1,100 @@
+"""Store of the audit trail. Entries are never changed, but for the outcome of a call that was not known yet."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from service.access.audit_entry import AuditEntry, Outcome
+from service.db import schema
+from service.db.page import Cursor, Page, page_of
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_a = schema.audit_entries
+
+_OF_OUTCOME = {
+    Outcome.DONE: sa.or_(_a.c.status.is_(None), _a.c.status < 400),
+    Outcome.REFUSED: sa.and_(schema.AUDIT_IS_REFUSED, _a.c.status < 500),
+    Outcome.FAILED: sa.and_(schema.AUDIT_IS_REFUSED, _a.c.status >= 500),
+}
+
+
+def add(connection: Connection, entry: AuditEntry) -> int:
+    """Returns the id of the new entry."""
+    values = dataclasses.asdict(entry)
+    del values["id"]
+    return int(connection.execute(_a.insert().values(values).returning(_a.c.id)).scalar_one())
+
+
+def lock(connection: Connection, object_type: str, object_id: str) -> None:
+    """Waits until no other recorded transaction changes this object, so that what is read next is what this one
+    changes. It must be the first statement. SQLite has one writer at a time anyway."""
+    if connection.dialect.name == "postgresql":
+        name = f"audit {object_type} {object_id}"
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtextextended(name, 0))))
+
+
+def set_outcome(connection: Connection, entry_id: int, status: int, problem: str | None) -> bool:
+    """Returns whether there is such an entry: its transaction may have been rolled back."""
+    written = connection.execute(_a.update().where(_a.c.id == entry_id).values(status=status, problem=problem))
+    return bool(written.rowcount)
+
+
+def set_repeats(connection: Connection, entry_id: int, repeats: int) -> None:
+    connection.execute(_a.update().where(_a.c.id == entry_id).values(repeats=repeats))
+
+
+def page(
+    connection: Connection,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    outcome: Outcome | None = None,
+    **equal: str | None,
+) -> Page[AuditEntry]:
+    """Returns a page, newest entry first, of those from `since` on and before `until`. `equal` are values of columns;
+    None selects any."""
+    query = sa.select(_a).order_by(_a.c.at.desc(), _a.c.id.desc()).limit(limit + 1)
+    for name, value in equal.items():
+        if value is not None:
+            query = query.where(_a.c[name] == value)
+    if since is not None:
+        query = query.where(_a.c.at >= since)
+    if until is not None:
+        query = query.where(_a.c.at < until)
+    if outcome is not None:
+        query = query.where(_OF_OUTCOME[outcome])
+    if cursor:
+        after = Cursor.parse(cursor)
+        same_moment = sa.and_(_a.c.at == after.created_at, _a.c.id < after.number)
+        query = query.where(sa.or_(_a.c.at < after.created_at, same_moment))
+    rows = [_entry(row) for row in connection.execute(query)]
+    return page_of(rows, limit, lambda entry: (entry.at, str(entry.id)))
+
+
+def prune(connection: Connection, before: datetime, limit: int) -> int:
+    """Removes at most `limit` entries from before then, and returns how many."""
+    old = sa.select(_a.c.id).where(_a.c.at < before).limit(limit)
+    return connection.execute(_a.delete().where(_a.c.id.in_(old))).rowcount
+
+
+def prune_refused(connection: Connection, most: int, limit: int) -> int:
+    """Removes at most `limit` entries of refused or failed calls beyond the newest `most`, and returns how many."""
+    newest = sa.select(_a.c.id).where(schema.AUDIT_IS_REFUSED).order_by(_a.c.id.desc())
+    last = connection.execute(newest.offset(most).limit(1)).scalar_one_or_none()
+    if last is None:
+        return 0
+    old = sa.select(_a.c.id).where(schema.AUDIT_IS_REFUSED, _a.c.id <= last).limit(limit)
+    return connection.execute(_a.delete().where(_a.c.id.in_(old))).rowcount
+
+
+def _entry(row: sa.Row[Any]) -> AuditEntry:
+    return AuditEntry(**row._mapping)

@@ -1,0 +1,108 @@
+"""The audit trail: /v1/audit"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, Field
+
+from service.access import audit_store
+from service.access.audit_entry import AuditEntry, Outcome
+from service.access.token import Role
+from service.api.dependencies import AppContextDep, needs
+from service.api.requests import Moment
+from service.api.statuses import documented
+from service.api.tables import CursorText, Limit
+from service.db.engine import reading
+from service.db.page import Page
+from service.model import errors
+
+router = APIRouter(prefix="/v1", tags=["audit"])
+
+Text = Annotated[str | None, Query(max_length=1024, pattern=r"^[^\x00]+$")]
+
+
+class AuditEntryOut(BaseModel):
+    """A call that changed something, or that was refused."""
+
+    id: int = Field(examples=[4711])
+    at: datetime
+    who: str = Field(
+        description="Name of the token; `anybody` while no token exists, `nobody` if the call had no valid one,"
+        " `<user> on the command line`",
+        examples=["airflow"],
+    )
+    token_id: str | None = Field(examples=["4f0c9d2b71aa"])
+    role: Role | None
+    address: str | None = Field(description="Of the caller; null for a command", examples=["10.2.0.17"])
+    method: str = Field(description="Of HTTP; `CLI` for a command", examples=["PATCH"])
+    route: str = Field(examples=["/v1/tables/{table_id}"])
+    operation: str = Field(description="`operationId` of this documentation", examples=["changeTable"])
+    object_type: str | None = Field(examples=["table"])
+    object_id: str | None = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
+    object_name: str | None = Field(examples=["trips"])
+    before: Any = Field(description="The object before the call, with masks for secrets; null if it did not exist")
+    after: Any = Field(description="The object after the call; `before` and `after` are null if it did not change")
+    outcome: Outcome = Field(description="`refused`: status 400 to 499; `failed`: 500 and above")
+    status: int | None = Field(description="HTTP status; null for a command", examples=[200])
+    problem: str | None = Field(description="Type of the problem", examples=["forbidden"])
+    repeats: int = Field(
+        description="Calls of the same caller that were refused within the minute after this one and got no entry of"
+        " their own; rounded down to a power of two"
+    )
+
+    @classmethod
+    def of(cls, entry: AuditEntry) -> AuditEntryOut:
+        return cls.model_validate(entry, from_attributes=True)
+
+
+class AuditPage(BaseModel):
+    items: list[AuditEntryOut]
+    next_cursor: str | None
+
+    @classmethod
+    def of(cls, page: Page[AuditEntry]) -> AuditPage:
+        return cls(items=[AuditEntryOut.of(each) for each in page.items], next_cursor=page.next_cursor)
+
+
+@router.get(
+    "/audit",
+    operation_id="listAuditEntries",
+    summary="List who changed what, newest first",
+    dependencies=[Depends(needs(Role.ADMIN))],
+    responses=documented(errors.ParamsInvalidError),
+)
+def list_entries(
+    context: AppContextDep,
+    *,
+    who: Text = None,
+    token_id: Text = None,
+    operation: Text = None,
+    object_type: Text = None,
+    object_id: Text = None,
+    outcome: Outcome | None = None,
+    since: Annotated[Moment | None, Query(description="At this time or later")] = None,
+    until: Annotated[Moment | None, Query(description="Before this time")] = None,
+    limit: Limit = 100,
+    cursor: CursorText = None,
+) -> AuditPage:
+    """Has an entry for every call that changed something, or was refused, except the frequent ones of workers and
+    writers; and for tokens that were created or revoked on the command line. An entry is written in the same
+    transaction as the change."""
+    with reading(context.engine) as connection:
+        page = audit_store.page(
+            connection,
+            limit=limit,
+            cursor=cursor,
+            since=since,
+            until=until,
+            outcome=outcome,
+            who=who,
+            token_id=token_id,
+            operation=operation,
+            object_type=object_type,
+            object_id=object_id,
+        )
+    return AuditPage.of(page)

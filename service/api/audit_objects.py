@@ -1,0 +1,123 @@
+"""The objects of the audit trail: their types, and what is kept of them before and after a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any
+
+from fastapi.encoders import jsonable_encoder
+from sqlalchemy import Connection
+
+from service.access.secret_cipher import SecretCipher
+from service.api.policy_models import PatternPolicyOut, PauseOut
+from service.api.responses import TableOut
+from service.api.webhook_forms import WebhookOut
+from service.catalog import consumer_store, table_store
+from service.delivery import delivery_store, webhook_store
+from service.incidents import store as incident_store
+from service.model.errors import NotFoundError
+from service.policies import store
+from service.queue import job_store
+from service.scheduling import pause_store
+
+Look = Callable[[Connection, SecretCipher, str], "tuple[str | None, Any]"]
+"""Returns the name and the members of the object with this id. Raises NotFoundError."""
+
+_OF_TABLE = {"profile", "incidents"}  # as detected, not as declared
+_OF_JOB = ("table_id", "kind", "params", "dry_run", "priority", "timeout_seconds", "state", "cancel_requested")
+# There is one pause.
+_ONLY_ONE = "all"
+
+_BY_PATH = {
+    "/v1/tables/{table_id}/policy": ("table-policy", "{table_id}"),
+    "/v1/tables/{table_id}/consumers/{name}": ("consumer", "{table_id}/{name}"),
+    "/v1/policies/{pattern:path}": ("policy", "{pattern}"),
+    "/v1/pause": ("pause", _ONLY_ONE),
+}
+
+
+def object_of(path: str, values: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Returns the type and the id of the object that a route is about; None for one that is to be created. `{x_id}`
+    in a path names an object of the type x."""
+    if path in _BY_PATH:
+        kind, text = _BY_PATH[path]
+        return kind, text.format(**values)
+    named = [(name.removesuffix("_id"), str(value)) for name, value in values.items() if name.endswith("_id")]
+    return named[-1] if named else None
+
+
+def look(connection: Connection, cipher: SecretCipher, kind: str, object_id: str) -> tuple[str | None, Any]:
+    """Returns the name of an object and its members as JSON, None and None if it does not exist. Secrets that are
+    stored encrypted are masked."""
+    known = _LOOKS.get(kind)
+    if known is None:
+        return None, None
+    try:
+        name, members = known(connection, cipher, object_id)
+    except NotFoundError:
+        return None, None
+    return name, jsonable_encoder(members)
+
+
+def _table(connection: Connection, _: SecretCipher, table_id: str) -> tuple[str | None, Any]:
+    table = table_store.get(connection, table_id)
+    return table.name, TableOut.of(table, {}).model_dump(mode="json", exclude=_OF_TABLE)
+
+
+def _table_policy(connection: Connection, _: SecretCipher, table_id: str) -> tuple[str | None, Any]:
+    level = store.of_table(connection, table_id)
+    return table_store.get(connection, table_id).name, None if level is None else dict(level.settings)
+
+
+def _policy(connection: Connection, _: SecretCipher, pattern: str) -> tuple[str | None, Any]:
+    return pattern, PatternPolicyOut.of(store.get(connection, pattern))
+
+
+def _pause(connection: Connection, _: SecretCipher, __: str) -> tuple[str | None, Any]:
+    return None, PauseOut.of(pause_store.pause_of(connection))
+
+
+def _webhook(connection: Connection, cipher: SecretCipher, webhook_id: str) -> tuple[str | None, Any]:
+    webhook = webhook_store.get(connection, webhook_id)
+    # Without the health, which changes by itself. The path of the URL may be a credential: its digest tells when it
+    # changes.
+    members = WebhookOut.of(webhook, cipher, {}, is_whole=False).model_dump(
+        mode="json", exclude={"pending", "dead", "last_success_at", "failing_since"}
+    )
+    return webhook.description or None, {**members, "url_digest": sha256(webhook.url.encode()).hexdigest()[:16]}
+
+
+def _consumer(connection: Connection, _: SecretCipher, key: str) -> tuple[str | None, Any]:
+    table_id, name = key.rsplit("/", 1)
+    return name, consumer_store.get(connection, table_id, name)
+
+
+def _job(connection: Connection, _: SecretCipher, job_id: str) -> tuple[str | None, Any]:
+    job = job_store.get(connection, job_id)
+    members = {name: getattr(job, name) for name in _OF_JOB}
+    return job.kind.value, {**members, "hand_over": job.hand_over.state if job.hand_over else None}
+
+
+def _incident(connection: Connection, _: SecretCipher, incident_id: str) -> tuple[str | None, Any]:
+    found = incident_store.get(connection, incident_id)
+    members = {"table_id": found.table_id, "instant": found.instant, "state": found.state, "because": found.because}
+    return found.kind.value, members
+
+
+def _delivery(connection: Connection, _: SecretCipher, delivery_id: str) -> tuple[str | None, Any]:
+    found = delivery_store.get(connection, delivery_id)
+    return found.event_type, {"webhook_id": found.webhook_id, "event_id": found.event_id, "state": found.state}
+
+
+_LOOKS: dict[str, Look] = {
+    "table": _table,
+    "table-policy": _table_policy,
+    "policy": _policy,
+    "pause": _pause,
+    "webhook": _webhook,
+    "consumer": _consumer,
+    "job": _job,
+    "incident": _incident,
+    "delivery": _delivery,
+}

@@ -1,0 +1,150 @@
+"""Writes the audit trail: an entry for each call of the API that changes something, or is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from starlette.routing import Match
+
+from service.access import audit_store
+from service.access.audit_entry import AuditEntry, shown
+from service.access.refusals import Refusals, Repeats
+from service.api.audit_objects import look, object_of
+from service.db import companion
+from service.db.engine import writing
+from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, GroundskeeperError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fastapi.routing import APIRoute
+    from sqlalchemy import Connection
+    from starlette.types import Scope
+
+    from service.api.dependencies import AppContext, Caller
+
+log = logging.getLogger(__name__)
+
+_READING = {"evaluateTable"}
+_OF_DATABASE = {DatabaseUnavailableError.type, DatabaseDamagedError.type}
+
+
+class CallRecord:
+    """The entry of one call. It is added by the first transaction that the call commits, as if the call had succeeded,
+    with its object as it was at both ends of the transaction (`service.db.companion.Companion`)."""
+
+    def __init__(self, context: AppContext, route: APIRoute, scope: Scope, values: dict[str, Any]) -> None:
+        self._context = context
+        self._scope = scope
+        self._route = route
+        self._object = object_of(route.path, values)
+        self._is_named = False
+        self._before: tuple[str | None, Any] = (None, None)
+        self._connection: Connection | None = None
+        self.entry_id: int | None = None
+        self.presumed = int(route.status_code or 200)
+
+    @property
+    def operation(self) -> str:
+        return str(self._route.operation_id)
+
+    def begun(self, connection: Connection) -> None:
+        if self.entry_id is not None:
+            return
+        self._connection = connection
+        self._before = (None, None)
+        if self._object is not None and not self._is_named:
+            audit_store.lock(connection, *self._object)
+            self._before = look(connection, self._context.cipher, *self._object)
+
+    def about(self, kind: str, object_id: str) -> None:
+        self._object, self._is_named, self._before = (kind, object_id), True, (None, None)
+
+    def ends(self, connection: Connection) -> None:
+        if self._connection is not connection:
+            return
+        self._connection = None
+        after = look(connection, self._context.cipher, *self._object) if self._object else (None, None)
+        name, (before, now) = after[0] or self._before[0], (self._before[1], after[1])
+        if before == now:
+            before = now = None
+        entry = dataclasses.replace(self.entry(), object_name=name, before=shown(before), after=shown(now))
+        self.entry_id = audit_store.add(connection, entry)
+
+    def entry(self) -> AuditEntry:
+        """Returns the entry without the members of the object."""
+        caller: Caller | None = self._scope["state"].get("caller")
+        token = caller.token if caller else None
+        kind, object_id = self._object or (None, None)
+        return AuditEntry(
+            at=self._context.clock(),
+            who=token.name if token else caller.name if caller else "nobody",
+            token_id=token.id if token else None,
+            role=caller.role.value if caller else None,
+            address=self.address,
+            method=self._scope["method"],
+            route=self._route.path,
+            operation=self.operation,
+            object_type=kind,
+            object_id=object_id,
+            status=self.presumed,
+        )
+
+    @property
+    def address(self) -> str | None:
+        return self._scope["client"][0] if self._scope.get("client") else None
+
+
+class AuditTrail:
+    """Decides which calls are recorded, and how many of those that are refused."""
+
+    def __init__(self, context: AppContext, routes: Sequence[APIRoute]) -> None:
+        self._context = context
+        self._routes = routes
+        self._refusals = Refusals()
+
+    def begin(self, scope: Scope) -> CallRecord | None:
+        """Returns the record of a call, None if it can change nothing."""
+        for route in self._routes:
+            match, found = route.matches(scope)
+            if match is Match.FULL:
+                if route.operation_id in _READING:
+                    return None
+                return CallRecord(self._context, route, scope, found.get("path_params", {}))
+        return None
+
+    def end(self, record: CallRecord, status: int, problem: str | None) -> None:
+        """Writes the outcome of a call that has been worked off. The answer does not fail when this fails."""
+        if problem in _OF_DATABASE or (record.entry_id is not None and status == record.presumed):
+            return
+        # The record does not accompany its own transaction.
+        accompanied = companion.current.set(None)
+        try:
+            self._end(record, status, problem)
+        except GroundskeeperError as error:
+            log.warning("The audit trail lacks the outcome of %s: %s %s", record.operation, error.title, error.detail)
+        finally:
+            companion.current.reset(accompanied)
+
+    def _end(self, record: CallRecord, status: int, problem: str | None) -> None:
+        if record.entry_id is not None:
+            with writing(self._context.engine) as connection:
+                if audit_store.set_outcome(connection, record.entry_id, status, problem):
+                    return
+        entry = dataclasses.replace(record.entry(), status=status, problem=problem)
+        if status < 400:
+            with writing(self._context.engine) as connection:
+                audit_store.add(connection, entry)
+            return
+        caller = entry.token_id or f"from {entry.address}"
+        admitted = self._refusals.admit(caller, time.monotonic())
+        if admitted is False:
+            return
+        with writing(self._context.engine) as connection:
+            if isinstance(admitted, Repeats):
+                audit_store.set_repeats(connection, admitted.entry_id, admitted.count)
+            else:
+                self._refusals.recorded(caller, audit_store.add(connection, entry))

@@ -1,0 +1,14 @@
+"""The user of the command line, for the audit trail."""
+
+from __future__ import annotations
+
+import getpass
+import os
+
+
+def user() -> str:
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name, as in containers
+        name = f"user {os.getuid()}"
+    return f"{name} on the command line"

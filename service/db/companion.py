@@ -1,0 +1,31 @@
+"""The audit record of the current call, which is written in the transaction that it tells of."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+class Companion(Protocol):
+    """Takes part in the transactions that `service.db.engine.writing` opens. What it raises rolls them back."""
+
+    def begun(self, connection: Connection) -> None:
+        """Runs before all statements of a transaction."""
+
+    def ends(self, connection: Connection) -> None:
+        """Runs after all statements of a transaction, before its commit."""
+
+    def about(self, kind: str, object_id: str) -> None: ...
+
+
+# Inherited by the threads in which the calls of the API run.
+current: ContextVar[Companion | None] = ContextVar("companion", default=None)
+
+
+def about(kind: str, object_id: str) -> None:
+    """Names the object of the current transaction, if the address of the call does not: for one that is created."""
+    if (companion := current.get()) is not None:
+        companion.about(kind, object_id)
