@@ -1,8 +1,8 @@
-"""Errors of encrypted secrets."""
+"""Errors of encrypted secrets and of sessions."""
 
 from __future__ import annotations
 
-from service.model.errors import ConflictError
+from service.model.errors import ConflictError, ForbiddenError
 
 
 class SecretKeyMissingError(ConflictError):
@@ -17,4 +17,18 @@ class SecretUnreadableError(ConflictError):
     hint = (
         "Add the old key to GROUNDSKEEPER_SECRET_KEYS; or send the secrets again: PATCH the table with its options, or"
         " rotate the webhook's secret and set its headers."
+    )
+
+
+class UnencryptedLoginError(ForbiddenError):
+    type = "login-unencrypted"
+    title = "A session needs HTTPS: without it, its cookie could be read on the way"
+    hint = "Reach the service through a proxy with HTTPS, or at a loopback address: ssh -L 8080:127.0.0.1:8080 <host>."
+
+
+class NoLoginError(ConflictError):
+    type = "no-login"
+    title = "There is no token to log in with"
+    hint = (
+        "Send one as `Authorization: Bearer <token>`. While no token exists, every call is open, and needs no session."
     )

@@ -23,6 +23,7 @@ from service.api import (
     middleware,
     policies,
     problems,
+    session,
     standing_problems,
     tables,
     webhooks,
@@ -64,6 +65,7 @@ _TAGS = [
         "description": "Receive events about commits, jobs and tables: signed, in order, at least once.",
     },
     {"name": "audit", "description": "See who changed what, and when."},
+    {"name": "access", "description": "Log in to the dashboard. Other clients send a bearer token with each call."},
     {"name": "worker", "description": "The protocol of the Spark workers: lease, heartbeat, result."},
     {"name": "health", "description": "For probes. These calls need no token."},
 ]
@@ -101,6 +103,7 @@ def create_app(context: AppContext) -> FastAPI:
         workers,
         worker,
         audit,
+        session,
         health,
     )
     for part in parts:

@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING
 from fastapi.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from service.access import token_store
+from service.access import session_store, token_store
 from service.access.token import Bearer, Role
 from service.api.dependencies import CALLBACK_PATH, DELEGATION_PATH, AppContext, Caller, is_loopback
 from service.api.errors import MediaTypeError
 from service.api.middleware import READS
 from service.api.problems import answer
+from service.api.session_cookie import cookie_of
 from service.db.engine import reading
 from service.model.errors import ForbiddenError, GroundskeeperError, UnauthenticatedError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from service.access.session import Cookie
     from service.access.token import Token
 
 # Of all that RFC 3986 allows, what a loopback host can look like.
@@ -51,7 +53,8 @@ class Authentication:
         try:
             request.state.caller = await run_in_threadpool(_identify, request, self._context)
         except GroundskeeperError as error:
-            if isinstance(error, UnauthenticatedError) and "authorization" in request.headers:
+            has_tried = "authorization" in request.headers or cookie_of(request) is not None
+            if isinstance(error, UnauthenticatedError) and has_tried:
                 await asyncio.sleep(self._failures.pause_after(_address(scope), time.monotonic()))
             headers = {"Connection": "close"} if _is_large(request) else {}
             if isinstance(error, UnauthenticatedError) and scope["path"].startswith(DELEGATION_PATH):
@@ -102,6 +105,10 @@ def _identify(request: Request, context: AppContext) -> Caller:
         _refuse_foreign_host(request)
         _refuse_form(request)
         return Caller("anybody", Role.ADMIN, is_open=True)
+    if not text and (cookie := cookie_of(request)) is not None:
+        _refuse_page(request)
+        _refuse_form(request)
+        return _of_session(context, cookie)
     if claimed is None or token is None or not token.matches(claimed.secret, context.clock()):
         raise UnauthenticatedError("The token is not valid." if text else "The request carries no token.")
     return Caller.of(token)
@@ -114,6 +121,17 @@ def _token(context: AppContext, claimed: Bearer | None) -> Token | None:
         return context.local_worker
     with reading(context.engine) as connection:
         return token_store.find(connection, claimed.id)
+
+
+def _of_session(context: AppContext, cookie: Cookie) -> Caller:
+    """Returns the caller with the rights of the session's token, which may have ended before it."""
+    now = context.clock()
+    with reading(context.engine) as connection:
+        session = session_store.find(connection, cookie.id)
+        token = token_store.find(connection, session.token_id) if session else None
+    if session is None or token is None or not session.matches(cookie.secret, now) or not token.is_valid(now):
+        raise UnauthenticatedError("The session is not valid, or has ended.", hint="Log in again.")
+    return Caller.of(token, session)
 
 
 def _is_open(context: AppContext) -> bool:
@@ -154,9 +172,10 @@ def _password(credentials: str) -> str | None:
 
 
 def _refuse_page(request: Request) -> None:
-    """Raises ForbiddenError: this GET changes something, and any web page could make the owner's browser send it."""
+    """Raises ForbiddenError: any web page could make the owner's browser send this call, though it is a GET that
+    changes something, or with the owner's cookie from another port or subdomain."""
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        raise ForbiddenError("A web page of another site may not delegate plans.")
+        raise ForbiddenError("A web page of another site may not make this call.", hint="Call it from the dashboard.")
 
 
 def _refuse_foreign_host(request: Request) -> None:
@@ -175,7 +194,8 @@ def _refuse_foreign_host(request: Request) -> None:
 def _refuse_form(request: Request) -> None:
     """Raises MediaTypeError: browsers send forms of any page without asking, but JSON only after a preflight. Calls of
     our own pages need not be JSON; that of the API documentation sends no type where there is no body."""
-    is_own = request.headers.get("origin", "").partition("://")[2] == request.headers["host"]
+    origin = request.headers.get("origin", "").partition("://")[2]
+    is_own = bool(origin) and origin == request.headers.get("host")
     is_json = _JSON.fullmatch(request.headers.get("content-type", ""))
     if request.method not in READS and not is_json and not is_own:
         raise MediaTypeError

@@ -16,6 +16,7 @@ from sqlalchemy import Engine
 
 from jobs.storage.permissions import Permissions
 from service.access.secret_cipher import SecretCipher
+from service.access.session import Session
 from service.access.token import Role, Token
 from service.delivery.guard import Guard
 from service.events.notifier import Notifier
@@ -62,6 +63,7 @@ class AppContext:
     permissions: Permissions = field(default_factory=Permissions)
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     local_worker: Token | None = None
+    session_lifetime: timedelta = timedelta(hours=12)
     public_url: str | None = None
     callback_key: str | None = field(default=None, repr=False)
     flink_hosts: tuple[str, ...] = ()
@@ -75,16 +77,18 @@ class AppContext:
 
 @dataclass(frozen=True)
 class Caller:
-    """The caller of a request. `is_open` if no token exists: any caller on the loopback address then has all rights."""
+    """The caller of a request. `is_open` if no token exists: any caller on the loopback address then has all rights.
+    `session` is set if a browser's cookie stands for the token."""
 
     name: str
     role: Role
     is_open: bool = False
     token: Token | None = None
+    session: Session | None = None
 
     @classmethod
-    def of(cls, token: Token) -> Caller:
-        return cls(f"{token.name} ({token.id})", token.role, token=token)
+    def of(cls, token: Token, session: Session | None = None) -> Caller:
+        return cls(f"{token.name} ({token.id})", token.role, token=token, session=session)
 
     @property
     def token_id(self) -> str | None:

@@ -7,7 +7,7 @@ from service.model.errors import GroundskeeperError
 
 class MediaTypeError(GroundskeeperError):
     type = "json-required"
-    title = "Without tokens, a call that changes something must be JSON"
+    title = "Without a bearer token, a call that changes something must be JSON"
     hint = "Send the header `Content-Type: application/json`, also without a body; web pages can not forge it."
 
 

@@ -16,7 +16,7 @@ from anyio import CapacityLimiter
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from service.access import token_store
+from service.access import session_store, token_store
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
 from service.api.event_catalogue import CATALOGUE, Entry
@@ -70,7 +70,7 @@ class Streams:
     async def read(self, context: AppContext, caller: Caller, seq: int | None) -> tuple[list[Published], int] | None:
         """Returns the next events after `seq`, and the new position; None starts with events from now on.
 
-        Returns None as soon as the caller's token is no longer valid.
+        Returns None as soon as the caller's token or session is no longer valid.
         """
         if self._limiter is None:  # It belongs to the event loop that creates it.
             self._limiter = CapacityLimiter(_MOST_READERS)
@@ -135,7 +135,7 @@ async def events(
 
 
 async def _stream(context: AppContext, read: _Read, start: int | None, matches: Any) -> AsyncIterator[str]:
-    """Yields messages until the token is revoked or expires. Holds one page at most: a slow reader gets the rest later,
+    """Yields messages until the token or the session ends. Holds one page at most: a slow reader gets the rest later,
     from the database."""
     loop = asyncio.get_running_loop()
     seq = start
@@ -193,6 +193,10 @@ def _read(context: AppContext, caller: Caller, seq: int | None) -> tuple[list[Pu
         if caller.token is not None:
             token = token_store.find(connection, caller.token.id)
             if token is None or not token.is_valid(context.clock()):
+                return None
+        if caller.session is not None:
+            session = session_store.find(connection, caller.session.id)
+            if session is None or not session.is_valid(context.clock()):
                 return None
         if seq is None:
             return [], outbox.newest(connection)

@@ -1,10 +1,10 @@
-// REST calls and their token.
+// REST calls. The browser adds the cookie of the session, which no script can read.
 
 // The service may be mounted below a path of a proxy.
 const ROOT = new URL("..", import.meta.url);
-const TOKEN = "groundskeeper.token";
 const TIMEOUT_MS = 10_000;
 const NO_CONTENT = 204;
+const SESSION = "v1/session";
 
 /** The service answered with a problem document (RFC 9457). */
 export class Refused extends Error {
@@ -23,12 +23,6 @@ export class Away extends Error {
   }
 }
 
-export const token = {
-  get: () => sessionStorage.getItem(TOKEN),
-  set: (text) => sessionStorage.setItem(TOKEN, text),
-  forget: () => sessionStorage.removeItem(TOKEN),
-};
-
 export function get(path, query = {}) {
   const url = new URL(path, ROOT);
   for (const [name, value] of Object.entries(query)) if (value) url.searchParams.set(name, value);
@@ -45,6 +39,18 @@ export function send(method, path, body) {
     headers: { "Content-Type": "application/json" },
   });
 }
+
+/** Exchanges a token for the cookie of a session. The page keeps neither. */
+export function logIn(token) {
+  return call(new URL(SESSION, ROOT), { method: "POST", headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" } });
+}
+
+export function logOut() {
+  return call(new URL(SESSION, ROOT), { method: "DELETE", headers: { "Content-Type": "application/json" } });
+}
+
+/** The caller: name, role, and the way in which it was identified. */
+export const whoAmI = () => get(SESSION);
 
 /** All items of a listing, page by page. */
 export async function all(path, query = {}) {
@@ -72,7 +78,6 @@ export function problemOf(error) {
 
 async function call(url, options) {
   const headers = { Accept: "application/json", ...options.headers };
-  if (token.get()) headers.Authorization = `Bearer ${token.get()}`;
   let answer;
   let body;
   try {

@@ -1,6 +1,4 @@
-// The dialogs: a confirmation, and the request for a token.
-
-import { token } from "./api.js";
+// The dialog that asks for a confirmation.
 
 const byId = (id) => document.getElementById(id);
 
@@ -15,22 +13,4 @@ export function confirmed(title, text, yes) {
   return new Promise((resolve) => {
     dialog.onclose = () => resolve(dialog.returnValue === "yes");
   });
-}
-
-/** Asks for a token, keeps it for this tab, then calls `done`. Only updates the message if the dialog is open. */
-export function askForToken(why, done) {
-  const dialog = byId("token");
-  const problem = byId("token-problem");
-  problem.hidden = !why;
-  problem.textContent = why ?? "";
-  if (dialog.open) return;
-  dialog.returnValue = "";
-  dialog.onclose = () => {
-    const text = byId("token-text").value.trim();
-    byId("token-text").value = "";
-    if (dialog.returnValue !== "yes" || !text) return;
-    token.set(text);
-    done();
-  };
-  dialog.showModal();
 }

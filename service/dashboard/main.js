@@ -1,9 +1,10 @@
 // Selects the view, and polls to keep it current.
 
-import { Away, problemOf, token } from "./api.js";
-import { askForToken } from "./dialogs.js";
+import { Away, logOut, problemOf, whoAmI } from "./api.js";
+import { auditPage } from "./audit_page.js";
 import { h, redraw } from "./dom.js";
 import { jobPage } from "./job_page.js";
+import { loginPage } from "./login_page.js";
 import { overview } from "./overview.js";
 import { problem } from "./parts.js";
 import { tablePage } from "./table_page.js";
@@ -20,7 +21,8 @@ const pulse = document.getElementById("pulse");
 
 let view = null;
 let failures = 0;
-let needsToken = false;
+let login = null;
+let caller = null;
 let wake = () => {};
 let isWoken = false;
 
@@ -40,6 +42,7 @@ function viewOf(hash) {
   if (kind === "tables" && id) return tablePage(decodeURIComponent(id), changed);
   if (kind === "jobs" && id) return jobPage(decodeURIComponent(id), changed);
   if (kind === "webhooks") return webhooksPage(changed);
+  if (kind === "audit") return auditPage(changed);
   return overview(changed);
 }
 
@@ -49,6 +52,7 @@ function navigate() {
   const isFirst = view === null;
   show(notice);
   view = viewOf(location.hash);
+  if (login) return;
   redraw(main, h("p", { class: "quiet" }, "Loading …"));
   if (!isFirst) {
     main.focus();
@@ -58,18 +62,20 @@ function navigate() {
 }
 
 function draw() {
-  const nodes = view.draw();
+  const nodes = (login ?? view).draw();
   if (nodes.length) redraw(main, ...nodes);
-  document.title = `${view.title()} · Groundskeeper`;
+  document.title = `${login ? "Log in" : view.title()} · Groundskeeper`;
 }
 
 async function poll() {
   const polled = view;
   try {
+    if (!caller) showCaller(await whoAmI());
     await polled.load();
     failures = 0;
-    needsToken = false;
     if (polled !== view) return;
+    // Logged in again, perhaps in another tab.
+    login = null;
     draw();
     showState("live");
     show(banner);
@@ -82,12 +88,10 @@ async function poll() {
 function failed(error) {
   failures += 1;
   if (error.status === 401) {
-    needsToken = true;
-    askForToken(token.get() && "That token is not valid.", pollNow);
-    showState("no token");
-    const again = h("button", { type: "button", onclick: () => askForToken(null, pollNow) }, "Enter a token");
-    show(banner, h("div", {}, h("strong", {}, "This service requires a token. "), again));
-  } else if (error instanceof Away) {
+    askForLogin(caller && "The session has ended.");
+    return;
+  }
+  if (error instanceof Away) {
     showState("away");
     const again = h("button", { type: "button", onclick: pollNow }, "Try now");
     const words = h("p", {}, `This page may be out of date. Trying again in ${Math.round(delay() / 1000)} s. `, again);
@@ -100,6 +104,38 @@ function failed(error) {
   main.classList.add("stale");
 }
 
+/** Shows the log-in in place of the view. Nothing is polled until it is done. */
+function askForLogin(why) {
+  if (login) return;
+  const done = () => {
+    login = null;
+    failures = 0;
+    redraw(main, h("p", { class: "quiet" }, "Loading …"));
+    main.focus();
+    pollNow();
+  };
+  login = loginPage(why, done, draw);
+  showCaller(null);
+  showState("logged out");
+  show(banner);
+  show(notice);
+  main.classList.remove("stale");
+  // Nothing of what the view has shown may stay.
+  view = viewOf(location.hash);
+  redraw(main);
+  draw();
+  main.querySelector("input").focus();
+}
+
+function showCaller(found) {
+  caller = found;
+  const who = document.getElementById("who");
+  who.hidden = !found || found.way === "open";
+  who.textContent = who.hidden ? "" : `${found.who} (${found.role})`;
+  document.getElementById("log-out").hidden = found?.way !== "session";
+  document.getElementById("audit").hidden = found?.role !== "admin";
+}
+
 /** Fills an area above the view, or hides it without nodes. */
 function show(place, ...nodes) {
   place.hidden = !nodes.length;
@@ -109,7 +145,6 @@ function show(place, ...nodes) {
 function showState(state) {
   pulse.textContent = state;
   pulse.className = `pulse ${state.replace(" ", "-")}`;
-  document.getElementById("forget").hidden = !token.get();
 }
 
 function delay() {
@@ -123,11 +158,11 @@ function pollNow() {
 }
 
 function pause() {
-  if (isWoken) return Promise.resolve();
+  if (isWoken && !login) return Promise.resolve();
   return new Promise((resolve) => {
     wake = resolve;
-    // A hidden page and a missing token stop the polling; the end of either wakes the loop.
-    if (!document.hidden && !needsToken) setTimeout(resolve, delay());
+    // A hidden page and a missing session stop the polling; the end of either wakes the loop.
+    if (!document.hidden && !login) setTimeout(resolve, delay());
   });
 }
 
@@ -139,9 +174,15 @@ async function run() {
   }
 }
 
-document.getElementById("forget").onclick = () => {
-  token.forget();
-  location.reload();
+document.getElementById("log-out").onclick = async () => {
+  try {
+    await logOut();
+  } catch (error) {
+    // A session that has ended already is no failure.
+    if (error.status !== 401) return changed(error);
+  }
+  caller = null;
+  askForLogin(null);
 };
 document.addEventListener("visibilitychange", () => document.hidden || pollNow());
 addEventListener("hashchange", navigate);

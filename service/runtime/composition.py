@@ -120,6 +120,7 @@ class Composition:
             permissions=chosen.permissions,
             storage_options=chosen.storage_options,
             local_worker=token,
+            session_lifetime=timedelta(hours=chosen.session_hours),
             public_url=chosen.public_url,
             flink_hosts=chosen.flink_hosts,
             lock_hosts=chosen.lock_hosts,

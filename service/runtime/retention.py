@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.access import audit_store
+from service.access import audit_store, session_store
 from service.catalog import commit_store
 from service.db.engine import writing
 from service.delegation import plan_store
@@ -56,6 +56,7 @@ class Pruned:
     commits: int = 0
     events: int = 0
     audit_entries: int = 0
+    sessions: int = 0
 
     def __str__(self) -> str:
         return ", ".join(f"{count} {name}" for name, count in dataclasses.asdict(self).items() if count) or "nothing"
@@ -87,6 +88,7 @@ def run_once(engine: Engine, clock: Clock, keep: Keep) -> Pruned:
         events=in_batches(lambda connection: outbox.prune(connection, now - keep.events, _BATCH_ROWS)),
         audit_entries=in_batches(lambda connection: audit_store.prune(connection, now - keep.audit, _BATCH_ROWS))
         + in_batches(lambda connection: audit_store.prune_refused(connection, _MOST_REFUSED_CALLS, _BATCH_ROWS)),
+        sessions=in_batches(lambda connection: session_store.prune(connection, now, _BATCH_ROWS)),
     )
     if pruned != Pruned():
         log.info("Deleted old rows: %s", pruned)

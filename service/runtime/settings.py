@@ -158,6 +158,7 @@ class Settings(BaseSettings):
     webhook_timeout_seconds: float = Field(15.0, gt=0, le=120, description="Time limit until the receiver's status")
     webhook_poll_seconds: float = Field(1.0, gt=0, le=60, description="How often due retries are collected")
 
+    session_hours: float = Field(12.0, gt=0, le=8760, description="How long a log-in to the dashboard lasts")
     worker_token: SecretStr | None = Field(None, description="Bearer token of a worker, which `serve` accepts")
     admin_token: SecretStr | None = Field(None, description="Bearer token with the role admin that `serve` accepts")
     first_token_file: Path | None = Field(

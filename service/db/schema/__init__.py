@@ -7,6 +7,7 @@ violation to its name. The migrations must build exactly this schema (a test com
 from service.db.schema.access import (
     AUDIT_IS_REFUSED,
     audit_entries,
+    sessions,
     tokens,
 )
 from service.db.schema.catalog import (
@@ -105,6 +106,7 @@ __all__ = [
     "queues",
     "schema_revisions",
     "service_clock",
+    "sessions",
     "snapshots",
     "table_policies",
     "tables",

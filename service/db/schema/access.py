@@ -1,4 +1,4 @@
-"""Bearer tokens, and the audit trail."""
+"""Bearer tokens, sessions of browsers, and the audit trail."""
 
 import sqlalchemy as sa
 
@@ -16,6 +16,17 @@ tokens = sa.Table(
     sa.Column("revoked_at", UtcDateTime),
     # Worker groups whose jobs it may lease; null means any.
     sa.Column("groups", sa.JSON(none_as_null=True)),
+)
+
+sessions = sa.Table(
+    "sessions",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("token_id", sa.String(32), sa.ForeignKey("tokens.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("expires_at", UtcDateTime, nullable=False),
+    sa.Index("ix_sessions_token", "token_id", "created_at"),
 )
 
 # Calls that changed something, or were refused. No foreign keys: it outlives what it tells of.

@@ -324,13 +324,24 @@ def test_a_browser_shows_that_a_job_waits_for_the_writers_and_how_to_say_that_th
         api.post(f"/jobs/{job}/cancel")
 
 
-def test_a_browser_asks_for_a_token_where_one_is_needed(dom: Callable[[str], str], url: str, tmp_path: Path) -> None:
+def test_a_browser_asks_to_log_in_where_a_token_is_needed(dom: Callable[[str], str], url: str, tmp_path: Path) -> None:
     create = [sys.executable, "-m", "service.cli", "token", "create", "--role", "reader"]
     subprocess.run(create, cwd=tmp_path, check=True, capture_output=True, timeout=60)
     assert httpx.get(f"{url}/v1/tables").status_code == 401
     page = dom(f"{url}/")
-    assert re.search(r'<dialog id="token"[^>]* open', page)
+    assert re.search(r'<input name="token" type="password"', page)
+    assert "Log in" in _words(page)
     assert "orders" not in page
+
+
+def test_a_browser_shows_who_changed_what(dom: Callable[[str], str], url: str) -> None:
+    httpx.put(f"{url}/v1/policies/night_*", json={"precedence": 3})
+    httpx.delete(f"{url}/v1/policies/day_*", headers={"Content-Type": "application/json"})
+    words = _words(dom(f"{url}/#/audit"))
+    assert "anybody admin, 127.0.0.1 Put policy" in words
+    assert "Call PUT /v1/policies/{pattern:path} Pattern night_* Precedence 3" in words
+    assert "night_* policy night_* done 201" in words
+    assert "policy day_* refused 404 policy-not-found" in words
 
 
 def test_a_browser_shows_the_documentation_of_the_api_by_its_own_scripts_alone(

@@ -1,0 +1,61 @@
+"""Sessions of browsers: a token that was sent once, and a cookie from then on. Only a hash of a cookie is stored."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from service.access.token import digest
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+    from service.access.token import Token
+
+
+@dataclass(frozen=True)
+class Session:
+    """A stored session; `digest` is the hex SHA-256 of its secret. It has the rights of its token, and is valid only
+    as long as that."""
+
+    id: str
+    token_id: str
+    digest: str
+    created_at: datetime
+    expires_at: datetime
+
+    def is_valid(self, now: datetime) -> bool:
+        return now < self.expires_at
+
+    def matches(self, secret: str, now: datetime) -> bool:
+        return self.is_valid(now) and hmac.compare_digest(self.digest, digest(secret))
+
+
+@dataclass(frozen=True)
+class Cookie:
+    """The parts of the value `<id>.<secret>` of a cookie."""
+
+    id: str
+    secret: str
+
+    def __str__(self) -> str:
+        return f"{self.id}.{self.secret}"
+
+    def __repr__(self) -> str:
+        return f"Cookie(id={self.id!r})"
+
+    @classmethod
+    def parse(cls, text: str) -> Cookie | None:
+        session_id, dot, secret = text.partition(".")
+        is_one = dot and secret and session_id.isascii() and session_id.isalnum() and len(session_id) <= 32
+        return cls(session_id, secret) if is_one else None
+
+
+def opened(token: Token, now: datetime, lifetime: timedelta) -> tuple[Cookie, Session]:
+    """Returns what the browser keeps, and what is stored. The session ends with its token at the latest."""
+    cookie = Cookie(secrets.token_hex(8), secrets.token_hex(32))
+    end = now + lifetime
+    expires_at = end if token.expires_at is None else min(end, token.expires_at)
+    return cookie, Session(cookie.id, token.id, digest(cookie.secret), now, expires_at)
