@@ -7,8 +7,8 @@ from alembic import op
 
 from service.db.schema import UtcDateTime
 
-revision = "0020"
-down_revision = "0019"
+revision = "0017"
+down_revision = "0016"
 works_with = "0010"
 
 

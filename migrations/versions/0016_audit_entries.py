@@ -7,7 +7,7 @@ from alembic import op
 
 from service.db.schema import UtcDateTime
 
-revision = "0019"
+revision = "0016"
 down_revision = "0015"
 works_with = "0010"
 
