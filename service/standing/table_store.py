@@ -36,6 +36,9 @@ _j = schema.jobs
 # Written out, not bound: SQLite uses a partial index only where it sees that the condition holds.
 _FAILED = _j.c.state == sa.literal_column(f"'{JobState.FAILED.value}'")
 
+MOST_FAILED = 5000
+"""Failed jobs that are looked at, the newest."""
+
 
 def facts(connection: Connection, now: datetime, table_id: str | None = None) -> list[TableFacts]:
     """Returns the facts of all tables, or of one; of none if it is not registered."""
@@ -140,49 +143,34 @@ def _buckets(
 
 def _failures(connection: Connection, now: datetime, table_id: str | None) -> dict[str, list[Failures]]:
     since = now - 2 * FAILURES_SHOWN_FOR
-    of_kind, newest_first = (_j.c.table_id, _j.c.kind), (_j.c.created_at.desc(), _j.c.id.desc())
-    is_failed = sa.and_(_FAILED, _j.c.created_at > since, sa.not_(_j.c.dry_run))
-    if table_id is not None:
-        is_failed = sa.and_(is_failed, _j.c.table_id == table_id)
-    place = sa.func.row_number().over(partition_by=of_kind, order_by=newest_first).label("place")
-    ranked = sa.select(*of_kind, _j.c.created_at, place).where(is_failed).subquery()
-    # Only if so many have failed, the last success is searched for, and once for all of them.
-    other = schema.jobs.alias("other")
-    success = (
-        sa.select(other.c.created_at)
-        .where(
-            other.c.table_id == ranked.c.table_id,
-            other.c.created_at > since,
-            # Not as they are, so that the database searches by table: by kind and state it would read the jobs of all.
-            other.c.kind.concat("") == ranked.c.kind,
-            other.c.state.concat("") == JobState.SUCCEEDED.value,
-            sa.not_(other.c.dry_run),
-        )
-        .order_by(other.c.created_at.desc())
-        .limit(1)
-        .correlate(ranked)
-        .scalar_subquery()
+    failed = (
+        sa.select(_j.c.table_id, _j.c.kind, _j.c.id, _j.c.created_at, _j.c.finished_at)
+        .where(_FAILED, _j.c.created_at > since, sa.not_(_j.c.dry_run))
+        .order_by(_j.c.created_at.desc(), _j.c.id.desc())
+        .limit(MOST_FAILED)
     )
-    enough = sa.select(ranked, success.label("success_at")).where(ranked.c.place == FAILURES).subquery()
-    is_of_row = sa.and_(enough.c.table_id == _j.c.table_id, enough.c.kind == _j.c.kind)
-    is_later = sa.or_(enough.c.success_at.is_(None), enough.c.success_at < _j.c.created_at)
-    query = sa.select(
-        *of_kind,
-        _j.c.id,
-        _j.c.error,
-        _j.c.finished_at,
-        sa.func.count().over(partition_by=of_kind).label("number"),
-        sa.func.min(_j.c.finished_at, type_=schema.UtcDateTime).over(partition_by=of_kind).label("since"),
-        place,
+    newest_first = defaultdict(list)
+    for row in connection.execute(failed if table_id is None else failed.where(_j.c.table_id == table_id)):
+        newest_first[row.table_id, row.kind].append(row)
+    tables = {table for (table, _), rows in newest_first.items() if len(rows) >= FAILURES}
+    is_good = sa.and_(_j.c.state == JobState.SUCCEEDED.value, sa.not_(_j.c.dry_run))
+    successes = (
+        sa.select(_j.c.table_id, _j.c.kind, sa.func.max(_j.c.created_at, type_=schema.UtcDateTime).label("at"))
+        .where(_j.c.table_id.in_(tables), _j.c.created_at > since, is_good)
+        .group_by(_j.c.table_id, _j.c.kind)
     )
-    counted = query.join(enough, is_of_row).where(is_failed, is_later).subquery()
-    last = sa.select(counted).where(counted.c.place == 1, counted.c.number >= FAILURES)
+    good_at = {(row.table_id, row.kind): row.at for row in connection.execute(successes)}
+    runs = {
+        key: [row for row in rows if row.created_at > good_at.get(key, since)] for key, rows in newest_first.items()
+    }
+    runs = {key: rows for key, rows in runs.items() if len(rows) >= FAILURES}
+    last = sa.select(_j.c.id, _j.c.error).where(_j.c.id.in_([rows[0].id for rows in runs.values()]))
+    errors = {row.id: Problem.from_json(row.error) if row.error else None for row in connection.execute(last)}
     found = defaultdict(list)
-    for row in connection.execute(last):
-        error = Problem.from_json(row.error) if row.error else None
-        found[row.table_id].append(
-            Failures(JobKind(row.kind), row.number, row.since, row.finished_at, row.id, error),
-        )
+    for (table, kind), rows in runs.items():
+        first_at = min(row.finished_at for row in rows)
+        failures = Failures(JobKind(kind), len(rows), first_at, rows[0].finished_at, rows[0].id, errors.get(rows[0].id))
+        found[table].append(failures)
     return found
 
 
