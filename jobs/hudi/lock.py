@@ -74,7 +74,11 @@ class TableLock:
         `AWAY_SECONDS`; and `LockUnusableError`.
         """
         sign = self._signature()
-        provider = self._acquire(checkpoint)
+        started = time.monotonic()
+        try:
+            provider = self._acquire(checkpoint)
+        finally:
+            self._table.lock_wait_seconds += time.monotonic() - started
         self._proof = SignedFile(self._read, self._note) if self._in_a_file else Unproved()
         try:
             sign()

@@ -49,12 +49,16 @@ _FLINK_CHECKPOINT, _FLINK_STARTED = "flink_checkpoint_id", "view_storage_conf"
 
 
 class HudiTable:
-    """One table. Timeline and file slices are always current, the rest as of the last `reload()`."""
+    """One table. Timeline and file slices are always current, the rest as of the last `reload()`.
+
+    `lock_wait_seconds` is how long it took so far to get its lock.
+    """
 
     def __init__(self, jvm: Jvm, table: contract.Table) -> None:
         self.jvm = jvm
         self.declared = table
         self.base_path = table.base_path
+        self.lock_wait_seconds = 0.0
         self._slices: list[FileSlice] = []
         self._listed_at: frozenset[str] | None = None  # the completed instants at which `_slices` were listed
         self.reload()

@@ -103,6 +103,7 @@ class Attempt:
         self._executors = executors
         self._executor_seconds = executor_seconds
         self._starves_since: float | None = None
+        self._table: HudiTable | None = None
         self._pool = pool
         self._spark = spark
         self._permissions = permissions
@@ -126,6 +127,8 @@ class Attempt:
             self._ended.set()
             keeper.join()
         details = {**result.details, "seconds": round(time.monotonic() - self._started, 3)}
+        if self._table is not None:
+            details["lock_wait_seconds"] = round(self._table.lock_wait_seconds, 3)
         instants = tuple(dict.fromkeys((*self.context.instants, *result.instants)))
         return Result(result.outcome, instants, details, result.error)
 
@@ -140,8 +143,8 @@ class Attempt:
             metastore = self._permissions.refused_metastore(self._order.kind, self._order.params)
             if problems := [*self._permissions.problems(self._order.table), *([metastore] if metastore else [])]:
                 raise RefusedError(problems)
-            table = HudiTable(Jvm(self._spark), self._order.table)
-            return perform(table, self._order, self.context)
+            self._table = HudiTable(Jvm(self._spark), self._order.table)
+            return perform(self._table, self._order, self.context)
         except Exception as error:
             if isinstance(self.context.must_end, LeaseLostError) or isinstance(error, LeaseLostError):
                 raise LeaseLostError from error

@@ -20,6 +20,7 @@ from service.api import (
     health,
     incidents,
     jobs,
+    metrics,
     middleware,
     policies,
     problems,
@@ -37,6 +38,7 @@ from service.api.dependencies import AppContext
 from service.api.responses import ProblemDocument
 from service.api.statuses import document_common
 from service.db.probe import Probe
+from service.observability.scrape import Scrapes
 
 _DESCRIPTION = """
 Runs compaction, cleaning, clustering and bucket expansion on Apache Hudi tables, under the table's own lock.
@@ -67,7 +69,7 @@ _TAGS = [
     {"name": "audit", "description": "See who changed what, and when."},
     {"name": "access", "description": "Log in to the dashboard. Other clients send a bearer token with each call."},
     {"name": "worker", "description": "The protocol of the Spark workers: lease, heartbeat, result."},
-    {"name": "health", "description": "For probes. These calls need no token."},
+    {"name": "health", "description": "For probes, which need no token, and for Prometheus."},
 ]
 
 
@@ -87,6 +89,7 @@ def create_app(context: AppContext) -> FastAPI:
     app.state.context = context
     app.state.streams = events.Streams()
     app.state.probe = Probe(context.engine)
+    app.state.scrapes = Scrapes(context.engine, context.clock, context.metrics)
     parts = (
         tables,
         commits,
@@ -105,6 +108,7 @@ def create_app(context: AppContext) -> FastAPI:
         audit,
         session,
         health,
+        metrics,
     )
     for part in parts:
         app.include_router(part.router)
@@ -116,6 +120,7 @@ def create_app(context: AppContext) -> FastAPI:
     app.add_middleware(Authentication, context=context)
     routes = [route for part in parts for route in part.router.routes if isinstance(route, APIRoute)]
     app.add_middleware(middleware.AuditLog, trail=AuditTrail(context, routes))
+    app.add_middleware(middleware.Latencies, metrics=context.metrics)
     _document_problems(app)
     return app
 

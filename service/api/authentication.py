@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from service.access import session_store, token_store
 from service.access.token import Bearer, Role
-from service.api.dependencies import CALLBACK_PATH, DELEGATION_PATH, AppContext, Caller, is_loopback
+from service.api.dependencies import CALLBACK_PATH, DELEGATION_PATH, METRICS_PATH, AppContext, Caller, is_loopback
 from service.api.errors import MediaTypeError
 from service.api.middleware import READS
 from service.api.problems import answer
@@ -38,7 +38,8 @@ _LARGE_BYTES = 64 * 1024
 
 
 class Authentication:
-    """Refuses calls below /v1 that lack a valid token. The endpoints find the caller in `request.state`."""
+    """Refuses calls below /v1, and scrapes, that lack a valid token. The endpoints find the caller in the request's
+    state."""
 
     def __init__(self, app: ASGIApp, context: AppContext) -> None:
         self._app = app
@@ -46,7 +47,7 @@ class Authentication:
         self._failures = Failures()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].startswith("/v1/"):
+        if scope["type"] != "http" or not self._guards(scope["path"]):
             await self._app(scope, receive, send)
             return
         request = Request(scope)
@@ -63,6 +64,9 @@ class Authentication:
             await answer(error, instance=scope["path"], headers=headers)(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+    def _guards(self, path: str) -> bool:
+        return path.startswith("/v1/") or (path == METRICS_PATH and not self._context.open_metrics)
 
 
 class Failures:

@@ -25,6 +25,7 @@ from service.model.backoff import BackOff
 from service.model.clock import Clock, utc_now
 from service.model.errors import ForbiddenError
 from service.model.rounds import Rounds
+from service.observability.process_metrics import ProcessMetrics
 from service.observation.poll_requests import PollRequests
 from service.queue.leases import LeaseConfig
 from service.registration.registry import Examine
@@ -32,6 +33,7 @@ from service.scheduling import scheduler
 
 CALLBACK_PATH = "/v1/callbacks/hudi"
 DELEGATION_PATH = "/v1/hoodie/service/"
+METRICS_PATH = "/metrics"
 _VERIFICATIONS = 8
 
 
@@ -44,7 +46,8 @@ class AppContext:
     so it ends with the process. `flink_hosts` are the hosts whose REST API may be called, `lock_hosts` those of lock
     servers that may be connected to. `event_source` is the
     `source` of the CloudEvents. `rounds` are those of the background tasks. `verifications` limits
-    the timelines that are read at once for reports of workers.
+    the timelines that are read at once for reports of workers. `metrics` are those that the process itself measures;
+    with `open_metrics` anybody may scrape.
     """
 
     engine: Engine
@@ -72,6 +75,8 @@ class AppContext:
     guard: Guard = field(default_factory=Guard)
     event_source: str = "/groundskeeper"
     rounds: Rounds = field(default_factory=Rounds)
+    metrics: ProcessMetrics = field(default_factory=ProcessMetrics)
+    open_metrics: bool = False
     verifications: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_VERIFICATIONS))
 
 

@@ -1,4 +1,4 @@
-"""ASGI middleware: the limit on the size of a request, and the audit log of changing calls."""
+"""ASGI middleware: the limit on the size of a request, the audit log of changing calls, and latencies."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from service.api.audit_trail import AuditTrail
+    from service.observability.process_metrics import ProcessMetrics
 
 audit = logging.getLogger("groundskeeper.audit")
 
@@ -140,3 +141,43 @@ def _problem_in(message: Message, status: int) -> str | None:
         return str(json.loads(message.get("body", b""))["type"]).rpartition("/")[2]
     except (ValueError, KeyError, TypeError):
         return None
+
+
+class Latencies:
+    """Measures the time until the head of each answer, by the template of its route."""
+
+    def __init__(self, app: ASGIApp, metrics: ProcessMetrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.monotonic()
+        is_answered = False
+
+        def answered(status: int) -> None:
+            nonlocal is_answered
+            if not is_answered:
+                is_answered = True
+                self._metrics.answered(_route(scope), scope["method"], status, time.monotonic() - started)
+
+        async def watch(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answered(message["status"])
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        except Exception:
+            # The server answers it outside this middleware.
+            answered(int(status_of(GroundskeeperError)))
+            raise
+
+
+def _route(scope: Scope) -> str:
+    """Returns the template of the route, or of all static files, or `none`: paths are chosen by callers, and each would
+    be a series of its own."""
+    route = scope.get("route")
+    return str(getattr(route, "path", None) or "none")

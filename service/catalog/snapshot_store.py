@@ -66,9 +66,9 @@ def details(connection: Connection, table_id: str, paths: Collection[str] | None
 
 
 def save(connection: Connection, stored: Stored) -> None:
-    """Saves everything but the partitions."""
+    """Saves everything but the partitions, and the sizes of those that are stored (see `table_statistics`)."""
     snapshot = stored.snapshot
-    summary = _summary(snapshot, stored.hashing_config)
+    summary = {**_summary(snapshot, stored.hashing_config), **_sizes(connection, snapshot.table_id)}
     values = {"taken_at": snapshot.taken_at, "summary": summary}
     changed = connection.execute(_s.update().where(_s.c.table_id == snapshot.table_id).values(**values))
     if not changed.rowcount:
@@ -85,6 +85,18 @@ def save_partitions(
     rows = [_partition_values(table_id, detail) for detail in found]
     if rows:
         connection.execute(_p.insert(), rows)
+
+
+def _sizes(connection: Connection, table_id: str) -> dict[str, int]:
+    """Returns the sums over the table's partitions."""
+    query = sa.select(
+        *(
+            sa.func.sum(sa.cast(_p.c.state[name].as_string(), sa.BigInteger)).label(name)
+            for name in ("base_bytes", "log_bytes")
+        )
+    )
+    row = connection.execute(query.where(_p.c.table_id == table_id)).one()
+    return {name: int(number or 0) for name, number in row._mapping.items()}
 
 
 def forget(connection: Connection, table_id: str) -> None:

@@ -1,4 +1,4 @@
-"""`groundskeeper manifests`: prints what deploys this version, from the templates beside this module."""
+"""`groundskeeper manifests`: prints what deploys this version and what watches it, from templates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ import typer
 
 from service.access.token import Bearer
 
-app = typer.Typer(help="Print manifests for Kubernetes or Compose, and their secrets.", no_args_is_help=True)
+app = typer.Typer(
+    help="Print manifests for Kubernetes or Compose, their secrets, and what monitoring needs.", no_args_is_help=True
+)
 
 # A line that ends with this comment is printed only with the named option.
 _ONLY_WITH = re.compile(r"  # only with (\w+)$")
@@ -75,6 +77,18 @@ def compose(image: Image = None, allowed_root: Roots = None, workers: Workers = 
     )
 
 
+@app.command()
+def grafana() -> None:
+    """Print a dashboard for Grafana, of the metrics at /metrics."""
+    typer.echo(_of_monitoring("grafana.json"), nl=False)
+
+
+@app.command()
+def alerts() -> None:
+    """Print alert rules for Prometheus, of the metrics at /metrics."""
+    typer.echo(_of_monitoring("alerts.yaml"), nl=False)
+
+
 @app.command("secrets")
 def print_secrets(
     database: Annotated[
@@ -90,6 +104,10 @@ def print_secrets(
     }
     for name, value in values.items():
         typer.echo(f"{name}={value}")
+
+
+def _of_monitoring(template: str) -> str:
+    return (files("service.observability") / "templates" / template).read_text()
 
 
 def _image(given: str | None) -> str:

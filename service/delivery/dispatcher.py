@@ -80,7 +80,8 @@ class _Unrecorded:
 
 
 class Dispatcher:
-    """The dispatcher. It belongs to one event loop. It calls `wake` when `run_once` has something to record."""
+    """The dispatcher. It belongs to one event loop. It calls `wake` when `run_once` has something to record, and
+    `on_attempt` after each attempt."""
 
     def __init__(
         self,
@@ -93,6 +94,7 @@ class Dispatcher:
         transport: Transport,
         config: DispatcherConfig,
         wake: Callable[[], None] = lambda: None,
+        on_attempt: Callable[[AttemptRecord], None] = lambda _record: None,
         wall: Clock = utc_now,
     ) -> None:
         self._engine = engine
@@ -105,6 +107,7 @@ class Dispatcher:
         self._transport = transport
         self._config = config
         self._wake = wake
+        self._on_attempt = on_attempt
         self._name = uuid4().hex
         # Sending may start in the first half of a claim; what has started then ends before the claim does.
         self._half_claim = timedelta(seconds=transport.limits.longest)
@@ -173,6 +176,7 @@ class Dispatcher:
                 answer = await self._attempt(run.webhook, published, at)
                 tried = self._attempt_record(delivery, answer, at)
                 self._unrecorded.tried.append(tried)
+                self._on_attempt(tried)
                 self._wake()
                 if tried.attempt.retry_at is not None:
                     next_at = tried.attempt.retry_at

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from service.db import schema
 from service.delivery import delivery_store, webhook_store
+from service.events import tally
 from service.events.event import Event, Published
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def publish(connection: Connection, events: Sequence[Event], *, now: datetime) -
         return []
     wanted = [(hook.id, each) for hook in webhook_store.enabled(connection) for each in new if hook.wants(each.event)]
     delivery_store.enqueue(connection, wanted, now=now)
+    tally.add(connection, tally.of_events(each.event for each in new))
     return new
 
 

@@ -91,6 +91,14 @@ def counts(connection: Connection, table_ids: Collection[str]) -> Mapping[str, C
     return found
 
 
+def count_standing(connection: Connection) -> Counter[tuple[IncidentKind, IncidentState]]:
+    """Counts the standing incidents of all tables by kind and state."""
+    keys = (_i.c.kind, _i.c.state)
+    query = sa.select(*keys, sa.func.count()).where(schema.INCIDENT_IS_STANDING).group_by(*keys)
+    rows = connection.execute(query)
+    return Counter({(IncidentKind(kind), IncidentState(state)): number for kind, state, number in rows})
+
+
 def page(
     connection: Connection,
     *,

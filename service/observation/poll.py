@@ -19,6 +19,7 @@ from service.lake.commit import CLEAN, CLUSTERING, COMPACTION, Commit
 from service.lake.snapshot import Pending, Since, TableSnapshot
 from service.observation import poll_events
 from service.observation.table_read import ChangedTable, UnchangedTable
+from service.queue import job_tally
 from service.queue.settlement import settle
 from service.queue.withdrawal import withdraw_beside_incidents
 
@@ -80,8 +81,8 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
             timeline_commits=polled.timeline_commits,
         )
         snapshot = _with_commits(connection, snapshot, stored, added)
-        snapshot_store.save(connection, Stored(snapshot, files.layout.to_json()))
         snapshot_store.save_partitions(connection, watch.table_id, files.listed, files.partitions)
+        snapshot_store.save(connection, Stored(snapshot, files.layout.to_json()))
         watch_store.record_poll(connection, watch)
         change = tracker.of_poll(connection, watch.table_id, polled.judged, polled.over, watch.looked_at)
         decision_times.wake(connection, watch.table_id, watch.looked_at)
@@ -90,6 +91,7 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
         if astray(change.opened):
             events += withdraw_beside_incidents(connection, watch.table_id, watch.looked_at)
         outbox.publish(connection, [*events, *change.events], now=watch.looked_at)
+        job_tally.add(connection, job_tally.of_commits(added))
     return PollResult(watch.table_id, changed=True, commits=tuple(added))
 
 

@@ -13,7 +13,16 @@ from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.model.errors import LeaseLostError, OptionNotAllowedError, PathForbiddenError
-from service.queue import hold_back, job_changes, job_incidents, job_store, lease_store, retention_needs, worker_store
+from service.queue import (
+    hold_back,
+    job_changes,
+    job_incidents,
+    job_store,
+    job_tally,
+    lease_store,
+    retention_needs,
+    worker_store,
+)
 from service.queue.hand_over_policy import loses_batches
 from service.queue.job import NOBODY, AttemptOutcome, Holder, Job, JobState
 from service.queue.job_events import job_ended
@@ -222,6 +231,7 @@ def report(
         events = job_changes.of_report(connection, job, ended, outcome, now)
         events += job_incidents.of_report(connection, job, ended, result, now)
         outbox.publish(connection, events, now=now)
+        job_tally.add(connection, job_tally.of_attempt(job, outcome, result.details, now))
     # The job itself may be due again, or another job of this table that waited for it.
     notifier.notify()
     return ended

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from service.catalog import decision_times, watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
-from service.queue import job_changes, lease_store
+from service.queue import job_changes, job_tally, lease_store
 from service.queue.job import AttemptOutcome, JobState
 from service.queue.job_events import job_ended, job_queued
 from service.queue.retry import End, Retry, after_lost_lease
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from service.events.notifier import Notifier
+    from service.events.tally import Count
     from service.model.clock import Clock
     from service.queue.job import Job
 
@@ -52,11 +53,13 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
         if not lease_store.is_any_run_out(connection, now):
             return Recovered()
     ends: dict[str, JobState] = {}
+    counts: list[Count] = []
     with writing(engine) as connection:
         for job in lease_store.run_out(connection, now, _AT_ONCE):
             try:
                 with connection.begin_nested():
                     ends[job.id] = _take_back(connection, job, now)
+                counts += job_tally.of_attempt(job, AttemptOutcome.LOST, {}, now)
             except DBAPIError:
                 raise  # It is the database, not the job.
             except Exception:
@@ -70,6 +73,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
             *(job_changes.of_job(connection, job_id, now, job_ended) for job_id in recovered.ended),
         ]
         outbox.publish(connection, events, now=now)
+        job_tally.add(connection, counts)
     notifier.notify()
     log.warning("Leases expired; %s", recovered)
     return recovered

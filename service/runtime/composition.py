@@ -27,6 +27,7 @@ from service.hand_over.coordinator import HandOverConfig, HandOvers
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.backoff import BackOff
 from service.model.rounds import Rounds
+from service.observability.process_metrics import ProcessMetrics
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import IsolatedTableReader
@@ -76,6 +77,7 @@ class Composition:
     def __post_init__(self) -> None:
         self._timekeeping = Timekeeping(self.engine)
         self._clock = self._timekeeping.clock
+        self._metrics = ProcessMetrics(self.rounds)
         self._cipher = self._secret_cipher()
         self._guard = Guard.of(self.chosen.webhook_allowed_hosts)
         # Polls give way to calls.
@@ -129,6 +131,8 @@ class Composition:
             guard=self._guard,
             event_source=chosen.event_source,
             rounds=self.rounds,
+            metrics=self._metrics,
+            open_metrics=chosen.open_metrics,
         )
         return Daemon(
             TrustedProxies(create_app(context), chosen.trusted_proxies),
@@ -250,6 +254,7 @@ class Composition:
             ),
             config=DispatcherConfig(delivery, chosen.event_source),
             wake=wake,
+            on_attempt=self._metrics.sent,
         )
 
     def _end(self) -> None:

@@ -37,6 +37,7 @@ class Settings(BaseSettings):
     port: int = Field(8080, ge=0, le=65_535, description="0 takes any free port")
     workers: int = Field(1, ge=0, le=64, description="Local workers that `serve` starts")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    open_metrics: bool = Field(False, description="Whether /metrics needs no token, once there are tokens")
     max_request_bytes: int = Field(8 * 1024 * 1024, ge=1024)
     max_connections: int = Field(2000, ge=16, description="Open connections, of which the open files may allow fewer")
     max_connections_per_address: int = Field(500, ge=1, description="Trusted proxies do not count as an address")

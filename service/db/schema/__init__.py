@@ -68,6 +68,9 @@ from service.db.schema.scheduling import (
     policies,
     table_policies,
 )
+from service.db.schema.tallies import (
+    tallies,
+)
 
 __all__ = [
     "AUDIT_IS_REFUSED",
@@ -110,6 +113,7 @@ __all__ = [
     "snapshots",
     "table_policies",
     "tables",
+    "tallies",
     "tokens",
     "watches",
     "webhooks",

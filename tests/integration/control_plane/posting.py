@@ -100,6 +100,7 @@ class Post:
                 transport=transport,
                 config=config,
                 wall=changes.get("wall", self.clock),
+                on_attempt=changes.get("on_attempt", lambda _record: None),
             )
 
         made = self.runner.run(make())

@@ -1,0 +1,61 @@
+"""Statistics of all webhooks together, for monitoring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from service.db import schema
+from service.delivery.webhook import DeliveryState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+MOST_COUNTED = 10_000
+"""So that a receiver that is away for days makes no call slow."""
+
+_d = schema.deliveries
+_q = schema.queues
+_h = schema.webhooks
+_OPEN = (DeliveryState.PENDING, DeliveryState.DEAD)
+
+
+@dataclass(frozen=True)
+class DeliveryStatistics:
+    """`open` counts the deliveries that wait or were given up, up to `MOST_COUNTED` each. `due_at` is when the first
+    one is due to be tried."""
+
+    open: Mapping[DeliveryState, int]
+    due_at: datetime | None
+    webhooks: int
+    failing: int
+    disabled: int
+
+
+def statistics(connection: Connection) -> DeliveryStatistics:
+    is_enabled = _h.c.disabled_at.is_(None)
+    webhooks = connection.execute(
+        sa.select(
+            sa.func.count().label("webhooks"),
+            sa.func.count(sa.case((is_enabled & _h.c.failing_since.is_not(None), 1))).label("failing"),
+            sa.func.count(_h.c.disabled_at).label("disabled"),
+        )
+    ).one()
+    found = {}
+    for state in _OPEN:
+        # The condition of the partial index as a literal, and the state as one: only then does SQLite use it.
+        is_state = _d.c.state == sa.literal_column(f"'{state.value}'")
+        some = sa.select(_d.c.id).where(schema.DELIVERY_IS_OPEN, is_state).limit(MOST_COUNTED).subquery()
+        found[state] = connection.execute(sa.select(sa.func.count()).select_from(some)).scalar_one()
+    # Those of disabled webhooks are not tried.
+    due = (
+        sa.select(sa.func.min(_q.c.next_at))
+        .join(_h, _h.c.id == _q.c.webhook_id)
+        .where(_q.c.next_at.is_not(None), is_enabled)
+    )
+    return DeliveryStatistics(found, connection.execute(due).scalar(), **webhooks._mapping)

@@ -1,0 +1,84 @@
+"""The metrics that a process measures itself: requests and attempts to deliver webhooks. They start at 0 with it."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from prometheus_client import (
+    CollectorRegistry,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from service.model.rounds import Rounds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from service.delivery.queue_store import AttemptRecord
+
+# They would double the number of series, and few queries need them.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+_HTTP_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
+_SEND_SECONDS = (0.05, 0.25, 1.0, 2.5, 5.0, 15.0, 60.0)
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+
+class ProcessMetrics:
+    """Metrics of one process, in a registry of its own. It may be used from any thread."""
+
+    def __init__(self, rounds: Rounds | None = None) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self.registry.register(_BackgroundTasks(rounds or Rounds()))
+        info = Gauge(
+            "groundskeeper_build_info", "Always 1; the label has the version", ["version"], registry=self.registry
+        )
+        info.labels(version("groundskeeper")).set(1)
+        self._requests = Histogram(
+            "groundskeeper_http_request_duration_seconds",
+            "Time until the head of an answer, of this process; calls that wait for a job or an event include the wait",
+            ["route", "method", "status"],
+            buckets=_HTTP_SECONDS,
+            registry=self.registry,
+        )
+        self._sent = Histogram(
+            "groundskeeper_webhook_attempt_duration_seconds",
+            "Time of an attempt to deliver an event, of this process, by whether it was delivered, will be tried again"
+            " (retry) or was given up (dead)",
+            ["outcome"],
+            buckets=_SEND_SECONDS,
+            registry=self.registry,
+        )
+        for outcome in ("delivered", "retry", "dead"):
+            self._sent.labels(outcome)
+
+    def answered(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Counts a request. `route` is a template such as `/v1/jobs/{job_id}`, never a path."""
+        method = method if method in _METHODS else "other"
+        self._requests.labels(route, method, f"{status // 100}xx").observe(seconds)
+
+    def sent(self, record: AttemptRecord) -> None:
+        """Counts an attempt to deliver an event."""
+        outcome = "retry" if record.attempt.retry_at is not None else record.delivery.state.value
+        self._sent.labels(outcome).observe(record.attempt.answer.seconds)
+
+
+class _BackgroundTasks(Collector):
+    def __init__(self, rounds: Rounds) -> None:
+        self._rounds = rounds
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        for name, what, tasks in (
+            ("failing", "whose last run failed", self._rounds.failing()),
+            ("late", "that have not come round in time", self._rounds.late()),
+        ):
+            yield GaugeMetricFamily(
+                f"groundskeeper_background_tasks_{name}", f"Background tasks of this process {what}", value=len(tasks)
+            )

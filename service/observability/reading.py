@@ -1,0 +1,56 @@
+"""Reads the state of everything from the database, in a few queries whose cost does not grow with the history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from service.catalog import table_statistics
+from service.db.engine import reading
+from service.delivery import delivery_statistics
+from service.events import tally
+from service.incidents import store as incident_store
+from service.queue import queue_statistics, worker_store
+from service.scheduling import pause_store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+
+    from service.catalog.table_statistics import TableStatistics
+    from service.delivery.delivery_statistics import DeliveryStatistics
+    from service.events.tally import Tallies
+    from service.incidents.incident import IncidentKind, IncidentState
+    from service.queue.queue_statistics import QueueStatistics
+    from service.queue.worker import Worker
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The state at `at`, by the service's clock."""
+
+    at: datetime
+    tallies: Tallies
+    queue: QueueStatistics
+    tables: TableStatistics
+    incidents: Mapping[tuple[IncidentKind, IncidentState], int]
+    deliveries: DeliveryStatistics
+    workers: Sequence[Worker]
+    is_paused: bool
+
+
+def read(engine: Engine, now: datetime) -> Reading:
+    """Raises DatabaseUnavailableError."""
+    with reading(engine) as connection:
+        return Reading(
+            at=now,
+            tallies=tally.every(connection),
+            queue=queue_statistics.statistics(connection, now),
+            tables=table_statistics.statistics(connection),
+            incidents=incident_store.count_standing(connection),
+            deliveries=delivery_statistics.statistics(connection),
+            workers=worker_store.every(connection),
+            is_paused=pause_store.pause_of(connection) is not None,
+        )

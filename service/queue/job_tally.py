@@ -1,0 +1,74 @@
+"""The counters of jobs: how long their attempts took, what they read and wrote, how long they waited for locks."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import JobKind
+from service.delivery import outbox
+from service.events import tally
+from service.events.tally import Count
+from service.lake.commit import BUCKET_RESCALE, CLUSTERING, COMPACTION
+from service.queue.job import AttemptOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from service.lake.commit import Commit
+    from service.queue.job import Job
+
+ATTEMPTS = "job_attempts"
+"""How many attempts ended, by kind, outcome and the smallest of `BUCKETS` that is not below their seconds."""
+ATTEMPT_SECONDS = "job_attempt_seconds"
+LEASES_LOST = "leases_lost"
+LOCK_WAIT_SECONDS = "lock_wait_seconds"
+READ_BYTES = "job_read_bytes"
+WRITTEN_BYTES = "service_written_bytes"
+
+BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, math.inf)
+"""Upper bounds in seconds."""
+
+# What the results of some kinds call it.
+_READ = {JobKind.COMPACTION: "bytes", JobKind.AUDIT: "bytes"}
+_KINDS = {COMPACTION: JobKind.COMPACTION, CLUSTERING: JobKind.CLUSTERING, BUCKET_RESCALE: JobKind.BUCKET_EXPANSION}
+# More than any attempt can read or write: what a broken worker reports must not spoil a counter for ever.
+_MOST = 2.0**50
+
+
+def of_attempt(job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], now: datetime) -> list[Count]:
+    """Returns the counts of an attempt that has just ended; of a dry run only a lost lease. `job` is as it was leased,
+    `details` are those of the worker's result."""
+    kind = job.kind.value
+    counts = [Count(LEASES_LOST, (kind,))] if outcome is AttemptOutcome.LOST else []
+    if job.dry_run:
+        return counts
+    seconds = max(0.0, (now - job.leased_at).total_seconds()) if job.leased_at else 0.0
+    bucket = next(bound for bound in BUCKETS if seconds <= bound)
+    counts.append(Count(ATTEMPTS, (kind, outcome.value, f"{bucket:g}")))
+    counts.append(Count(ATTEMPT_SECONDS, (kind, outcome.value), seconds))
+    counts.append(Count(LOCK_WAIT_SECONDS, (kind,), _amount(details.get("lock_wait_seconds"))))
+    counts.append(Count(READ_BYTES, (kind,), _amount(details.get(_READ.get(job.kind, "bytes_read")))))
+    return counts
+
+
+def of_commits(commits: Iterable[Commit]) -> list[Count]:
+    """Returns the counts of new commits of table services, whoever has run these: bytes written, by the kind of job."""
+    services = [(_KINDS.get(each.operation or ""), each) for each in commits if each.is_news]
+    return [Count(WRITTEN_BYTES, (kind.value,), _amount(each.bytes_written)) for kind, each in services if kind]
+
+
+def add(connection: Connection, counts: Iterable[Count]) -> None:
+    """Adds to the counters. Call it last in a transaction, like `outbox.publish`."""
+    if found := list(counts):
+        outbox.lock(connection)
+        tally.add(connection, found)
+
+
+def _amount(given: object) -> float:
+    """Returns a measured amount. The worker may be older or newer than the service, so other values count as 0."""
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    return float(given) if is_number and 0 <= given <= _MOST else 0.0  # type: ignore[operator, arg-type]
