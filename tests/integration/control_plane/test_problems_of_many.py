@@ -162,5 +162,6 @@ def test_a_thousand_tables_of_eleven_problems_each_take_seconds(engine: sa.Engin
     look(engine, clock)
     found, queries, seconds = look(engine, clock)
     print(f"{len(found)} problems, {queries} queries, {seconds * 1000:.0f} ms")
-    assert (len(found), queries) == (11_001, 20)
+    assert len(found) == 11_001
+    assert queries <= 20
     assert seconds < 5
