@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from jobs.contract import JobKind, Problem, Progress
+from jobs.contract import TABLE_LOCKED, JobKind, Problem, Progress
 from service.db import schema
 from service.db.page import Cursor, Page, page_of
 from service.db.violation import FOREIGN_KEY, violated
@@ -167,10 +167,12 @@ def unknown(connection: Connection, table_id: str) -> list[Job]:
     return [job_of(row) for row in connection.execute(query.with_for_update())]
 
 
-def held_and_unknown(connection: Connection, table_id: str | None = None) -> list[Job]:
-    """Returns the jobs that workers hold and those of unknown outcome, of all tables or of one, the oldest first."""
+def begun(connection: Connection, table_id: str | None = None) -> list[Job]:
+    """Returns the jobs that workers hold, those of unknown outcome, and those that found their table's lock held and
+    are queued again, of all tables or of one, the oldest first."""
     states = [JobState.UNKNOWN.value, *(state.value for state in HELD)]
-    query = sa.select(_j).where(_j.c.state.in_(states)).order_by(_j.c.created_at, _j.c.id)
+    locked_out = sa.and_(_j.c.state == JobState.QUEUED.value, _j.c.error["type"].as_string() == TABLE_LOCKED)
+    query = sa.select(_j).where(sa.or_(_j.c.state.in_(states), locked_out)).order_by(_j.c.created_at, _j.c.id)
     return [
         job_of(row) for row in connection.execute(query if table_id is None else query.where(_j.c.table_id == table_id))
     ]

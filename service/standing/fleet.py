@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from jobs.contract import TABLE_LOCKED
 from service.model.formatting import count, duration
+from service.queue.job import JobState
 from service.queue.worker import ALIVE
 from service.standing.problem import About, Action, Definition, ObjectType, Severity, StandingKind
 
@@ -46,12 +48,12 @@ LOCK_AWAITED = Definition(
     StandingKind.LOCK_AWAITED,
     Severity.WARNING,
     "A job waits for the table's lock",
-    "It occupies a slot of a worker; and a lock that is never given back stops the table's writers too.",
+    "It is not done; and a lock that is never given back stops the table's writers too.",
     "Find out who holds the lock, as far as its provider tells: a writer that died may have left it.",
 )
 
 LOCK_STEP = "waits for the table's lock"
-"""Beginning of the step that a worker reports while it waits."""
+"""Part of the step that a worker reports while it waits."""
 
 LOCK_AFTER = timedelta(minutes=5)
 
@@ -154,8 +156,14 @@ def unsettled_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem
 def awaited_locks(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
     for job in table.held:
         step = job.progress.step if job.progress else ""
-        since = job.leased_at or job.created_at
-        if step.startswith(LOCK_STEP) and now - since >= LOCK_AFTER:
+        was_locked_out = job.error is not None and job.error.type == TABLE_LOCKED
+        if job.state is JobState.QUEUED and job.error:
+            # It has gone back to the queue, to leave its worker to others.
+            step = f"found it {job.error.detail}" if job.error.detail.startswith("held") else job.error.detail
+        elif LOCK_STEP not in step:
+            continue
+        since = (job.started_at if was_locked_out else job.leased_at) or job.created_at
+        if now - since >= LOCK_AFTER:
             yield LOCK_AWAITED.of(
                 table.about,
                 since,

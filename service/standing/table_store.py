@@ -54,7 +54,7 @@ def facts(connection: Connection, now: datetime, table_id: str | None = None) ->
     incidents = incident_store.every_standing(connection, table_id)
     failures = _failures(connection, now, table_id)
     jobs = defaultdict(list)
-    for job in job_store.held_and_unknown(connection, table_id):
+    for job in job_store.begun(connection, table_id):
         jobs[job.table_id, job.state is JobState.UNKNOWN].append(job)
     return [
         TableFacts(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.contract import JobKind, Outcome, Problem, Progress, Result
+from jobs.contract import TABLE_LOCKED, JobKind, Outcome, Problem, Progress, Result
 from service.delivery import webhooks as flows
 from service.delivery.guarded_loop import GuardedEventLoop
 from service.standing.fleet import LOCK_STEP
@@ -113,12 +113,30 @@ def test_a_job_that_waits_for_the_lock_is_listed_until_it_has_it(operated: Opera
         operated.worker.beat(plan, progress=Progress(step))
 
     for _ in range(16):
-        beat(f"{LOCK_STEP}, held for 3 h by writer-7")
+        beat(f"planning: {LOCK_STEP}, held for 3 h by writer-7")
         operated.poll(20)
     found = operated.one("lock-awaited")
     assert "held for 3 h by writer-7" in found["detail"]
     assert found["evidence"]["job_id"] == job
     beat("executing")
+    assert operated.problems() == []
+
+
+def test_a_job_that_gave_its_worker_back_for_a_held_lock_stays_listed_until_it_has_it(operated: Operated) -> None:
+    table = operated.table()
+    operated.poll()
+    submit(operated, table.id)
+    for _ in range(4):
+        plan = operated.worker.must_lease()
+        error = Problem(
+            TABLE_LOCKED, "The table's lock is held", "held for 3 h by writer-7; waited 120 s", retriable=True
+        )
+        operated.worker.report(plan, Result(Outcome.FAILED, error=error))
+        operated.poll(120)
+    found = operated.one("lock-awaited")
+    assert "found it held for 3 h by writer-7" in found["detail"]
+    plan = operated.worker.must_lease()
+    operated.worker.beat(plan, progress=Progress("executing"))
     assert operated.problems() == []
 
 
