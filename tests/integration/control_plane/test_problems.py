@@ -374,4 +374,4 @@ def test_the_tables_own_problems_disappear_with_the_table(operated: Operated) ->
     operated.call("DELETE", f"/v1/tables/{table.id}", 204)
     assert operated.problems() == []
     with writing(operated.engine) as connection:
-        assert job_store.held_and_unknown(connection) == []
+        assert job_store.begun(connection) == []
