@@ -62,11 +62,11 @@ def test_what_is_no_address_of_a_metastore_is_refused(app_context: AppContext, u
 def test_two_syncs_of_a_table_are_never_active_at_once(app_context: AppContext) -> None:
     with client_with(app_context, "metastore:9083") as client:
         table = registered(client)
-        assert client.post(f"{table}/jobs", json=wanted()).status_code == 201
+        assert client.post(f"{table}/jobs", json=wanted()).status_code == 202
         answer = client.post(f"{table}/jobs", json=wanted(database="other"))
         assert (answer.status_code, answer.json()["type"]) == (409, "/problems/job-conflict")
         # It only reads the table, so a job that writes may run beside it.
-        assert client.post(f"{table}/jobs", json={"kind": "compaction"}).status_code == 201
+        assert client.post(f"{table}/jobs", json={"kind": "compaction"}).status_code == 202
         worker = Worker(client)
         assert {worker.must_lease().kind.value for _ in range(2)} == {"sync", "compaction"}
 
@@ -77,7 +77,7 @@ def test_a_permission_that_was_withdrawn_ends_the_job(app_context: AppContext) -
     with client_with(app_context) as client:
         assert Worker(client).lease() is None
         found = client.get(f"/v1/jobs/{job['id']}").json()
-        assert (found["state"], found["error"]["type"]) == ("failed", "metastore-not-allowed")
+        assert (found["state"], found["error"]["type"]) == ("failed", "/problems/metastore-not-allowed")
 
 
 def test_a_policy_syncs_after_each_commit(app_context: AppContext) -> None:
@@ -92,12 +92,12 @@ def test_a_policy_syncs_after_each_commit(app_context: AppContext) -> None:
         )
         with writing(app_context.engine) as connection:
             save_look(connection, look)
-        [due] = [each for each in client.post(f"{table}/evaluate").json()["decisions"] if each["kind"] == "sync"]
+        [due] = [each for each in client.post(f"{table}/evaluate", json={}).json()["decisions"] if each["kind"] == "sync"]
         assert (due["verdict"], due["because"]) == ("run", "001 was never synced")
         job = client.post(f"{table}/jobs", json={"kind": "sync", "params": due["params"]})
-        assert job.status_code == 201
+        assert job.status_code == 202
         worker = Worker(client)
         order = worker.must_lease()
         worker.report(order, Result(Outcome.SUCCEEDED, details={"last_instant": "001", "changed": True}))
-        [due] = [each for each in client.post(f"{table}/evaluate").json()["decisions"] if each["kind"] == "sync"]
+        [due] = [each for each in client.post(f"{table}/evaluate", json={}).json()["decisions"] if each["kind"] == "sync"]
         assert (due["verdict"], due["code"]) == ("skip", "nothing-new")

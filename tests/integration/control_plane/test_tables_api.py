@@ -131,7 +131,7 @@ def test_only_the_members_that_are_sent_are_changed(client: TestClient, table_id
     assert (table["name"], table["writers"]["stopped"], table["lock"]["provider"]) == ("sales", True, "zookeeper")
     assert table["updated_at"] > table["created_at"]
     reset = client.patch(url, json={"lock": None, "writers": None, "hudi_options": None}).json()
-    assert reset["lock"] == {"provider": "filesystem", "options": {}}
+    assert reset["lock"] == {"provider": "filesystem", "options": {}, "wait_seconds": None}
     assert reset["writers"] == UNKNOWN
     assert client.patch(url, json={"name": None}).status_code == 422
     assert client.patch(url, json={"base_path": "/other"}).json()["errors"][0]["field"] == "base_path"
