@@ -76,7 +76,8 @@ def _left_behind(server: Server, base: str) -> list[str]:
     return sorted(odd | {name for name in timeline if name.count(".") > 1 and "_" in name})
 
 
-@pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("is_whole", [False, True])
 def test_a_table_on_azure_is_served(on_azure: SparkSession, server: Server, lock: TableLock, *, is_whole: bool) -> None:
     spark, base = on_azure, f"{ROOT}/trips{is_whole}"
     options = tables.writer_options(base, num_buckets=2, metadata=is_whole, **lock.options)

@@ -120,7 +120,7 @@ def roll_back_last(spark: SparkSession, base: Path, index: BucketIndex | None) -
 @pytest.mark.parametrize(
     ("table_type", "version", "partitioned"),
     [
-        pytest.param("MERGE_ON_READ", 9, True, id="M-v9-partitioned"),
+        pytest.param("MERGE_ON_READ", 9, True, id="M-v9-partitioned", marks=pytest.mark.exhaustive),
         pytest.param("MERGE_ON_READ", 8, False, id="M-v8-flat", marks=pytest.mark.exhaustive),
         pytest.param("MERGE_ON_READ", 6, True, id="M-v6-partitioned", marks=pytest.mark.exhaustive),
         pytest.param("COPY_ON_WRITE", 9, True, id="C-v9-partitioned", marks=pytest.mark.exhaustive),

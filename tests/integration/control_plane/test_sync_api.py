@@ -38,6 +38,11 @@ def registered(client: TestClient) -> str:
     return f"/v1/tables/{answer.json()['id']}"
 
 
+def decided(client: TestClient, table: str) -> Any:
+    [found] = [each for each in client.post(f"{table}/evaluate", json={}).json()["decisions"] if each["kind"] == "sync"]
+    return found
+
+
 @pytest.mark.parametrize("hosts", [(), ("other",), ("metastore:9084",)])
 def test_a_metastore_that_is_not_allowed_is_refused(app_context: AppContext, hosts: tuple[str, ...]) -> None:
     with client_with(app_context, *hosts) as client:
@@ -92,12 +97,12 @@ def test_a_policy_syncs_after_each_commit(app_context: AppContext) -> None:
         )
         with writing(app_context.engine) as connection:
             save_look(connection, look)
-        [due] = [each for each in client.post(f"{table}/evaluate", json={}).json()["decisions"] if each["kind"] == "sync"]
+        due = decided(client, table)
         assert (due["verdict"], due["because"]) == ("run", "001 was never synced")
         job = client.post(f"{table}/jobs", json={"kind": "sync", "params": due["params"]})
         assert job.status_code == 202
         worker = Worker(client)
         order = worker.must_lease()
         worker.report(order, Result(Outcome.SUCCEEDED, details={"last_instant": "001", "changed": True}))
-        [due] = [each for each in client.post(f"{table}/evaluate", json={}).json()["decisions"] if each["kind"] == "sync"]
+        due = decided(client, table)
         assert (due["verdict"], due["code"]) == ("skip", "nothing-new")
