@@ -33,7 +33,8 @@ def _a_write_in_flight(base: Path) -> Iterator[None]:
         entry.unlink()
 
 
-@pytest.mark.parametrize("step", ["rewriting", pytest.param("waiting", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("step", ["rewriting", "waiting"])
 def test_a_cancelled_expansion_leaves_nothing_behind(
     daemon: Daemon, spark: SparkSession, lake: Path, step: str
 ) -> None:

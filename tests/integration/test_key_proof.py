@@ -52,6 +52,7 @@ def _damage_what_was_written(base: Path, damage: Callable[[pa.Table], pa.Table])
     return At("comparing the record keys", spoil)
 
 
+@pytest.mark.exhaustive
 def test_the_result_of_a_compaction_says_how_its_keys_came_about(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "orders"
     options = tables.write_table(spark, base, count=300, updates=1)

@@ -11,6 +11,7 @@ import pytest
 
 from jobs.errors import CancelledError
 from jobs.hudi.lock import TableLock
+from jobs.job_context import JobContext
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
 from tests.integration.writers import Cancelled
@@ -98,7 +99,7 @@ def test_a_job_that_waits_for_a_writers_lock_can_be_cancelled_and_leaves_the_loc
     before = tables.snapshot(spark, base)
     writers_lock = TableLock(hudi_table(spark, base, None), "a writer")
 
-    with writers_lock.held(lambda: None):
+    with writers_lock.held(JobContext().checkpoint):
         started = time.monotonic()
         with pytest.raises(CancelledError):
             run_job(spark, base, kind, params, index=None, context=Cancelled(after=2))

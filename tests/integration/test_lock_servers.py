@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from jobs.errors import JobError, LockLostError, TableLockedError
 from jobs.hudi.lock import TableLock, for_at_most
+from jobs.job_context import JobContext
 from tests.integration import tables
 from tests.integration.lock_servers import SERVERS, LockServer, started
 from tests.integration.run import hudi_table, proved, run_job
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from jobs.contract import Result
-    from jobs.job_context import JobContext
 
 AWAY_SECONDS = 20
 TRIES = 3
@@ -49,7 +49,7 @@ def test_it_is_proved_while_it_is_ours_and_not_when_it_was_taken_away(
     tables.write_table(spark, base, count=10, **server.writer_options("proved"))
     table = hudi_table(spark, base, INDEX, lock=server.lock("proved"))
     lock = TableLock(table, "job_1")
-    with lock.held(lambda: None):
+    with lock.held(JobContext().checkpoint):
         lock.verify()
         with pytest.raises(TableLockedError), TableLock(table, "job_2").held(for_at_most(2)):
             pass

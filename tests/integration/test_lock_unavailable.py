@@ -14,6 +14,7 @@ from jobs.format.lock_providers import DYNAMODB, HIVE, IN_STORAGE, PREFIX
 from jobs.hudi import lock as lock_module
 from jobs.hudi.lock import TableLock as Lock
 from jobs.hudi.lock import for_at_most
+from jobs.job_context import JobContext
 from tests import zookeeper
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
@@ -102,7 +103,10 @@ def test_a_provider_that_cannot_be_loaded_is_named_with_its_jar_and_not_tried_ag
     assert refusal["type"] == "lock-unusable"
     assert hint in refusal["hint"]
     assert not refusal["retriable"]
-    with pytest.raises(LockUnusableError), Lock(hudi_table(spark, base, None, lock=lock), "job").held(lambda: None):
+    with (
+        pytest.raises(LockUnusableError),
+        Lock(hudi_table(spark, base, None, lock=lock), "job").held(JobContext().checkpoint),
+    ):
         pass
 
 
@@ -125,7 +129,7 @@ def test_a_job_that_waits_for_a_server_ends_soon_when_it_is_cancelled(
     for port in (closed_port, silent_port):
         cancelled_at = time.monotonic() + 2
 
-        def checkpoint(at: float = cancelled_at) -> None:
+        def checkpoint(waits_for: str = "", at: float = cancelled_at) -> None:
             if time.monotonic() > at:
                 raise CancelledError
 
@@ -140,7 +144,7 @@ def test_a_job_that_waits_for_a_server_ends_soon_when_it_is_cancelled(
 def test_a_lock_that_another_holds_is_waited_for_and_no_reason_to_refuse(spark: SparkSession, base: Path) -> None:
     with zookeeper.running() as server:
         table = hudi_table(spark, base, None, lock=server.lock("trips"))
-        with Lock(table, "a writer").held(lambda: None) as held:
+        with Lock(table, "a writer").held(JobContext().checkpoint) as held:
             assert _refused(spark, base, server.lock("trips")) == []
             waited_since = time.monotonic()
             with pytest.raises(TableLockedError), Lock(table, "job").held(for_at_most(3)):

@@ -18,6 +18,7 @@ from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock, for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.job_context import JobContext
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX, left_behind
@@ -93,7 +94,7 @@ def test_only_the_job_that_left_a_lock_breaks_it(spark: SparkSession, tmp_path: 
     tables.write_table(spark, base)
     table = hudi_table(spark, base, INDEX)
     holder = TableLock(table, "job_dead")
-    held = holder.held(lambda: None)
+    held = holder.held(JobContext().checkpoint)
     held.__enter__()
     assert (base / ".hoodie" / "lock").exists()
 
@@ -101,7 +102,7 @@ def test_only_the_job_that_left_a_lock_breaks_it(spark: SparkSession, tmp_path: 
     with pytest.raises(TableLockedError), TableLock(table, "job_other").held(for_at_most(0.5)):
         pass
     assert TableLock(table, "job_dead").break_stale()
-    with TableLock(table, "job_other").held(lambda: None):
+    with TableLock(table, "job_other").held(JobContext().checkpoint):
         pass
     assert not (base / ".hoodie" / "lock").exists()
 

@@ -103,6 +103,7 @@ def _found_by_a_filter(spark: SparkSession, base: Path) -> int:
     return spark.newSession().read.format("hudi").load(str(base)).where("ver <= 4").count()
 
 
+@pytest.mark.exhaustive
 def test_the_audit_sees_rows_that_a_filter_does_not_find(spark: SparkSession, base: Path) -> None:
     audit = run_job(spark, base, "audit", index=INDEX).details
     assert (audit["rows"], audit["clean"]) == (len(tables.snapshot(spark, base)), False)
