@@ -90,7 +90,7 @@ def _compact_beside(spark: SparkSession, base: Path, write: Callable[[], None]) 
         beside.start()
         time.sleep(1.5)
 
-    run_job(spark, base, "compaction", index=INDEX, context=At("compacting", begin))
+    run_job(spark, base, "compaction", index=INDEX, context=At("comparing the record keys", begin))
     beside.join(60)
 
 
