@@ -14,7 +14,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.contract import BucketIndex
 from jobs.errors import RefusedError, WritersActiveError
 from jobs.protocol.writer_engines import PRUNING
-from jobs.protocol.writers import Writers
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
@@ -232,30 +231,6 @@ def test_a_write_to_buckets_that_will_be_gone_is_waited_for_though_hudi_sees_no_
     run_job(spark, base, "bucket_contraction", params, index=INDEX, writers_retry_conflicts=retries, context=context)
 
     writer.finish()
-    assert len(proved_by(spark, base, 4, INDEX)) == 300
-    assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == many
-
-
-@pytest.mark.exhaustive
-def test_hudi_itself_lets_such_a_write_commit_and_a_repair_brings_its_rows_over(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=300, num_buckets=8)
-    high = tables.rows(spark, 0, 300, ts=5).where(in_buckets(spark, 8, {4, 5, 6, 7}))
-    many = high.count()
-    writer = HeldWriter(high, base, options, tmp_path / "gate").start()
-    monkeypatch.setattr(Writers, "blocking", lambda *_: [])
-    run_job(spark, base, "bucket_contraction", {"factor": 2}, index=INDEX)
-    monkeypatch.undo()
-
-    # No conflict, although every file group that it writes to was replaced while it was in flight.
-    writer.finish()
-
-    audit = run_job(spark, base, "audit", index=INDEX).details
-    assert len(audit["stale_writes"]) == 1
-    result = run_job(spark, base, "repair", index=INDEX)
-    assert result.details["rows"] == many
     assert len(proved_by(spark, base, 4, INDEX)) == 300
     assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == many
 

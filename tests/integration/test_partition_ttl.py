@@ -203,7 +203,11 @@ def test_a_table_without_partitions_or_with_file_ids_that_repeat_is_refused(
 ) -> None:
     plain, fixed = tmp_path / "plain", tmp_path / "fixed"
     tables.write_table(spark, plain, count=60, partitioned=False)
-    nbcc = {"hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL"}
+    nbcc = {
+        "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
+        "hoodie.index.bucket.engine": "SIMPLE",
+        "hoodie.table.type": "MERGE_ON_READ",
+    }
     tables.write_table(spark, fixed, count=60, copied=False, **nbcc)
     for base, reason in ((plain, "not-partitioned"), (fixed, "file-ids-repeat")):
         with pytest.raises(RefusedError) as caught:
@@ -220,7 +224,8 @@ def test_the_number_of_buckets_of_a_partition_outlives_its_rows(spark: SparkSess
     age(base, AGE)
     options = tables.writer_options(base)
     tables.upsert(rows_of(spark, FRESH, ts=9), base, options)
-    assert listed(ttl(spark, base)) == OLD
+    # The expansion came after the other partition's last write.
+    assert sorted(listed(ttl(spark, base))) == OLD
     assert run_job(spark, base, "audit").details["clean"]
 
     tables.upsert(tables.rows(spark, 0, 600, ts=50), base, options)
