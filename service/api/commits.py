@@ -8,11 +8,20 @@ from fastapi import APIRouter, Depends, Query
 
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, needs
-from service.api.observed import BucketsOfPartition, BucketsOut, CommitOut, CommitPage, SnapshotOut, TimelineOut
+from service.api.observed import (
+    BucketsOfPartition,
+    BucketsOut,
+    CommitOut,
+    CommitPage,
+    HistoryOut,
+    SampleOut,
+    SnapshotOut,
+    TimelineOut,
+)
 from service.api.requests import Moment
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit, TableId
-from service.catalog import commit_store, snapshot_store, watch_store
+from service.catalog import commit_store, sample_store, snapshot_store, watch_store
 from service.catalog.watch import Watch
 from service.db.engine import reading
 from service.lake.active_timeline import read_active_timeline
@@ -81,6 +90,28 @@ def snapshot(table_id: TableId, context: AppContextDep, partitions: Partitions =
     if found is None:
         raise _not_taken(watch)
     return SnapshotOut.of(found, watch, context.clock(), partitions)
+
+
+@router.get(
+    "/tables/{table_id}/history",
+    operation_id="getHistory",
+    summary="Show how a table's backlog and files have developed",
+    responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError),
+)
+def history(
+    table_id: TableId,
+    context: AppContextDep,
+    *,
+    since: Annotated[Moment | None, Query(description="From this time on")] = None,
+    until: Annotated[Moment | None, Query(description="Before this time")] = None,
+    limit: Annotated[int, Query(ge=1, le=2000, description="The newest of the period")] = 500,
+) -> HistoryOut:
+    """Has a sample of each poll that found the timeline changed, but at most one of each five minutes of the last day,
+    of each hour of the last 30 days, and of each day before."""
+    with reading(context.engine) as connection:
+        watch_store.get(connection, table_id)
+        found = sample_store.of_table(connection, table_id, context.clock(), since=since, until=until, limit=limit)
+    return HistoryOut(items=[SampleOut.of(sample) for sample in found])
 
 
 @router.get(

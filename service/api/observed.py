@@ -8,6 +8,7 @@ from datetime import datetime
 from pydantic import BaseModel, Field
 
 from jobs.contract import WriterEngine
+from service.catalog.sample import Sample
 from service.catalog.watch import Watch
 from service.lake.active_timeline import ActiveTimeline
 from service.lake.commit import Commit
@@ -192,6 +193,32 @@ class SnapshotOut(BaseModel):
             partitions=[PartitionOut.of(each) for each in by_size[:most_partitions]],
             watch=WatchOut.of(watch),
         )
+
+
+class SampleOut(BaseModel):
+    """The state at one time. Between two samples nothing has changed, or they were thinned."""
+
+    at: datetime = Field(examples=["2026-01-01T12:00:00Z"])
+    log_bytes: int = Field(description="Size of the current log files, which wait for a compaction", examples=[4096])
+    base_bytes: int = Field(description="Size of the current base files", examples=[10240])
+    log_ratio: float | None = Field(description="Log bytes divided by base bytes; null without base files")
+    delta_commits: int = Field(
+        description="Commits of writers since the last compaction; 0 of a copy-on-write table", examples=[4]
+    )
+    file_groups: int = Field(examples=[8])
+    base_files: int = Field(examples=[8])
+    small_files: int = Field(description="Base files below GROUNDSKEEPER_SMALL_FILE_BYTES", examples=[8])
+    freed_bytes: int = Field(description="Size of files in no latest slice: the most that cleaning could free")
+    timeline_commits: int = Field(description="Completed commits on the active timeline", examples=[12])
+    compacted_at: datetime | None = Field(description="Completion of the last compaction")
+
+    @classmethod
+    def of(cls, sample: Sample) -> SampleOut:
+        return cls.model_validate(sample, from_attributes=True)
+
+
+class HistoryOut(BaseModel):
+    items: list[SampleOut] = Field(description="Oldest first")
 
 
 class BucketOut(BaseModel):

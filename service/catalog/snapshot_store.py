@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from service.db import schema
-from service.lake.snapshot import Bucket, PartitionDetail, PartitionState, Pending, Since, TableSnapshot
+from service.lake.backlog import Cycle, extended
+from service.lake.snapshot import Bucket, PartitionDetail, PartitionState, Pending, Since, TableSnapshot, Totals
 from service.lake.table import TableType
 
 if TYPE_CHECKING:
@@ -65,14 +66,17 @@ def details(connection: Connection, table_id: str, paths: Collection[str] | None
     return {row.path: _detail(row) for row in connection.execute(query)}
 
 
-def save(connection: Connection, stored: Stored) -> None:
-    """Saves everything but the partitions, and the sizes of those that are stored (see `table_statistics`)."""
-    snapshot = stored.snapshot
-    summary = {**_summary(snapshot, stored.hashing_config), **_sizes(connection, snapshot.table_id)}
+def save(connection: Connection, stored: Stored) -> TableSnapshot:
+    """Saves everything but the partitions, with what follows from those that are stored, and returns it with that:
+    `totals`, `large`, `skewed`, and `cycles` with the size of this snapshot."""
+    snapshot = _completed(connection, stored.snapshot)
+    sizes = {"base_bytes": snapshot.totals.base_bytes, "log_bytes": snapshot.totals.log_bytes}
+    summary = {**_summary(snapshot, stored.hashing_config), **sizes}  # see `table_statistics`
     values = {"taken_at": snapshot.taken_at, "summary": summary}
     changed = connection.execute(_s.update().where(_s.c.table_id == snapshot.table_id).values(**values))
     if not changed.rowcount:
         connection.execute(_s.insert().values(table_id=snapshot.table_id, **values))
+    return snapshot
 
 
 def save_partitions(
@@ -87,16 +91,34 @@ def save_partitions(
         connection.execute(_p.insert(), rows)
 
 
-def _sizes(connection: Connection, table_id: str) -> dict[str, int]:
-    """Returns the sums over the table's partitions."""
-    query = sa.select(
-        *(
-            sa.func.sum(sa.cast(_p.c.state[name].as_string(), sa.BigInteger)).label(name)
-            for name in ("base_bytes", "log_bytes")
-        )
+def _completed(connection: Connection, snapshot: TableSnapshot) -> TableSnapshot:
+    small = _number("small_files")
+    mergeable = sa.case((small > 1, small), else_=0)
+    names = [each.name for each in dataclasses.fields(Totals)]
+    sums = [sa.func.sum(mergeable if name == "mergeable_files" else _number(name)) for name in names]
+    of_table = _p.c.table_id == snapshot.table_id
+    row = connection.execute(sa.select(*sums).where(of_table)).one()
+    totals = Totals(*(int(number or 0) for number in row))
+    largest, number = _number("largest_bucket_bytes"), _number("num_buckets")
+    skew = sa.cast(largest * number, sa.Float) / sa.func.nullif(_number("base_bytes") + _number("log_bytes"), 0)
+
+    def first(order: sa.ColumnElement[Any]) -> PartitionState | None:
+        query = sa.select(_p.c.state).where(of_table, largest > 0).order_by(order, _p.c.path).limit(1)
+        found = connection.execute(query).scalar_one_or_none()
+        return None if found is None else partition_state(found)
+
+    return dataclasses.replace(
+        snapshot,
+        totals=totals,
+        large=first(largest.desc()),
+        skewed=first(skew.desc()),
+        cycles=extended(snapshot.cycles, totals.log_bytes, snapshot.since_compaction.at, snapshot.taken_at),
     )
-    row = connection.execute(query.where(_p.c.table_id == table_id)).one()
-    return {name: int(number or 0) for name, number in row._mapping.items()}
+
+
+def _number(name: str) -> sa.ColumnElement[int]:
+    # By way of text: PostgreSQL would take it as an integer of 32 bits.
+    return sa.func.coalesce(sa.cast(_p.c.state[name].as_string(), sa.BigInteger), 0)
 
 
 def forget(connection: Connection, table_id: str) -> None:
@@ -143,9 +165,10 @@ def _summary(snapshot: TableSnapshot, hashing_config: Mapping[str, Any] | None) 
         for each in dataclasses.fields(snapshot)
         if each.name not in ("table_id", "taken_at", "partitions")
     }
-    kept["pending"] = [dataclasses.asdict(each) for each in snapshot.pending]
-    for name in _SINCE:
-        kept[name] = dataclasses.asdict(kept[name])
+    for name in _MANY:
+        kept[name] = [dict(vars(each)) for each in kept[name]]
+    for name in (*_SINCE, *_PARTS):
+        kept[name] = dict(vars(kept[name])) if kept[name] else None
     summary: dict[str, Any] = _storable({**kept, "hashing_config": dict(hashing_config) if hashing_config else None})
     return summary
 
@@ -156,10 +179,18 @@ def _snapshot(table_id: str, taken_at: datetime, summary: Mapping[str, Any]) -> 
     data["pending"] = tuple(Pending(**_restored(each, _PENDING_MOMENTS)) for each in data["pending"])
     for name in _SINCE:
         data[name] = Since(**_restored(data[name], ("at",)))
+    for name, cls in _PARTS.items():
+        # Absent if an earlier version of the service has stored it: the next poll writes them.
+        if data.get(name):
+            data[name] = cls(**_known(cls, data[name]))
+    data["cycles"] = tuple(Cycle(**_restored(each, _CYCLE_MOMENTS)) for each in data.get("cycles", ()))
     return TableSnapshot(table_id=table_id, taken_at=taken_at, **_restored(data, _MOMENTS))
 
 
 _SINCE = ("since_compaction", "since_cleaning", "since_clustering")
+_PARTS: Mapping[str, type[Any]] = {"totals": Totals, "large": PartitionState, "skewed": PartitionState}
+_MANY = ("pending", "cycles")
+_CYCLE_MOMENTS = ("compacted_at", "rising_since")
 _PENDING_MOMENTS = ("requested_at", "heartbeat_at")
 _MOMENTS = ("last_commit_at", "first_commit_at")
 

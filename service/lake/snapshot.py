@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from service.lake.backlog import Cycle
     from service.lake.table import TableType
 
 
@@ -94,12 +95,30 @@ class PartitionDetail:
 
 
 @dataclass(frozen=True)
+class Totals:
+    """Sums over the partitions of a table. `mergeable_files` are the small files that are not alone in their
+    partition."""
+
+    file_groups: int = 0
+    base_files: int = 0
+    base_bytes: int = 0
+    log_bytes: int = 0
+    small_files: int = 0
+    mergeable_files: int = 0
+    freed_files: int = 0
+    freed_bytes: int = 0
+
+
+@dataclass(frozen=True)
 class TableSnapshot:
     """The result of one poll of a table. `first_commit_at` is None until something is committed.
 
     `num_buckets` is the number of the table as a whole (0 without a simple bucket index); partitions may have their
     own. Base files below `small_file_bytes` count as small. A snapshot is as old as the last change of the timeline: it
     stays valid while the timeline is unchanged. `timeline_commits` are the completed commits on the active timeline.
+
+    `totals`, `large` and `skewed` come from the stored partitions: `large` has the largest bucket, `skewed` the largest
+    one compared with the mean. `cycles` are the newest from compaction to compaction, oldest first.
     """
 
     table_id: str
@@ -116,6 +135,10 @@ class TableSnapshot:
     num_buckets: int = 0
     small_file_bytes: int = 0
     timeline_commits: int = 0
+    totals: Totals = Totals()
+    large: PartitionState | None = None
+    skewed: PartitionState | None = None
+    cycles: tuple[Cycle, ...] = ()
 
     @property
     def base_bytes(self) -> int:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from service.catalog import commit_store, decision_times, snapshot_store, table_store, watch_store
+from service.catalog import commit_store, decision_times, sample_store, snapshot_store, table_store, watch_store
+from service.catalog.sample import Sample
 from service.catalog.snapshot_store import Stored
 from service.db.engine import writing
 from service.delivery import outbox
@@ -79,10 +80,12 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
             num_buckets=files.layout.num_buckets,
             small_file_bytes=polled.small_file_bytes,
             timeline_commits=polled.timeline_commits,
+            cycles=stored.snapshot.cycles if stored else (),
         )
         snapshot = _with_commits(connection, snapshot, stored, added)
         snapshot_store.save_partitions(connection, watch.table_id, files.listed, files.partitions)
-        snapshot_store.save(connection, Stored(snapshot, files.layout.to_json()))
+        snapshot = snapshot_store.save(connection, Stored(snapshot, files.layout.to_json()))
+        sample_store.record(connection, watch.table_id, Sample.of(snapshot))
         watch_store.record_poll(connection, watch)
         change = tracker.of_poll(connection, watch.table_id, polled.judged, polled.over, watch.looked_at)
         decision_times.wake(connection, watch.table_id, watch.looked_at)

@@ -174,6 +174,7 @@ class Composition:
             commits=timedelta(days=chosen.commit_days),
             events=timedelta(days=chosen.events_days),
             audit=timedelta(days=chosen.audit_days),
+            samples=timedelta(days=chosen.sample_days),
         )
         ticks = [
             Tick(

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from service.access import audit_store, session_store
-from service.catalog import commit_store
+from service.catalog import commit_store, sample_store
 from service.db.engine import writing
 from service.delegation import plan_store
 from service.delivery import outbox
@@ -42,6 +42,7 @@ class Keep:
     commits: timedelta
     events: timedelta
     audit: timedelta = timedelta(days=365)
+    samples: timedelta = timedelta(days=365)
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Pruned:
     events: int = 0
     audit_entries: int = 0
     sessions: int = 0
+    samples: int = 0
 
     def __str__(self) -> str:
         return ", ".join(f"{count} {name}" for name, count in dataclasses.asdict(self).items() if count) or "nothing"
@@ -89,6 +91,7 @@ def run_once(engine: Engine, clock: Clock, keep: Keep) -> Pruned:
         audit_entries=in_batches(lambda connection: audit_store.prune(connection, now - keep.audit, _BATCH_ROWS))
         + in_batches(lambda connection: audit_store.prune_refused(connection, _MOST_REFUSED_CALLS, _BATCH_ROWS)),
         sessions=in_batches(lambda connection: session_store.prune(connection, now, _BATCH_ROWS)),
+        samples=in_batches(lambda connection: sample_store.prune(connection, now, now - keep.samples, _BATCH_ROWS)),
     )
     if pruned != Pruned():
         log.info("Deleted old rows: %s", pruned)

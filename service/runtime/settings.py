@@ -87,6 +87,7 @@ class Settings(BaseSettings):
     )
     small_file_bytes: int = Field(100 * 1024 * 1024, ge=1, description="Base files below this size count as small")
     commit_days: float = Field(90.0, gt=0, description="How long commits are kept")
+    sample_days: float = Field(365.0, gt=0, description="How long samples of each table's backlog and files are kept")
     public_url: str | None = Field(
         None,
         pattern=r"^https?://[^\s?#]+$",

@@ -17,24 +17,11 @@ if TYPE_CHECKING:
     from service.catalog.watch import Watch
     from service.delivery.webhook import Webhook
     from service.incidents.incident import Incident
-    from service.lake.snapshot import PartitionState, TableSnapshot
+    from service.lake.snapshot import TableSnapshot
     from service.policies.policy import Pause
     from service.queue.job import Job
     from service.queue.worker import Worker
     from service.scheduling.decision import Decision
-
-
-@dataclass(frozen=True)
-class Totals:
-    """Sums over the partitions of a table. `mergeable_files` are the small files that are not alone in their
-    partition."""
-
-    base_files: int = 0
-    base_bytes: int = 0
-    log_bytes: int = 0
-    mergeable_files: int = 0
-    freed_files: int = 0
-    freed_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,8 +38,7 @@ class Failures:
 
 @dataclass(frozen=True)
 class TableFacts:
-    """One table. `snapshot` has no partitions, and is None before the first poll. `large` and `skewed` are the
-    partitions with the largest bucket, and with the largest one compared with the mean."""
+    """One table. `snapshot` has no partitions, and is None before the first poll."""
 
     id: str
     name: str
@@ -60,9 +46,6 @@ class TableFacts:
     watch: Watch
     policy: Policy = field(default_factory=Policy)
     snapshot: TableSnapshot | None = None
-    totals: Totals = Totals()
-    large: PartitionState | None = None
-    skewed: PartitionState | None = None
     decisions: Mapping[JobKind, Decision] = field(default_factory=dict)
     incidents: Sequence[Incident] = ()
     failures: Sequence[Failures] = ()

@@ -58,7 +58,7 @@ MANY_FILES = 100
 
 def too_large(table: TableFacts, _now: datetime) -> StandingProblem | None:
     allowed = table.policy.bucket_expansion.max_bucket_bytes
-    large = table.large
+    large = table.snapshot.large if table.snapshot else None
     if table.snapshot is None or not table.is_readable or large is None or large.largest_bucket_bytes <= allowed:
         return None
     decision = table.decisions.get(JobKind.BUCKET_EXPANSION)
@@ -85,7 +85,7 @@ def too_large(table: TableFacts, _now: datetime) -> StandingProblem | None:
 
 
 def skewed(table: TableFacts, _now: datetime) -> StandingProblem | None:
-    found = table.skewed
+    found = table.snapshot.skewed if table.snapshot else None
     if table.snapshot is None or not table.is_readable or found is None or found.largest_bucket_bytes < SKEW_BYTES:
         return None
     mean = (found.base_bytes + found.log_bytes) / max(found.num_buckets, 1)
@@ -103,8 +103,11 @@ def skewed(table: TableFacts, _now: datetime) -> StandingProblem | None:
 
 def small_files(table: TableFacts, _now: datetime) -> StandingProblem | None:
     """Only without a bucket index: a bucket is one file group, however small."""
-    snapshot, totals = table.snapshot, table.totals
-    if snapshot is None or not table.is_readable or snapshot.num_buckets or totals.mergeable_files < MANY_FILES:
+    snapshot = table.snapshot
+    if snapshot is None or not table.is_readable or snapshot.num_buckets:
+        return None
+    totals = snapshot.totals
+    if totals.mergeable_files < MANY_FILES:
         return None
     clustering = table.policy.clustering
     share = clustering.small_file_share or SMALL_SHARE

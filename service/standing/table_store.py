@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
@@ -17,7 +17,7 @@ from service.policies.precedence import effective
 from service.queue import job_store
 from service.queue.job import JobState
 from service.scheduling import decision_store
-from service.standing.facts import Failures, TableFacts, Totals
+from service.standing.facts import Failures, TableFacts
 from service.standing.fleet import FAILURES, FAILURES_SHOWN_FOR
 from service.standing.upkeep import CURRENT
 
@@ -26,11 +26,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from service.lake.snapshot import PartitionState
     from service.policies.policy import Policy
 
 _t = schema.tables
-_p = schema.partitions
 _j = schema.jobs
 
 # Written out, not bound: SQLite uses a partial index only where it sees that the condition holds.
@@ -49,7 +47,6 @@ def facts(connection: Connection, now: datetime, table_id: str | None = None) ->
     watches = watch_store.every(connection, table_id)
     policies = _policies(connection, {row.id: row.name for row in rows}, table_id)
     snapshots = snapshot_store.every(connection, table_id)
-    totals, large, skewed = _totals(connection, table_id), *_buckets(connection, table_id)
     decisions = decision_store.current(connection, now - CURRENT, table_id)
     incidents = incident_store.every_standing(connection, table_id)
     failures = _failures(connection, now, table_id)
@@ -64,9 +61,6 @@ def facts(connection: Connection, now: datetime, table_id: str | None = None) ->
             watch=watches[row.id],
             policy=policies[row.id],
             snapshot=snapshots.get(row.id),
-            totals=totals.get(row.id, Totals()),
-            large=large.get(row.id),
-            skewed=skewed.get(row.id),
             decisions=decisions.get(row.id, {}),
             incidents=incidents.get(row.id, ()),
             failures=failures.get(row.id, ()),
@@ -95,50 +89,6 @@ def _policies(connection: Connection, names: dict[str, str], table_id: str | Non
             merged[key] = effective(matching, name, None).policy
         found[each] = merged[key]
     return found
-
-
-def _totals(connection: Connection, table_id: str | None) -> dict[str, Totals]:
-    small = _number("small_files")
-    query = sa.select(
-        _p.c.table_id,
-        *(
-            sa.cast(sa.func.sum(each), sa.BigInteger)
-            for each in (
-                _number("base_files"),
-                _number("base_bytes"),
-                _number("log_bytes"),
-                sa.case((small > 1, small), else_=0),
-                _number("freed_files"),
-                _number("freed_bytes"),
-            )
-        ),
-    ).group_by(_p.c.table_id)
-    return {row[0]: Totals(*row[1:]) for row in connection.execute(_of_table(query, table_id))}
-
-
-def _buckets(
-    connection: Connection, table_id: str | None
-) -> tuple[dict[str, PartitionState], dict[str, PartitionState]]:
-    """Returns of each table with a bucket index the partition with the largest bucket, and that with the most skew."""
-    largest, number = _number("largest_bucket_bytes"), _number("num_buckets")
-    size = _number("base_bytes") + _number("log_bytes")
-    skew = sa.cast(largest * number, sa.Float) / sa.func.nullif(size, 0)
-    query = sa.select(
-        _p.c.table_id,
-        _p.c.state,
-        sa.func.row_number().over(partition_by=_p.c.table_id, order_by=(largest.desc(), _p.c.path)).label("by_size"),
-        sa.func.row_number().over(partition_by=_p.c.table_id, order_by=(skew.desc(), _p.c.path)).label("by_skew"),
-    ).where(largest > 0)
-    ranked = _of_table(query, table_id).subquery()
-    first = sa.select(ranked).where(sa.or_(ranked.c.by_size == 1, ranked.c.by_skew == 1))
-    large, skewed = {}, {}
-    for row in connection.execute(first):
-        state = snapshot_store.partition_state(row.state)
-        if row.by_size == 1:
-            large[row.table_id] = state
-        if row.by_skew == 1:
-            skewed[row.table_id] = state
-    return large, skewed
 
 
 def _failures(connection: Connection, now: datetime, table_id: str | None) -> dict[str, list[Failures]]:
@@ -172,12 +122,3 @@ def _failures(connection: Connection, now: datetime, table_id: str | None) -> di
         failures = Failures(JobKind(kind), len(rows), first_at, rows[0].finished_at, rows[0].id, errors.get(rows[0].id))
         found[table].append(failures)
     return found
-
-
-def _of_table(query: sa.Select[Any], table_id: str | None) -> sa.Select[Any]:
-    return query if table_id is None else query.where(_p.c.table_id == table_id)
-
-
-def _number(name: str) -> sa.ColumnElement[int]:
-    # By way of text: PostgreSQL would take it as an integer of 32 bits.
-    return sa.func.coalesce(sa.cast(_p.c.state[name].as_string(), sa.BigInteger), 0)

@@ -88,9 +88,11 @@ CURRENT = timedelta(hours=3)
 
 
 def compaction_behind(table: TableFacts, now: datetime) -> StandingProblem | None:
-    snapshot, totals = table.snapshot, table.totals
-    is_compacted = snapshot is not None and snapshot.table_type is TableType.MERGE_ON_READ
-    if snapshot is None or not is_compacted or not table.is_readable or not totals.log_bytes:
+    snapshot = table.snapshot
+    if snapshot is None or snapshot.table_type is not TableType.MERGE_ON_READ or not table.is_readable:
+        return None
+    totals = snapshot.totals
+    if not totals.log_bytes:
         return None
     settings, since = table.policy.compaction, snapshot.since_compaction
     is_heavy = totals.log_bytes >= max(LEAST_BYTES, LOGS_OF_BASE * totals.base_bytes)
@@ -114,9 +116,10 @@ def compaction_behind(table: TableFacts, now: datetime) -> StandingProblem | Non
 
 
 def cleaning_behind(table: TableFacts, now: datetime) -> StandingProblem | None:
-    snapshot, totals = table.snapshot, table.totals
-    if snapshot is None or not table.is_readable or not totals.freed_files:
+    snapshot = table.snapshot
+    if snapshot is None or not table.is_readable or not snapshot.totals.freed_files:
         return None
+    totals = snapshot.totals
     settings, since = table.policy.cleaning, snapshot.since_cleaning
     live = totals.base_bytes + totals.log_bytes
     is_heavy = totals.freed_bytes >= max(LEAST_BYTES, FREED_OF_LIVE * live)

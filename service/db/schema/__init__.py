@@ -16,6 +16,7 @@ from service.db.schema.catalog import (
     commits,
     consumers,
     partitions,
+    samples,
     snapshots,
     tables,
     watches,
@@ -68,6 +69,10 @@ from service.db.schema.scheduling import (
     policies,
     table_policies,
 )
+from service.db.schema.standing import (
+    problem_rounds,
+    standing_problems,
+)
 from service.db.schema.tallies import (
     tallies,
 )
@@ -106,11 +111,14 @@ __all__ = [
     "partitions",
     "planning",
     "policies",
+    "problem_rounds",
     "queues",
+    "samples",
     "schema_revisions",
     "service_clock",
     "sessions",
     "snapshots",
+    "standing_problems",
     "table_policies",
     "tables",
     "tallies",

@@ -83,6 +83,26 @@ snapshots = sa.Table(
     sa.Column("summary", sa.JSON, nullable=False),
 )
 
+# How each table develops: see `service.catalog.sample_store`. `slot` is the time in units of `step` seconds.
+samples = sa.Table(
+    "samples",
+    metadata,
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("step", sa.Integer, primary_key=True),
+    sa.Column("slot", sa.BigInteger, primary_key=True),
+    sa.Column("at", UtcDateTime, nullable=False),
+    sa.Column("log_bytes", sa.BigInteger, nullable=False),
+    sa.Column("base_bytes", sa.BigInteger, nullable=False),
+    sa.Column("delta_commits", sa.BigInteger, nullable=False),
+    sa.Column("file_groups", sa.BigInteger, nullable=False),
+    sa.Column("base_files", sa.BigInteger, nullable=False),
+    sa.Column("small_files", sa.BigInteger, nullable=False),
+    sa.Column("freed_bytes", sa.BigInteger, nullable=False),
+    sa.Column("timeline_commits", sa.BigInteger, nullable=False),
+    sa.Column("compacted_at", UtcDateTime),
+    sa.Index("ix_samples_step_at", "step", "at"),
+)
+
 partitions = sa.Table(
     "partitions",
     metadata,

@@ -36,10 +36,10 @@ REFUSAL = Problem("column-unknown", "There is no such column")
 
 def save_look(connection: sa.Connection, snapshot: TableSnapshot) -> None:
     """As `service.observation.poll` records what it has seen."""
-    snapshot_store.save(connection, Stored(snapshot))
     snapshot_store.save_partitions(
         connection, snapshot.table_id, None, [PartitionDetail(state) for state in snapshot.partitions]
     )
+    snapshot_store.save(connection, Stored(snapshot))
     decision_times.wake(connection, snapshot.table_id, snapshot.taken_at)
 
 

@@ -1,0 +1,41 @@
+"""The standing problems that are open, and the rounds that find them."""
+
+import sqlalchemy as sa
+
+from service.db.schema.core import UtcDateTime, metadata
+
+# No foreign key to the tables: when one is unregistered, its problems are resolved by a round, and announced.
+standing_problems = sa.Table(
+    "standing_problems",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("kind", sa.String(64), nullable=False),
+    sa.Column("severity", sa.String(16), nullable=False),
+    # Of the severity, for the order of the list.
+    sa.Column("rank", sa.Integer, nullable=False),
+    sa.Column("about_type", sa.String(16), nullable=False),
+    sa.Column("about_id", sa.Text, nullable=False),
+    sa.Column("about_name", sa.Text, nullable=False),
+    sa.Column("table_id", sa.String(64)),
+    sa.Column("since", UtcDateTime, nullable=False),
+    sa.Column("opened_at", UtcDateTime, nullable=False),
+    # When a round last wrote the row. A round that finds the same writes nothing.
+    sa.Column("seen_at", UtcDateTime, nullable=False),
+    # Rounds in a row that have not found it.
+    sa.Column("missed", sa.Integer, nullable=False),
+    sa.Column("is_announced", sa.Boolean, nullable=False),
+    # Set until its end is announced; then the row is deleted.
+    sa.Column("resolved_at", UtcDateTime),
+    sa.Column("data", sa.JSON, nullable=False),
+    sa.Index("ix_standing_problems_rank", "rank", "since", "id"),
+    sa.Index("ix_standing_problems_table_id", "table_id", "rank"),
+    sa.Index("ix_standing_problems_kind", "kind", "severity"),
+)
+
+# One row. Each round locks it, so that the replicas take turns; `at` is when the last one read its facts.
+problem_rounds = sa.Table(
+    "problem_rounds",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("at", UtcDateTime, nullable=False),
+)

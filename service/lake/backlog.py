@@ -1,0 +1,49 @@
+"""How the log bytes of a table develop from compaction to compaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+MOST_CYCLES = 8
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """The time from one compaction to the next, as polls saw it. Sizes are of all log files of the table.
+
+    `compacted_at` is the completion of the compaction that began it, None before the first one. `low_bytes` is what
+    that compaction left. `rises` counts how often the size has grown without falling, since `rising_since`.
+    `is_whole`: it was seen from its beginning, so that `low_bytes` is what it says.
+    """
+
+    compacted_at: datetime | None
+    low_bytes: int
+    peak_bytes: int
+    last_bytes: int
+    rising_since: datetime
+    rises: int = 0
+    is_whole: bool = False
+
+
+def extended(
+    cycles: tuple[Cycle, ...], log_bytes: int, compacted_at: datetime | None, now: datetime
+) -> tuple[Cycle, ...]:
+    """Returns the cycles, oldest first, after a poll that found so many log bytes. At most the newest `MOST_CYCLES`."""
+    last = cycles[-1] if cycles else None
+    if last is None or last.compacted_at != compacted_at:
+        is_whole = last is not None or compacted_at is None
+        return (*cycles, Cycle(compacted_at, log_bytes, log_bytes, log_bytes, now, is_whole=is_whole))[-MOST_CYCLES:]
+    falls = log_bytes < last.last_bytes
+    grown = replace(
+        last,
+        low_bytes=min(last.low_bytes, log_bytes),
+        peak_bytes=max(last.peak_bytes, log_bytes),
+        last_bytes=log_bytes,
+        rising_since=now if falls else last.rising_since,
+        rises=0 if falls else last.rises + (log_bytes > last.last_bytes),
+    )
+    return (*cycles[:-1], grown)
