@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import RESCALES, JobKind
+from service.api.json_schemas import COUNT, FLAG, TEXT, Schema, document_of, object_of, or_null
+from service.api.problem_event_schema import AN_OPEN_PROBLEM, OPEN_COUNTS, OPEN_PROBLEM
 from service.delegation.inbox import SUGGESTION
 from service.delegation.plan import DelegatedService
 from service.events.event import EventType
@@ -14,8 +16,6 @@ from service.queue.hand_over import HandOverState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-Schema = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -27,76 +27,60 @@ class Entry:
     example: Mapping[str, Any]
 
 
-def _object(**properties: Schema) -> Schema:
-    """Returns the schema of an object whose members are all required. Later versions may add members."""
-    return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-def _top(**properties: Schema) -> Schema:
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_object(**properties)}
-
-
-def _or_null(schema: Schema) -> Schema:
-    return {**schema, "type": [schema["type"], "null"]}
-
-
-_TEXT: Schema = {"type": "string"}
-_FLAG: Schema = {"type": "boolean"}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
 _INSTANT: Schema = {"type": "string", "description": "A time of Hudi's timeline, such as 20260101120000000"}
 _INSTANTS: Schema = {"type": "array", "items": _INSTANT}
-_PROBLEM = _object(type=_TEXT, title=_TEXT, detail=_TEXT, hint=_TEXT, retriable=_FLAG)
-_TABLE = _object(id=_TEXT, name=_TEXT, base_path=_TEXT)
-_WEBHOOK = _object(id=_TEXT, description=_TEXT)
-_HAND_OVER = _object(
+_PROBLEM = object_of(type=TEXT, title=TEXT, detail=TEXT, hint=TEXT, retriable=FLAG)
+_TABLE = object_of(id=TEXT, name=TEXT, base_path=TEXT)
+_WEBHOOK = object_of(id=TEXT, description=TEXT)
+_HAND_OVER = object_of(
     state={"enum": [state.value for state in HandOverState]},
-    since=_TEXT,
+    since=TEXT,
     deadline={"type": "string", "description": "The job fails if the writers are not stopped by then"},
     by={"type": ["string", "null"], "description": "The caller that stopped them"},
     savepoint={"type": ["string", "null"], "description": "Path of the Flink job's savepoint"},
-    detail=_TEXT,
-    what_to_do=_TEXT,
+    detail=TEXT,
+    what_to_do=TEXT,
 )
-_JOB = _object(
-    id=_TEXT,
+_JOB = object_of(
+    id=TEXT,
     kind={"enum": [kind.value for kind in JobKind]},
-    dry_run=_FLAG,
-    attempt={**_COUNT, "description": "Number of leases so far"},
-    max_attempts=_COUNT,
+    dry_run=FLAG,
+    attempt={**COUNT, "description": "Number of leases so far"},
+    max_attempts=COUNT,
     instants={**_INSTANTS, "description": "Created by its attempts on the table's timeline"},
-    error=_or_null(_PROBLEM),
-    hand_over=_or_null(_HAND_OVER),
+    error=or_null(_PROBLEM),
+    hand_over=or_null(_HAND_OVER),
 )
-_EXPANSION = _object(
-    job_id=_TEXT,
+_EXPANSION = object_of(
+    job_id=TEXT,
     kind={"type": "string", "enum": sorted(kind.value for kind in RESCALES)},
-    attempt=_COUNT,
-    instant=_or_null(_INSTANT),
+    attempt=COUNT,
+    instant=or_null(_INSTANT),
     params={"type": "object"},
-    hand_over=_or_null(_HAND_OVER),
+    hand_over=or_null(_HAND_OVER),
 )
-_COMMIT = _object(
+_COMMIT = object_of(
     instant=_INSTANT,
     action={"type": "string", "description": "As on the timeline: commit, deltacommit, replacecommit, clean ..."},
     operation={"type": ["string", "null"], "description": "Hudi's WriteOperationType: UPSERT, COMPACT, CLUSTER ..."},
-    completion_time=_or_null(_INSTANT),
-    rows_written=_or_null(_COUNT),
-    rows_deleted=_or_null(_COUNT),
-    bytes_written=_or_null(_COUNT),
-    partitions={"type": "array", "items": _TEXT, "description": "The first 100 partitions that it touched"},
-    partition_count=_COUNT,
-    file_groups=_COUNT,
-    schema_changed=_FLAG,
+    completion_time=or_null(_INSTANT),
+    rows_written=or_null(COUNT),
+    rows_deleted=or_null(COUNT),
+    bytes_written=or_null(COUNT),
+    partitions={"type": "array", "items": TEXT, "description": "The first 100 partitions that it touched"},
+    partition_count=COUNT,
+    file_groups=COUNT,
+    schema_changed=FLAG,
 )
-_SUGGESTION = _object(
-    base_path=_TEXT,
-    table_name=_TEXT,
+_SUGGESTION = object_of(
+    base_path=TEXT,
+    table_name=TEXT,
     service={"enum": [service.value for service in DelegatedService]},
     instants={**_INSTANTS, "description": "The pending plans that its writer delegates"},
-    what_to_do=_TEXT,
+    what_to_do=TEXT,
 )
-_INCIDENT = _object(
-    id=_TEXT,
+_INCIDENT = object_of(
+    id=TEXT,
     kind={"enum": [kind.value for kind in IncidentKind]},
     instant={**_INSTANT, "description": "The commit that caused it, or the write that was fenced"},
     operation={"type": ["string", "null"], "description": "Hudi's WriteOperationType of that commit"},
@@ -191,18 +175,23 @@ _AN_INCIDENT: dict[str, Any] = {
 
 
 def _of_job(description: str, **example: Any) -> Entry:
-    return Entry(description, _top(table=_TABLE, job=_JOB), {"table": _A_TABLE, "job": {**_A_JOB, **example}})
+    return Entry(description, document_of(table=_TABLE, job=_JOB), {"table": _A_TABLE, "job": {**_A_JOB, **example}})
 
 
 def _of_expansion(description: str, **example: Any) -> Entry:
-    schema = _top(table=_TABLE, expansion=_EXPANSION)
+    schema = document_of(table=_TABLE, expansion=_EXPANSION)
     return Entry(description, schema, {"table": _A_TABLE, "expansion": {**_AN_EXPANSION, **example}})
 
+
+_OF_PROBLEM = {
+    **document_of(problem=OPEN_PROBLEM, open=OPEN_COUNTS, table=_TABLE),
+    "required": ["problem", "open"],
+}
 
 CATALOGUE: Mapping[EventType, Entry] = {
     EventType.COMMIT_PUBLISHED: Entry(
         "An instant of a registered table has completed, by a writer or by a table service.",
-        _top(table=_TABLE, commit=_COMMIT),
+        document_of(table=_TABLE, commit=_COMMIT),
         {"table": _A_TABLE, "commit": _A_COMMIT},
     ),
     EventType.JOB_QUEUED: _of_job(
@@ -233,10 +222,10 @@ CATALOGUE: Mapping[EventType, Entry] = {
         "A bucket expansion or contraction (`kind`) gave up before its commit, and left nothing behind. The job's own"
         " event has the reason."
     ),
-    EventType.TABLE_REGISTERED: Entry("A table was registered.", _top(table=_TABLE), {"table": _A_TABLE}),
+    EventType.TABLE_REGISTERED: Entry("A table was registered.", document_of(table=_TABLE), {"table": _A_TABLE}),
     EventType.TABLE_UNHEALTHY: Entry(
         "A table can no longer be polled, or its first incident was opened.",
-        _top(table=_TABLE, problem=_PROBLEM),
+        document_of(table=_TABLE, problem=_PROBLEM),
         {
             "table": _A_TABLE,
             "problem": {
@@ -250,19 +239,19 @@ CATALOGUE: Mapping[EventType, Entry] = {
     ),
     EventType.TABLE_RECOVERED: Entry(
         "A table that was unhealthy can be polled again, and it has no open incident.",
-        _top(table=_TABLE),
+        document_of(table=_TABLE),
         {"table": _A_TABLE},
     ),
     EventType.TABLE_INCIDENT_OPENED: Entry(
         "A fault was found on a table that needs a repair: a commit wrote to file groups that had been replaced "
         "(`stale-write`), or with an old number of buckets (`old-number`), and readers do not see its rows; "
         "or a write was fenced whose files may reappear (`late-files`).",
-        _top(table=_TABLE, incident=_INCIDENT),
+        document_of(table=_TABLE, incident=_INCIDENT),
         {"table": _A_TABLE, "incident": _AN_INCIDENT},
     ),
     EventType.TABLE_INCIDENT_CLOSED: Entry(
         "An incident was repaired (`repaired`), or no longer needs a repair (`cleared`).",
-        _top(table=_TABLE, incident=_INCIDENT),
+        document_of(table=_TABLE, incident=_INCIDENT),
         {
             "table": _A_TABLE,
             "incident": {
@@ -275,7 +264,7 @@ CATALOGUE: Mapping[EventType, Entry] = {
     ),
     EventType.TABLE_SUGGESTED: Entry(
         "A writer delegates table services of a table that is not registered. Its plans are executed once it is.",
-        _top(suggestion=_SUGGESTION),
+        document_of(suggestion=_SUGGESTION),
         {
             "suggestion": {
                 "base_path": "s3a://lake/orders",
@@ -286,14 +275,29 @@ CATALOGUE: Mapping[EventType, Entry] = {
             }
         },
     ),
+    EventType.PROBLEM_OPENED: Entry(
+        "Something is wrong that was not before (GET /v1/problems), or its severity has risen. With `table` if it is"
+        " about one.",
+        _OF_PROBLEM,
+        {"table": _A_TABLE, "problem": AN_OPEN_PROBLEM, "open": {"critical": 0, "warning": 1, "notice": 4}},
+    ),
+    EventType.PROBLEM_RESOLVED: Entry(
+        "A problem that was announced is over: two checks in a row have not found it.",
+        _OF_PROBLEM,
+        {
+            "table": _A_TABLE,
+            "problem": {**AN_OPEN_PROBLEM, "resolved_at": "2026-01-01T12:20:45+00:00"},
+            "open": {"critical": 0, "warning": 0, "notice": 4},
+        },
+    ),
     EventType.WEBHOOK_DISABLED: Entry(
         "A webhook was disabled and gets no more events. The other webhooks get this event.",
-        _top(webhook=_WEBHOOK, because=_TEXT),
+        document_of(webhook=_WEBHOOK, because=TEXT),
         {"webhook": _A_WEBHOOK, "because": "The receiver answered 410 Gone."},
     ),
     EventType.WEBHOOK_TEST: Entry(
         "A test of this webhook was requested. It is sent once, whatever types the webhook subscribes to.",
-        _top(webhook=_WEBHOOK),
+        document_of(webhook=_WEBHOOK),
         {"webhook": _A_WEBHOOK},
     ),
 }

@@ -12,9 +12,9 @@ from service.access.token import Role
 from service.api.dependencies import AppContextDep, needs
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit
-from service.db.engine import reading
 from service.model import errors
 from service.standing import problems
+from service.standing.look import look
 from service.standing.problem import ObjectType, Severity, StandingKind, StandingProblem
 
 router = APIRouter(prefix="/v1", tags=["problems"])
@@ -105,13 +105,12 @@ def list_problems(
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> StandingProblemPage:
-    """Computed from what the service knows: tables are not read for it. Equally serious problems are listed oldest
-    first."""
-    now = context.clock()
-    with reading(context.engine) as connection:
-        facts = problems.facts(connection, now, table_id)
+    """Computed now from what the service knows: tables are not read for it. So it shows at once whether a remedy has
+    helped; the events `problem.opened` and `problem.resolved` follow by a check every half minute. Equally serious
+    problems are listed oldest first."""
+    found, _ = look(context.engine, context.clock(), table_id)
     wanted = problems.Wanted(table_id, kind, severity)
-    listed = problems.page(problems.of(facts, now), wanted, limit=limit, cursor=cursor)
+    listed = problems.page(found.problems, wanted, limit=limit, cursor=cursor)
     return StandingProblemPage(
         items=[StandingProblemOut.of(each) for each in listed.page.items],
         counts=SeverityCounts(**{severity.value: number for severity, number in listed.counts.items()}),

@@ -134,7 +134,7 @@ def partition_state(data: Mapping[str, Any]) -> PartitionState:
 
 def _known(cls: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
     """Drops fields that another version of the service has stored."""
-    names = {field.name for field in dataclasses.fields(cls)}
+    names = _NAMES[cls]
     return {name: value for name, value in data.items() if name in names}
 
 
@@ -187,6 +187,9 @@ def _snapshot(table_id: str, taken_at: datetime, summary: Mapping[str, Any]) -> 
     return TableSnapshot(table_id=table_id, taken_at=taken_at, **_restored(data, _MOMENTS))
 
 
+_NAMES: Mapping[type[Any], frozenset[str]] = {
+    cls: frozenset(field.name for field in dataclasses.fields(cls)) for cls in (TableSnapshot, PartitionState, Totals)
+}
 _SINCE = ("since_compaction", "since_cleaning", "since_clustering")
 _PARTS: Mapping[str, type[Any]] = {"totals": Totals, "large": PartitionState, "skewed": PartitionState}
 _MANY = ("pending", "cycles")
@@ -208,4 +211,8 @@ def _storable(value: Any) -> Any:
 
 
 def _restored(data: Mapping[str, Any], moments: tuple[str, ...]) -> dict[str, Any]:
-    return {name: datetime.fromisoformat(value) if name in moments and value else value for name, value in data.items()}
+    restored = dict(data)
+    for name in moments:
+        if text := restored.get(name):
+            restored[name] = datetime.fromisoformat(text)
+    return restored

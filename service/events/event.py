@@ -30,6 +30,8 @@ class EventType(StrEnum):
     TABLE_INCIDENT_OPENED = "table.incident_opened"
     TABLE_INCIDENT_CLOSED = "table.incident_closed"
     TABLE_SUGGESTED = "table.suggested"
+    PROBLEM_OPENED = "problem.opened"
+    PROBLEM_RESOLVED = "problem.resolved"
     WEBHOOK_DISABLED = "webhook.disabled"
     WEBHOOK_TEST = "webhook.test"
 

@@ -42,6 +42,7 @@ from service.runtime.process import Daemon, Tick, url_of
 from service.runtime.proxies import TrustedProxies
 from service.scheduling import scheduler
 from service.scheduling.admission import Limits
+from service.standing import problem_rounds
 
 if TYPE_CHECKING:
     import socket
@@ -186,6 +187,13 @@ class Composition:
             ),
             Tick("observe", _OBSERVE_SECONDS, self._observer().run_once, notified=self.poll_requests.notified),
             Tick("hand-over", _HAND_OVER_SECONDS, self._hand_overs().run_once),
+            Tick(
+                "problems",
+                chosen.problem_seconds,
+                lambda: problem_rounds.run_once(
+                    engine, notifier, clock, every=timedelta(seconds=chosen.problem_seconds)
+                ),
+            ),
             Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, keep)),
             Tick("clock", _CLOCK_SECONDS, self._timekeeping.run_once),
         ]

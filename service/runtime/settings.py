@@ -112,6 +112,9 @@ class Settings(BaseSettings):
     max_new_jobs: int = Field(
         20, ge=1, description="Jobs that policies start in one round at most, for example after a pause"
     )
+    problem_seconds: float = Field(
+        30.0, gt=0, le=600, description="How often problems that have opened or are resolved are looked for"
+    )
     history_days: float = Field(30.0, gt=0, description="How long ended jobs and decisions are kept")
 
     audit_days: float = Field(365.0, gt=0, description="How long entries of the audit trail are kept")

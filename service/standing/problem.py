@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class StandingProblem:
     action: Action | None = None
     part: str = ""
 
-    @property
+    @cached_property
     def id(self) -> str:
         """The same for as long as the problem stands, and when it comes back."""
         parts = (self.kind.value, self.about.type.value, self.about.id, self.part)

@@ -2,51 +2,63 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from service.db.page import Cursor, Page, not_a_cursor, page_of
-from service.queue import worker_store
-from service.scheduling import pause_store
-from service.standing import fleet, fleet_store, layout, reading, table_store, timeline, upkeep
-from service.standing.facts import Facts
-from service.standing.problem import RANKS, Severity, StandingProblem
+from service.standing import fleet, layout, reading, timeline, upkeep
+from service.standing.changes import NotComputed
+from service.standing.facts import Facts, TableFacts
+from service.standing.problem import RANKS, Severity, StandingKind, StandingProblem
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-    from datetime import datetime
+log = logging.getLogger(__name__)
 
-    from sqlalchemy import Connection
+_OfTable = Callable[[TableFacts, datetime], Iterable[StandingProblem] | StandingProblem | None]
+_OfAll = Callable[[Facts, datetime], Iterable[StandingProblem] | StandingProblem | None]
 
-    from service.standing.facts import TableFacts
-    from service.standing.problem import StandingKind
+OF_TABLES: Mapping[_OfTable, Collection[StandingKind]] = {
+    reading.unreadable: {StandingKind.TABLE_UNREADABLE},
+    reading.not_polled: {StandingKind.TABLE_NOT_POLLED},
+    reading.missed: {StandingKind.COMMITS_MISSED},
+    timeline.incidents: {StandingKind.INCIDENT_STANDING},
+    timeline.dead_writer: {StandingKind.DEAD_WRITER},
+    timeline.stuck_plans: {StandingKind.PLAN_STUCK},
+    timeline.timeline_long: {StandingKind.TIMELINE_LONG},
+    upkeep.compaction_behind: {StandingKind.COMPACTION_BEHIND},
+    upkeep.cleaning_behind: {StandingKind.CLEANING_BEHIND},
+    upkeep.cannot_act: {StandingKind.POLICY_CANNOT_ACT},
+    upkeep.held_up: {StandingKind.JOBS_HELD_UP},
+    upkeep.warned: {StandingKind.POLICY_WARNING},
+    layout.too_large: {StandingKind.BUCKET_TOO_LARGE},
+    layout.skewed: {StandingKind.BUCKETS_SKEWED},
+    layout.small_files: {StandingKind.SMALL_FILES},
+    fleet.failing_jobs: {StandingKind.JOB_FAILING},
+    fleet.unsettled_jobs: {StandingKind.JOB_UNSETTLED},
+    fleet.awaited_locks: {StandingKind.LOCK_AWAITED},
+}
+"""What finds problems of one table, and the kinds that nothing else finds."""
 
-    _OfTable = Callable[[TableFacts, datetime], Iterable[StandingProblem] | StandingProblem | None]
-    _OfAll = Callable[[Facts, datetime], Iterable[StandingProblem] | StandingProblem | None]
+OF_THE_REST: Mapping[_OfAll, Collection[StandingKind]] = {
+    fleet.groups_without_worker: {StandingKind.GROUP_WITHOUT_WORKER},
+    fleet.lost_workers: {StandingKind.WORKER_LOST},
+    fleet.webhooks: {
+        StandingKind.WEBHOOK_FAILING,
+        StandingKind.WEBHOOK_DISABLED,
+        StandingKind.DELIVERIES_GIVEN_UP,
+    },
+    fleet.pause: {StandingKind.JOBS_PAUSED},
+}
 
-OF_TABLES: tuple[_OfTable, ...] = (
-    reading.unreadable,
-    reading.not_polled,
-    reading.missed,
-    timeline.incidents,
-    timeline.dead_writer,
-    timeline.stuck_plans,
-    timeline.timeline_long,
-    upkeep.compaction_behind,
-    upkeep.cleaning_behind,
-    upkeep.cannot_act,
-    upkeep.held_up,
-    upkeep.warned,
-    layout.too_large,
-    layout.skewed,
-    layout.small_files,
-    fleet.failing_jobs,
-    fleet.unsettled_jobs,
-    fleet.awaited_locks,
-)
 
-OF_THE_REST: tuple[_OfAll, ...] = (fleet.groups_without_worker, fleet.lost_workers, fleet.webhooks, fleet.pause)
+@dataclass(frozen=True)
+class Found:
+    """Problems, the most serious ones first, and of these the oldest; and what could not be computed."""
+
+    problems: Sequence[StandingProblem]
+    not_computed: NotComputed = field(default_factory=NotComputed)
 
 
 @dataclass(frozen=True)
@@ -73,31 +85,37 @@ class Listed:
     counts: Mapping[Severity, int]
 
 
-def facts(connection: Connection, now: datetime, table_id: str | None = None) -> Facts:
-    """Reads everything that problems are computed from: of one table, or of the whole installation."""
-    tables = table_store.facts(connection, now, table_id)
-    if table_id is not None:
-        return Facts(tables)
-    workers = worker_store.every(connection)
-    return Facts(
-        tables=tables,
-        backlogs=fleet_store.backlogs(connection, now),
-        workers=workers,
-        lost=fleet_store.lost(connection, workers, now),
-        webhooks=fleet_store.webhooks(connection),
-        pause=pause_store.pause_of(connection),
-    )
+def found_in(facts: Facts, now: datetime) -> Found:
+    """A computation that fails costs its own problems of one table, or of what it looks at besides tables."""
+    found: list[StandingProblem] = []
+    of_tables: set[tuple[str, StandingKind]] = set()
+    at_all: set[StandingKind] = set()
+    logged: set[object] = set()
 
+    def failed(find: object, about: str) -> None:
+        # Once for each computation: it may fail for thousands of tables.
+        if find not in logged:
+            log.exception("Problems of %s cannot be computed", about)
+            logged.add(find)
 
-def of(facts: Facts, now: datetime) -> list[StandingProblem]:
-    """Returns the problems, the most serious ones first, and of these the oldest."""
-    found = [problem for table in facts.tables for find in OF_TABLES for problem in _each(find(table, now))]
-    found += [problem for search in OF_THE_REST for problem in _each(search(facts, now))]
-    return sorted(found, key=_place)
+    for table in facts.tables:
+        for find, kinds in OF_TABLES.items():
+            try:
+                found += _each(find(table, now))
+            except Exception:
+                failed(find, table.id)
+                of_tables.update((table.id, kind) for kind in kinds)
+    for search, kinds in OF_THE_REST.items():
+        try:
+            found += _each(search(facts, now))
+        except Exception:
+            failed(search, "the installation")
+            at_all.update(kinds)
+    return Found(sorted(found, key=_place), NotComputed(kinds_of_tables=of_tables, kinds=at_all))
 
 
 def page(found: Iterable[StandingProblem], wanted: Wanted, *, limit: int, cursor: str | None = None) -> Listed:
-    """`found` are in the order of `of`. A problem that begins or ends between two pages neither repeats nor hides
+    """`found` are in the order of `found_in`. A problem that begins or ends between two pages neither repeats nor hides
     others. Raises ParamsInvalidError."""
     selected = [problem for problem in found if wanted.selects(problem)]
     counts = Counter(problem.severity for problem in selected)
@@ -121,10 +139,7 @@ def _after(cursor: Cursor) -> tuple[int, datetime, str]:
     return int(rank), cursor.created_at, problem_id
 
 
-def _each(found: Iterable[StandingProblem] | StandingProblem | None) -> Iterator[StandingProblem]:
+def _each(found: Iterable[StandingProblem] | StandingProblem | None) -> list[StandingProblem]:
     if found is None:
-        return
-    if isinstance(found, StandingProblem):
-        yield found
-    else:
-        yield from found
+        return []
+    return [found] if isinstance(found, StandingProblem) else list(found)

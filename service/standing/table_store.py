@@ -38,6 +38,11 @@ MOST_FAILED = 5000
 """Failed jobs that are looked at, the newest."""
 
 
+def ids(connection: Connection) -> list[str]:
+    """Returns the ids of all tables."""
+    return list(connection.execute(sa.select(_t.c.id).order_by(_t.c.id)).scalars())
+
+
 def facts(connection: Connection, now: datetime, table_id: str | None = None) -> list[TableFacts]:
     """Returns the facts of all tables, or of one; of none if it is not registered."""
     query = sa.select(_t.c.id, _t.c.name, _t.c.base_path)

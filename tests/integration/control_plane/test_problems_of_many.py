@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from jobs.contract import JobKind, WorkerInfo
 from service.catalog import table_store
 from service.catalog.registration import Registration
-from service.db.engine import reading, writing
+from service.db.engine import writing
 from service.incidents import store as incident_store
 from service.incidents.incident import Incident, IncidentKind, IncidentState
 from service.lake.snapshot import PartitionState, Pending, Since, TableSnapshot
@@ -21,7 +21,7 @@ from service.queue import job_store, worker_store
 from service.queue.job import Job
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
-from service.standing import problems
+from service.standing import look
 from tests.integration.control_plane.planning import save_look
 from tests.integration.control_plane.standing import GIB, MIB
 
@@ -112,7 +112,7 @@ def _snapshot(table_id: str, clock: FakeClock, partitions: int) -> TableSnapshot
     )
 
 
-def look(engine: sa.Engine, clock: FakeClock) -> tuple[list[StandingProblem], int, float]:
+def looked(engine: sa.Engine, clock: FakeClock) -> tuple[list[StandingProblem], int, float]:
     """The problems, the number of queries and the seconds that it took."""
     statements: list[str] = []
 
@@ -121,9 +121,7 @@ def look(engine: sa.Engine, clock: FakeClock) -> tuple[list[StandingProblem], in
 
     sa.event.listen(engine, "before_cursor_execute", note)
     began = time.perf_counter()
-    with reading(engine) as connection:
-        facts = problems.facts(connection, clock())
-    found = problems.of(facts, clock())
+    found = list(look.look(engine, clock())[0].problems)
     took = time.perf_counter() - began
     sa.event.remove(engine, "before_cursor_execute", note)
     return found, len([each for each in statements if each.lstrip().startswith("SELECT")]), took
@@ -140,7 +138,7 @@ def lost(engine: sa.Engine, clock: FakeClock) -> None:
 def test_it_takes_the_same_queries_for_few_tables_as_for_many(engine: sa.Engine, clock: FakeClock) -> None:
     ill(engine, clock, range(2))
     clock.advance(180)
-    found, few, _ = look(engine, clock)
+    found, few, _ = looked(engine, clock)
     assert {each.kind.value for each in found} == KINDS
     assert found == sorted(
         found, key=lambda each: (list(type(each.severity)).index(each.severity), each.since, each.id)
@@ -149,7 +147,7 @@ def test_it_takes_the_same_queries_for_few_tables_as_for_many(engine: sa.Engine,
     assert worst.evidence["partition"] == "p000"
     ill(engine, clock, range(2, 20))
     clock.advance(180)
-    found, many, _ = look(engine, clock)
+    found, many, _ = looked(engine, clock)
     assert len(found) == 20 * (len(KINDS) - 1) + 1
     assert many == few <= 20
 
@@ -159,8 +157,8 @@ def test_it_takes_the_same_queries_for_few_tables_as_for_many(engine: sa.Engine,
 def test_a_thousand_tables_of_eleven_problems_each_take_seconds(engine: sa.Engine, clock: FakeClock) -> None:
     ill(engine, clock, range(1000), partitions=20)
     clock.advance(180)
-    look(engine, clock)
-    found, queries, seconds = look(engine, clock)
+    looked(engine, clock)
+    found, queries, seconds = looked(engine, clock)
     print(f"{len(found)} problems, {queries} queries, {seconds * 1000:.0f} ms")
     assert len(found) == 11_001
     assert queries <= 20
