@@ -16,6 +16,7 @@ from service.incidents.incident import STANDING, IncidentKind
 from service.queue import job_tally
 from service.queue.job import AttemptOutcome, JobState
 from service.queue.job_tally import BUCKETS
+from service.standing.problem import Severity, StandingKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ def families(reading: Reading) -> Iterator[Metric]:
     yield from _workers(reading)
     yield from _tables(reading)
     yield from _deliveries(reading)
+    yield _problems(reading)
     yield _counter(reading.tallies, tally.EVENTS, "Published events", ["type"], [(each.value,) for each in EventType])
     yield _gauge("paused", "1 while the automatic start of jobs is paused", float(reading.is_paused))
 
@@ -144,6 +146,16 @@ def _tables(reading: Reading) -> Iterator[Metric]:
         for state in STANDING:
             incidents.add_metric([kind.value, state.value], reading.incidents.get((kind, state), 0))
     yield incidents
+
+
+def _problems(reading: Reading) -> GaugeMetricFamily:
+    problems = GaugeMetricFamily(
+        f"{_PREFIX}problems", "Problems that are open, as the last check found them", labels=["kind", "severity"]
+    )
+    for kind in StandingKind:
+        for severity in Severity:
+            problems.add_metric([kind.value, severity.value], reading.problems.get((kind, severity), 0))
+    return problems
 
 
 def _deliveries(reading: Reading) -> Iterator[Metric]:

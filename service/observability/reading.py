@@ -12,6 +12,7 @@ from service.events import tally
 from service.incidents import store as incident_store
 from service.queue import queue_statistics, worker_store
 from service.scheduling import pause_store
+from service.standing import problem_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from service.incidents.incident import IncidentKind, IncidentState
     from service.queue.queue_statistics import QueueStatistics
     from service.queue.worker import Worker
+    from service.standing.problem import Severity, StandingKind
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Reading:
     deliveries: DeliveryStatistics
     workers: Sequence[Worker]
     is_paused: bool
+    problems: Mapping[tuple[StandingKind, Severity], int]
 
 
 def read(engine: Engine, now: datetime) -> Reading:
@@ -53,4 +56,5 @@ def read(engine: Engine, now: datetime) -> Reading:
             deliveries=delivery_statistics.statistics(connection),
             workers=worker_store.every(connection),
             is_paused=pause_store.pause_of(connection) is not None,
+            problems=problem_store.counts(connection),
         )

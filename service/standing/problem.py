@@ -38,6 +38,7 @@ class StandingKind(StrEnum):
     DEAD_WRITER = "dead-writer"
     PLAN_STUCK = "plan-stuck"
     COMPACTION_BEHIND = "compaction-behind"
+    COMPACTION_BACKLOG_GROWING = "compaction-backlog-growing"
     CLEANING_BEHIND = "cleaning-behind"
     TIMELINE_LONG = "timeline-long"
     BUCKET_TOO_LARGE = "bucket-too-large"

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
 from service.db.page import Cursor, Page, not_a_cursor, page_of
-from service.db.upsert import upsert
 from service.standing.problem import RANKS, About, Action, ObjectType, Severity, StandingKind, StandingProblem
 
 if TYPE_CHECKING:
@@ -59,11 +59,12 @@ class Known:
 def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
     """Returns whether a round that began then may write: none has written that began later, or less than `least`
     before it. Rounds wait here for each other, so that each change is seen by one of them."""
-    last = connection.execute(sa.select(_r.c.at).where(_r.c.id == _ROUND).with_for_update()).scalar_one_or_none()
-    if last is not None and last > began - least:
-        return False
-    upsert(connection, _r, {"id": _ROUND}, {"at": began})
-    return True
+    is_due = sa.and_(_r.c.id == _ROUND, _r.c.at <= began - least)
+    if connection.execute(_r.update().where(is_due).values(at=began)).rowcount:
+        return True
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    first = insert(_r).values(id=_ROUND, at=began).on_conflict_do_nothing().returning(_r.c.id)
+    return connection.execute(first).first() is not None
 
 
 def last_round(connection: Connection) -> datetime | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from service.db.page import Cursor, Page, not_a_cursor, page_of
-from service.standing import fleet, layout, reading, timeline, upkeep
+from service.standing import backlog, fleet, layout, reading, timeline, upkeep
 from service.standing.changes import NotComputed
 from service.standing.facts import Facts, TableFacts
 from service.standing.problem import RANKS, Severity, StandingKind, StandingProblem
@@ -28,6 +28,7 @@ OF_TABLES: Mapping[_OfTable, Collection[StandingKind]] = {
     timeline.stuck_plans: {StandingKind.PLAN_STUCK},
     timeline.timeline_long: {StandingKind.TIMELINE_LONG},
     upkeep.compaction_behind: {StandingKind.COMPACTION_BEHIND},
+    backlog.growing: {StandingKind.COMPACTION_BACKLOG_GROWING},
     upkeep.cleaning_behind: {StandingKind.CLEANING_BEHIND},
     upkeep.cannot_act: {StandingKind.POLICY_CANNOT_ACT},
     upkeep.held_up: {StandingKind.JOBS_HELD_UP},
