@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
@@ -292,13 +293,47 @@ class WorkerInfo(JsonMapped):
     spark_conf: Mapping[str, str] = field(default_factory=dict)
 
 
+class LogLevel(StrEnum):
+    """Levels of Python's `logging`."""
+
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+    CRITICAL = "CRITICAL"
+
+
+@dataclass(frozen=True)
+class LogLine(JsonMapped):
+    """A line of the log of an attempt, without secrets; `message` includes the stack trace, if there is one.
+
+    The worker counts the lines of an attempt up (`number`), so a line that is sent twice is stored once.
+    """
+
+    number: int
+    at: datetime
+    level: LogLevel
+    logger: str
+    message: str
+
+
+MOST_LOG_LINES = 200
+"""Most lines in one message of a worker."""
+MOST_LOG_CHARACTERS = 128 * 1024
+"""Most characters of messages in them together."""
+MOST_LINE_CHARACTERS = 16 * 1024
+"""Most characters of one line. A longer one is cut."""
+
+
 @dataclass(frozen=True)
 class Heartbeat(JsonMapped):
     """A sign of life of a running attempt.
 
-    `instants` are sent as soon as Hudi has them, so that a crash can be recovered.
+    `instants` are sent as soon as Hudi has them, so that a crash can be recovered. `log` holds the lines since the
+    heartbeat before.
     """
 
     attempt: int
     progress: Progress | None = None
     instants: tuple[str, ...] = ()
+    log: tuple[LogLine, ...] = ()

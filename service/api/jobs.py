@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
+from fastapi.responses import PlainTextResponse
 
-from jobs.contract import JobKind
+from jobs.contract import JobKind, LogLevel
 from service.access.errors import SecretUnreadableError
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, CallerDep, needs
+from service.api.log_lines import JobLog, as_text
 from service.api.params import EXAMPLES, JobIn, as_json
 from service.api.requests import WritersStopped
 from service.api.responses import JobDetail, JobOut, JobPage
@@ -19,14 +21,19 @@ from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading
 from service.hand_over import coordinator
 from service.model import errors
-from service.queue import job_store, lease_store, worker_store
+from service.queue import job_log, job_store, lease_store, worker_store
 from service.queue import submission as submitting
+from service.queue.errors import JobNotRetriableError
 from service.queue.job import JobState
 from service.queue.queue_status import waits_for
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
 
 JobId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["job_4be1c0d2f6a89b37"])]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(min_length=1, max_length=255, description="The same key on the same table returns the same job"),
+]
 
 
 @router.post(
@@ -58,10 +65,7 @@ def submit(
     context: AppContextDep,
     caller: CallerDep,
     response: Response,
-    idempotency_key: Annotated[
-        str | None,
-        Header(min_length=1, max_length=255, description="The same key on the same table returns the same job"),
-    ] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> JobOut:
     """Queues the job; a worker starts it within moments. `Location` is the job's URL."""
     submission = submitting.submit(
@@ -135,6 +139,106 @@ def get_job(job_id: JobId, context: AppContextDep) -> JobDetail:
 def cancel(job_id: JobId, context: AppContextDep) -> JobOut:
     """Cancels a queued job at once. The worker of a running job learns of it within seconds, and cleans up first."""
     return JobOut.of(submitting.cancel(context.engine, context.notifier, context.clock, job_id))
+
+
+@router.post(
+    "/jobs/{job_id}/retry",
+    operation_id="retryJob",
+    summary="Submit a job again that failed or was cancelled",
+    status_code=ACCEPTED,
+    dependencies=[Depends(needs(Role.OPERATOR))],
+    responses={
+        int(REPEATED): {"model": JobOut, "description": "The job that repeats this one already, and has not ended"},
+        **documented(
+            errors.JobNotFoundError,
+            errors.TableNotFoundError,
+            errors.ParamsInvalidError,
+            errors.OptionNotAllowedError,
+            errors.PathForbiddenError,
+            MetastoreForbiddenError,
+            JobNotRetriableError,
+            errors.JobConflictError,
+            errors.IncidentOpenError,
+            errors.IdempotencyKeyReusedError,
+            errors.FenceLosesFlinkError,
+            SecretUnreadableError,
+        ),
+    },
+)
+def retry(
+    job_id: JobId,
+    *,
+    context: AppContextDep,
+    caller: CallerDep,
+    response: Response,
+    idempotency_key: IdempotencyKey = None,
+) -> JobOut:
+    """Makes a new job with the same kind, parameters and table, as if it was submitted anew: it may be refused now,
+    and goes to the worker group of the table's policy. `retry_of` names the old one. While the new one has not ended,
+    a repeated call returns it."""
+    with reading(context.engine) as connection:
+        job = job_store.get(connection, job_id)
+    if job.state not in (JobState.FAILED, JobState.CANCELLED):
+        raise JobNotRetriableError(f"Job {job_id} is {job.state.value}.")
+    submission = submitting.submit(
+        context.engine,
+        context.notifier,
+        context.clock,
+        context.cipher,
+        table_id=job.table_id,
+        kind=job.kind,
+        params=job.params,
+        dry_run=job.dry_run,
+        max_attempts=context.max_attempts,
+        idempotency_key=idempotency_key,
+        permissions=context.permissions,
+        priority=job.priority,
+        timeout_seconds=job.timeout_seconds,
+        requested_by=caller.name,
+        retry_of=job.id,
+    )
+    if not submission.is_new:
+        response.status_code = REPEATED
+    response.headers["Location"] = f"/v1/jobs/{submission.job.id}"
+    return JobOut.of(submission.job)
+
+
+@router.get(
+    "/jobs/{job_id}/log",
+    operation_id="getJobLog",
+    summary="Read the log of a job",
+    dependencies=[Depends(needs(Role.READER))],
+    response_model=JobLog,
+    responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+        **documented(errors.JobNotFoundError, errors.ParamsInvalidError),
+    },
+)
+def get_log(
+    job_id: JobId,
+    context: AppContextDep,
+    *,
+    level: Annotated[LogLevel, Query(description="Only lines of this level and above")] = LogLevel.DEBUG,
+    form: Annotated[
+        Literal["json", "text"] | None,
+        Query(alias="format", description="Default: text if `Accept` names `text/plain`, else json"),
+    ] = None,
+    accept: Annotated[str | None, Header(max_length=1024, include_in_schema=False)] = None,
+    limit: Limit = 100,
+    cursor: Annotated[
+        str | None,
+        Query(max_length=32, description="`next_cursor` or `position` of an earlier answer", examples=["1.499"]),
+    ] = None,
+) -> JobLog | Response:
+    """Lines of all its attempts, the oldest first: those of the worker, and warnings and errors of its JVM. A worker
+    sends them with its heartbeats, so of one that was killed the last second may be missing. The newest MiB of a job is
+    kept, for as long as the job."""
+    with reading(context.engine) as connection:
+        job_store.get(connection, job_id)
+        page = job_log.page(connection, job_id, limit=limit, cursor=cursor, level=level)
+    if form == "text" or (form is None and accept and "text/plain" in accept):
+        return PlainTextResponse(as_text(page))
+    return JobLog.of(page)
 
 
 @router.post(

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from jobs.contract import DEFAULT_GROUP, BucketIndex, TableLock, WorkerState, WriterEngine
 from jobs.redaction import redacted
+from service.api.log_lines import LogLines
 from service.catalog.registration import FlinkWriter, Writers
 from service.policies.policy import GROUP_PATTERN
 
@@ -300,6 +301,7 @@ class _FromHolder(_FromWorker):
 class HeartbeatIn(_FromHolder):
     progress: ProgressIn | None = None
     instants: list[Word] = Field(default_factory=list)
+    log: LogLines = Field(default_factory=list, description="Lines of the attempt's log since the last heartbeat")
 
 
 class ProblemIn(BaseModel):
@@ -319,6 +321,7 @@ class ResultIn(BaseModel):
 
 class ReportIn(_FromHolder):
     result: ResultIn
+    log: LogLines = Field(default_factory=list, description="The last lines of the attempt's log")
 
 
 def _distinct(names: list[str]) -> list[str]:

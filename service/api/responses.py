@@ -213,6 +213,7 @@ class JobOut(BaseModel):
     timeout_seconds: int | None = Field(description="Time limit of one attempt; null: the service's setting")
     requested_by: str | None = Field(description="The caller that submitted it, or `policy`")
     reason: str | None = Field(description="The reason, if a policy submitted it")
+    retry_of: str | None = Field(description="The job that it repeats; that may have been deleted")
     worker_id: str | None
     progress: ProgressOut | None
     instants: list[str] = Field(description="Instants that its attempts created on the table's timeline")
@@ -282,6 +283,7 @@ def _fields(job: Job) -> dict[str, Any]:
         "timeout_seconds": job.timeout_seconds,
         "requested_by": job.requested_by,
         "reason": job.reason,
+        "retry_of": job.retry_of,
         "worker_id": job.worker_id,
         "progress": ProgressOut.model_validate(job.progress.to_json()) if job.progress else None,
         "instants": list(job.instants),

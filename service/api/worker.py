@@ -11,7 +11,7 @@ import anyio.to_thread
 from fastapi import APIRouter, BackgroundTasks, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from jobs.contract import Heartbeat, Problem, Result, WorkerInfo, WorkOrder
+from jobs.contract import Heartbeat, LogLine, Problem, Result, WorkerInfo, WorkOrder
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
 from service.api.jobs import JobId
@@ -159,6 +159,7 @@ async def report(
         result=result,
         holder=Holder(wanted.worker_id, caller.token_id),
         contradiction=contradiction,
+        log=[LogLine.from_json(line.model_dump()) for line in wanted.log],
     )
     if not job.dry_run:
         context.poll_requests.ask(job.table_id)

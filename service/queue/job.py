@@ -107,7 +107,8 @@ class Job:
     Queued jobs with a higher `priority` are leased first, and only to workers of `worker_group`. `reason` is why the
     service submitted the job by itself, None if a person submitted it; `requested_by` is who submitted it. A job that
     `waits_for_writers` is queued, but no worker gets it until its `hand_over` says that they have stopped.
-    `timeout_seconds` limits each attempt, None leaves that to the service's setting.
+    `timeout_seconds` limits each attempt, None leaves that to the setting of the service. `retry_of` is the id of the
+    job that it repeats, which may have been deleted; `traceparent` the trace that it belongs to (W3C Trace Context).
     """
 
     id: str
@@ -133,6 +134,8 @@ class Job:
     worker_group: str = DEFAULT_GROUP
     timeout_seconds: int | None = None
     requested_by: str | None = None
+    retry_of: str | None = None
+    traceparent: str | None = None
     reason: str | None = None
     leased_at: datetime | None = None
     started_at: datetime | None = None

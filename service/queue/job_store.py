@@ -149,6 +149,15 @@ def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id:
     return ids
 
 
+def active_retry(connection: Connection, job_id: str) -> Job | None:
+    """Returns the active job that repeats this one, if there is one. Locks this one, so that two calls at once find
+    each other's job. Raises JobNotFoundError."""
+    get(connection, job_id, for_update=True)
+    query = sa.select(_j).where(_j.c.retry_of == job_id, is_active()).order_by(_j.c.created_at).limit(1)
+    row = connection.execute(query).one_or_none()
+    return job_of(row) if row else None
+
+
 def queued(connection: Connection, table_id: str, kinds: Collection[JobKind]) -> list[Job]:
     """Locks and returns the table's queued jobs of these kinds, without dry runs. A job that is being leased at this
     moment is skipped."""
@@ -245,6 +254,8 @@ def job_of(row: sa.Row[Any]) -> Job:
         worker_group=row.worker_group,
         timeout_seconds=row.timeout_seconds,
         requested_by=row.requested_by,
+        retry_of=row.retry_of,
+        traceparent=row.traceparent,
         reason=row.reason,
         leased_at=row.leased_at,
         started_at=row.started_at,
@@ -275,6 +286,8 @@ def _new_values(job: Job) -> dict[str, Any]:
         "worker_group": job.worker_group,
         "timeout_seconds": job.timeout_seconds,
         "requested_by": job.requested_by,
+        "retry_of": job.retry_of,
+        "traceparent": job.traceparent,
         "reason": job.reason,
         "created_at": job.created_at,
         "waits_for_writers": job.waits_for_writers,

@@ -17,6 +17,7 @@ from service.queue import (
     hold_back,
     job_changes,
     job_incidents,
+    job_log,
     job_store,
     job_tally,
     lease_store,
@@ -29,12 +30,13 @@ from service.queue.job_events import job_ended
 from service.queue.retry import End, Retry, after_result, with_leftovers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime, timedelta
     from random import Random
 
     from sqlalchemy import Connection, Engine
 
-    from jobs.contract import Heartbeat, Problem, WorkerInfo
+    from jobs.contract import Heartbeat, LogLine, Problem, WorkerInfo
     from jobs.storage.permissions import Permissions
     from service.access.secret_cipher import SecretCipher
     from service.events.event import Event
@@ -157,6 +159,7 @@ def heartbeat(
         with writing(engine) as connection:
             job = lease_store.held(connection, job_id, beat.attempt, holder)
             lease_store.beat(connection, job, beat, now=now, deadline=now + config.lease)
+            job_log.append(connection, job.id, job.attempt, beat.log)
             if job.worker_id:
                 worker_store.seen(connection, job.worker_id, now)
             events = job_changes.of_heartbeat(connection, job, job_store.get(connection, job_id), now)
@@ -180,6 +183,7 @@ def report(
     result: Result,
     holder: Holder = NOBODY,
     contradiction: Problem | None = None,
+    log: Sequence[LogLine] = (),
 ) -> Job:
     """Ends the attempt; ends the job or queues it again. `contradiction` is the result of
     `service.queue.verification`. Raises LeaseLostError when this attempt of this holder does not hold the job."""
@@ -187,6 +191,7 @@ def report(
     outcome = AttemptOutcome(result.outcome.value)
     with writing(engine) as connection:
         job = lease_store.held(connection, job_id, attempt, holder)
+        job_log.append(connection, job.id, job.attempt, log)
         instants = job.with_instants(result.instants)
         then = after_result(
             job.evolve(instants=instants),

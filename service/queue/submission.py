@@ -61,14 +61,18 @@ def submit(
     priority: int = 0,
     timeout_seconds: int | None = None,
     requested_by: str | None = None,
+    retry_of: str | None = None,
 ) -> Submission:
     """Queues a job. `params` have been validated by the caller. Without `timeout_seconds` the policy's limit counts.
+    Of the jobs that repeat the same one (`retry_of`) one is active at a time.
 
     Raises TableNotFoundError, PathForbiddenError, OptionNotAllowedError, MetastoreForbiddenError,
     SecretUnreadableError, JobConflictError, IdempotencyKeyReusedError, FenceLosesFlinkError or IncidentOpenError.
     """
     now = clock()
     with writing(engine) as connection:
+        if retry_of is not None and (running := job_store.active_retry(connection, retry_of)):
+            return Submission(running, is_new=False)
         table = table_store.get(connection, table_id)
         check_declared(table.to_contract({}, cipher), permissions)
         check_metastore(kind, params, permissions)
@@ -87,6 +91,7 @@ def submit(
             worker_group=policy.worker_group,
             timeout_seconds=policy.timeout_seconds if timeout_seconds is None else timeout_seconds,
             requested_by=requested_by,
+            retry_of=retry_of,
         )
         if loses_batches(kind, params, table, watch_store.engines_of(connection, table_id)):
             raise FenceLosesFlinkError('`on_active_writers` is "fence".')

@@ -56,6 +56,7 @@ from service.db.schema.queue import (
     JOB_PER_KIND,
     JOB_REWRITING,
     job_attempts,
+    job_log_lines,
     jobs,
     workers,
 )
@@ -106,6 +107,7 @@ __all__ = [
     "events",
     "incidents",
     "job_attempts",
+    "job_log_lines",
     "jobs",
     "metadata",
     "partitions",

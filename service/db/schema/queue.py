@@ -52,6 +52,10 @@ jobs = sa.Table(
     # A job that waits until the writers have been stopped is leased to no worker; `hand_over` is its progress.
     sa.Column("waits_for_writers", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("hand_over", sa.JSON(none_as_null=True)),
+    # The job that this one repeats. No foreign key: it may be deleted first.
+    sa.Column("retry_of", sa.String(64)),
+    # W3C Trace Context of the call that submitted it.
+    sa.Column("traceparent", sa.String(64)),
     sa.UniqueConstraint("table_id", "idempotency_key", name=JOB_IDEMPOTENCY),
     sa.Index("ix_jobs_created_at", "created_at", "id"),
     sa.Index("ix_jobs_table_created_at", "table_id", "created_at", "id"),
@@ -119,6 +123,22 @@ job_attempts = sa.Table(
     sa.Column("ended_at", UtcDateTime),
     sa.Column("outcome", sa.String(16)),
     sa.Column("error", sa.JSON(none_as_null=True)),
+)
+
+job_log_lines = sa.Table(
+    "job_log_lines",
+    metadata,
+    sa.Column("job_id", sa.String(64), sa.ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
+    # Counted by the worker: a line that is sent again is not stored again.
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("at", UtcDateTime, nullable=False),
+    # As in Python's `logging`: 30 is WARNING.
+    sa.Column("level", sa.SmallInteger, nullable=False),
+    sa.Column("logger", sa.String(128), nullable=False),
+    sa.Column("message", sa.Text, nullable=False),
+    # Of all lines of the job up to this one: tells which ones to drop without reading them.
+    sa.Column("bytes_so_far", sa.BigInteger, nullable=False),
 )
 
 workers = sa.Table(
