@@ -221,6 +221,7 @@ class WorkOrder(JsonMapped):
     `params` are those of the kind (the service has already checked them). `earlier_instants` are the instants that
     earlier attempts made on the table's timeline; the job first finishes them or rolls them back. `writers_stopped`:
     the writers of this table were stopped for this job (see `service.hand_over`). `timeout_seconds` bounds the attempt.
+    `traceparent` is the trace that the job belongs to (W3C Trace Context).
     """
 
     job_id: str
@@ -232,6 +233,8 @@ class WorkOrder(JsonMapped):
     earlier_instants: tuple[str, ...] = ()
     writers_stopped: bool = False
     timeout_seconds: float = 3600.0
+    table_id: str | None = None
+    traceparent: str | None = None
     version: int = VERSION
 
 

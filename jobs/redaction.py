@@ -106,7 +106,10 @@ class RedactingFormatter(logging.Formatter):
             self._known = self._known.union(secrets)
 
     def format(self, record: logging.LogRecord) -> str:
-        return redacted(super().format(record), self._known)
+        return self.without_secrets(super().format(record))
+
+    def without_secrets(self, text: str) -> str:
+        return redacted(text, self._known)
 
 
 def _is_secret_pair(name: str, value: str) -> bool:

@@ -21,17 +21,21 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.find_spark_home import _find_spark_home
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
 from jobs.hudi import google_connector
 from jobs.hudi.jvm import first_line
+from jobs.hudi.jvm_log import java_option
 from jobs.hudi.kerberos import log_in
 from jobs.hudi.shipping import ship_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from jobs.hudi.jvm_log import JvmLog
 
 logger = logging.getLogger(__name__)
 
@@ -95,13 +99,15 @@ def start_session(
     jars: Path | None = None,
     storage_options: Mapping[str, str] | None = None,
     conf: Mapping[str, str] | None = None,
+    log: JvmLog | None = None,
 ) -> SparkSession:
     """Returns the Spark session with Hudi 1.2. The first start on a machine downloads the Hudi bundle (80 MB) with Ivy.
 
     `packages` are more Maven coordinates, `s3a`, `gs` or `abfs`. `jars` is a folder with the bundle, which is then not
     downloaded; if it has the jars of those too, these are not either. `storage_options` are Hadoop's, such as
     `fs.s3a.endpoint`.
-    `conf` are options of Spark; those of `spark_options.OWNED` win over them.
+    `log` gets the log of the JVM, if this starts one. `conf` are options of Spark; those of `spark_options.OWNED` win
+    over them.
 
     Under `spark-submit` the JVM runs already: its master, its memory and its jars stay, and whatever it was given wins
     over the defaults here, as does what `spark-defaults.conf` says. Raises `NoSessionError`, `NoTicketError`.
@@ -114,7 +120,13 @@ def start_session(
         chosen["spark.driver.memory"] = chosen.get("spark.driver.memory", driver_memory)
         # After an OutOfMemoryError in one job the state of the whole JVM is unreliable, including the other slots'
         # jobs.
-        of_jvm = ("-XX:+ExitOnOutOfMemoryError", java_options, chosen.get(_JVM_OPTIONS) or given.get(_JVM_OPTIONS, ""))
+        of_log = java_option() if log else ""
+        of_jvm = (
+            of_log,
+            "-XX:+ExitOnOutOfMemoryError",
+            java_options,
+            chosen.get(_JVM_OPTIONS) or given.get(_JVM_OPTIONS, ""),
+        )
         chosen[_JVM_OPTIONS] = " ".join(filter(None, of_jvm))
     master = effective_master(master)
     # Set before the JVM starts: `spark.pyspark.python` is ignored in local mode.
@@ -124,7 +136,7 @@ def start_session(
     os.environ.update(MEMORY_OF_TASKS)
     unset = {key: value for key, value in _defaults().items() if key not in given}
     options = {**unset, "spark.app.name": app_name, **chosen, **OWNED, "spark.master": master}
-    session = _session(options)
+    session = _session(options, log)
     session.sparkContext.setLogLevel("ERROR")
     _silence_lock_retries(session)
     hadoop: Any = session.sparkContext._jsc.hadoopConfiguration()
@@ -145,12 +157,15 @@ def effective_master(master: str) -> str:
     return with_retries(_given().get("spark.master", master) if _is_submitted() else master)
 
 
-def _session(options: Mapping[str, str]) -> SparkSession:
+def _session(options: Mapping[str, str], log: JvmLog | None = None) -> SparkSession:
     try:
         if SparkContext._gateway is None:
             # Only what starts the JVM downloads jars: a master that does not answer holds up no other session.
             with _one_at_a_time():
-                SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(options.items())))
+                conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
+                of_jvm = {"stderr": log.stderr} if log else {}
+                gateway = launch_gateway(conf, of_jvm)  # type: ignore[no-untyped-call]
+                SparkContext._ensure_initialized(gateway=gateway)
         return SparkSession.builder.config(map=dict(options)).getOrCreate()
     except (Py4JError, PySparkException) as error:
         logger.debug("Spark does not start", exc_info=error)

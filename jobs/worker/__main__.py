@@ -6,6 +6,7 @@ import argparse
 import os
 
 from jobs.contract import DEFAULT_GROUP
+from jobs.logs import FORMAT_VARIABLE, LogFormat
 from jobs.storage.permissions import Permissions
 from jobs.worker.lease_loop import main
 
@@ -20,7 +21,15 @@ parser.add_argument("--slots", type=int, default=1, help="how many jobs may run 
 parser.add_argument("--group", default=DEFAULT_GROUP, help="group of the tables whose jobs it runs")
 arguments = parser.parse_args()
 bearer = os.environ.get("GROUNDSKEEPER_WORKER_TOKEN")
+log_format = LogFormat(os.environ.get(FORMAT_VARIABLE, LogFormat.TEXT))
 permissions = Permissions.of_environment(os.environ)
 raise SystemExit(
-    main(arguments.service, token=bearer, slots=arguments.slots, group=arguments.group, permissions=permissions)
+    main(
+        arguments.service,
+        token=bearer,
+        slots=arguments.slots,
+        group=arguments.group,
+        permissions=permissions,
+        log_format=log_format,
+    )
 )

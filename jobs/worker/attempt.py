@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import suppress
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
+from jobs.attempt_log import AttemptLog
 from jobs.contract import READING, Heartbeat, HeartbeatAnswer, JobKind, Outcome, Problem, Progress, Result
 from jobs.errors import (
     CancelledError,
@@ -17,6 +20,7 @@ from jobs.errors import (
     RefusedError,
     TimedOutError,
 )
+from jobs.hudi import jvm_log
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from jobs.contract import WorkOrder
+    from jobs.contract import LogLine, WorkOrder
     from jobs.hudi.executors import Executors
     from jobs.storage.permissions import Permissions
 
@@ -52,6 +56,8 @@ logger = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 1.0
 EXECUTOR_SECONDS = 120.0
+# All that may wait.
+_LAST_CHUNKS = 10
 
 RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
     JobKind.COMPACTION: compaction.run,
@@ -85,7 +91,8 @@ class Attempt:
 
     `beat` sends a heartbeat and returns the service's answer; it raises `OSError` when the service is unreachable. A
     table that `permissions` do not allow is refused. An attempt whose tasks find no executor for `executor_seconds`
-    ends; without `executors` it waits. `pool` is the scheduler's pool of its Spark jobs.
+    ends; without `executors` it waits. `pool` is the scheduler's pool of its Spark jobs. The heartbeats take the lines
+    of `log` along.
     """
 
     def __init__(
@@ -99,12 +106,14 @@ class Attempt:
         executors: Executors | None = None,
         executor_seconds: float = EXECUTOR_SECONDS,
         pool: str = "slot",
+        log: AttemptLog | None = None,
     ) -> None:
         self._executors = executors
         self._executor_seconds = executor_seconds
         self._starves_since: float | None = None
         self._table: HudiTable | None = None
         self._pool = pool
+        self._log = log or AttemptLog()
         self._spark = spark
         self._permissions = permissions
         self._order = order
@@ -119,13 +128,16 @@ class Attempt:
 
     def run(self) -> Result:
         """Returns the result to report. Raises `LeaseLostError` when the job no longer belongs to this attempt."""
-        keeper = threading.Thread(target=self._keep_lease, name=f"lease of {self._group}", daemon=True)
+        # With the context of this thread, so that both write to the same log.
+        run = copy_context().run
+        keeper = threading.Thread(target=run, args=(self._keep_lease,), name=f"lease of {self._group}", daemon=True)
         keeper.start()
         try:
             result = self._work()
         finally:
             self._ended.set()
             keeper.join()
+        self._send_log()
         details = {**result.details, "seconds": round(time.monotonic() - self._started, 3)}
         if self._table is not None:
             details["lock_wait_seconds"] = round(self._table.lock_wait_seconds, 3)
@@ -139,6 +151,7 @@ class Attempt:
         spark_context.setLocalProperty("spark.scheduler.pool", self._pool)
         spark_context.setJobGroup(self._group, f"{self._order.kind} of {self._order.table.name}")
         try:
+            jvm_log.mark(spark_context, self._group)
             self._heartbeat()
             metastore = self._permissions.refused_metastore(self._order.kind, self._order.params)
             if problems := [*self._permissions.problems(self._order.table), *([metastore] if metastore else [])]:
@@ -150,6 +163,8 @@ class Attempt:
                 raise LeaseLostError from error
             return self._failed(error)
         finally:
+            with suppress(Exception):  # the JVM may be gone
+                jvm_log.mark(spark_context, None)
             spark_context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]  # None unsets it; the stub lacks that
 
     def _failed(self, error: Exception) -> Result:
@@ -187,12 +202,29 @@ class Attempt:
     def _heartbeat(self) -> None:
         with self._sending:
             sent = time.monotonic()
-            answer = self._beat(Heartbeat(self._order.attempt, self._progress(), tuple(self.context.instants)))
+            lines = self._log.chunk()
+            instants = tuple(self.context.instants)
+            answer = self._beat(Heartbeat(self._order.attempt, self._progress(), instants, lines))
+            self._log.sent(lines)
             self._confirmed = sent
         if answer is HeartbeatAnswer.CANCEL:
             self._end(CancelledError())
         elif answer is HeartbeatAnswer.LOST:
             self._end(LeaseLostError())
+
+    def last_lines(self) -> tuple[LogLine, ...]:
+        """Returns the lines that no heartbeat has sent, for the report."""
+        return self._log.chunk()
+
+    def _send_log(self) -> None:
+        """Sends the lines that have no room in the report."""
+        try:
+            for _ in range(_LAST_CHUNKS):
+                if not self._log.has_more_than(self._log.chunk()):
+                    return
+                self._heartbeat()
+        except OSError as error:
+            logger.warning("%s: the rest of the log could not be sent: %s", self._group, error)
 
     def _end_if_starved(self) -> None:
         """Ends the attempt if its Spark job has waited too long for the first executor; again, if it still waits."""

@@ -19,16 +19,19 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from jobs.attempt_log import AttemptLogs
 from jobs.contract import DEFAULT_GROUP, WorkerInfo
 from jobs.errors import LeaseLostError, NoExecutorsError
 from jobs.format.spark_options import shown
 from jobs.hudi.executors import Executors, SessionLostError
 from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
+from jobs.hudi.jvm_log import JvmLog
 from jobs.hudi.kerberos import NoTicketError
 from jobs.hudi.s3a_recycling import Connections
 from jobs.hudi.session import DEFAULT_MASTER, NoSessionError, effective_master, jars_of, start_session
-from jobs.redaction import RedactingFormatter, redacted, redacted_json, secrets_of
+from jobs.logs import LogFormat, TextFormatter, configure
+from jobs.redaction import redacted, redacted_json, secrets_of
 from jobs.storage.permissions import Permissions
 from jobs.worker.attempt import EXECUTOR_SECONDS, Attempt
 from jobs.worker.presence import LOOK_SECONDS, Presence
@@ -40,12 +43,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from jobs.contract import Result, WorkOrder
+    from jobs.attempt_log import AttemptLog
+    from jobs.contract import LogLine, Result, WorkOrder
+    from jobs.redaction import RedactingFormatter
 
 logger = logging.getLogger(__name__)
 
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 RETRY_SECONDS = 2.0
+_LAST_WORDS_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,7 @@ class Worker:
         presence: Presence,
         executors: Executors | None = None,
         log_format: RedactingFormatter | None = None,
+        attempt_logs: AttemptLogs | None = None,
         permissions: Permissions | None = None,
     ) -> None:
         self._service = service
@@ -88,7 +94,8 @@ class Worker:
         self._spark = spark
         self._permissions = permissions or Permissions()
         self._lifetime = lifetime
-        self._log_format = log_format or RedactingFormatter(LOG_FORMAT)
+        self._log_format = log_format or TextFormatter()
+        self._attempt_logs = attempt_logs or AttemptLogs(self._log_format.without_secrets)
         self._ends_at = time.monotonic() + 3600 * lifetime.hours
         self._jobs = itertools.count(1)
         self._connections = Connections(lambda path: close_file_system(Jvm(spark), path))
@@ -168,10 +175,14 @@ class Worker:
         order, lease_seconds = leased
         if next(self._jobs) >= self._lifetime.jobs:
             self._is_old.set()
-        what = f"{order.kind} of {order.table.name} ({order.job_id}, attempt {order.attempt})"
-        logger.info("running %s", what)
         secrets = secrets_of(order.table.lock.options) | secrets_of(order.table.hudi_options)
         self._log_format.learn(secrets)
+        with self._attempt_logs.of(order.job_id, order.table_id, order.attempt) as log:
+            return self._run(order, lease_seconds, secrets, log)
+
+    def _run(self, order: WorkOrder, lease_seconds: float, secrets: Collection[str], log: AttemptLog) -> str:
+        what = f"{order.kind} of {order.table.name} ({order.job_id}, attempt {order.attempt})"
+        logger.info("running %s", what)
         attempt = Attempt(
             self._spark,
             order,
@@ -181,25 +192,26 @@ class Worker:
             executors=self._executors,
             executor_seconds=self._lifetime.executor_seconds,
             pool=threading.current_thread().name,
+            log=log,
         )
         try:
             with self._connections.used_by(order.table.base_path):
                 result = _without(secrets, attempt.run())
             if isinstance(attempt.context.must_end, NoExecutorsError):
                 self._presence.starved()
-            self._report(order, result, lease_seconds)
+            self._report(order, result, lease_seconds, attempt.last_lines())
         except LeaseLostError:
             logger.warning("lost the lease of %s; no result is reported", what)
             return f"lost {what}"
         logger.info("%s: %s", what, result.outcome)
         return f"{result.outcome} {what}"
 
-    def _report(self, order: WorkOrder, result: Result, lease_seconds: float) -> None:
+    def _report(self, order: WorkOrder, result: Result, lease_seconds: float, lines: Sequence[LogLine]) -> None:
         """Retries while the lease may still be ours; after that the next attempt reads the result from the timeline."""
         deadline = time.monotonic() + lease_seconds
         while True:
             try:
-                return self._service.finish(self.id, order, result)
+                return self._service.finish(self.id, order, result, lines)
             except ServiceUnreachableError:
                 if time.monotonic() > deadline:
                     raise
@@ -228,6 +240,7 @@ def main(
     spark_conf: Mapping[str, str] | None = None,
     lifetime: Lifetime | None = None,
     permissions: Permissions | None = None,
+    log_format: LogFormat = LogFormat.TEXT,
 ) -> int:
     """Runs a worker until it is stopped (SIGTERM, SIGINT). Returns the exit code. `services` are URLs of replicas.
 
@@ -235,19 +248,21 @@ def main(
     """
     if jars:
         jars_of(jars)
-    handler, log_format = logging.StreamHandler(), RedactingFormatter(LOG_FORMAT)
-    handler.setFormatter(log_format)
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+    formatter = configure(log_format, logging.INFO, everywhere={"worker": name})
+    attempt_logs = AttemptLogs(formatter.without_secrets)
+    logging.getLogger().addHandler(attempt_logs)
     for noisy in ("httpx", "py4j"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     _exit_with_parent()
     master = effective_master(master)
     service = Service(services, token)
     info = WorkerInfo(_version(), master, slots, driver_memory, group)
-    presence = Presence(service, f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}", info)
+    presence = Presence(service, name, info)
     # First of all: Spark may wait for its master, and then for executors, as long as it takes.
     presence.start()
     logger.info("%s starts Spark on %s for %s", presence.id, master, ", ".join(services))
+    jvm_log = JvmLog(attempt_logs.sole)
     try:
         spark = start_session(
             master=master,
@@ -257,8 +272,11 @@ def main(
             jars=jars,
             storage_options=storage_options,
             conf=spark_conf,
+            log=jvm_log,
         )
+        jvm_log.started()
     except (NoSessionError, NoTicketError) as error:
+        jvm_log.drain(_LAST_WORDS_SECONDS)
         logger.error("%s ends: %s", presence.id, error)
         return 1
     executors = Executors(spark.sparkContext)
@@ -269,7 +287,8 @@ def main(
         lifetime or Lifetime(),
         presence=presence,
         executors=executors,
-        log_format=log_format,
+        log_format=formatter,
+        attempt_logs=attempt_logs,
         permissions=permissions,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -278,6 +297,7 @@ def main(
     try:
         worker.run()
     except WorkerDiedError as error:
+        jvm_log.drain(_LAST_WORDS_SECONDS)
         logger.error("%s ends: %s", worker.id, error)
         return 1
     with contextlib.suppress(Exception):

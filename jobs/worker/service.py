@@ -12,7 +12,7 @@ from jobs.errors import LeaseLostError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jobs.contract import Heartbeat, Result, WorkerInfo
+    from jobs.contract import Heartbeat, LogLine, Result, WorkerInfo
 
 LEASE_WAIT_SECONDS = 15
 _ANSWER_SECONDS = 15.0
@@ -73,9 +73,14 @@ class Service:
         answer = self._checked(self._post(path, body, seconds=self._heartbeat_seconds))
         return HeartbeatAnswer(answer.json()["answer"])
 
-    def finish(self, worker_id: str, order: WorkOrder, result: Result) -> None:
+    def finish(self, worker_id: str, order: WorkOrder, result: Result, log: Sequence[LogLine] = ()) -> None:
         """Raises `LeaseLostError` when another attempt holds the job."""
-        body = {"worker_id": worker_id, "attempt": order.attempt, "result": result.to_json()}
+        body = {
+            "worker_id": worker_id,
+            "attempt": order.attempt,
+            "result": result.to_json(),
+            "log": [line.to_json() for line in log],
+        }
         answer = self._post(f"/v1/worker/leases/{order.job_id}/result", body, seconds=LEASE_WAIT_SECONDS + 10)
         if answer.status_code == httpx.codes.CONFLICT:
             raise LeaseLostError

@@ -1,4 +1,4 @@
-"""The logs of jobs; the job that a job repeats, and the trace that it belongs to."""
+"""The logs of jobs, the jobs that they repeat and their traces; the ids of requests in the audit trail."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], name="fk_job_log_lines_job_id", ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("job_id", "attempt", "number", name="pk_job_log_lines"),
     )
+    op.add_column("audit_entries", sa.Column("request_id", sa.String(128)))
     op.add_column("jobs", sa.Column("retry_of", sa.String(64)))
     op.add_column("jobs", sa.Column("traceparent", sa.String(64)))
 
@@ -33,4 +34,5 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.drop_column("jobs", "traceparent")
     op.drop_column("jobs", "retry_of")
+    op.drop_column("audit_entries", "request_id")
     op.drop_table("job_log_lines")

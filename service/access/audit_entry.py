@@ -37,7 +37,8 @@ class AuditEntry:
     `who` is the name of a token, or of a user of the command line. `route` is the path of the API with the names of its
     parameters, `operation` its `operationId`. `before` and `after` are JSON (`shown`), None if the object did not
     exist then; both are None if it did not change. `status` is that of HTTP, None for a command. `repeats`: at least so
-    many refused calls of the same caller followed within a minute, without an entry of their own.
+    many refused calls of the same caller followed within a minute, without an entry of their own. `request_id` is that
+    of the call in the log; None for a command.
     """
 
     at: datetime
@@ -56,6 +57,7 @@ class AuditEntry:
     status: int | None = None
     problem: str | None = None
     repeats: int = 0
+    request_id: str | None = None
     id: int = 0
 
     @property

@@ -35,6 +35,7 @@ from service.api import (
 from service.api.audit_trail import AuditTrail
 from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
+from service.api.request_ids import RequestIds
 from service.api.responses import ProblemDocument
 from service.api.statuses import document_common
 from service.db.probe import Probe
@@ -50,6 +51,8 @@ Runs compaction, cleaning, clustering and bucket expansion on Apache Hudi tables
    `GET /v1/tables/{table_id}/decisions` shows what it decided, and why.
 
 Every error is a problem document (RFC 9457) with a `type`, a `detail` with the reason and a `hint` with the remedy.
+Each answer has a header `X-Request-Id`, which the log and the audit trail of the service have too: that of the request,
+if it has one of up to 128 letters, digits and `._:/+=@-`.
 """
 
 _TAGS = [
@@ -121,6 +124,7 @@ def create_app(context: AppContext) -> FastAPI:
     routes = [route for part in parts for route in part.router.routes if isinstance(route, APIRoute)]
     app.add_middleware(middleware.AuditLog, trail=AuditTrail(context, routes))
     app.add_middleware(middleware.Latencies, metrics=context.metrics)
+    app.add_middleware(RequestIds)
     _document_problems(app)
     return app
 

@@ -48,6 +48,9 @@ class AuditEntryOut(BaseModel):
     outcome: Outcome = Field(description="`refused`: status 400 to 499; `failed`: 500 and above")
     status: int | None = Field(description="HTTP status; null for a command", examples=[200])
     problem: str | None = Field(description="Type of the problem", examples=["forbidden"])
+    request_id: str | None = Field(
+        description="`X-Request-Id` of the call; null for a command", examples=["req_5f0c6be1d2a84397"]
+    )
     repeats: int = Field(
         description="Calls of the same caller that were refused within the minute after this one and got no entry of"
         " their own; rounded down to a power of two"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.routing import Match
 
+from jobs.logs import request_id
 from service.access import audit_store
 from service.access.audit_entry import AuditEntry, shown
 from service.access.refusals import Refusals, Repeats
@@ -91,6 +92,7 @@ class CallRecord:
             object_type=kind,
             object_id=object_id,
             status=self.presumed,
+            request_id=request_id(),
         )
 
     @property

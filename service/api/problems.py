@@ -13,6 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from jobs.contract import JobKind
+from jobs.logs import request_id
+from service.api.request_ids import HEADER
 from service.api.statuses import raised_by_framework, status_of
 from service.model.errors import (
     GroundskeeperError,
@@ -69,12 +71,14 @@ def answer(
         body["hint"] = error.hint
     if instance is not None:
         body["instance"] = instance
+    headers = dict(headers or {})
+    if (of_request := request_id()) is not None:
+        body["request_id"] = headers[HEADER] = of_request
     # An extension cannot replace the standard's members.
     body = {**error.extensions, **body}
-    all_headers = dict(headers or {})
     if isinstance(error, UnauthenticatedError):
-        all_headers.setdefault("WWW-Authenticate", "Bearer")
-    return _ProblemResponse(body, status_code=status, headers=all_headers)
+        headers.setdefault("WWW-Authenticate", "Bearer")
+    return _ProblemResponse(body, status_code=status, headers=headers)
 
 
 def install(app: FastAPI) -> None:

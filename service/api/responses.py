@@ -34,6 +34,9 @@ class ProblemDocument(BaseModel):
     detail: str
     hint: str | None = None
     instance: str | None = None
+    request_id: str | None = Field(
+        None, description="As in the header `X-Request-Id`; the service's log has it", examples=["req_5f0c6be1d2a84397"]
+    )
     errors: list[FieldError] | None = None
 
 

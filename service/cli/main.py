@@ -131,6 +131,7 @@ def worker(
                 chosen.recycle_jobs, chosen.recycle_hours, chosen.drain_seconds, chosen.executor_seconds
             ),
             permissions=chosen.permissions,
+            log_format=chosen.log_format,
         )
     except BundleMissingError as error:
         raise SettingsError(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from jobs.redaction import RedactingFormatter
+from jobs.logs import LogFormat, configure
 from service.access import given_tokens, token_store
 from service.access.token import Role
 from service.api.dependencies import is_loopback
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 def run(chosen: Settings) -> NoReturn:
     """Runs the service until it is asked to end, and then ends the process."""
     use_all_descriptors()
-    _log_to_stderr(chosen.log_level)
+    _log_to_stderr(chosen.log_level, chosen.log_format)
     engine = open_engine(chosen.database, connections=chosen.pool_connections)
     check_integrity(engine)
     migrations.upgrade(engine)
@@ -81,10 +80,8 @@ def _print_address(url: str, database: str, workers: int, has_tokens: bool) -> N
     print(f"  {local}; {access}; Ctrl-C stops", flush=True)
 
 
-def _log_to_stderr(level: str) -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(RedactingFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+def _log_to_stderr(level: str, log_format: LogFormat) -> None:
+    configure(log_format, level)
     # These log messages without value once per start, tick or request to a storage.
     for verbose in ("alembic", "httpcore", "httpx", "uvicorn.error"):
         logging.getLogger(verbose).setLevel(max(logging.getLevelName(level), logging.WARNING))

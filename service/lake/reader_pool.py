@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
-from jobs.redaction import RedactingFormatter
+from jobs.logs import LogFormat, configure, current_format
 from service.model.errors import (
     GroundskeeperError,
     ReaderCrashedError,
@@ -177,7 +177,9 @@ class _Child:
     def start(cls, limits: ReaderLimits) -> _Child:
         ours, theirs = _forks.Pipe()
         level = logging.getLogger().getEffectiveLevel()
-        process = _forks.Process(target=_serve, args=(theirs, limits, level), name="reader", daemon=True)
+        process = _forks.Process(
+            target=_serve, args=(theirs, limits, level, current_format()), name="reader", daemon=True
+        )
         process.start()
         # Otherwise the end of the child would not end the wait for its reply.
         theirs.close()
@@ -219,7 +221,7 @@ def _ending(process: ForkServerProcess) -> str:
     return f"by {signal.Signals(-code).name}"
 
 
-def _serve(connection: Connection[Any, Any], limits: ReaderLimits, log_level: int) -> None:
+def _serve(connection: Connection[Any, Any], limits: ReaderLimits, log_level: int, log_format: LogFormat) -> None:
     """Answers calls until the service closes the connection. Runs in the child."""
     _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -227,9 +229,7 @@ def _serve(connection: Connection[Any, Any], limits: ReaderLimits, log_level: in
     # Not the address space, of which each thread reserves a part that it never uses: many processors, many threads.
     resource.setrlimit(resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    handler = logging.StreamHandler()
-    handler.setFormatter(RedactingFormatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
-    logging.basicConfig(level=log_level, handlers=[handler])
+    configure(log_format, log_level)
     logging.getLogger("httpx").setLevel(max(log_level, logging.WARNING))  # logs each request to HDFS otherwise
     gc.freeze()
     with contextlib.suppress(EOFError, OSError):

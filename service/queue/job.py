@@ -166,6 +166,8 @@ class Job:
             job_id=self.id,
             attempt=self.attempt,
             kind=self.kind,
+            table_id=self.table_id,
+            traceparent=self.traceparent,
             table=table,
             params=self.params,
             dry_run=self.dry_run,

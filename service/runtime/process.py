@@ -19,7 +19,7 @@ import uvicorn
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 
-from jobs.redaction import redacted
+from jobs.logs import print_last_words
 from service.model.errors import DatabaseUnavailableError, SettingsError
 from service.model.rounds import Rounds
 from service.runtime.connections import Connections
@@ -141,7 +141,7 @@ class Daemon:
             if self._scheduler.running:
                 self._scheduler.shutdown(wait=True)
         if self._died:
-            print(f"groundskeeper: {redacted(self._died)}", file=sys.stderr)
+            print_last_words(self._died)
             return 1
         return 0
 

@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from jobs.contract import DEFAULT_GROUP, JobKind
 from jobs.format import spark_options
 from jobs.format.hudi_options import Form
+from jobs.logs import LogFormat
 from jobs.storage.permissions import Permissions, listed
 from service.model.errors import SettingsError
 from service.policies.policy import GROUP_PATTERN
@@ -37,6 +38,7 @@ class Settings(BaseSettings):
     port: int = Field(8080, ge=0, le=65_535, description="0 takes any free port")
     workers: int = Field(1, ge=0, le=64, description="Local workers that `serve` starts")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    log_format: LogFormat = Field(LogFormat.TEXT, description="`json`: one object a line, also of the workers")
     open_metrics: bool = Field(False, description="Whether /metrics needs no token, once there are tokens")
     max_request_bytes: int = Field(8 * 1024 * 1024, ge=1024)
     max_connections: int = Field(2000, ge=16, description="Open connections, of which the open files may allow fewer")

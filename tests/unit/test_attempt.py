@@ -13,6 +13,7 @@ from jobs.contract import (
     Heartbeat,
     HeartbeatAnswer,
     JobKind,
+    LogLine,
     Outcome,
     Result,
     Table,
@@ -31,7 +32,7 @@ from jobs.worker.lease_loop import Lifetime, Worker
 from jobs.worker.presence import Presence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from jobs.job_context import JobContext
 
@@ -50,6 +51,7 @@ class FakeSpark:
             setJobGroup=lambda *_: None,
             cancelJobGroup=self._cancel,
             statusTracker=lambda: tracker,
+            _jvm=None,
         )
 
     def _cancel(self, _group: str) -> None:
@@ -245,7 +247,7 @@ class FakeService:
     def heartbeat(self, _worker_id: str, _job_id: str, _beat: Heartbeat) -> HeartbeatAnswer:
         return HeartbeatAnswer.CONTINUE
 
-    def finish(self, _worker_id: str, _order: WorkOrder, result: Result) -> None:
+    def finish(self, _worker_id: str, _order: WorkOrder, result: Result, _log: Sequence[LogLine]) -> None:
         self.result = result
 
 

@@ -51,6 +51,7 @@ audit_entries = sa.Table(
     sa.Column("status", sa.Integer),
     sa.Column("problem", sa.String(64)),
     sa.Column("repeats", sa.Integer, nullable=False),
+    sa.Column("request_id", sa.String(128)),
     sa.Index("ix_audit_entries_at", "at", "id"),
     sa.Index("ix_audit_entries_token", "token_id", "at", "id"),
     sa.Index("ix_audit_entries_object", "object_id", "at", "id"),

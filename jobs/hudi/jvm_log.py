@@ -1,0 +1,109 @@
+"""The log of the worker's JVM, and what else that writes to its standard error, as records of Python's `logging`: so it
+has the format of the worker's log, no secrets, and reaches the logs of the jobs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobs.logs import noted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import BinaryIO
+
+    from pyspark import SparkContext
+
+LOG4J = Path(__file__).with_name("log4j2.properties")
+
+# Of the context of log4j: the attempt, `<job>/<number>`, that a thread works for; with the prefix `mdc.` a Spark task.
+ATTEMPT = "attempt_of"
+_LONGEST_LINE = 1024 * 1024
+_LEVELS = {"FATAL": logging.CRITICAL, "ERROR": logging.ERROR, "WARN": logging.WARNING, "DEBUG": logging.DEBUG}
+_raw = logging.getLogger("jvm")
+
+
+def java_option() -> str:
+    """Returns the option by which a JVM writes lines that `JvmLog` understands."""
+    return f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"
+
+
+def mark(context: SparkContext, attempt: str | None) -> None:
+    """Makes the lines that the JVM logs for this thread, and for its Spark tasks on this machine, name the attempt."""
+    context.setLocalProperty(f"mdc.{ATTEMPT}", attempt)  # type: ignore[arg-type]  # None unsets it; the stub lacks that
+    if context._jvm is None:
+        return
+    of_thread: Any = context._jvm.org.apache.logging.log4j.ThreadContext
+    if attempt is None:
+        of_thread.remove(ATTEMPT)
+    else:
+        of_thread.put(ATTEMPT, attempt)
+
+
+class JvmLog:
+    """Reads the standard error of one JVM, until all processes that inherited it have ended. `sole` returns the job and
+    the attempt of lines of threads that work for none, if only one is running."""
+
+    def __init__(self, sole: Callable[[], tuple[str, int] | None]) -> None:
+        self._sole = sole
+        read, self._write = os.pipe()
+        self._reader = threading.Thread(target=self._keep, args=(os.fdopen(read, "rb"),), name="JVM log", daemon=True)
+        self._reader.start()
+
+    @property
+    def stderr(self) -> int:
+        """The file descriptor for the JVM."""
+        return self._write
+
+    def started(self) -> None:
+        """Closes our own end, so that the log ends with the JVM."""
+        if self._write >= 0:
+            os.close(self._write)
+            self._write = -1
+
+    def drain(self, seconds: float) -> None:
+        """Waits for the last lines of a JVM that has ended."""
+        self.started()
+        self._reader.join(seconds)
+
+    def _keep(self, stream: BinaryIO) -> None:
+        with stream:
+            while line := stream.readline(_LONGEST_LINE):
+                text = line.decode(errors="replace").rstrip()
+                # Nothing that a JVM writes may end this thread: it would wait for us for ever.
+                try:
+                    self._log(text)
+                except Exception:
+                    _raw.exception("a line of the JVM could not be logged")
+
+    def _log(self, text: str) -> None:
+        if not text:
+            return
+        event = _event(text)
+        job_id, _, attempt = str(event.get(ATTEMPT) or "").rpartition("/")
+        about = (job_id, int(attempt)) if attempt.isdecimal() else self._sole()
+        with noted(job_id=about[0] if about else None, attempt=about[1] if about else None):
+            if "level" not in event:
+                _raw.log(logging.INFO, "%s", text)
+                return
+            level = _LEVELS.get(str(event["level"]), logging.INFO)
+            stack = str(event.get("exception") or "").strip()
+            message = str(event.get("message", ""))
+            logging.getLogger(str(event.get("logger") or "jvm")).log(
+                level, "%s", f"{message}\n{stack}" if stack else message
+            )
+
+
+def _event(text: str) -> dict[str, Any]:
+    """Returns the members of an event of log4j; none for any other line."""
+    if not text.startswith("{"):
+        return {}
+    try:
+        event = json.loads(text)
+    except ValueError:
+        return {}
+    return event if isinstance(event, dict) else {}

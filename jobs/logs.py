@@ -1,0 +1,155 @@
+"""The log of a process, as text or as one JSON object a line, with the ids of what it is about. Without secrets.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, TextIO
+
+from jobs.redaction import RedactingFormatter, redacted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+class LogFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+FORMAT_VARIABLE = "GROUNDSKEEPER_LOG_FORMAT"
+TEXT_LINE = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+
+_IDS: ContextVar[Mapping[str, str | int]] = ContextVar("ids", default={})  # noqa: B039 - it is never changed
+
+
+def note(**ids: str | int | None) -> None:
+    """Adds these ids to all that this thread or task logs from now on: `request_id`, `job_id`, `table_id`, `attempt`.
+    None adds nothing."""
+    _IDS.set({**_IDS.get(), **{name: value for name, value in ids.items() if value is not None}})
+
+
+@contextmanager
+def noted(**ids: str | int | None) -> Iterator[None]:
+    """The same inside the block only."""
+    token = _IDS.set(_IDS.get())
+    note(**ids)
+    try:
+        yield
+    finally:
+        _IDS.reset(token)
+
+
+def current_ids() -> Mapping[str, str | int]:
+    """Returns the ids of what this thread or task is about."""
+    return _IDS.get()
+
+
+def request_id() -> str | None:
+    """Returns the id of the request that this thread or task answers."""
+    found = _IDS.get().get("request_id")
+    return None if found is None else str(found)
+
+
+class TextFormatter(RedactingFormatter):
+    """Lines as `TEXT_LINE` says. The id of a request stands at the end of each line of its own."""
+
+    def __init__(self, fmt: str = TEXT_LINE) -> None:
+        super().__init__(fmt)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name in `logging`
+        line = super().formatMessage(record)
+        of_request = request_id()
+        return f"{line} (request {of_request})" if of_request else line
+
+
+class JsonFormatter(RedactingFormatter):
+    """Objects with `time` (UTC, RFC 3339, in ms), `level`, `logger` and `message`; where there are any the ids of what
+    it is about, and the stack trace as `exception`. `everywhere` is added to each."""
+
+    def __init__(self, everywhere: Mapping[str, str | int] | None = None) -> None:
+        super().__init__("%(message)s")
+        self._everywhere = dict(everywhere or {})
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": at(record).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": self.without_secrets(record.getMessage()),
+            **self._everywhere,
+            **_IDS.get(),
+        }
+        if stack := stack_of(record):
+            line["exception"] = self.without_secrets(stack)
+        # In ASCII: a text of a table may have no other encoding.
+        return json.dumps(line)
+
+
+def at(record: logging.LogRecord) -> datetime:
+    """Returns the time of a record in UTC. The clock of a machine may be anywhere."""
+    return datetime.fromtimestamp(min(max(record.created, 0.0), 32_000_000_000.0), UTC)
+
+
+def stack_of(record: logging.LogRecord) -> str:
+    """Returns the stack traces of a record as text; an empty one if it has none."""
+    if record.exc_info and record.exc_info[0] is not None and not record.exc_text:
+        record.exc_text = logging.Formatter().formatException(record.exc_info)
+    return "\n".join(each for each in (record.exc_text, record.stack_info) if each)
+
+
+def configure(
+    log_format: LogFormat,
+    level: str | int,
+    *,
+    stream: TextIO | None = None,
+    everywhere: Mapping[str, str | int] | None = None,
+) -> RedactingFormatter:
+    """Makes the log of this process go to `stream`, by default standard error, and returns its formatter.
+
+    In JSON also Python's warnings and the errors that end threads and the process, which Python prints by itself.
+    """
+    handler = logging.StreamHandler(stream or sys.stderr)
+    formatter: RedactingFormatter = JsonFormatter(everywhere) if log_format is LogFormat.JSON else TextFormatter()
+    handler.setFormatter(formatter)
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    if log_format is LogFormat.JSON:
+        logging.captureWarnings(True)
+        threading.excepthook = _log_thread
+        sys.excepthook = lambda kind, error, trace: logging.getLogger("python").critical(
+            "The process ends: %s", kind.__name__, exc_info=(kind, error, trace)
+        )
+    return formatter
+
+
+def print_last_words(text: str) -> None:
+    """Prints why the process ends, in the format of its log."""
+    if is_json():
+        logging.getLogger("groundskeeper").critical(text)
+    else:
+        print(f"groundskeeper: {redacted(text)}", file=sys.stderr)
+
+
+def is_json() -> bool:
+    """Returns whether this process logs JSON."""
+    return any(isinstance(handler.formatter, JsonFormatter) for handler in logging.getLogger().handlers)
+
+
+def current_format() -> LogFormat:
+    """Returns the format of this process, for those that it starts."""
+    return LogFormat.JSON if is_json() else LogFormat.TEXT
+
+
+def _log_thread(died: threading.ExceptHookArgs) -> None:
+    if died.exc_value is not None:
+        name = died.thread.name if died.thread else "a thread"
+        logging.getLogger("python").error("%s died", name, exc_info=died.exc_value)
