@@ -35,6 +35,7 @@ from service.api import (
 from service.api.audit_trail import AuditTrail
 from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
+from service.api.readiness import WorkerCheck
 from service.api.request_ids import RequestIds
 from service.api.responses import ProblemDocument
 from service.api.statuses import document_common
@@ -92,6 +93,7 @@ def create_app(context: AppContext) -> FastAPI:
     app.state.context = context
     app.state.streams = events.Streams()
     app.state.probe = Probe(context.engine)
+    app.state.worker_check = WorkerCheck(context.engine, context.clock)
     app.state.scrapes = Scrapes(context.engine, context.clock, context.metrics)
     parts = (
         tables,

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
 
 from service.api.dependencies import AppContextDep
+from service.api.readiness import Check, Checks, Readiness, unknown
 from service.api.responses import HealthOut
 from service.api.statuses import documented, status_of
 from service.model.errors import (
@@ -18,6 +19,7 @@ from service.model.errors import (
     NotReadyError,
     RouteNotFoundError,
 )
+from service.model.rounds import Rounds
 
 router = APIRouter(tags=["health"])
 
@@ -43,24 +45,47 @@ async def healthz() -> HealthOut:
     summary="Check that the database can be used, and that no background task fails or stands still",
     responses=documented(NotReadyError, DatabaseUnavailableError, DatabaseDamagedError),
 )
-async def readyz(request: Request, context: AppContextDep) -> HealthOut:
+async def readyz(request: Request, context: AppContextDep) -> Readiness:
     """Writes and commits, once a second at most: callers in between get the last outcome. Of an SQLite database it also
-    checks that its files are still those that were opened, intact, and on a disk with space left."""
+    checks that its files are still those that were opened, intact, and on a disk with space left. `checks` says what
+    was found, also with status 503. A service without workers is ready: it takes calls."""
+    error = await _of_database(request)
+    database = Check(status="failing", detail=error.detail or error.title) if error else Check(status="ok")
+    if stuck := _of_scheduler(context.rounds):
+        error = error or stuck
+    scheduler = Check(status="failing", detail=stuck.detail) if stuck else Check(status="ok")
+    workers = unknown("The database does not tell.")
+    if database.status == "ok":
+        counted = asyncio.wrap_future(request.app.state.worker_check.latest())
+        await asyncio.wait([counted], timeout=_SECONDS)
+        workers = counted.result() if counted.done() else unknown("The database did not tell in time.")
+    checks = Checks(database=database, scheduler=scheduler, workers=workers)
+    if error is None:
+        return Readiness(checks=checks)
+    raise type(error)(
+        error.detail, hint=error.hint, extensions={**error.extensions, "checks": checks.model_dump(mode="json")}
+    )
+
+
+async def _of_database(request: Request) -> GroundskeeperError | None:
     outcome = asyncio.wrap_future(request.app.state.probe.outcome())
     # Unlike `wait_for` this does not cancel the attempt, which other callers may wait for.
     await asyncio.wait([outcome], timeout=_SECONDS)
     if not outcome.done():
-        raise NotReadyError(f"The database did not answer within {_SECONDS:g} s.")
-    if error := outcome.result():
-        raise error
-    if failing := context.rounds.failing():
-        raise NotReadyError(f"These background tasks fail: {', '.join(failing)}.", hint="See the service's log.")
-    if late := context.rounds.late():
-        raise NotReadyError(
+        return NotReadyError(f"The database did not answer within {_SECONDS:g} s.")
+    found: GroundskeeperError | None = outcome.result()
+    return found
+
+
+def _of_scheduler(rounds: Rounds) -> GroundskeeperError | None:
+    if failing := rounds.failing():
+        return NotReadyError(f"These background tasks fail: {', '.join(failing)}.", hint="See the service's log.")
+    if late := rounds.late():
+        return NotReadyError(
             f"These background tasks have not come round: {', '.join(late)}.",
             hint="See the service's log, and restart the service if it lasts.",
         )
-    return HealthOut()
+    return None
 
 
 @router.get(

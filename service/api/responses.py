@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.contract import JobKind, Problem, WriterEngine
 from service.api.problems import document
+from service.api.readiness import Checks
 from service.catalog.registration import Registration, Writers
 from service.catalog.table_secrets import masked
 from service.incidents.incident import IncidentState
@@ -38,6 +39,7 @@ class ProblemDocument(BaseModel):
         None, description="As in the header `X-Request-Id`; the service's log has it", examples=["req_5f0c6be1d2a84397"]
     )
     errors: list[FieldError] | None = None
+    checks: Checks | None = Field(None, description="Of `/readyz`")
 
 
 class IndexOut(BaseModel):

@@ -23,12 +23,15 @@ _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
 _IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
 
 
+def count_queued(connection: Connection) -> dict[str, int]:
+    """Returns the number of queued jobs of each group that has any."""
+    query = sa.select(_j.c.worker_group, sa.func.count()).where(_IS_QUEUED).group_by(_j.c.worker_group)
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
 def queued(connection: Connection, now: datetime) -> dict[str, Queued]:
     """Returns the queued jobs of each group that has any."""
-    counts = connection.execute(
-        sa.select(_j.c.worker_group, sa.func.count()).where(_IS_QUEUED).group_by(_j.c.worker_group)
-    )
-    jobs = {group: Queued(jobs=number) for group, number in counts}
+    jobs = {group: Queued(jobs=number) for group, number in count_queued(connection).items()}
     # One row for each table and group: jobs that write the table exclude each other, the others do not.
     writing = sa.func.max(sa.case((_j.c.mutating, 1), else_=0))
     others = sa.func.sum(sa.case((_j.c.mutating, 0), else_=1))

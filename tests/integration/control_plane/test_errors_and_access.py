@@ -15,6 +15,7 @@ from jobs.storage.permissions import Permissions
 from service.access import token_store
 from service.access.token import Bearer, Role, Token, digest
 from service.api.app import create_app
+from service.api.readiness import WorkerCheck
 from service.db.engine import open_engine, writing
 
 if TYPE_CHECKING:
@@ -67,6 +68,43 @@ def test_an_old_database_is_not_ready(app_context: AppContext, tmp_path: Any) ->
     with TestClient(create_app(empty), base_url="http://127.0.0.1") as client:
         answer = client.get("/readyz")
         assert (answer.status_code, answer.json()["type"]) == (503, "/problems/not-ready")
+        assert {name: check["status"] for name, check in answer.json()["checks"].items()} == {
+            "database": "failing",
+            "scheduler": "ok",
+            "workers": "warning",
+        }
+
+
+def test_readiness_tells_of_tasks_and_of_the_workers_of_each_group(
+    client: TestClient, app_context: AppContext, table_id: str
+) -> None:
+    def checks(status: int = 200) -> Any:
+        client.app.state.worker_check = WorkerCheck(app_context.engine, app_context.clock)  # type: ignore[attr-defined]
+        answer = client.get("/readyz")
+        assert answer.status_code == status
+        return answer.json()["checks"]
+
+    none = checks()
+    assert (none["database"]["status"], none["scheduler"]["status"]) == ("ok", "ok")
+    assert none["workers"] == {
+        "status": "warning",
+        "detail": "No worker is ready: jobs stay queued.",
+        "groups": {"default": {"ready": 0, "waiting": 0, "queued": 0}},
+    }
+    client.post("/v1/worker/announcements", json={"worker_id": "w1", "worker": {"group": "default", "state": "ready"}})
+    client.post("/v1/worker/announcements", json={"worker_id": "w2", "worker": {"group": "big", "state": "starting"}})
+    groups = {"big": {"ready": 0, "waiting": 1, "queued": 0}, "default": {"ready": 1, "waiting": 0, "queued": 0}}
+    assert checks()["workers"] == {"status": "ok", "detail": "", "groups": groups}
+    client.put(f"/v1/tables/{table_id}/policy", json={"worker_group": "big"})
+    client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"})
+    lacking = checks()["workers"]
+    assert (lacking["status"], lacking["groups"]["big"]["queued"]) == ("warning", 1)
+    assert lacking["detail"] == "Jobs are queued for groups without a ready worker: big."
+    app_context.rounds.expect("observe", 1)
+    app_context.rounds.ended("observe", fails=True)
+    failing = checks(503)
+    assert failing["scheduler"] == {"status": "failing", "detail": "These background tasks fail: observe."}
+    assert failing["database"]["status"] == "ok"
 
 
 def test_a_type_of_problem_leads_to_its_explanation(client: TestClient) -> None:
