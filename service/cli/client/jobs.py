@@ -8,15 +8,15 @@ from typing import Annotated
 
 import typer
 
-from jobs.contract import JobKind
-from service.cli.client import given, job_watch
+from jobs.contract import JobKind, LogLevel
+from service.cli.client import given, job_log, job_watch
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.given import TableName, TableOption
 from service.cli.client.output import Output, ago, compact, took
 from service.queue.job import JobState
 
-app = typer.Typer(help="Start jobs, follow them, cancel them.", no_args_is_help=True)
+app = typer.Typer(help="Start jobs, follow them, read their logs, cancel them, run them again.", no_args_is_help=True)
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job")]
 _TABLES = 500
@@ -154,3 +154,40 @@ def cancel(service: Connection, out: Output, job: JobId) -> None:
         out.say(f"{job} is cancelled.")
     else:
         out.say(f"{job} is {found['state']}; its worker was asked to end it.")
+
+
+@app.command("retry")
+@of_service
+def retry(
+    service: Connection,
+    out: Output,
+    job: JobId,
+    *,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Follow it to its end, as `jobs watch`")] = False,
+) -> None:
+    """Submit a job again that failed or was cancelled: a new job with the same parameters. While that has not ended,
+    the command finds it again."""
+    found = service.call("POST", f"/v1/jobs/{job}/retry", key=str(uuid.uuid4()))
+    if watch:
+        out.note(f"Submitted {found['id']}.")
+        job_watch.follow(service, out, found["id"])
+    elif out.as_json:
+        out.json(found)
+    else:
+        out.say(f"Submitted {found['id']}: {found['kind']}, again as in {job}.")
+        out.note(f"Follow it: groundskeeper jobs watch {found['id']}")
+
+
+@app.command("log")
+@of_service
+def log(
+    service: Connection,
+    out: Output,
+    job: JobId,
+    *,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines until the job has ended")] = False,
+    level: Annotated[LogLevel | None, typer.Option(help="Only lines of this level and above")] = None,
+) -> None:
+    """Print the log of a job, the oldest line first. With --follow and --json each line is an object."""
+    show = job_log.follow if follow else job_log.show
+    show(service, out, job, level.value if level else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import Heartbeat, Progress, Result, WorkOrder
+from jobs.contract import Heartbeat, LogLine, Progress, Result, WorkOrder
 
 if TYPE_CHECKING:
     from fastapi.testclient import TestClient
@@ -38,6 +38,12 @@ class Worker:
         )
         assert answer.status_code == 200, answer.text
         return str(answer.json()["answer"])
+
+    def log(self, plan: WorkOrder, *lines: LogLine) -> None:
+        answer = self._client.post(
+            f"/v1/worker/leases/{plan.job_id}/heartbeat", json=Heartbeat(plan.attempt, log=lines).to_json()
+        )
+        assert answer.status_code == 200, answer.text
 
     def report(self, plan: WorkOrder, result: Result) -> Any:
         return self._client.post(

@@ -19,7 +19,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from jobs.contract import Outcome, Problem, Progress, Result
+from jobs.contract import LogLevel, LogLine, Outcome, Problem, Progress, Result
 from service.access import token_store
 from service.access.token import Role, issued
 from service.cli.main import app
@@ -189,6 +189,39 @@ def test_watching_a_job_that_fails_fails_with_its_error(cli: CommandLine, worker
     assert "The lock is held: by a writer" in ended.stdout
     assert cli.json("jobs", "watch", job["id"], code=1)["error"]["hint"] == "Wait for it."
     assert "There is no" in cli.refused("jobs", "watch", "job_nothing", code=3)
+
+
+def test_the_log_of_a_job_is_followed_to_its_end_and_the_job_is_run_again(cli: CommandLine, worker: Worker) -> None:
+    job = cli.json("jobs", "run", "cleaning", "orders", "--dry-run")
+    order = worker.must_lease()
+    seen: list[Ended] = []
+    following = threading.Thread(target=lambda: seen.append(cli.run("jobs", "log", job["id"], "--follow")))
+    at = utc_now()
+    worker.log(order, LogLine(0, at, LogLevel.INFO, "jobs.cleaning", "planning"))
+    following.start()
+    time.sleep(0.5)
+    trace = "it failed\n\tat Timeline.java\x1b[2J"
+    worker.log(order, LogLine(1, at, LogLevel.ERROR, "jobs.cleaning", trace))
+    assert worker.report(order, Result(Outcome.FAILED, error=Problem("x", "no"))).is_success
+    following.join(timeout=20)
+    [ended] = seen
+    first, second, third = ended.stdout.splitlines()
+    assert first.endswith("INFO     [1] jobs.cleaning: planning")
+    assert second.endswith("ERROR    [1] jobs.cleaning: it failed")
+    assert third == "        at Timeline.java [2J"
+    errors = cli.json("jobs", "log", job["id"], "--level", "ERROR")
+    assert [line["message"] for line in errors["items"]] == [trace]
+    assert (errors["next_cursor"], errors["position"]) == (None, "1.1")
+    lines = cli.run("jobs", "log", job["id"], "--follow", "--json").stdout.splitlines()
+    assert [json.loads(line)["message"] for line in lines] == ["planning", trace]
+    again = cli.json("jobs", "retry", job["id"])
+    assert (again["retry_of"], again["dry_run"]) == (job["id"], True)
+    # It has not ended.
+    assert f"Submitted {again['id']}: cleaning" in cli.run("jobs", "retry", job["id"]).stdout
+    assert worker.report(worker.must_lease(), Result(Outcome.SUCCEEDED)).is_success
+    assert "succeeded" in cli.run("jobs", "watch", again["id"]).stdout
+    assert "Only a job that failed" in cli.refused("jobs", "retry", again["id"], code=1)
+    cli.refused("jobs", "log", "job_nothing", code=3)
 
 
 def test_a_policy_is_changed_member_by_member(cli: CommandLine) -> None:
