@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from jobs.errors import LeaseLostError
+from jobs.tracing import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,6 +35,7 @@ class JobContext:
         self.instants: list[str] = []
         self.must_end: JobError | None = None
         self.is_undoing = False
+        self.steps = Steps()
 
     # -- for the job
 
@@ -41,6 +43,7 @@ class JobContext:
         """Begins a step of the protocol, such as `planning`; the step will read `bytes_total` bytes of input."""
         self.checkpoint()
         logger.info("%s: %s", self._name, name)
+        self.steps.begin(name)
         self.current_step, self.bytes_total, self._count_bytes = name, bytes_total, lambda: 0
 
     def watch_bytes(self, count: Callable[[], int]) -> None:

@@ -21,6 +21,7 @@ from jobs.hudi.options import bucket_index_options, client_options
 from jobs.hudi.partition_ttl import PartitionTtl
 from jobs.hudi.records import REPLACE, Cleanable, CleanSummary
 from jobs.hudi.savepoints import Savepoints
+from jobs.tracing import span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -104,7 +105,7 @@ class WriteClient:
 
     def commit_compaction(self, instant: str, begun: Any) -> None:
         """Completes the instant; the lock must be held."""
-        with translated("committing the compaction"):
+        with translated("committing the compaction"), span("commit", hudi__instant=instant):
             self._present_schema()
             self._client.commitCompaction(instant, begun, self._jvm.nothing())
             self._client.getHeartbeatClient().stop(instant)
@@ -301,7 +302,7 @@ class WriteClient:
             metadata["partitionToWriteStats"].setdefault(file.partition, []).append(_write_stat(file))
         for item in replaced:
             metadata["partitionToReplaceFileIds"].setdefault(item.partition, []).append(item.file_id)
-        with translated("committing"):
+        with translated("committing"), span("commit", hudi__instant=instant):
             # As Hudi's JSON: one call instead of one for each field of each file.
             kind = self._jvm.hudi.common.model.HoodieReplaceCommitMetadata
             described = kind.fromJsonString(json.dumps(metadata), get_java_class(kind))

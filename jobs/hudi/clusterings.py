@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.hudi import plan_firewall, write_stats
 from jobs.hudi.jvm import translated
+from jobs.tracing import span
 
 if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
@@ -48,7 +49,7 @@ class Clusterings:
         """Completes the instant, by what `BaseHoodieTableServiceClient.cluster` calls if it may commit at once."""
         self._table.reload()
         jvm = self._table.jvm
-        with translated("committing the clustering"):
+        with translated("committing the clustering"), span("commit", hudi__instant=executed.instant):
             table = jvm.hudi.table.HoodieSparkTable.create(self._config, jvm.engine_context(), self._table.meta)
             services = self._client.getTableServiceClient()
             jvm.call_hidden(services, "commitClustering", executed.begun, table, executed.instant)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
+from jobs import tracing
 from jobs.attempt_log import AttemptLog
 from jobs.contract import READING, Heartbeat, HeartbeatAnswer, JobKind, Outcome, Problem, Progress, Result
 from jobs.errors import (
@@ -20,7 +21,7 @@ from jobs.errors import (
     RefusedError,
     TimedOutError,
 )
-from jobs.hudi import jvm_log
+from jobs.hudi import jvm_log, spark_jobs
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
@@ -163,8 +164,10 @@ class Attempt:
                 raise LeaseLostError from error
             return self._failed(error)
         finally:
+            self.context.steps.end()
             with suppress(Exception):  # the JVM may be gone
                 jvm_log.mark(spark_context, None)
+                spark_jobs.record(spark_context, self._group, self.context.steps.begun, tracing.current())
             spark_context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]  # None unsets it; the stub lacks that
 
     def _failed(self, error: Exception) -> Result:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from jobs import tracing
 from jobs.attempt_log import AttemptLogs
 from jobs.contract import DEFAULT_GROUP, WorkerInfo
 from jobs.errors import LeaseLostError, NoExecutorsError
@@ -33,7 +34,9 @@ from jobs.hudi.session import DEFAULT_MASTER, NoSessionError, effective_master, 
 from jobs.logs import LogFormat, TextFormatter, configure
 from jobs.redaction import redacted, redacted_json, secrets_of
 from jobs.storage.permissions import Permissions
+from jobs.tracing import span
 from jobs.worker.attempt import EXECUTOR_SECONDS, Attempt
+from jobs.worker.parent import exit_with_parent
 from jobs.worker.presence import LOOK_SECONDS, Presence
 from jobs.worker.service import Service, ServiceUnreachableError
 
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from jobs.attempt_log import AttemptLog
     from jobs.contract import LogLine, Result, WorkOrder
     from jobs.redaction import RedactingFormatter
+    from jobs.tracing import Span
 
 logger = logging.getLogger(__name__)
 
@@ -177,10 +181,25 @@ class Worker:
             self._is_old.set()
         secrets = secrets_of(order.table.lock.options) | secrets_of(order.table.hudi_options)
         self._log_format.learn(secrets)
-        with self._attempt_logs.of(order.job_id, order.table_id, order.attempt) as log:
-            return self._run(order, lease_seconds, secrets, log)
+        with (
+            self._attempt_logs.of(order.job_id, order.table_id, order.attempt) as log,
+            span(
+                f"attempt of {order.kind}",
+                parent=order.traceparent,
+                kind="consumer",
+                job__id=order.job_id,
+                job__attempt=order.attempt,
+                job__kind=order.kind.value,
+                job__dry_run=order.dry_run,
+                table__name=order.table.name,
+                table__id=order.table_id,
+            ) as attempt,
+        ):
+            return self._run(order, lease_seconds, secrets, log, attempt)
 
-    def _run(self, order: WorkOrder, lease_seconds: float, secrets: Collection[str], log: AttemptLog) -> str:
+    def _run(
+        self, order: WorkOrder, lease_seconds: float, secrets: Collection[str], log: AttemptLog, trace: Span
+    ) -> str:
         what = f"{order.kind} of {order.table.name} ({order.job_id}, attempt {order.attempt})"
         logger.info("running %s", what)
         attempt = Attempt(
@@ -197,10 +216,14 @@ class Worker:
         try:
             with self._connections.used_by(order.table.base_path):
                 result = _without(secrets, attempt.run())
+            trace.set(job__outcome=result.outcome.value, hudi__instants=",".join(result.instants))
+            if result.error:
+                trace.fail(f"{result.error.title}: {result.error.detail}")
             if isinstance(attempt.context.must_end, NoExecutorsError):
                 self._presence.starved()
             self._report(order, result, lease_seconds, attempt.last_lines())
         except LeaseLostError:
+            trace.fail("the lease was lost")
             logger.warning("lost the lease of %s; no result is reported", what)
             return f"lost {what}"
         logger.info("%s: %s", what, result.outcome)
@@ -250,11 +273,12 @@ def main(
         jars_of(jars)
     name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
     formatter = configure(log_format, logging.INFO, everywhere={"worker": name})
+    tracing.start("groundskeeper-worker", _version(), name, os.environ)
     attempt_logs = AttemptLogs(formatter.without_secrets)
     logging.getLogger().addHandler(attempt_logs)
     for noisy in ("httpx", "py4j"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    _exit_with_parent()
+    exit_with_parent()
     master = effective_master(master)
     service = Service(services, token)
     info = WorkerInfo(_version(), master, slots, driver_memory, group)
@@ -319,18 +343,3 @@ def _version() -> str | None:
         return version("groundskeeper")
     except PackageNotFoundError:
         return None
-
-
-def _exit_with_parent() -> None:
-    """Ends a local worker with the service that started it, even if that was killed and could not stop the worker."""
-    parent = os.environ.get("GROUNDSKEEPER_PARENT_PID")
-    if parent is None:
-        return
-
-    def watch() -> None:
-        while os.getppid() == int(parent):
-            time.sleep(1.0)
-        logger.warning("the service that started this worker is gone")
-        os._exit(1)
-
-    threading.Thread(target=watch, name="parent watch", daemon=True).start()

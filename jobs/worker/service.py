@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from jobs import tracing
 from jobs.contract import VERSION, HeartbeatAnswer, WorkOrder
 from jobs.errors import LeaseLostError
 
@@ -89,11 +90,14 @@ class Service:
     def _post(self, path: str, body: object, *, seconds: float) -> httpx.Response:
         """Returns the first answer of a replica that can serve, or else what another one said."""
         answer, failure, first = None, "", self._at
+        trace = tracing.current()
+        headers = {"traceparent": trace} if trace else {}
         for number in range(len(self._replicas)):
             at = (first + number) % len(self._replicas)
             replica = self._replicas[at]
             try:
-                answer = replica.post(path, json=body, timeout=httpx.Timeout(seconds, connect=replica.timeout.connect))
+                limits = httpx.Timeout(seconds, connect=replica.timeout.connect)
+                answer = replica.post(path, json=body, headers=headers, timeout=limits)
             except httpx.HTTPError as error:
                 failure = str(error) or type(error).__name__
                 continue

@@ -39,6 +39,7 @@ from service.api.readiness import WorkerCheck
 from service.api.request_ids import RequestIds
 from service.api.responses import ProblemDocument
 from service.api.statuses import document_common
+from service.api.traces import Traces
 from service.db.probe import Probe
 from service.observability.scrape import Scrapes
 
@@ -126,6 +127,7 @@ def create_app(context: AppContext) -> FastAPI:
     routes = [route for part in parts for route in part.router.routes if isinstance(route, APIRoute)]
     app.add_middleware(middleware.AuditLog, trail=AuditTrail(context, routes))
     app.add_middleware(middleware.Latencies, metrics=context.metrics)
+    app.add_middleware(Traces)
     app.add_middleware(RequestIds)
     _document_problems(app)
     return app

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 from importlib.metadata import version
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
+from jobs import tracing
 from jobs.logs import LogFormat, configure
 from service.access import given_tokens, token_store
 from service.access.token import Role
@@ -32,6 +34,7 @@ def run(chosen: Settings) -> NoReturn:
     """Runs the service until it is asked to end, and then ends the process."""
     use_all_descriptors()
     _log_to_stderr(chosen.log_level, chosen.log_format)
+    tracing.start("groundskeeper", version("groundskeeper"), None, os.environ)
     engine = open_engine(chosen.database, connections=chosen.pool_connections)
     check_integrity(engine)
     migrations.upgrade(engine)

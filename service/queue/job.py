@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import DEFAULT_GROUP, READING, JobKind, WorkOrder
+from jobs.trace_context import of_job
 from service.queue.hand_over import HandOverState
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class Job:
             attempt=self.attempt,
             kind=self.kind,
             table_id=self.table_id,
-            traceparent=self.traceparent,
+            traceparent=of_job(self.traceparent, self.id),
             table=table,
             params=self.params,
             dry_run=self.dry_run,

@@ -20,6 +20,7 @@ from service.queue import (
     job_log,
     job_store,
     job_tally,
+    job_trace,
     lease_store,
     retention_needs,
     worker_store,
@@ -239,4 +240,5 @@ def report(
         job_tally.add(connection, job_tally.of_attempt(job, outcome, result.details, now))
     # The job itself may be due again, or another job of this table that waited for it.
     notifier.notify()
+    job_trace.ended(ended)
     return ended

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from service.catalog import decision_times, watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
-from service.queue import job_changes, job_tally, lease_store
+from service.queue import job_changes, job_tally, job_trace, lease_store
 from service.queue.job import AttemptOutcome, JobState
 from service.queue.job_events import job_ended, job_queued
 from service.queue.retry import End, Retry, after_lost_lease
@@ -75,6 +75,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
         outbox.publish(connection, events, now=now)
         job_tally.add(connection, counts)
     notifier.notify()
+    job_trace.have_ended(engine, recovered.ended)
     log.warning("Leases expired; %s", recovered)
     return recovered
 

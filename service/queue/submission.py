@@ -6,6 +6,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jobs import tracing
 from service.catalog import decision_times, table_store, watch_store
 from service.catalog.declared import check_declared, check_metastore
 from service.db import companion
@@ -20,7 +21,7 @@ from service.model.errors import (
     JobNotCancellableError,
 )
 from service.policies.policy_registry import effective_of
-from service.queue import hold_back, job_store, retry
+from service.queue import hold_back, job_store, job_trace, retry
 from service.queue.hand_over_policy import loses_batches
 from service.queue.job import Job, JobState
 from service.queue.job_events import job_ended, job_queued
@@ -92,6 +93,7 @@ def submit(
             timeout_seconds=policy.timeout_seconds if timeout_seconds is None else timeout_seconds,
             requested_by=requested_by,
             retry_of=retry_of,
+            traceparent=tracing.for_new_job(),
         )
         if loses_batches(kind, params, table, watch_store.engines_of(connection, table_id)):
             raise FenceLosesFlinkError('`on_active_writers` is "fence".')
@@ -141,4 +143,5 @@ def cancel(engine: Engine, notifier: Notifier, clock: Clock, job_id: str) -> Job
         if not job.state.is_active:
             outbox.publish(connection, [job_ended(job, table_store.get(connection, job.table_id), now)], now=now)
     notifier.notify()
+    job_trace.ended(job)
     return job

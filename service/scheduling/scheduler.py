@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from jobs import tracing
 from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, table_store, watch_store
 from service.catalog.table_secrets import check_readable
@@ -254,6 +255,7 @@ def _start(
         worker_group=run.worker_group or inputs.policy.worker_group,
         timeout_seconds=inputs.policy.timeout_seconds,
         requested_by=BY_POLICY,
+        traceparent=tracing.for_new_job(),
         reason=run.because,
     )
     try:
