@@ -81,6 +81,54 @@ def folder_of(lock: TableLock, base_path: str) -> str:
     return lock.options.get(FOLDER) or f"{base_path.rstrip('/')}/.hoodie"
 
 
+def file_of(lock: TableLock, base_path: str) -> tuple[str, str] | None:
+    """Returns the folder and the name of the file that is the lock; None for a lock that is not in a file.
+
+    The name of that in the storage is `StorageBasedLockProvider.DEFAULT_TABLE_LOCK_FILE_NAME`.
+    """
+    if is_in_a_file(lock.provider):
+        return folder_of(lock, base_path), "lock"
+    if class_of(lock.provider) == IN_STORAGE:
+        return f"{base_path.rstrip('/')}/.hoodie/.locks", "table_lock.json"
+    return None
+
+
+def seconds_to_expiry(lock: TableLock) -> int | None:
+    """Returns the age at which the next client that wants a lock file deletes it; None if none ever does
+    (`FileSystemBasedLockProvider.checkIfExpired`)."""
+    minutes = _number(lock, "filesystem.expire", 0)
+    return minutes * 60 if is_in_a_file(lock.provider) and minutes > 0 else None
+
+
+def ending_of(lock: TableLock) -> str:
+    """Returns how such a lock ends if its holder never releases it, as a sentence. The defaults are Hudi's."""
+    provider = class_of(lock.provider)
+    if is_in_a_file(provider):
+        if (seconds := seconds_to_expiry(lock)) is not None:
+            return f"{seconds // 60} min after it was taken the next client that wants the lock removes it."
+        return "It never ends by itself: the file stays until somebody deletes it."
+    if provider == IN_STORAGE:
+        validity = _number(lock, "storage.validity.timeout.secs", 300)
+        return f"It ends {validity} s after its holder last renewed it, which a living one does all the time."
+    if provider in ZOOKEEPER:
+        milliseconds = _number(lock, "zookeeper.session_timeout_ms", 60_000)
+        return f"It is an ephemeral node: it ends {milliseconds / 1000:g} s after its holder's last sign of life."
+    if provider in DYNAMODB:
+        return f"It ends {_number(lock, 'wait_time_ms', 60_000) / 1000:g} s after its holder last renewed it."
+    if provider == HIVE:
+        return (
+            "A metastore with housekeeping ends it `hive.txn.timeout` (five minutes by default) after its holder's last"
+            " heartbeat, another one never: then `SHOW LOCKS` finds it in Hive."
+        )
+    return "Its provider is a class of the table's owner, which alone knows."
+
+
+def _number(lock: TableLock, name: str, default: int) -> int:
+    """Returns an option of the lock. The registration has checked its form, but that of an earlier version may not."""
+    text = lock.options.get(f"{PREFIX}{name}", "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 12 else default
+
+
 def is_provable(provider: str) -> bool:
     """Returns whether it can be proved right before a commit that the lock is still ours."""
     return class_of(provider) in _PROVABLE

@@ -19,6 +19,7 @@ from jobs.errors import (
     TableLockedError,
 )
 from jobs.format import lock_providers
+from jobs.format.lock_file import SIGNED_BY, UNSIGNED
 from jobs.hudi.jvm import translated
 from jobs.hudi.lock_note import has_died, machine
 from jobs.hudi.lock_proof import SignedFile, Unproved, proof_of
@@ -61,7 +62,7 @@ class TableLock:
     def __init__(self, table: HudiTable, owner: str) -> None:
         self._table = table
         self._owner = owner
-        self._note = {"owner": f"groundskeeper {owner}", "pid": os.getpid(), **machine()}
+        self._note = {"owner": f"{SIGNED_BY}{owner}", "pid": os.getpid(), **machine()}
         self._proof: Proof = Unproved()
         self._begun = time.monotonic()
 
@@ -117,8 +118,8 @@ class TableLock:
         if not self._in_a_file or not self._reach_file():
             return None
         note, age = self._read(), self._age()
-        owner = str(note.get("owner") or "a writer that did not sign it")
-        if owner.startswith("groundskeeper ") and has_died(note):
+        owner = str(note.get("owner") or UNSIGNED)
+        if owner.startswith(SIGNED_BY) and has_died(note):
             return f"{owner} of process {note.get('pid')}, which is dead"
         return f"{owner}, {age / 3600:.1f} hours ago" if age is not None and age > LEFT_AFTER_SECONDS else None
 
@@ -138,7 +139,7 @@ class TableLock:
         if not self._in_a_file:
             return False
         note = self._read()
-        if not str(note.get("owner")).startswith("groundskeeper "):
+        if not str(note.get("owner")).startswith(SIGNED_BY):
             return False
         if note["owner"] != self._note["owner"] and not has_died(note):
             return False
@@ -188,7 +189,7 @@ class TableLock:
         """Returns since when the lock is held and by whom, as far as its provider tells: a lock file does."""
         if not self._in_a_file or (age := self._age()) is None:
             return None
-        owner = str(self._read().get("owner") or "a writer that did not sign it")
+        owner = str(self._read().get("owner") or UNSIGNED)
         return f"held for {_duration(age)} by {owner[:100]}"
 
     def _try(self) -> Provider:

@@ -46,6 +46,10 @@ def set_outcome(connection: Connection, entry_id: int, status: int, problem: str
     return bool(written.rowcount)
 
 
+def set_members(connection: Connection, entry_id: int, before: Any, after: Any) -> None:
+    connection.execute(_a.update().where(_a.c.id == entry_id).values(before=before, after=after))
+
+
 def set_repeats(connection: Connection, entry_id: int, repeats: int) -> None:
     connection.execute(_a.update().where(_a.c.id == entry_id).values(repeats=repeats))
 

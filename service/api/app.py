@@ -20,6 +20,7 @@ from service.api import (
     health,
     incidents,
     jobs,
+    locks,
     metrics,
     middleware,
     policies,
@@ -98,6 +99,7 @@ def create_app(context: AppContext) -> FastAPI:
     app.state.scrapes = Scrapes(context.engine, context.clock, context.metrics)
     parts = (
         tables,
+        locks,
         commits,
         consumers,
         incidents,

@@ -31,6 +31,7 @@ _ONLY_ONE = "all"
 
 _BY_PATH = {
     "/v1/tables/{table_id}/policy": ("table-policy", "{table_id}"),
+    "/v1/tables/{table_id}/lock": ("table-lock", "{table_id}"),
     "/v1/tables/{table_id}/consumers/{name}": ("consumer", "{table_id}/{name}"),
     "/v1/policies/{pattern:path}": ("policy", "{pattern}"),
     "/v1/pause": ("pause", _ONLY_ONE),
@@ -68,6 +69,11 @@ def _table(connection: Connection, _: SecretCipher, table_id: str) -> tuple[str 
 def _table_policy(connection: Connection, _: SecretCipher, table_id: str) -> tuple[str | None, Any]:
     level = store.of_table(connection, table_id)
     return table_store.get(connection, table_id).name, None if level is None else dict(level.settings)
+
+
+def _table_lock(connection: Connection, _: SecretCipher, table_id: str) -> tuple[str | None, Any]:
+    """The lock is not in the database: the call tells what it was."""
+    return table_store.get(connection, table_id).name, None
 
 
 def _policy(connection: Connection, _: SecretCipher, pattern: str) -> tuple[str | None, Any]:
@@ -113,6 +119,7 @@ def _delivery(connection: Connection, _: SecretCipher, delivery_id: str) -> tupl
 _LOOKS: dict[str, Look] = {
     "table": _table,
     "table-policy": _table_policy,
+    "table-lock": _table_lock,
     "policy": _policy,
     "pause": _pause,
     "webhook": _webhook,

@@ -44,6 +44,8 @@ class CallRecord:
         self._object = object_of(route.path, values)
         self._is_named = False
         self._before: tuple[str | None, Any] = (None, None)
+        # What the call itself states; counts instead of what the database shows.
+        self._told: tuple[Any, Any] | None = None
         self._connection: Connection | None = None
         self.entry_id: int | None = None
         self.presumed = int(route.status_code or 200)
@@ -64,12 +66,17 @@ class CallRecord:
     def about(self, kind: str, object_id: str) -> None:
         self._object, self._is_named, self._before = (kind, object_id), True, (None, None)
 
+    def told(self, before: Any, after: Any) -> None:
+        self._told = (before, after)
+
     def ends(self, connection: Connection) -> None:
         if self._connection is not connection:
+            if self.entry_id is not None and self._told:
+                audit_store.set_members(connection, self.entry_id, *map(shown, self._told))
             return
         self._connection = None
         after = look(connection, self._context.cipher, *self._object) if self._object else (None, None)
-        name, (before, now) = after[0] or self._before[0], (self._before[1], after[1])
+        name, (before, now) = after[0] or self._before[0], self._told or (self._before[1], after[1])
         if before == now:
             before = now = None
         entry = dataclasses.replace(self.entry(), object_name=name, before=shown(before), after=shown(now))

@@ -44,7 +44,7 @@ class AppContext:
     `permissions` are the places, options and classes that tables may have; its roots are None if not set. `readers` run
     what reads tables. `local_worker` is the token of the workers that this process starts; it is not in the database,
     so it ends with the process. `flink_hosts` are the hosts whose REST API may be called, `lock_hosts` those of lock
-    servers that may be connected to. `event_source` is the
+    servers that may be connected to. A lock is not broken before it is `lock_break_after` old. `event_source` is the
     `source` of the CloudEvents. `rounds` are those of the background tasks. `verifications` limits
     the timelines that are read at once for reports of workers. `metrics` are those that the process itself measures;
     with `open_metrics` anybody may scrape.
@@ -60,6 +60,7 @@ class AppContext:
     rng: random.Random = field(default_factory=random.Random)
     config: LeaseConfig = field(default_factory=lambda: LeaseConfig(timedelta(seconds=30), 3600.0, BackOff()))
     max_attempts: int = 3
+    lock_break_after: timedelta = timedelta(hours=1)
     planning: scheduler.SchedulerConfig = field(default_factory=scheduler.SchedulerConfig)
     max_request_bytes: int = 8 * 1024 * 1024
     is_loopback: bool = True

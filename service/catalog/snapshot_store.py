@@ -14,6 +14,7 @@ from service.db import schema
 from service.lake.backlog import Cycle, extended
 from service.lake.snapshot import Bucket, PartitionDetail, PartitionState, Pending, Since, TableSnapshot, Totals
 from service.lake.table import TableType
+from service.lake.table_lock import SeenLock
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -169,6 +170,7 @@ def _summary(snapshot: TableSnapshot, hashing_config: Mapping[str, Any] | None) 
         kept[name] = [dict(vars(each)) for each in kept[name]]
     for name in (*_SINCE, *_PARTS):
         kept[name] = dict(vars(kept[name])) if kept[name] else None
+    kept["lock"] = dict(vars(snapshot.lock)) if snapshot.lock else None
     summary: dict[str, Any] = _storable({**kept, "hashing_config": dict(hashing_config) if hashing_config else None})
     return summary
 
@@ -184,6 +186,7 @@ def _snapshot(table_id: str, taken_at: datetime, summary: Mapping[str, Any]) -> 
         if data.get(name):
             data[name] = cls(**_known(cls, data[name]))
     data["cycles"] = tuple(Cycle(**_restored(each, _CYCLE_MOMENTS)) for each in data.get("cycles", ()))
+    data["lock"] = SeenLock(**_restored(data["lock"], ("since",))) if data.get("lock") else None
     return TableSnapshot(table_id=table_id, taken_at=taken_at, **_restored(data, _MOMENTS))
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jobs.contract import TableLock
+
 if TYPE_CHECKING:
     from datetime import datetime
 
     from jobs.contract import Problem
     from service.lake.engine_sighting import Sightings
+    from service.lake.table_lock import SeenLock
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class Watch:
     counts failed polls since the last successful one, the first was at `failing_since`; `error` is the last failure.
     `has_late_files`: an incident of
     that kind stands, so a poll has to do more than read the timeline. `engines` are the sightings of the engines that
-    write the table.
+    write the table. `lock` is the declared one, `seen_lock` what the last poll found of it.
     """
 
     table_id: str
@@ -41,3 +44,5 @@ class Watch:
     error: Problem | None = None
     has_late_files: bool = False
     engines: Sightings = field(default_factory=dict)
+    lock: TableLock = field(default_factory=TableLock)
+    seen_lock: SeenLock | None = None

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from jobs.contract import Problem
+from jobs.contract import Problem, TableLock
 from service.catalog.watch import Watch
 from service.db import schema
 from service.lake import engine_sighting
+from service.lake.table_lock import SeenLock
 from service.model.errors import TableNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
-    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _w = schema.watches
 _t = schema.tables
 _i = schema.incidents
+_s = schema.snapshots
 
 _WELL = {"failures": 0, "failing_since": None, "error": None}
 
@@ -146,7 +148,12 @@ def _joined() -> sa.Select[Any]:
     late = sa.exists().where(
         _i.c.table_id == _w.c.table_id, schema.INCIDENT_IS_STANDING, schema.INCIDENT_IS_OF_LATE_FILES
     )
-    return sa.select(_w, _t.c.base_path, late.label("has_late_files")).join_from(_w, _t, _w.c.table_id == _t.c.id)
+    seen = [
+        sa.select(_s.c.summary["lock", name].as_string()).where(_s.c.table_id == _w.c.table_id).scalar_subquery()
+        for name in ("since", "holder")
+    ]
+    columns = (_t.c.base_path, _t.c.lock, late.label("has_late_files"), *map(sa.Label, ("since", "holder"), seen))
+    return sa.select(_w, *columns).join_from(_w, _t, _w.c.table_id == _t.c.id)
 
 
 def _watch(row: sa.Row[Any]) -> Watch:
@@ -166,4 +173,6 @@ def _watch(row: sa.Row[Any]) -> Watch:
         error=Problem.from_json(row.error) if row.error else None,
         has_late_files=row.has_late_files,
         engines=engine_sighting.from_json(row.engines),
+        lock=TableLock.from_json(row.lock),
+        seen_lock=SeenLock(datetime.fromisoformat(row.since), row.holder) if row.since else None,
     )

@@ -100,6 +100,12 @@ function object({ type, id, name }) {
 }
 
 function remedyOf({ about, action, remedy }, jobs, again, changed) {
+  if (action.method === "GET") {
+    return [
+      about.type === "table" && h("div", { class: "actions" }, tableLink(about.id, `${action.label} of ${about.name}`)),
+      h("details", {}, h("summary", {}, "As a command"), h("pre", {}, command(action))),
+    ];
+  }
   const isJob = action.path.endsWith("/jobs");
   const running = isJob && jobs.find((job) => job.table_id === about.id && job.kind === action.body.kind && !job.dry_run);
   if (running) return h("p", {}, jobLink(running, `${kindName(running.kind)} is ${running.state}.`));
@@ -115,6 +121,7 @@ function remedyOf({ about, action, remedy }, jobs, again, changed) {
 }
 
 function command({ method, path, body }) {
+  if (method === "GET") return `curl -s "$SERVICE${path}"`;
   const data = body ? ` -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'` : "";
   return `curl -s -X ${method} "$SERVICE${path}" -H 'content-type: application/json'${data}`;
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -20,6 +20,8 @@ class Companion(Protocol):
 
     def about(self, kind: str, object_id: str) -> None: ...
 
+    def told(self, before: Any, after: Any) -> None: ...
+
 
 # Inherited by the threads in which the calls of the API run.
 current: ContextVar[Companion | None] = ContextVar("companion", default=None)
@@ -29,3 +31,9 @@ def about(kind: str, object_id: str) -> None:
     """Names the object of the current transaction, if the address of the call does not: for one that is created."""
     if (companion := current.get()) is not None:
         companion.about(kind, object_id)
+
+
+def told(before: Any, after: Any) -> None:
+    """States the object before and after the call, if it is not in the database. The last statement counts."""
+    if (companion := current.get()) is not None:
+        companion.told(before, after)

@@ -27,14 +27,14 @@ _PLANS = frozenset({"compaction", "logcompaction", "clustering"})
 def read_pending(storage: Storage, config: TableConfig, timeline: Timeline) -> tuple[Pending, ...]:
     """Returns the pending instants in the order of their requested times. Costs one more listing if there are any."""
     instants = timeline.pending()
-    heartbeats = _heartbeats(storage) if instants else {}
+    beats = heartbeats(storage) if instants else {}
     return tuple(
         Pending(
             requested_time=instant.requested_time,
             action=instant.action,
             state=instant.state.value,
             requested_at=moment(instant.requested_time, config.properties),
-            heartbeat_at=heartbeats.get(instant.requested_time),
+            heartbeat_at=beats.get(instant.requested_time),
             is_plan=instant.action in _PLANS or _is_clustering_plan(storage, config, instant),
         )
         for instant in instants
@@ -43,11 +43,11 @@ def read_pending(storage: Storage, config: TableConfig, timeline: Timeline) -> t
 
 def with_heartbeats(storage: Storage, pending: Iterable[Pending]) -> tuple[Pending, ...]:
     """Returns the same instants with the current heartbeats, which continue while the timeline is unchanged."""
-    heartbeats = _heartbeats(storage)
-    return tuple(dataclasses.replace(each, heartbeat_at=heartbeats.get(each.requested_time)) for each in pending)
+    beats = heartbeats(storage)
+    return tuple(dataclasses.replace(each, heartbeat_at=beats.get(each.requested_time)) for each in pending)
 
 
-def _heartbeats(storage: Storage) -> Mapping[str, datetime | None]:
+def heartbeats(storage: Storage) -> Mapping[str, datetime | None]:
     """Returns when each writer last touched its heartbeat file (Hudi 1.2 `HoodieHeartbeatClient`)."""
     return {entry.name: entry.modified_at for entry in storage.list(_HEARTBEATS) if not entry.is_folder}
 

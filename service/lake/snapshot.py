@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from service.lake.backlog import Cycle
     from service.lake.table import TableType
+    from service.lake.table_lock import SeenLock
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,8 @@ class TableSnapshot:
 
     `totals`, `large` and `skewed` come from the stored partitions: `large` has the largest bucket, `skewed` the largest
     one compared with the mean. `cycles` are the newest from compaction to compaction, oldest first.
+
+    `lock` is set if the last poll found the table's lock held for a minute or more.
     """
 
     table_id: str
@@ -139,6 +142,7 @@ class TableSnapshot:
     large: PartitionState | None = None
     skewed: PartitionState | None = None
     cycles: tuple[Cycle, ...] = ()
+    lock: SeenLock | None = None
 
     @property
     def base_bytes(self) -> int:

@@ -17,7 +17,7 @@ from service.incidents import tracker
 from service.incidents.finding import Judged
 from service.incidents.incident import astray
 from service.lake.commit import CLEAN, CLUSTERING, COMPACTION, Commit
-from service.lake.snapshot import Pending, Since, TableSnapshot
+from service.lake.snapshot import Since, TableSnapshot
 from service.observation import poll_events
 from service.observation.table_read import ChangedTable, UnchangedTable
 from service.queue import job_tally
@@ -81,6 +81,7 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
             small_file_bytes=polled.small_file_bytes,
             timeline_commits=polled.timeline_commits,
             cycles=stored.snapshot.cycles if stored else (),
+            lock=polled.lock,
         )
         snapshot = _with_commits(connection, snapshot, stored, added)
         snapshot_store.save_partitions(connection, watch.table_id, files.listed, files.partitions)
@@ -99,8 +100,8 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
 
 
 def _record_unchanged(engine: Engine, watch: Watch, found: UnchangedTable, now: datetime) -> None:
-    if found.pending is not None:
-        _save_pending(engine, watch, found.pending, now)
+    if found.pending is not None or found.lock != watch.seen_lock:
+        _save_seen(engine, watch, found, now)
     if watch.failures or found.over:
         with writing(engine) as connection:
             if watch.failures:
@@ -112,13 +113,15 @@ def _record_unchanged(engine: Engine, watch: Watch, found: UnchangedTable, now: 
             outbox.publish(connection, [*events, *change.events], now=now)
 
 
-def _save_pending(engine: Engine, watch: Watch, pending: tuple[Pending, ...], now: datetime) -> None:
+def _save_seen(engine: Engine, watch: Watch, found: UnchangedTable, now: datetime) -> None:
     with writing(engine) as connection:
         if watch_store.get(connection, watch.table_id, for_update=True).fingerprint != watch.fingerprint:
             return  # A newer poll was recorded meanwhile.
         stored = snapshot_store.find(connection, watch.table_id)
         if stored is not None:
-            snapshot = dataclasses.replace(stored.snapshot, pending=pending, taken_at=now)
+            snapshot = dataclasses.replace(stored.snapshot, lock=found.lock)
+            if found.pending is not None:
+                snapshot = dataclasses.replace(snapshot, pending=found.pending, taken_at=now)
             snapshot_store.save(connection, dataclasses.replace(stored, snapshot=snapshot))
 
 

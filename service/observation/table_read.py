@@ -13,6 +13,7 @@ from functools import cache, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from jobs.storage.permissions import Permissions
 from service.catalog import snapshot_store
 from service.db.engine import open_engine, reading
 from service.incidents import store
@@ -23,6 +24,7 @@ from service.lake.engine_sighting import with_marks
 from service.lake.pending import read_pending, with_heartbeats
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
+from service.lake.table_lock import seen_lock
 from service.lake.timeline import parse_instant, timeline_files, timeline_of
 from service.observation import late_files
 from service.observation.snapshot_refresh import Files, refresh
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from service.lake.snapshot import Pending
     from service.lake.storage import Entry, Storage
     from service.lake.table import TableType
+    from service.lake.table_lock import SeenLock
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +64,7 @@ class ChangedTable:
 
     Base files below `small_file_bytes` counted as small. `judged` are the new commits whose rows are astray; `over`
     maps the ids of incidents that are over to the reasons. `timeline_commits` are completed, on the active timeline.
+    `lock` is the table's if it is held.
     """
 
     watch: Watch
@@ -73,31 +77,40 @@ class ChangedTable:
     judged: Judged
     over: Mapping[str, str]
     timeline_commits: int = 0
+    lock: SeenLock | None = None
 
 
 @dataclass(frozen=True)
 class UnchangedTable:
     """A table with the timeline of the last poll. `pending` is None unless the heartbeats of its pending instants
-    differ; `over` is that of `ChangedTable`."""
+    differ; `over` and `lock` are those of `ChangedTable`."""
 
     pending: tuple[Pending, ...] | None
     over: Mapping[str, str]
+    lock: SeenLock | None = None
 
 
 @dataclass(frozen=True)
 class TableReader:
     """Reads tables in the calling process. `small_file_bytes`: smaller base files count as small. Tables outside the
-    `allowed_roots` are not read; None allows all."""
+    `allowed_roots` are not read, None allows all; nor locks outside both their table and the `lock_roots`."""
 
     engine: Engine
     storage_options: Mapping[str, str] = field(repr=False)
     small_file_bytes: int
     allowed_roots: tuple[str, ...] | None = None
+    lock_roots: tuple[str, ...] = ()
 
     def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
-        """Reads a table. Costs one listing while nothing has happened. Raises TableNotFoundError and the errors of
-        `service.lake`."""
+        """Reads a table. Costs one listing and a look at the lock's file while nothing has happened. Raises
+        TableNotFoundError and the errors of `service.lake`."""
         storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
+        found = self._timeline(storage, watch, now)
+        permissions = Permissions(self.allowed_roots, self.lock_roots)
+        lock = seen_lock(storage, watch.lock, self.storage_options, permissions, now, before=watch.seen_lock)
+        return dataclasses.replace(found, lock=lock)
+
+    def _timeline(self, storage: Storage, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
         if watch.fingerprint and watch.timeline_path:
             names = storage.names(watch.timeline_path)
             if fingerprint(names) == watch.fingerprint:
@@ -113,10 +126,12 @@ class IsolatedTableReader:
     storage_options: Mapping[str, str] = field(repr=False)
     small_file_bytes: int
     allowed_roots: tuple[str, ...] | None = None
+    lock_roots: tuple[str, ...] = ()
 
     def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
         engine = _engine(self.database)
-        return TableReader(engine, self.storage_options, self.small_file_bytes, self.allowed_roots)(watch, now)
+        roots = (self.allowed_roots, self.lock_roots)
+        return TableReader(engine, self.storage_options, self.small_file_bytes, *roots)(watch, now)
 
 
 _engine = cache(partial(open_engine, connections=1))

@@ -187,6 +187,13 @@ def begun(connection: Connection, table_id: str | None = None) -> list[Job]:
     ]
 
 
+def hasten_locked_out(connection: Connection, table_id: str, now: datetime) -> None:
+    """Makes the queued jobs due that found the table's lock held."""
+    is_locked_out = _j.c.error["type"].as_string() == TABLE_LOCKED
+    is_waiting = sa.and_(_j.c.table_id == table_id, _j.c.state == JobState.QUEUED.value, _j.c.not_before > now)
+    connection.execute(_j.update().where(is_waiting, is_locked_out).values(not_before=now))
+
+
 def settle(connection: Connection, job_id: str, *, state: JobState, error: Problem | None) -> None:
     """Ends a job of unknown outcome."""
     values = {"state": state.value, "error": error.to_json() if error else None}

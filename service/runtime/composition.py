@@ -109,6 +109,7 @@ class Composition:
                 lock_wait_seconds=chosen.lock_wait_seconds,
             ),
             max_attempts=chosen.max_attempts,
+            lock_break_after=timedelta(seconds=chosen.lock_break_seconds),
             planning=scheduler.SchedulerConfig(
                 limits=Limits(
                     chosen.max_active_jobs,
@@ -233,6 +234,7 @@ class Composition:
                     chosen.storage_options,
                     chosen.small_file_bytes,
                     chosen.allowed_roots,
+                    chosen.lock_roots,
                 )
             ),
             notifier=self.notifier,

@@ -74,6 +74,9 @@ class Settings(BaseSettings):
     lock_wait_seconds: float = Field(
         120.0, ge=1, le=86_400, description="How long a job waits for a table's lock that others hold"
     )
+    lock_break_seconds: float = Field(
+        3600.0, ge=300, le=604_800, description="Age from which a lock that never ends may be broken"
+    )
     max_attempts: int = Field(3, ge=1, le=100)
     retry_first_seconds: float = Field(2.0, gt=0)
     retry_most_seconds: float = Field(300.0, gt=0)

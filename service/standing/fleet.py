@@ -154,6 +154,7 @@ def unsettled_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem
 
 
 def awaited_locks(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
+    action, remedy = looking_at_lock(table)
     for job in table.held:
         step = job.progress.step if job.progress else ""
         was_locked_out = job.error is not None and job.error.type == TABLE_LOCKED
@@ -170,9 +171,18 @@ def awaited_locks(table: TableFacts, now: datetime) -> Iterator[StandingProblem]
                 f"{job.kind.value.replace('_', ' ').capitalize()} job {job.id}, begun {duration(now - since)} ago,"
                 f" {step}.",
                 {"job_id": job.id, "job_kind": job.kind.value, "step": step, "worker_id": job.worker_id},
-                action=Action("Cancel the job", "POST", f"/v1/jobs/{job.id}/cancel"),
+                action=action,
                 part=job.id,
+                remedy=remedy,
             )
+
+
+def looking_at_lock(table: TableFacts) -> tuple[Action, str]:
+    """Returns the call that shows the lock, and the commands that show and break it."""
+    return Action("Look at the lock", "GET", f"{table.path}/lock"), (
+        f"Find out whether its holder is alive: `groundskeeper lock show {table.id}`. One that a dead writer left is"
+        f" broken by `groundskeeper lock break {table.id} --reason ...` (DELETE {table.path}/lock)."
+    )
 
 
 def groups_without_worker(facts: Facts, now: datetime) -> Iterator[StandingProblem]:

@@ -50,6 +50,7 @@ class StandingKind(StrEnum):
     JOB_FAILING = "job-failing"
     JOB_UNSETTLED = "job-unsettled"
     LOCK_AWAITED = "lock-awaited"
+    LOCK_HELD_LONG = "lock-held-long"
     GROUP_WITHOUT_WORKER = "group-without-worker"
     WORKER_LOST = "worker-lost"
     WEBHOOK_FAILING = "webhook-failing"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from service.db.page import Cursor, Page, not_a_cursor, page_of
-from service.standing import backlog, fleet, layout, reading, timeline, upkeep
+from service.standing import backlog, fleet, layout, locks, reading, timeline, upkeep
 from service.standing.changes import NotComputed
 from service.standing.facts import Facts, TableFacts
 from service.standing.problem import RANKS, Severity, StandingKind, StandingProblem
@@ -39,6 +39,7 @@ OF_TABLES: Mapping[_OfTable, Collection[StandingKind]] = {
     fleet.failing_jobs: {StandingKind.JOB_FAILING},
     fleet.unsettled_jobs: {StandingKind.JOB_UNSETTLED},
     fleet.awaited_locks: {StandingKind.LOCK_AWAITED},
+    locks.held_long: {StandingKind.LOCK_HELD_LONG},
 }
 """What finds problems of one table, and the kinds that nothing else finds."""
 

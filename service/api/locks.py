@@ -1,0 +1,248 @@
+"""The lock desk: /v1/tables/{id}/lock"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, Field
+
+from jobs.contract import JobKind
+from service.access.token import Role
+from service.api.dependencies import AppContext, AppContextDep, CallerDep, needs
+from service.api.observed import PendingOut
+from service.api.statuses import documented
+from service.api.tables import TableId
+from service.lake.table_lock import LockState
+from service.lock_desk import errors as reasons
+from service.lock_desk.desk import LockDesk
+from service.lock_desk.held_lock import HeldLock, Writer, awaits_lock, refusal
+from service.model import errors
+from service.queue.job import Job, JobState
+
+router = APIRouter(prefix="/v1/tables", tags=["tables"])
+
+MOST_WRITERS = 100
+
+_READING = (
+    errors.TableNotFoundError,
+    errors.OptionNotAllowedError,
+    errors.PathForbiddenError,
+    errors.PathNotFoundError,
+    errors.NotAHudiTableError,
+    errors.TableUnsupportedError,
+    errors.StorageUnsupportedError,
+    errors.StorageError,
+    errors.ReadersBusyError,
+)
+
+
+class WriterBesideOut(BaseModel):
+    """A heartbeat below `.hoodie/.heartbeat`. Writers in single-writer mode send none."""
+
+    instant: str = Field(description="Of the write", examples=["20260101120000000"])
+    heartbeat_at: datetime = Field(description="Time of the last one")
+    heartbeat_age_seconds: float = Field(examples=[42.0])
+    is_alive: bool = Field(description="Whether it is less than five minutes old")
+    job_id: str | None = Field(
+        description="The job of this service whose instant it is", examples=["job_4be1c0d2f6a89b37"]
+    )
+
+    @classmethod
+    def of(cls, writer: Writer, now: datetime) -> WriterBesideOut:
+        return cls(
+            instant=writer.instant,
+            heartbeat_at=writer.heartbeat_at,
+            heartbeat_age_seconds=(now - writer.heartbeat_at).total_seconds(),
+            is_alive=writer.is_alive(now),
+            job_id=writer.job_id,
+        )
+
+
+class JobBesideOut(BaseModel):
+    """A job of this table that a worker has, or that went back to the queue because the lock was held."""
+
+    id: str = Field(examples=["job_4be1c0d2f6a89b37"])
+    kind: JobKind = Field(examples=["compaction"])
+    state: JobState = Field(examples=["running"])
+    holds: bool = Field(description="Whether it has signed the lock. Known of a filesystem lock only")
+    waits: bool = Field(description="Whether it waits for the lock, at its worker or in the queue")
+    step: str | None = Field(description="Of its worker", examples=["planning"])
+
+    @classmethod
+    def of(cls, job: Job, holding: Job | None) -> JobBesideOut:
+        return cls(
+            id=job.id,
+            kind=job.kind,
+            state=job.state,
+            holds=holding is not None and job.id == holding.id,
+            waits=awaits_lock(job),
+            step=job.progress.step if job.progress else None,
+        )
+
+
+class RefusalOut(BaseModel):
+    """The problem with which the service would answer now if it were asked to break the lock."""
+
+    type: str = Field(examples=["lock-too-young"])
+    title: str = Field(examples=["The lock has not been held for long enough to take its holder for dead"])
+    detail: str = Field(description="Why, in this case; may be empty")
+    hint: str = Field(description="What to do")
+
+
+class LockOut(BaseModel):
+    """A table's lock, and what tells whether its holder is alive."""
+
+    table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
+    provider: str = Field(
+        description="Class of Hudi's lock provider",
+        examples=["org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"],
+    )
+    state: LockState = Field(
+        description="`unknown`: the service has no client for this provider. A dry run of a job asks by a worker"
+    )
+    detail: str | None = Field(description="Why the state is unknown")
+    id: str | None = Field(
+        description="Another one as soon as another holder has the lock, or the same one took it again",
+        examples=["5d41402abc4b2a76"],
+    )
+    path: str | None = Field(description="File of the lock", examples=["/data/trips/.hoodie/lock"])
+    since: datetime | None = Field(description="Time at which it was taken; null if that is not known")
+    age_seconds: float | None = Field(examples=[10800.0])
+    holder: str | None = Field(
+        description="As far as the provider tells: Hudi does not sign its filesystem lock, this service does",
+        examples=["a writer that did not sign it"],
+    )
+    ends_at: datetime | None = Field(
+        description="Time at which it ends unless its holder renews it; null: never, or not known"
+    )
+    ending: str = Field(
+        description="How a lock of this provider ends if its holder never releases it",
+        examples=["It never ends by itself: the file stays until somebody deletes it."],
+    )
+    break_after_seconds: float = Field(description="Age from which it may be broken", examples=[3600.0])
+    is_breakable: bool = Field(description="Whether DELETE would break it now")
+    refusal: RefusalOut | None = Field(description="Why not; null if it is breakable")
+    writers: list[WriterBesideOut] = Field(description=f"The last heartbeats first; at most {MOST_WRITERS}")
+    pending: list[PendingOut] = Field(description="Pending instants of the table")
+    jobs: list[JobBesideOut] = Field(description="Jobs of this service that may hold it or wait for it")
+
+    @classmethod
+    def of(cls, lock: HeldLock, desk: LockDesk) -> LockOut:
+        now, file, holding = desk.clock(), lock.file, lock.holding_job()
+        age, why_not = lock.age(now), refusal(lock, now, desk.break_after)
+        return cls(
+            table_id=lock.table_id,
+            provider=lock.provider,
+            state=lock.state,
+            detail=file.detail or None,
+            id=file.id,
+            path=file.path,
+            since=file.since,
+            age_seconds=None if age is None else age.total_seconds(),
+            holder=file.holder,
+            ends_at=file.ends_at,
+            ending=lock.ending,
+            break_after_seconds=desk.break_after.total_seconds(),
+            is_breakable=why_not is None,
+            refusal=RefusalOut.model_validate(why_not.problem(), from_attributes=True) if why_not else None,
+            writers=[WriterBesideOut.of(each, now) for each in lock.writers[:MOST_WRITERS]],
+            pending=[PendingOut.of(each, now) for each in lock.pending],
+            jobs=[JobBesideOut.of(each, holding) for each in lock.jobs],
+        )
+
+
+class BrokenLockOut(BaseModel):
+    """The lock that was broken, as it was."""
+
+    table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
+    path: str | None = Field(description="The file that was removed", examples=["/data/trips/.hoodie/lock"])
+    since: datetime | None = Field(description="Time at which it was taken")
+    held_seconds: float | None = Field(examples=[10800.0])
+    holder: str | None = Field(examples=["a writer that did not sign it"])
+    reason: str = Field(examples=["the writer was killed with its machine"])
+    waiting_jobs: list[str] = Field(
+        description="Jobs that waited for it. Those in the queue are due at once", examples=[["job_4be1c0d2f6a89b37"]]
+    )
+
+
+def desk_of(context: AppContext) -> LockDesk:
+    return LockDesk(
+        context.engine,
+        context.readers,
+        context.notifier,
+        context.clock,
+        context.permissions,
+        context.lock_break_after,
+        context.storage_options,
+    )
+
+
+@router.get(
+    "/{table_id}/lock",
+    operation_id="getLock",
+    summary="Show the table's lock, and who may hold it",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(*_READING),
+)
+def get_lock(table_id: TableId, context: AppContextDep) -> LockOut:
+    """Reads the storage of the table: the file of the lock, the heartbeats and the timeline. Takes no lock."""
+    desk = desk_of(context)
+    return LockOut.of(desk.look(table_id), desk)
+
+
+@router.delete(
+    "/{table_id}/lock",
+    operation_id="breakLock",
+    summary="Break a lock that a dead writer has left",
+    dependencies=[Depends(needs(Role.OPERATOR))],
+    responses=documented(
+        errors.ParamsInvalidError,
+        *_READING,
+        reasons.LockFreeError,
+        reasons.LockNotRemovableError,
+        reasons.LockEndsError,
+        reasons.LockTooYoungError,
+        reasons.LockHeldByJobError,
+        reasons.WritersAliveError,
+        reasons.LockChangedError,
+    ),
+)
+def break_lock(
+    table_id: TableId,
+    context: AppContextDep,
+    caller: CallerDep,
+    *,
+    reason: Annotated[
+        str,
+        Query(
+            min_length=1,
+            max_length=500,
+            pattern=r"^[^\x00]*\S[^\x00]*$",
+            description="Why its holder is dead; kept in the audit trail",
+            examples=["the writer was killed with its machine"],
+        ),
+    ],
+    lock_id: Annotated[
+        str | None,
+        Query(min_length=1, max_length=64, pattern=r"^[^\x00]+$", description="Break only the lock with this `id`"),
+    ] = None,
+) -> BrokenLockOut:
+    """Removes the file of a lock that never ends by itself, if it is older than the limit, no heartbeat of a writer is
+    alive and no job of this service holds it. **A holder that is alive all the same, and only slow, then writes beside
+    others**: the limit has to be far longer than any pause of a writer."""
+    desk = desk_of(context)
+    lock = desk.break_lock(table_id, reason=reason, by=caller.name, lock_id=lock_id)
+    # The problem that told of it is over.
+    context.poll_requests.ask(table_id)
+    age = lock.age(desk.clock())
+    return BrokenLockOut(
+        table_id=table_id,
+        path=lock.file.path,
+        since=lock.file.since,
+        held_seconds=None if age is None else age.total_seconds(),
+        holder=lock.file.holder,
+        reason=reason,
+        waiting_jobs=[each.id for each in lock.jobs if awaits_lock(each)],
+    )

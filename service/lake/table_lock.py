@@ -1,0 +1,247 @@
+"""The file that is a table's lock, read and removed without Hudi. Locks that are no files are not read here."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobs.contract import Table
+from jobs.format.lock_file import Signature, StorageLock
+from jobs.format.lock_providers import file_of, is_in_a_file, seconds_to_expiry
+from jobs.storage.location import is_local
+from service.lake.location import canonical
+from service.lake.storage import open_storage
+from service.model.errors import GroundskeeperError, OptionNotAllowedError, PathNotFoundError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jobs.contract import TableLock
+    from jobs.storage.permissions import Permissions
+    from service.lake.storage import Storage
+
+log = logging.getLogger(__name__)
+
+_MOST_BYTES = 64 * 1024
+_NOT_ATOMIC = ("s3a:", "gs:", "abfss:")
+
+
+class LockState(StrEnum):
+    """`UNKNOWN`: its provider keeps it where the service has no client to read it, or its file is not Hudi's."""
+
+    HELD = "held"
+    FREE = "free"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class LockFile:
+    """The lock as its file shows it.
+
+    `id` is another one as soon as another holder has the lock, or the same one has taken it again. `since` is when it
+    was taken; of a lock in the storage None, because its holder writes it again and again. `ends_at` is when it ends
+    unless its holder renews it, None if it never does. `job_id` is set if a worker of Groundskeeper signed it. `detail`
+    says why the state is unknown.
+    """
+
+    state: LockState
+    path: str | None = None
+    id: str | None = None
+    since: datetime | None = None
+    holder: str | None = None
+    job_id: str | None = None
+    ends_at: datetime | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class SeenLock:
+    """A lock that a poll found held. `since` is when it was taken; of a lock in the storage when a poll first saw this
+    holder."""
+
+    since: datetime
+    holder: str
+
+
+SEEN_AFTER = timedelta(minutes=1)
+"""A writer holds the lock for seconds at each commit, which is nobody's concern."""
+
+_UNREAD = LockFile(LockState.UNKNOWN, detail="The service has no client for locks of this provider.")
+
+
+def read_lock(
+    base_path: str, lock: TableLock, storage_options: Mapping[str, str], permissions: Permissions, now: datetime
+) -> LockFile:
+    """Raises OptionNotAllowedError for a file outside of the places of locks, StorageError, and PathOutsideTableError
+    for a link."""
+    place = file_of(lock, base_path)
+    if place is None:
+        return _UNREAD
+    storage = _storage(base_path, lock, place[0], storage_options, permissions)
+    return _read(storage, place[1], lock, now)
+
+
+def seen_lock(
+    storage: Storage,
+    lock: TableLock,
+    storage_options: Mapping[str, str],
+    permissions: Permissions,
+    now: datetime,
+    *,
+    before: SeenLock | None,
+) -> SeenLock | None:
+    """Returns the lock if it has been held for a minute. For polls: it costs one request if the lock is a file, and
+    none otherwise; a lock that cannot be read is as it was `before`. `storage` is that of the table."""
+    place = file_of(lock, storage.base_path)
+    if place is None or (is_in_a_file(lock.provider) and storage.base_path.startswith(_NOT_ATOMIC)):
+        return None
+    try:
+        if place[0].startswith(f"{storage.base_path}/"):
+            name = f"{place[0].removeprefix(f'{storage.base_path}/')}/{place[1]}"
+        else:
+            storage, name = _storage(storage.base_path, lock, place[0], storage_options, permissions), place[1]
+        at = storage.modified_at(name)
+        if at is None or (is_in_a_file(lock.provider) and now - at < SEEN_AFTER):
+            return None
+        found = _read(storage, name, lock, now)
+    except GroundskeeperError as error:
+        log.info("The lock of %s cannot be read: %s", storage.base_path, error)
+        return before
+    if found.state is not LockState.HELD:
+        return None
+    holder = found.holder or "a holder without a name"
+    if found.since is not None:
+        return SeenLock(found.since, holder)
+    return before if before is not None and before.holder == holder else SeenLock(now, holder)
+
+
+def remove_lock(
+    base_path: str, lock: TableLock, storage_options: Mapping[str, str], permissions: Permissions, expected: str
+) -> bool:
+    """Removes the file of a filesystem lock if its id is still `expected`; returns whether it was.
+
+    The file is moved away first, which no other process can do at the same time, and looked at then. So a lock that
+    another writer has taken since it was read is noticed, and put back; for that moment it is not there. Raises what
+    `read_lock` does, and StorageError if the service may not write there.
+    """
+    place = file_of(lock, base_path)
+    if place is None or not is_in_a_file(lock.provider):
+        raise StorageError("This lock is no file that could be removed.")
+    storage = _storage(base_path, lock, place[0], storage_options, permissions)
+    name = place[1]
+    aside = f"{name}.broken-{secrets.token_hex(8)}"
+    if not _is(storage, name, expected):
+        return False
+    try:
+        storage.filesystem.move(f"{storage.root}/{name}", f"{storage.root}/{aside}")
+        if not _is(storage, aside, expected):
+            _put_back(storage, aside, name)
+            return False
+        storage.filesystem.delete_file(f"{storage.root}/{aside}")
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StorageError(
+            f"{storage.base_path}/{name} cannot be removed: {error}",
+            hint="Give the service the permission to write there, or remove the file by hand.",
+        ) from error
+    # The checksum that Hadoop keeps beside a local file. Without it the next lock is read without a check.
+    with contextlib.suppress(OSError):
+        storage.filesystem.delete_file(f"{storage.root}/.{name}.crc")
+    return True
+
+
+def is_removable(base_path: str, lock: TableLock) -> bool:
+    """Returns whether the lock is a file on a storage that moves files atomically."""
+    place = file_of(lock, base_path)
+    return place is not None and is_in_a_file(lock.provider) and not canonical(place[0]).startswith(_NOT_ATOMIC)
+
+
+def _storage(
+    base_path: str, lock: TableLock, folder: str, storage_options: Mapping[str, str], permissions: Permissions
+) -> Storage:
+    for refusal in permissions.refused_lock_file(Table(base_path, "", lock=lock)):
+        raise OptionNotAllowedError(f"{refusal.field}: {refusal.why}.", hint=refusal.hint)
+    return open_storage(canonical(folder), storage_options)
+
+
+def _read(storage: Storage, name: str, lock: TableLock, now: datetime) -> LockFile:
+    path = f"{storage.base_path}/{name}"
+    seen = _look(storage, name)
+    if seen is None:
+        if storage.exists(name):
+            return LockFile(LockState.UNKNOWN, path, detail=f"{path} is no file.")
+        return LockFile(LockState.FREE, path)
+    if is_in_a_file(lock.provider):
+        signature, expiry = Signature.of(seen.content), seconds_to_expiry(lock)
+        return LockFile(
+            LockState.HELD,
+            path,
+            seen.id,
+            since=seen.modified_at,
+            holder=str(signature),
+            job_id=signature.job_id,
+            ends_at=None if expiry is None else seen.modified_at + timedelta(seconds=expiry),
+        )
+    try:
+        found = StorageLock.of(seen.content)
+    except ValueError as error:
+        return LockFile(LockState.UNKNOWN, path, detail=f"{path} is not Hudi's: {error}.")
+    ends_at = datetime.fromtimestamp(found.valid_until / 1000, UTC)
+    if found.is_released or ends_at <= now:
+        return LockFile(LockState.FREE, path)
+    identity = hashlib.sha256(found.owner.encode()).hexdigest()[:16]
+    return LockFile(LockState.HELD, path, identity, holder=found.owner or None, ends_at=ends_at)
+
+
+class _Seen(NamedTuple):
+    """A file that is there. `id` distinguishes it from any that takes its place."""
+
+    id: str
+    modified_at: datetime
+    content: bytes
+
+
+def _look(storage: Storage, name: str) -> _Seen | None:
+    try:
+        modified = storage.modified_at(name)
+        if modified is None:
+            return None
+        content = storage.read(name, most=_MOST_BYTES)
+        # Two locks may be taken within one tick of the clock of a file system.
+        number = os.lstat(f"{storage.root}/{name}").st_ino if is_local(storage.base_path) else 0
+    except (PathNotFoundError, FileNotFoundError):
+        # There is no such folder yet, or its holder has just released it.
+        return None
+    identity = hashlib.sha256(repr((number, modified.timestamp(), content)).encode()).hexdigest()[:16]
+    return _Seen(identity, modified, content)
+
+
+def _is(storage: Storage, name: str, expected: str) -> bool:
+    seen = _look(storage, name)
+    return seen is not None and seen.id == expected
+
+
+def _put_back(storage: Storage, aside: str, name: str) -> None:
+    """Gives the lock that was moved by mistake back to its holder, unless another has taken it at that moment."""
+    source, target = f"{storage.root}/{aside}", f"{storage.root}/{name}"
+    if not is_local(storage.base_path):
+        # HDFS does not replace a file by a rename.
+        storage.filesystem.move(source, target)
+        return
+    try:
+        os.link(source, target)  # a rename would replace the lock of another
+    except FileExistsError as error:
+        raise StorageError(
+            f"{target} changed hands twice while it was to be removed: two may hold it now.",
+            hint="Look at the writers that commit at this moment. Hudi's conflict check may have missed one of them.",
+        ) from error
+    finally:
+        os.unlink(source)  # noqa: PTH108

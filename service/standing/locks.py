@@ -1,0 +1,43 @@
+"""A table's lock that is held for too long, as polls find it. Only locks that are files are seen by polls."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from service.model.formatting import duration
+from service.standing.fleet import awaited_locks, looking_at_lock
+from service.standing.problem import Definition, Severity, StandingKind
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from service.standing.facts import TableFacts
+    from service.standing.problem import StandingProblem
+
+HELD_LONG = Definition(
+    StandingKind.LOCK_HELD_LONG,
+    Severity.WARNING,
+    "The table's lock has been held for long",
+    "No writer and no job can begin or commit. A writer that died may have left the lock, and nobody gives it back.",
+    "Find out whether its holder is alive.",
+)
+
+HELD_AFTER = timedelta(minutes=15)
+"""Writers hold it for seconds, or for some minutes when they build a metadata table."""
+
+
+def held_long(table: TableFacts, now: datetime) -> StandingProblem | None:
+    """Not while jobs are listed that wait for it."""
+    lock = table.snapshot.lock if table.snapshot else None
+    if lock is None or not table.is_readable or now - lock.since < HELD_AFTER or any(awaited_locks(table, now)):
+        return None
+    action, remedy = looking_at_lock(table)
+    return HELD_LONG.of(
+        table.about,
+        lock.since,
+        f"It has been held for {duration(now - lock.since)} by {lock.holder}.",
+        {"holder": lock.holder, "held_seconds": int((now - lock.since).total_seconds())},
+        action=action,
+        remedy=remedy,
+    )

@@ -1,0 +1,344 @@
+"""The lock desk: what it shows of a lock, which locks it breaks and which it does not, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyarrow import fs
+
+from jobs.contract import TABLE_LOCKED, Outcome, Problem, Progress, Result, TableLock
+from jobs.format.lock_providers import IN_STORAGE
+from jobs.storage.permissions import Permissions
+from jobs.storage.wrapped_files import WrappedFiles
+from service.catalog import table_store
+from service.db.engine import writing
+from service.lake import table_lock
+from service.lake.storage import Storage
+from service.model.errors import StorageError
+from tests.integration.control_plane.standing import HOUR, Operated, Table, operating
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REASON = {"reason": "the machine of the writer is gone"}
+EXPIRING = {"provider": "filesystem", "options": {"hoodie.write.lock.filesystem.expire": "240"}}
+ZOOKEEPER = {
+    "provider": "zookeeper",
+    "options": {
+        "hoodie.write.lock.zookeeper.url": "zk:2181",
+        "hoodie.write.lock.zookeeper.base_path": "/hudi",
+        "hoodie.write.lock.zookeeper.lock_key": "t",
+        "hoodie.write.lock.zookeeper.session_timeout_ms": "20000",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
+    with operating(tmp_path_factory.mktemp("service")) as operated:
+        yield operated
+
+
+@pytest.fixture
+def operated(whole: Operated, tmp_path: Path) -> Iterator[Operated]:
+    whole.folder = tmp_path
+    yield whole
+    whole.clear()
+
+
+class Desk:
+    """The lock of one table."""
+
+    def __init__(self, operated: Operated, table: Table) -> None:
+        self.operated, self.table = operated, table
+        self.path = f"/v1/tables/{table.id}/lock"
+        self.file = table.files.base / ".hoodie" / "lock"
+
+    def hold(self, hours: float, content: str = "") -> None:
+        """As Hudi leaves it, or as a worker of ours signs it."""
+        self.file.write_text(content)
+        at = self.operated.clock().timestamp() - hours * HOUR
+        os.utime(self.file, (at, at))
+
+    def shown(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.operated.call("GET", self.path, 200)
+        return found
+
+    def broken(self, **query: str) -> dict[str, Any]:
+        answer = self.operated.client.delete(self.path, params={**REASON, **query})
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def kept(self, reason: str, **query: str) -> dict[str, Any]:
+        """The lock is not broken, and GET has said why."""
+        shown = self.shown()
+        there = self.file.exists() and (self.file.read_bytes(), self.file.stat().st_mtime)
+        answer = self.operated.client.delete(self.path, params={**REASON, **query})
+        problem: dict[str, Any] = answer.json()
+        assert (answer.status_code, problem["type"].rpartition("/")[2]) == (409, reason), answer.text
+        assert there == (self.file.exists() and (self.file.read_bytes(), self.file.stat().st_mtime))
+        if not query:
+            assert (shown["is_breakable"], shown["refusal"]["type"]) == (False, reason)
+            assert shown["refusal"]["detail"] == problem["detail"]
+        return problem
+
+    def trail(self) -> dict[str, Any]:
+        newest: dict[str, Any] = self.operated.call("GET", "/v1/audit?operation=breakLock", 200)["items"][0]
+        return newest
+
+
+@pytest.fixture
+def desk(operated: Operated) -> Desk:
+    table = operated.table()
+    table.commit()
+    operated.poll()
+    return Desk(operated, table)
+
+
+def test_a_lock_that_nobody_holds_is_shown_as_free(desk: Desk) -> None:
+    shown = desk.shown()
+    assert (shown["state"], shown["since"], shown["holder"]) == ("free", None, None)
+    assert shown["path"] == str(desk.file)
+    desk.kept("lock-free")
+
+
+def test_an_old_lock_of_a_dead_writer_is_broken_and_the_job_that_waited_is_due_at_once(desk: Desk) -> None:
+    operated = desk.operated
+    desk.hold(3)
+    (desk.file.parent / ".lock.crc").write_bytes(b"crc\0")
+    job = operated.call("POST", f"/v1/tables/{desk.table.id}/jobs", 202, {"kind": "cleaning"})
+    locked = Problem(TABLE_LOCKED, "The table's lock is held", "held for 3 h by a writer", retriable=True)
+    operated.worker.report(operated.worker.must_lease(), Result(Outcome.FAILED, error=locked))
+    assert operated.worker.lease() is None, "its next attempt is not due yet"
+    shown = desk.shown()
+    assert (shown["state"], shown["holder"]) == ("held", "a writer that did not sign it")
+    assert (shown["age_seconds"], shown["is_breakable"], shown["refusal"]) == (3 * HOUR, True, None)
+    assert [(each["id"], each["waits"], each["holds"]) for each in shown["jobs"]] == [(job["id"], True, False)]
+
+    assert operated.client.delete(desk.path).status_code == 422, "there is no reason"
+    assert operated.client.delete(desk.path, params={"reason": " "}).status_code == 422
+    broken = desk.broken(lock_id=shown["id"])
+    assert (broken["held_seconds"], broken["waiting_jobs"]) == (3 * HOUR, [job["id"]])
+    assert sorted(each.name for each in desk.file.parent.iterdir() if "lock" in each.name) == []
+    assert operated.worker.must_lease().job_id == job["id"]
+    entry = desk.trail()
+    assert (entry["object_type"], entry["object_id"], entry["status"]) == ("table-lock", desk.table.id, 200)
+    assert entry["before"] == {
+        "state": "held",
+        "path": str(desk.file),
+        "since": broken["since"].replace("Z", "+00:00"),
+        "holder": "a writer that did not sign it",
+    }
+    assert entry["after"] == {"state": "removed", **REASON}
+    desk.kept("lock-free")
+    refused = desk.trail()
+    assert (refused["outcome"], refused["problem"], refused["after"]) == ("refused", "lock-free", None)
+
+
+def test_a_lock_is_not_broken_before_it_is_as_old_as_the_limit(desk: Desk) -> None:
+    desk.hold(0.9)
+    problem = desk.kept("lock-too-young")
+    assert datetime.fromisoformat(problem["breakable_at"]) == desk.operated.clock() + timedelta(minutes=6)
+    desk.operated.clock.advance(0.2 * HOUR)
+    desk.broken()
+
+
+def test_a_lock_beside_a_live_writer_is_not_broken(desk: Desk) -> None:
+    desk.hold(3)
+    now = desk.operated.clock().timestamp()
+    write = desk.table.instant()
+    desk.table.files.begin(write, heartbeat=now - 60)
+    problem = desk.kept("writers-alive")
+    assert problem["instants"] == [write]
+    [writer] = desk.shown()["writers"]
+    assert (writer["instant"], writer["is_alive"], writer["heartbeat_age_seconds"]) == (write, True, 60)
+    assert [each["requested_time"] for each in desk.shown()["pending"]] == [write]
+    desk.operated.clock.advance(300)
+    assert desk.shown()["writers"][0]["is_alive"] is False
+    desk.broken()
+
+
+def test_the_heartbeat_of_our_job_that_waits_for_the_lock_is_none_of_its_holder(desk: Desk) -> None:
+    operated = desk.operated
+    desk.hold(3)
+    operated.call("POST", f"/v1/tables/{desk.table.id}/jobs", 202, {"kind": "compaction"})
+    plan, instant = operated.worker.must_lease(), desk.table.instant()
+    desk.table.files.begin(instant, "compaction", heartbeat=operated.clock().timestamp())
+    waits = Progress("completing: waits for the table's lock, held for 3 h by a writer")
+    operated.worker.beat(plan, instant, progress=waits)
+    shown = desk.shown()
+    assert shown["writers"][0]["job_id"] == shown["jobs"][0]["id"] == plan.job_id
+    assert (shown["jobs"][0]["waits"], shown["is_breakable"]) == (True, True)
+    desk.broken()
+
+
+def test_a_lock_that_our_own_worker_holds_is_not_broken(desk: Desk) -> None:
+    operated = desk.operated
+    operated.call("POST", f"/v1/tables/{desk.table.id}/jobs", 202, {"kind": "archival"})
+    plan = operated.worker.must_lease()
+    operated.worker.beat(plan, progress=Progress("archiving"))
+    signature = {"owner": f"groundskeeper {plan.job_id}", "pid": 7, "host": "node-3", "boot": "x"}
+    desk.hold(3, json.dumps(signature))
+    assert desk.shown()["holder"] == f"groundskeeper {plan.job_id} of process 7 on node-3"
+    assert [each["holds"] for each in desk.shown()["jobs"]] == [True]
+    assert desk.kept("lock-held-by-job")["job_id"] == plan.job_id
+    operated.worker.report(plan, Result(Outcome.SUCCEEDED))
+    desk.broken()
+
+
+def test_a_lock_that_expires_is_left_to_its_next_client(desk: Desk) -> None:
+    desk.operated.call("PATCH", f"/v1/tables/{desk.table.id}", 200, {"lock": EXPIRING})
+    desk.hold(3)
+    problem = desk.kept("lock-ends-by-itself")
+    ends_at = desk.shown()["ends_at"]
+    assert ends_at.startswith(desk.operated.clock().strftime("%Y-%m-%d"))
+    assert problem["ends_at"].replace("+00:00", "Z") == ends_at
+    assert "240 min after it was taken" in problem["detail"]
+
+
+def test_a_lock_in_the_storage_is_shown_with_its_owner_and_its_end(desk: Desk) -> None:
+    operated = desk.operated
+    with writing(operated.engine) as connection:
+        table = table_store.get(connection, desk.table.id, for_update=True)
+        table_store.change(connection, table.evolve(lock=TableLock(IN_STORAGE)))
+    file = desk.table.files.base / ".hoodie" / ".locks" / "table_lock.json"
+    assert desk.shown()["state"] == "free"
+    file.parent.mkdir()
+    until = int((operated.clock().timestamp() + 200) * 1000)
+    file.write_text(json.dumps({"expired": False, "validUntil": until, "owner": "7b0e-writer"}))
+    shown = desk.shown()
+    assert (shown["state"], shown["holder"], shown["since"]) == ("held", "7b0e-writer", None)
+    assert "3 min from now" in desk.kept("lock-ends-by-itself")["detail"]
+    operated.clock.advance(201)
+    assert desk.shown()["state"] == "free", "it has ended"
+    file.write_text(json.dumps({"expired": True, "validUntil": until + 10**9, "owner": "7b0e-writer"}))
+    assert desk.shown()["state"] == "free", "it was released"
+    for damaged in ("[", '{"validUntil": 1e400}', '{"validUntil": true, "owner": 7}'):
+        file.write_text(damaged)
+        assert desk.shown()["state"] == "unknown"
+        desk.kept("lock-not-removable")
+
+
+def test_a_lock_on_a_server_is_known_only_by_the_jobs_that_wait_for_it(desk: Desk) -> None:
+    operated = desk.operated
+    operated.call("PATCH", f"/v1/tables/{desk.table.id}", 200, {"lock": ZOOKEEPER})
+    assert desk.shown()["state"] == "unknown"
+    assert "ends 20 s after its holder's last sign of life" in desk.kept("lock-not-removable")["detail"]
+    operated.call("POST", f"/v1/tables/{desk.table.id}/jobs", 202, {"kind": "cleaning"})
+    step = Progress("deleting: waits for the table's lock, which others hold")
+    operated.worker.beat(operated.worker.must_lease(), progress=step)
+    assert desk.shown()["state"] == "held"
+
+
+def test_only_the_lock_that_the_caller_has_seen_is_broken(desk: Desk) -> None:
+    desk.hold(3)
+    seen = desk.shown()["id"]
+    desk.file.unlink()
+    desk.hold(2)
+    desk.kept("lock-changed", lock_id=seen)
+    desk.broken()
+
+
+class Overtaken(WrappedFiles):
+    """A disk on which, right before a file is moved, its owner removes it and another makes it anew."""
+
+    def __init__(self, third: bool = False) -> None:
+        super().__init__(fs.LocalFileSystem())
+        self._third = third
+
+    def move(self, src: str, dest: str) -> None:
+        Path(src).unlink()
+        Path(src).write_text("the next holder's")
+        super().move(src, dest)
+        if self._third:
+            Path(src).write_text("of one who found no lock at this moment")
+
+
+@pytest.mark.parametrize("third", [False, True])
+def test_a_lock_that_changes_hands_at_the_last_moment_is_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, third: bool
+) -> None:
+    file = tmp_path / ".hoodie" / "lock"
+    file.parent.mkdir()
+    file.touch()
+    base, lock, permissions = str(tmp_path), TableLock(), Permissions()
+    found = table_lock.read_lock(base, lock, {}, permissions, None)  # type: ignore[arg-type]
+    disk = fs.PyFileSystem(Overtaken(third))
+    monkeypatch.setattr(table_lock, "open_storage", lambda place, _options: Storage(place, disk, place))
+    assert found.id is not None
+    if third:
+        with pytest.raises(StorageError, match="two may hold it now"):
+            table_lock.remove_lock(base, lock, {}, permissions, found.id)
+        assert file.read_text() == "of one who found no lock at this moment"
+    else:
+        assert table_lock.remove_lock(base, lock, {}, permissions, found.id) is False
+        assert file.read_text() == "the next holder's"
+    assert [each.name for each in file.parent.iterdir()] == ["lock"]
+
+
+def test_the_lock_of_a_place_that_is_not_allowed_is_neither_read_nor_removed(desk: Desk, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("not yours")
+    desk.file.symlink_to(outside)
+    answer = desk.operated.client.get(desk.path)
+    assert answer.status_code == 422, answer.text
+    assert desk.operated.client.delete(desk.path, params=REASON).status_code == 422
+    assert desk.file.is_symlink()
+    assert outside.read_text() == "not yours"
+
+
+def test_a_lock_that_is_held_for_long_is_a_problem_until_it_is_broken(desk: Desk) -> None:
+    operated = desk.operated
+    desk.hold(0)
+    operated.poll(5 * 60)
+    assert operated.kinds() == []
+    operated.poll(12 * 60)
+    found = operated.one("lock-held-long")
+    assert found["evidence"] == {"holder": "a writer that did not sign it", "held_seconds": 17 * 60}
+    assert datetime.fromisoformat(found["since"]) == datetime.fromisoformat(desk.shown()["since"])
+    assert operated.press(found, 200)["state"] == "held"
+    assert f"groundskeeper lock break {desk.table.id}" in found["remedy"]
+    desk.table.commit()
+    operated.poll(HOUR)
+    assert operated.one("lock-held-long")["since"] == found["since"], "also when the timeline changes"
+    desk.broken()
+    operated.poll()
+    assert operated.kinds() == []
+
+
+def test_a_lock_that_a_poll_may_not_read_hides_nothing_else_of_the_table(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("x")
+    desk.file.symlink_to(tmp_path / "outside")
+    commit = desk.table.commit()
+    desk.operated.poll(2 * HOUR)
+    assert desk.operated.kinds() == []
+    assert commit in desk.operated.watched.instants(desk.table.id)
+
+
+def test_a_lock_in_the_storage_is_held_since_a_poll_first_saw_its_holder(desk: Desk) -> None:
+    operated = desk.operated
+    with writing(operated.engine) as connection:
+        table = table_store.get(connection, desk.table.id, for_update=True)
+        table_store.change(connection, table.evolve(lock=TableLock(IN_STORAGE)))
+    file = desk.table.files.base / ".hoodie" / ".locks" / "table_lock.json"
+    file.parent.mkdir()
+
+    def renew(owner: str) -> None:
+        until = int((operated.clock().timestamp() + HOUR) * 1000)
+        file.write_text(json.dumps({"expired": False, "validUntil": until, "owner": owner}))
+
+    renew("one")
+    operated.poll()
+    first_seen = operated.clock()
+    renew("one")
+    operated.poll(0.5 * HOUR)
+    assert datetime.fromisoformat(operated.one("lock-held-long")["since"]) == first_seen
+    renew("another")
+    operated.poll()
+    assert operated.kinds() == []
