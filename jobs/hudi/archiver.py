@@ -44,8 +44,8 @@ class Archiver:
             method = archiver.getClass().getDeclaredMethod("getCommitInstantsToArchive", self._no("Class"))
             method.setAccessible(True)
             found = method.invoke(archiver, self._no("Object"))
-            # Before table version 8 it is a stream.
-            stream = found.stream() if hasattr(found, "stream") else found
+            # Before table version 8 it is a stream. The Java object does not tell: py4j takes any name for a method.
+            stream = found if self._table.version < 8 else found.stream()
             return [str(item.requestedTime()) for item in self._jvm.items(stream)]
 
     def archive(self) -> None:

@@ -21,6 +21,7 @@ from jobs.errors import (
 from jobs.format import lock_providers
 from jobs.format.lock_file import SIGNED_BY, UNSIGNED
 from jobs.hudi.jvm import translated
+from jobs.hudi.lock_look import LockLook, duration, on_server
 from jobs.hudi.lock_note import has_died, machine
 from jobs.hudi.lock_proof import SignedFile, Unproved, proof_of
 from jobs.hudi.lock_provider import Provider, interrupted_by
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Protocol
 
-    from jobs.contract import Problem
     from jobs.hudi.lock_proof import Proof
     from jobs.hudi.table import HudiTable
 
@@ -99,18 +99,20 @@ class TableLock:
         if why_not := self._is_lost(AWAY_SECONDS):
             raise LockLostError(why_not)
 
-    def problems(self) -> list[Problem]:
-        """Returns why the lock could not be taken now; that another holds it is no reason. Does not take it."""
+    def look(self) -> LockLook:
+        """Returns whether the lock could be taken now, and who holds it. Does not take it."""
         try:
             with self._watched(for_at_most(AWAY_SECONDS)):
                 provider = Provider(self._table)
                 try:
-                    self._reach_file() if self._in_a_file else provider.reach()
+                    if self._in_a_file:
+                        return LockLook(is_held=self._reach_file(), holder=self.holder())
+                    provider.reach()
+                    return on_server(self._table.jvm, provider.kind, provider.instance)
                 finally:
                     self._close(provider)
         except (LockUnavailableError, LockUnusableError) as error:
-            return [error.problem()]
-        return []
+            return LockLook(problems=(error.problem(),))
 
     def left_behind(self) -> str | None:
         """Returns who left the lock file, if its holder is certainly dead, or if it is older than `LEFT_AFTER_SECONDS`:
@@ -190,7 +192,7 @@ class TableLock:
         if not self._in_a_file or (age := self._age()) is None:
             return None
         owner = str(self._read().get("owner") or UNSIGNED)
-        return f"held for {_duration(age)} by {owner[:100]}"
+        return f"held for {duration(age)} by {owner[:100]}"
 
     def _try(self) -> Provider:
         provider = Provider(self._table)
@@ -329,12 +331,6 @@ def _either(*checkpoints: Checkpoint) -> Checkpoint:
             each(waits_for)
 
     return checkpoint
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{max(seconds, 0):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
 def _unreadable(causes: Sequence[tuple[str, str]]) -> JobError:

@@ -177,10 +177,10 @@ def _of_metastore(causes: Sequence[tuple[str, str]]) -> JobError:
     return LockLostError() if is_gone else LockUnavailableError("the Hive metastore did not answer")
 
 
-def field_of(instance: Any, name: str) -> Any:
-    """Returns the value of a field that is not public."""
+def field_of(instance: Any, name: str, base: Any = None) -> Any:
+    """Returns the value of a field that is not public, of its class or else of `base`."""
     with translated("reading the lock provider"):
-        field = instance.getClass().getDeclaredField(name)
+        field = (base or instance.getClass()).getDeclaredField(name)
         field.setAccessible(True)
         return field.get(instance)
 

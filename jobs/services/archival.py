@@ -39,7 +39,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     if order.dry_run:
         refused = [problem.to_json() for problem in problems]
         details = {} if problems else _planned(table, order.params)[0]
-        return Result(Outcome.SUCCEEDED, details={**details, "refusals": refused})
+        idle = not details.get("candidates")
+        return Result(Outcome.SUCCEEDED, details={**details, "nothing_to_do": idle, "refusals": refused})
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
@@ -63,6 +64,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         details={
             **details,
             "archived": len(archived),
+            "nothing_to_do": not archived,
             "instants": len(after),
             "last_archived": archived[-1] if archived else None,
         },

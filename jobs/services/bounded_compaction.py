@@ -51,6 +51,7 @@ def run(
             details={
                 **_measured(choice.slices, plans),
                 "left": left,
+                "nothing_to_do": not choice.slices and not plans,
                 "estimated_cost": {
                     "bytes_read": sum(item.bytes for item in choice.slices) + sum(plan.bytes for plan in plans),
                     "bytes_written": sum(item.base_bytes for item in choice.slices),
@@ -92,6 +93,7 @@ def run(
             **_measured(done, executed),
             "left": left_of(remaining, [plan for plan in pending if plan.instant not in settled]),
             "withheld_plans": [each for reasons in withheld.values() for each in reasons],
+            "nothing_to_do": not executed and not planned and not withheld,
             **runner.proof.details(),
         },
     )

@@ -62,9 +62,11 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     problems += kept.problems(table.commits()) + pending_cleans(table, consumers)
     lock = TableLock(table, order.job_id)
     rolled_back: list[str] = []
+    has_remains = False
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         if order.dry_run:
             problems += _stale_write_problems(table, dead_writes(table, client))
+            has_remains = bool(client.late_files.rolled_back_but_writing()) or bool(_unfinished_cleans(table))
         else:
             _refuse(problems)
             lock.break_stale()
@@ -87,12 +89,10 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             "bytes": _size(table, files),
         }
         if order.dry_run:
-            cost = {"deletes": len(files)}
-            refused = [problem.to_json() for problem in problems]
-            return Result(
-                Outcome.SUCCEEDED,
-                details={**details, "paths": files[:1000], "estimated_cost": cost, "refusals": refused},
-            )
+            details |= {"paths": files[:1000], "estimated_cost": {"deletes": len(files)}}
+            details |= {"nothing_to_do": not files and not found.partitions and not has_remains}
+            details |= {"refusals": [problem.to_json() for problem in problems]}
+            return Result(Outcome.SUCCEEDED, details=details)
         # Without a metadata table their rows would reappear when their rollback leaves the active timeline.
         late_files = remove_all_late_files(table, client)
         dropped = {*found.partitions, *plan_firewall.dropped_by_pending_cleans(table)}
@@ -106,7 +106,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         summary = _clean_without_writes(table, lock, context, kept, dropped)
     details |= {"rolled_back": rolled_back, "late_files_deleted": late_files}
     if summary is None:
-        return Result(Outcome.SUCCEEDED, details={**details, "files_deleted": 0})
+        details |= {"files_deleted": 0, "nothing_to_do": not rolled_back and not late_files}
+        return Result(Outcome.SUCCEEDED, details=details)
     details |= {"files_deleted": summary.deleted_files, "failed_deletes": summary.failed_deletes}
     return Result(Outcome.SUCCEEDED, instants=(summary.instant,), details=details)
 
@@ -156,7 +157,8 @@ def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, want
     if order.dry_run:
         found = given_plans.find(table, wanted, {CLEAN}, order)
         refused = [problem.to_json() for problem in problems]
-        return Result(Outcome.SUCCEEDED, details={**found.details(), "refusals": refused})
+        idle = not found.ready
+        return Result(Outcome.SUCCEEDED, details={**found.details(), "nothing_to_do": idle, "refusals": refused})
     _refuse(problems)
     lock.break_stale()
     # With several pending cleans allowed, Hudi would schedule another one.
@@ -172,8 +174,7 @@ def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, want
         details: dict[str, Any] = {**found.details(), "files_deleted": 0, "failed_deletes": 0}
         if not found.ready:
             return Result(Outcome.SUCCEEDED, details=details)
-        pending = {item.requested for item in table.instants() if item.action == CLEAN and item.state != "COMPLETED"}
-        if others := sorted(pending - set(found.ready)):
+        if others := sorted(_unfinished_cleans(table) - set(found.ready)):
             _refuse([_others_pending(others)])
         _refuse(pending_cleans(table, consumers))
         busy = writing_into(table, plan_firewall.dropped_by_pending_cleans(table))
@@ -185,6 +186,10 @@ def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, want
             details |= {"files_deleted": summary.deleted_files, "failed_deletes": summary.failed_deletes}
         lock.verify()
     return Result(Outcome.SUCCEEDED, instants=found.ready, details=details)
+
+
+def _unfinished_cleans(table: HudiTable) -> set[str]:
+    return {item.requested for item in table.instants() if item.action == CLEAN and item.state != "COMPLETED"}
 
 
 def _others_pending(instants: Sequence[str]) -> Problem:

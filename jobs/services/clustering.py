@@ -89,7 +89,10 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         problems.append(preflight.consistent_hashing())
     if order.dry_run:
         planned = chosen if sort_by else hudis_clustering.mergeable(chosen)
-        return Result(Outcome.SUCCEEDED, details=_dry_run(planned, problems, in_buckets=in_buckets))
+        details = _dry_run(planned, problems, in_buckets=in_buckets)
+        # Hudi's own clustering first executes the plans of others.
+        others = not in_buckets and any(item.action == CLUSTERING for item in table.pending())
+        return Result(Outcome.SUCCEEDED, details={**details, "nothing_to_do": not planned and not others})
     if problems:
         raise RefusedError(problems)
     if in_buckets:
@@ -161,7 +164,8 @@ def _by_hudi(
     details = {
         "inside_buckets": False,
         "file_groups": {"before": before, "after": len(after)},
-        "bytes_written": sum(item.base_bytes for item in after),
+        "bytes_written": sum(item.base_bytes for item in after) if instants else 0,
+        "nothing_to_do": not instants,
         **proof.details(),
     }
     return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
@@ -173,7 +177,9 @@ def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, want
     if order.dry_run:
         found = given_plans.find(table, wanted, {CLUSTERING, REPLACE}, order)
         refused = [problem.to_json() for problem in problems]
-        return Result(Outcome.SUCCEEDED, details={**found.details(), "refusals": refused})
+        return Result(
+            Outcome.SUCCEEDED, details={**found.details(), "nothing_to_do": not found.ready, "refusals": refused}
+        )
     if problems:
         raise RefusedError(problems)
     options = dict(LENT_LOCK)

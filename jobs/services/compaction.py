@@ -67,7 +67,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     }
     if order.dry_run:
         cost = {"bytes_read": details["bytes"], "bytes_written": sum(item.base_bytes for item in due)}
-        return Result(Outcome.SUCCEEDED, details={**details, "estimated_cost": cost, "refusals": []})
+        details |= {"estimated_cost": cost, "nothing_to_do": not due and not pending, "refusals": []}
+        return Result(Outcome.SUCCEEDED, details=details)
 
     runner = PlanRunner(table, order, context)
     with WriteClient(table, UNDER_OUR_LOCK, DUE) as client:
@@ -78,19 +79,21 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         if scheduled:
             runner.run(client, scheduled)
             instants.append(scheduled)
-    details |= {"withheld_plans": withheld, **runner.proof.details()}
+    idle = not instants and not withheld
+    details |= {"withheld_plans": withheld, "nothing_to_do": idle, **runner.proof.details()}
     return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
 
 
 def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPlans) -> Result:
     found = given_plans.find(table, wanted, {COMPACTION}, order)
     if order.dry_run:
-        return Result(Outcome.SUCCEEDED, details={**found.details(), "refusals": []})
+        return Result(Outcome.SUCCEEDED, details={**found.details(), "nothing_to_do": not found.ready, "refusals": []})
     runner = PlanRunner(table, order, context)
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         for instant in found.completed:
             if instant in order.earlier_instants:
                 client.tidy_up(instant)
         instants, withheld = runner.run_all(client, found.ready)
-    details = found.details() | {"withheld_plans": withheld, **runner.proof.details()}
+    idle = not instants and not withheld
+    details = found.details() | {"withheld_plans": withheld, "nothing_to_do": idle, **runner.proof.details()}
     return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)

@@ -94,6 +94,7 @@ class Plan:
             "bytes": sum(each.bytes for each in self.chosen),
             "withheld": [{"partition": each.partition, **problem.to_json()} for each, problem in self.withheld],
             "left": {"partitions": len(self.left)},
+            "nothing_to_do": not self.chosen,
         }
 
 

@@ -92,6 +92,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             "stale": [write.instant for write in stale],
             "suspects": [instant for instant in suspects if instant not in {write.instant for write in stale}],
             "file_groups": sum(len(write.groups) for write in stale),
+            "nothing_to_do": not stale and not suspects,
         }
         return Result(Outcome.SUCCEEDED, details=details)
     lock = TableLock(table, order.job_id)

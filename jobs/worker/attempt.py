@@ -42,7 +42,7 @@ from jobs.services import (
     savepoint,
     sync,
 )
-from jobs.services.lock_check import with_lock_checked
+from jobs.services.dry_run import with_surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +84,7 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Runs the job. Raises `JobError`s."""
     result = RUN[order.kind](table, order, context)
     takes_lock = order.kind not in READING
-    return with_lock_checked(table, order, result) if order.dry_run and takes_lock else result
+    return with_surroundings(table, order, result) if order.dry_run and takes_lock else result
 
 
 class Attempt:

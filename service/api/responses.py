@@ -16,7 +16,7 @@ from service.catalog.table_secrets import masked
 from service.incidents.incident import IncidentState
 from service.lake.engine_sighting import Sightings
 from service.queue.hand_over import HandOverState
-from service.queue.job import Attempt, AttemptOutcome, Job, JobState
+from service.queue.job import Attempt, AttemptOutcome, Job, JobState, Verdict
 
 
 class FieldError(BaseModel):
@@ -223,6 +223,11 @@ class JobOut(BaseModel):
     progress: ProgressOut | None
     instants: list[str] = Field(description="Instants that its attempts created on the table's timeline")
     result: dict[str, Any] | None = Field(description="Measured values; for a dry run, the plan")
+    verdict: Verdict | None = Field(
+        description="Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has"
+        " `nothing_to_do`. Of another job only that it was refused, or had nothing to do",
+        examples=["refused"],
+    )
     error: JobProblem | None = Field(description="Error of the last attempt")
     created_at: datetime
     not_before: datetime
@@ -293,6 +298,7 @@ def _fields(job: Job) -> dict[str, Any]:
         "progress": ProgressOut.model_validate(job.progress.to_json()) if job.progress else None,
         "instants": list(job.instants),
         "result": dict(job.result) if job.result is not None else None,
+        "verdict": job.verdict,
         "error": JobProblem.of(job.error),
         "created_at": job.created_at,
         "not_before": job.not_before,

@@ -38,9 +38,9 @@ export function jobPage(id, changed) {
     return Boolean(job.result?.refusals?.some((each) => each.title === job.error.title && each.detail === job.error.detail));
   }
 
-  /** A button that runs a plan without refusals. */
+  /** A button that runs a plan that is ready. */
   function go() {
-    if (job.state !== "succeeded" || job.result.refusals?.length) return null;
+    if (job.verdict !== "ready") return null;
     return [
       failure && problem(failure),
       h("div", { class: "actions" }, h("button", { type: "button", class: "primary", onclick: run }, "Run it now")),

@@ -12,10 +12,12 @@ const isProblem = (value) => isPlain(value) && "title" in value && "type" in val
 
 /** The measured values of a job or the plan of a dry run, with the refusals first. */
 export function result(job) {
-  const { refusals, findings, healthy, ...rest } = job.result;
+  const { refusals, findings, healthy, notes, nothing_to_do: _shown, ...rest } = job.result;
   return [
     findings && diagnosed(findings, healthy),
-    refusals && (job.dry_run || refusals.length > 0) && verdict(refusals, job.dry_run),
+    refusals && (job.dry_run || refusals.length > 0) && verdict(refusals, job),
+    job.verdict === "nothing_to_do" && h("p", { class: "problem note" }, h("strong", {}, job.dry_run ? "There is nothing to do." : "There was nothing to do.")),
+    ...(notes ?? []).map((text) => problem({ title: text }, "warn")),
     "clean" in rest && audited(rest.clean),
     isPair(rest.buckets) && rest.buckets[1] !== rest.buckets[0] && split(...rest.buckets),
     values(rest),
@@ -32,10 +34,11 @@ function label(name) {
   return name === "seconds" ? "Run time" : sentence(name.replace(/_(seconds|ms|milliseconds)$/, ""));
 }
 
-function verdict(refusals, isDryRun) {
+function verdict(refusals, { dry_run: isDryRun, verdict: said }) {
+  if (said === "nothing_to_do") return null;
   if (!refusals.length) return h("p", { class: "problem good" }, h("strong", {}, "There is no reason to refuse it."));
   const words = `${isDryRun ? "It would be refused" : "It was refused"}, for ${count(refusals.length, "reason")}:`;
-  return [h("p", {}, words), refusals.map((each) => problem(each, isDryRun ? "warn" : "bad"))];
+  return [h("p", {}, words), refusals.map((each) => problem(each, "bad"))];
 }
 
 function audited(isClean) {
@@ -91,7 +94,8 @@ function list(name, values) {
 export function summary(job) {
   if (job.error && job.state !== "succeeded") return job.error.title;
   const { refusals, buckets, clean, findings, healthy, ...rest } = job.result ?? {};
-  if (refusals?.length) return `would be refused: ${refusals[0].title}`;
+  if (refusals?.length) return `${job.dry_run ? "would be" : "was"} refused: ${refusals[0].title}`;
+  if (job.verdict === "nothing_to_do") return "nothing to do";
   if (findings?.length) return `${count(findings.length, "finding")}: ${findings[0].title}`;
   if (findings) return healthy === false ? "nothing found, some checks not made" : "nothing is damaged";
   if (clean !== undefined) return clean ? `clean, ${count(rest.rows ?? 0, "row")}` : "found errors";

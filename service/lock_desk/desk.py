@@ -85,7 +85,8 @@ class LockDesk:
         lock = self.look(table_id)
         if error := refusal(lock, self.clock(), self.break_after):
             raise error
-        if lock.file.id is None or lock_id not in (None, lock.file.id):
+        seen = lock.file.id
+        if seen is None or lock_id not in (None, seen):
             raise LockChangedError(f"The lock {lock_id} is not there any more.")
         before = _shown(lock)
         with writing(self.engine) as connection:
@@ -94,7 +95,7 @@ class LockDesk:
             if job := lock.holding_job():
                 raise held_by(job)
             companion.told(before, {"state": "being removed", "reason": reason})
-        self._remove(table, lock.file.id)
+        self._remove(table, seen)
         log.warning(
             "%s broke the lock of table %s, held since %s by %s: %s",
             by,

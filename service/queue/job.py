@@ -72,6 +72,15 @@ class AttemptOutcome(StrEnum):
     LOST = "lost"
 
 
+class Verdict(StrEnum):
+    """What a job that has ended says of its work: a plan that can be executed, one that would be or was refused, or
+    that there was nothing to do."""
+
+    READY = "ready"
+    REFUSED = "refused"
+    NOTHING_TO_DO = "nothing_to_do"
+
+
 def mutates(kind: JobKind, *, dry_run: bool) -> bool:
     """Returns whether such a job writes to the table. Two such jobs are never leased at the same time on one table."""
     return not dry_run and kind not in READING
@@ -150,6 +159,19 @@ class Job:
     @property
     def is_last_attempt(self) -> bool:
         return self.attempt >= self.max_attempts
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Of a dry run; of another job only if it was refused, or had nothing to do."""
+        if self.result is None or self.state not in (JobState.SUCCEEDED, JobState.FAILED):
+            return None
+        if self.result.get("refusals"):
+            return Verdict.REFUSED
+        if self.state is JobState.FAILED:
+            return None
+        if self.result.get("nothing_to_do") is True:
+            return Verdict.NOTHING_TO_DO
+        return Verdict.READY if self.dry_run else None
 
     def is_leased_to(self, holder: Holder) -> bool:
         """Returns whether the lease belongs to this token and worker."""

@@ -68,6 +68,7 @@ def _of_job(type_: EventType, job: Job, table: Registration, at: datetime, *more
         "attempt": job.attempt,
         "max_attempts": job.max_attempts,
         "instants": list(job.instants),
+        "verdict": job.verdict.value if job.verdict else None,
         "error": job.error.to_json() if job.error else None,
         "hand_over": _hand_over(job, is_over=not job.state.is_active),
     }

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from service.cli.client.connection import Connection, Json
     from service.cli.client.output import Output
 
+REFUSED = "refused"
+NOTHING_TO_DO = "nothing to do"
 ENDED = {"succeeded", "failed", "cancelled"}
 POLL_SECONDS = 0.5
 PATIENCE_SECONDS = 600.0
@@ -40,9 +42,10 @@ def follow(service: Connection, out: Output, job_id: str) -> None:
     if out.as_json:
         out.json(job)
     else:
-        out.say(f"{job['kind']} {job['state']}" + (f" after {took(job)}" if took(job) else ""))
+        name = job["kind"] + (" (dry run)" if job["dry_run"] else "")
+        out.say(f"{name} {state_of(job)}" + (f" after {took(job)}" if took(job) else ""))
         show_outcome(out, job)
-    if job["state"] != "succeeded":
+    if job["state"] != "succeeded" or job["verdict"] == "refused":
         raise typer.Exit(ExitCode.FAILED)
 
 
@@ -52,14 +55,26 @@ def described(job: Json) -> str:
     return f"{progress['step']}{_figures(progress)}" if progress else ""
 
 
+def state_of(job: Json) -> str:
+    """Returns the state. A dry run whose plan is refused has succeeded, and is not shown so."""
+    if job["verdict"] == "refused":
+        return REFUSED
+    return NOTHING_TO_DO if job["verdict"] == "nothing_to_do" else str(job["state"])
+
+
 def show_outcome(out: Output, job: Json) -> None:
-    """Prints the result and the error of a job."""
-    if job["result"]:
-        out.pairs([(name, compact(value)) for name, value in job["result"].items()])
-    if error := job["error"]:
-        out.say(f"{error['title']}: {error['detail']}" if error["detail"] else error["title"], style="red")
-        if error["hint"]:
-            out.say(f"  {error['hint']}")
+    """Prints the result, what the plan says of the table, and the error of a job or the reasons to refuse it."""
+    result = dict(job["result"] or {})
+    refusals, notes = result.pop("refusals", None) or [], result.pop("notes", None) or []
+    out.pairs([(name, compact(value)) for name, value in result.items()])
+    if job["verdict"] == "nothing_to_do":
+        out.say("There is nothing to do." if job["dry_run"] else "There was nothing to do.")
+    for note in notes:
+        out.say(str(note), style="yellow")
+    for problem in refusals or ([job["error"]] if job["error"] else []):
+        out.say(f"{problem['title']}: {problem['detail']}" if problem["detail"] else problem["title"], style="red")
+        if problem["hint"]:
+            out.say(f"  {problem['hint']}")
 
 
 def _next(service: Connection, shown: _Lines | _Bar, job_id: str) -> Json:

@@ -102,7 +102,7 @@ def list_jobs(
             job["id"],
             names.get(job["table_id"], job["table_id"]),
             job["kind"] + (" (dry run)" if job["dry_run"] else ""),
-            job["state"],
+            job_watch.state_of(job),
             ago(job["created_at"]),
             took(job),
         )
@@ -125,7 +125,7 @@ def show(service: Connection, out: Output, job: JobId) -> None:
             ("table", found["table_id"]),
             ("kind", found["kind"] + (" (dry run)" if found["dry_run"] else "")),
             ("params", compact(found["params"]) if found["params"] else None),
-            ("state", found["state"]),
+            ("state", job_watch.state_of(found)),
             ("waits for", found["waits_for"]),
             ("progress", job_watch.described(found)),
             ("requested by", found["requested_by"]),

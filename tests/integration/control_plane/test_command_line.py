@@ -185,7 +185,7 @@ def test_watching_a_job_that_fails_fails_with_its_error(cli: CommandLine, worker
     problem = Problem("lock-held", "The lock is held", "by a writer", "Wait for it.")
     assert worker.report(order, Result(Outcome.FAILED, error=problem)).is_success
     ended = cli.run("jobs", "watch", job["id"], code=1)
-    assert "cleaning failed" in ended.stdout
+    assert "cleaning (dry run) failed" in ended.stdout
     assert "The lock is held: by a writer" in ended.stdout
     assert cli.json("jobs", "watch", job["id"], code=1)["error"]["hint"] == "Wait for it."
     assert "There is no" in cli.refused("jobs", "watch", "job_nothing", code=3)
@@ -222,6 +222,47 @@ def test_the_log_of_a_job_is_followed_to_its_end_and_the_job_is_run_again(cli: C
     assert "succeeded" in cli.run("jobs", "watch", again["id"]).stdout
     assert "Only a job that failed" in cli.refused("jobs", "retry", again["id"], code=1)
     cli.refused("jobs", "log", "job_nothing", code=3)
+
+
+def test_a_plan_that_is_refused_fails_its_watch_and_is_listed_so(cli: CommandLine, worker: Worker) -> None:
+    job = cli.json("jobs", "run", "clustering", "orders", "--dry-run")
+    problem = Problem("column-unknown", "The table has no such column", "nope", "Its columns are id and city.")
+    details = {"refusals": [problem.to_json()], "notes": ["In flight: 20260101120000000."], "files": 3}
+    assert worker.report(worker.must_lease(), Result(Outcome.SUCCEEDED, details=details)).is_success
+    ended = cli.run("jobs", "watch", job["id"], code=1)
+    assert ended.stdout.startswith("clustering (dry run) refused")
+    assert "In flight: 20260101120000000.\nThe table has no such column: nope\n  Its columns are id" in ended.stdout
+    assert f"{job['id']}  orders  clustering (dry run)  refused" in cli.run("jobs", "list").stdout
+    assert re.search(r"^state +refused$", cli.run("jobs", "show", job["id"]).stdout, re.MULTILINE)
+    assert cli.json("jobs", "watch", job["id"], code=1)["verdict"] == "refused"
+
+    idle = cli.json("jobs", "run", "compaction", "orders", "--dry-run")
+    details = {"refusals": [], "nothing_to_do": True}
+    assert worker.report(worker.must_lease(), Result(Outcome.SUCCEEDED, details=details)).is_success
+    ended = cli.run("jobs", "watch", idle["id"])
+    assert ended.stdout.startswith("compaction (dry run) nothing to do")
+    assert "There is nothing to do." in ended.stdout
+
+
+def test_a_lock_is_shown_and_broken_after_a_confirmation(cli: CommandLine) -> None:
+    assert re.search(r"^lock +free$", cli.run("lock", "show", "orders").stdout, re.MULTILINE)
+    assert "Nobody holds" in cli.refused("lock", "break", "orders", "--reason", "r", code=1)
+    file = cli.folder / "orders" / ".hoodie" / "lock"
+    file.touch()
+    assert "no: The lock has not been held for long enough" in cli.run("lock", "show", "orders").stdout
+    assert "GROUNDSKEEPER_LOCK_BREAK_SECONDS" in cli.refused("lock", "break", "orders", "--reason", "r", code=1)
+    os.utime(file, (time.time() - 3 * 3600, time.time() - 3 * 3600))
+    shown = cli.run("lock", "show", "orders")
+    assert re.search(r"^held by +a writer that did not sign it$", shown.stdout, re.MULTILINE)
+    assert "lock break tbl_" in shown.stderr
+    assert cli.json("lock", "show", "orders")["is_breakable"] is True
+    assert "--yes" in cli.run("lock", "break", "orders", "--reason", "r", code=2).stderr
+    cli.run("lock", "break", "orders", "--yes", code=2)
+    assert file.exists()
+    ended = cli.run("lock", "break", "orders", "--reason", "its machine is gone", "--yes")
+    assert ended.stdout == "Broke the lock of orders, held for 3 h by a writer that did not sign it.\n"
+    assert not file.exists()
+    cli.refused("lock", "show", "nothing", code=3)
 
 
 def test_a_policy_is_changed_member_by_member(cli: CommandLine) -> None:

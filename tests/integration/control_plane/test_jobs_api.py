@@ -378,3 +378,31 @@ def test_a_result_that_makes_no_sense_is_refused(
     answer = client.post(f"/v1/worker/leases/{job_id}/result", json={"attempt": 1, "result": result})
     assert answer.status_code == 422
     assert job_of(client, job_id)["state"] == "leased"
+
+
+@pytest.mark.parametrize(
+    ("is_dry", "details", "verdict"),
+    [
+        (True, {"refusals": [FINAL.to_json()]}, "refused"),
+        (True, {"refusals": [], "nothing_to_do": True}, "nothing_to_do"),
+        (True, {"refusals": [], "nothing_to_do": False}, "ready"),
+        (False, {"nothing_to_do": True}, "nothing_to_do"),
+        (False, {"files": 3}, None),
+    ],
+)
+def test_a_job_that_has_ended_says_whether_its_plan_is_refused_or_there_is_nothing_to_do(
+    client: TestClient, worker: Worker, submit: Any, is_dry: bool, details: dict[str, Any], verdict: str | None
+) -> None:
+    job = submit(dry_run=is_dry).json()
+    assert job["verdict"] is None
+    worker.report(worker.must_lease(), Result(Outcome.SUCCEEDED, details=details))
+    ended = job_of(client, job["id"])
+    assert (ended["state"], ended["verdict"]) == ("succeeded", verdict)
+    assert client.get("/v1/jobs").json()["items"][0]["verdict"] == verdict
+
+
+def test_a_job_that_was_refused_says_so(client: TestClient, worker: Worker, submit: Any) -> None:
+    job = submit().json()
+    refused = Result(Outcome.FAILED, details={"refusals": [FINAL.to_json()]}, error=FINAL)
+    worker.report(worker.must_lease(), refused)
+    assert (job_of(client, job["id"])["state"], job_of(client, job["id"])["verdict"]) == ("failed", "refused")

@@ -1,0 +1,76 @@
+"""Whether a lock is held and by whom, as far as its provider tells. Takes nothing. The classes are of Hudi 1.2.0."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.format import lock_providers
+from jobs.hudi.jvm import translated
+from jobs.hudi.lock_proof import field_of
+
+if TYPE_CHECKING:
+    from jobs.contract import Problem
+    from jobs.hudi.jvm import Jvm
+
+
+_OF_PATH = ("zkBasePath", "lockKey")
+
+
+@dataclass(frozen=True)
+class LockLook:
+    """`problems` are why the lock could not be taken now; that another holds it is none. `is_held` is None if that is
+    not known. `holder` says since when it is held and by whom, such as `held for 3 h by ...`."""
+
+    problems: tuple[Problem, ...] = ()
+    is_held: bool | None = None
+    holder: str | None = None
+
+
+def on_server(jvm: Jvm, kind: str, provider: Any) -> LockLook:
+    """Looks at a lock that is no lock file; `provider` was loaded for it. Raises JobError."""
+    if kind in lock_providers.ZOOKEEPER:
+        return _of_zookeeper(jvm, provider)
+    if kind == lock_providers.IN_STORAGE:
+        return _in_storage(provider)
+    return LockLook()
+
+
+def _of_zookeeper(jvm: Jvm, provider: Any) -> LockLook:
+    """The first of the lock's nodes is that of its holder; the others wait. It ends with the session that made it."""
+    with translated("reading the lock's ZooKeeper nodes"):
+        base = provider.getClass().getSuperclass()
+        curator, folder, key = (field_of(provider, name, base) for name in ("curatorFrameworkClient", *_OF_PATH))
+        recipes = jvm.hudi.org.apache.curator.framework.recipes.locks
+        nodes = jvm.read(recipes.InterProcessMutex(curator, f"{folder}/{key}").getParticipantNodes())
+        if not nodes:
+            return LockLook(is_held=False)
+        client = curator.getZookeeperClient().getZooKeeper()
+        stat = client.exists(nodes[0], False)
+        if stat is None:
+            # It was released meanwhile; whoever waited has it.
+            return LockLook(is_held=len(nodes) > 1)
+        age = time.time() - int(stat.getCtime()) / 1000
+        session = int(stat.getEphemeralOwner()) & (2**64 - 1)
+    return LockLook(is_held=True, holder=f"held for {duration(age)} by the ZooKeeper session 0x{session:x}")
+
+
+def _in_storage(provider: Any) -> LockLook:
+    with translated("reading the lock file"):
+        found = field_of(provider, "storageLockClient").readCurrentLockFile()
+        state, file = str(found.getLeft().toString()), found.getRight()
+        if state == "NOT_EXISTS":
+            return LockLook(is_held=False)
+        if state != "SUCCESS":
+            return LockLook()
+        left = int(file.get().getValidUntilMs()) / 1000 - time.time()
+        if file.get().isExpired() or left <= 0:
+            return LockLook(is_held=False)
+        return LockLook(is_held=True, holder=f"held by {str(file.get().getOwner())[:100]}, valid for {duration(left)}")
+
+
+def duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{max(seconds, 0):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"

@@ -1,0 +1,101 @@
+"""What every dry run tells besides its plan: the table's lock, who writes, whose write is dead, and pending plans.
+
+Nothing of it refuses the plan, except a lock that could not be taken: an address that is wrong shows before anything
+runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import JobKind
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
+from jobs.hudi.records import REPLACE
+from jobs.protocol.preflight import LOCK_NOT_ATOMIC
+from jobs.protocol.writers import dead_writes
+
+if TYPE_CHECKING:
+    from jobs.contract import Result, WorkOrder
+    from jobs.hudi.table import HudiTable
+
+ROLL_BACK_DEAD = frozenset(
+    {
+        JobKind.CLEANING,
+        JobKind.PARTITION_TTL,
+        JobKind.CLUSTERING,
+        JobKind.BUCKET_EXPANSION,
+        JobKind.BUCKET_CONTRACTION,
+        JobKind.REPAIR,
+    }
+)
+"""Kinds of jobs that roll back the writes of dead writers before their own work."""
+
+_NAMED = 5
+
+
+def with_surroundings(table: HudiTable, order: WorkOrder, result: Result) -> Result:
+    """Returns the result of a dry run with what it found around its plan.
+
+    `lock`: whether it can be reached, and is held, as far as its provider tells. `beside`: the instants of
+    `dead_writers`, those that `writers` have in flight, and the `plans` that are pending. `would_roll_back`: the dead
+    ones, if the job would. `notes` say in sentences what of it matters to the job. Connects to the lock's server and
+    takes nothing, so no writer waits.
+    """
+    look = TableLock(table, order.job_id).look()
+    lock = {"provider": table.declared.lock.provider, "reachable": not look.problems, "held": look.is_held}
+    refusals = list(result.details.get("refusals", ()))
+    # What the preflight says of such a lock is clearer than the JVM's word, and needs no second one.
+    if not any(refusal["type"] == LOCK_NOT_ATOMIC for refusal in refusals):
+        refusals += [problem.to_json() for problem in look.problems]
+    dead, writing = _writes(table)
+    plans = [
+        f"{plan.instant} ({plan.action})"
+        for plan in pending_plans(table, COMPACTION_ACTIONS | CLUSTERING_ACTIONS)
+        # A pending replacecommit without one is a writer's overwrite.
+        if plan.content or plan.action != REPLACE
+    ]
+    rolled_back = dead if _rolls_back_dead(table, order) and not refusals else []
+    found: dict[str, Any] = {
+        "lock": {**lock, "holder": look.holder},
+        "beside": {"dead_writers": dead, "writers": writing, "plans": plans},
+        "would_roll_back": rolled_back,
+        "refusals": refusals,
+    }
+    if "nothing_to_do" in result.details:
+        found["nothing_to_do"] = bool(result.details["nothing_to_do"]) and not rolled_back and not refusals
+    notes = [*result.details.get("notes", ())]
+    if look.is_held:
+        notes.append(f"The table's lock is {look.holder or 'held by others'}: the job would wait for it.")
+    if rolled_back:
+        notes.append(f"It would roll back what dead writers left: {_names(rolled_back)}.")
+    elif dead:
+        notes.append(f"Dead writers left {_names(dead)}. A cleaning rolls that back.")
+    if writing:
+        notes.append(f"In flight: {_names(writing)}.")
+    return replace(result, details={**result.details, **found, "notes": notes})
+
+
+def _writes(table: HudiTable) -> tuple[list[str], list[str]]:
+    """Returns the pending instants of writers that are certainly dead, and the others."""
+    pending = [item.requested for item in table.pending_writes()]
+    if not pending:
+        return [], []
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        dead = dead_writes(table, client)
+    return dead, [instant for instant in pending if instant not in dead]
+
+
+def _rolls_back_dead(table: HudiTable, order: WorkOrder) -> bool:
+    """Given plans are executed as they are. Hudi's own clustering leaves dead writers alone, and so does a repair that
+    only removes leftovers."""
+    if order.params.get("plans") or order.params.get("leftovers"):
+        return False
+    return order.kind in ROLL_BACK_DEAD and (order.kind is not JobKind.CLUSTERING or table.declared.index is not None)
+
+
+def _names(instants: list[str]) -> str:
+    return ", ".join(instants[:_NAMED]) + (" ..." if len(instants) > _NAMED else "")

@@ -1,0 +1,88 @@
+"""`groundskeeper lock`"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from service.cli.client import given
+from service.cli.client.command import of_service
+from service.cli.client.connection import Connection, Json
+from service.cli.client.given import TableName
+from service.cli.client.output import Output, ago
+from service.model.formatting import duration
+
+app = typer.Typer(help="See who holds a table's lock; break one that a dead writer left.", no_args_is_help=True)
+
+
+@app.command("show")
+@of_service
+def show(service: Connection, out: Output, table: TableName) -> None:
+    """Show the lock, and what tells whether its holder is alive: heartbeats, pending instants, jobs."""
+    found = given.table_of(service, table)
+    lock = service.get(f"/v1/tables/{found['id']}/lock")
+    if out.as_json:
+        out.json(lock)
+        return
+    _show(out, lock)
+    if lock["is_breakable"]:
+        out.note(f"If its holder is dead: groundskeeper lock break {found['id']} --reason ...")
+
+
+@app.command("break")
+@of_service
+def break_(
+    service: Connection,
+    out: Output,
+    table: TableName,
+    *,
+    reason: Annotated[str, typer.Option(help="Why its holder is dead. Kept in the audit trail")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
+) -> None:
+    """Break a lock that a dead writer left. A holder that is alive and only slow would then write beside others."""
+    found = given.table_of(service, table)
+    path = f"/v1/tables/{found['id']}/lock"
+    lock = service.get(path)
+    if lock["is_breakable"] and not yes:
+        if not out.as_json:
+            _show(out, lock)
+        given.confirm(f"Break the lock of {found['name']} ({found['base_path']})?", yes=yes)
+    # The lock that was shown, and no later one.
+    broken = service.call("DELETE", path, params={"reason": reason, "lock_id": lock["id"]})
+    if out.as_json:
+        out.json(broken)
+        return
+    out.say(f"Broke the lock of {found['name']}, held for {duration(broken['held_seconds'])} by {broken['holder']}.")
+    for job in broken["waiting_jobs"]:
+        out.note(f"{job} waited for it: groundskeeper jobs watch {job}")
+
+
+def _show(out: Output, lock: Json) -> None:
+    refusal = lock["refusal"]
+    out.pairs(
+        [
+            ("lock", lock["state"] if lock["detail"] is None else f"{lock['state']}. {lock['detail']}"),
+            ("since", ago(lock["since"])),
+            ("held by", lock["holder"]),
+            ("provider", lock["provider"]),
+            ("file", lock["path"]),
+            ("ends", ago(lock["ends_at"])),
+            ("ending", lock["ending"]),
+            ("heartbeats", "; ".join(map(_heartbeat, lock["writers"]))),
+            ("pending", "; ".join(f"{each['action']} {each['requested_time']}" for each in lock["pending"])),
+            ("jobs", "; ".join(map(_job, lock["jobs"]))),
+            ("breakable", "yes" if refusal is None else f"no: {refusal['title']}. {refusal['detail']}".strip()),
+        ]
+    )
+
+
+def _heartbeat(writer: Json) -> str:
+    state = "alive" if writer["is_alive"] else "silent"
+    own = f", of {writer['job_id']}" if writer["job_id"] else ""
+    return f"{writer['instant']} {state}, last {ago(writer['heartbeat_at'])}{own}"
+
+
+def _job(job: Json) -> str:
+    part = "holds it" if job["holds"] else "waits for it" if job["waits"] else job["state"]
+    return f"{job['kind']} {job['id']} {part}"
