@@ -77,8 +77,8 @@ class TableLockedError(JobError):
     type = TABLE_LOCKED
     title = "The table's lock could not be acquired in time"
     hint = (
-        "Another writer holds it. If no writer is alive, a dead writer left the lock: with the filesystem provider, "
-        "make sure of that and then remove .hoodie/lock."
+        "Another writer holds it. GET /v1/tables/{id}/lock shows who, as far as its provider tells; a lock file that a "
+        "dead writer left is broken by DELETE (`groundskeeper lock show`, `lock break`)."
     )
     retriable = True
 

@@ -28,7 +28,7 @@ export function jobPage(id, changed) {
       job.error && job.state !== "succeeded" && !isRefused() && problem(job.error, job.state === "failed" ? "bad" : "warn"),
       job.result && card("result", job.dry_run ? "Plan" : "Result", ...result(job), job.dry_run && go()),
       h("div", { class: "columns", "data-key": "columns" }, order(), timings()),
-      job.attempts.length > 0 && card("attempts", "Attempts", attempts(job.attempts)),
+      job.attempts.length > 0 && card("attempts", "Attempts", attempts(job)),
       h("details", { class: "card", "data-key": "json" }, h("summary", {}, "As JSON"), h("pre", {}, JSON.stringify(job, null, 2))),
     ];
   }
@@ -133,12 +133,12 @@ export function jobPage(id, changed) {
 
 const instant = (text) => h("li", {}, h("code", {}, text));
 
-function attempts(every) {
-  const rows = every.map((each) => ({
+function attempts(job) {
+  const rows = job.attempts.map((each) => ({
     key: String(each.attempt),
     cells: [
       String(each.attempt),
-      h("span", { class: `badge ${each.outcome ?? "running"}` }, each.outcome ?? "running"),
+      each.outcome === "succeeded" ? badge(job) : h("span", { class: `badge ${each.outcome ?? "running"}` }, each.outcome ?? "running"),
       time(each.started_at),
       seconds(between(each.started_at, each.ended_at)),
       h("code", {}, each.worker_id),

@@ -69,6 +69,7 @@ export class Lock {
     return h(
       "form",
       { "data-key": "break", onsubmit: submit },
+      h("h3", {}, "Break it"),
       this.failure && problem(this.failure),
       field("Why its holder is dead", input, "Kept in the audit trail. A holder that is alive and only slow would write beside others."),
       h("div", { class: "actions" }, h("button", { type: "submit", class: "danger" }, "Break the lock")),
