@@ -1,0 +1,99 @@
+"""Debian's Chromium, driven by Playwright. A fault on a page fails the test that opened it, even if it did not look."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, BrowserContext, Page, Response
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+]
+DESKTOP = (1280, 900)
+PHONE = (390, 844)
+Theme = Literal["light", "dark"]
+# Of axe's four; "minor" and "moderate" are advice.
+_SERIOUS = ("serious", "critical")
+
+
+@contextmanager
+def running() -> Iterator[Browser]:
+    """A browser. No test in the same thread may run an event loop of its own meanwhile."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+class Faults:
+    """What went wrong on a page: errors of scripts and on the console, requests that failed or were refused."""
+
+    def __init__(self, page: Page) -> None:
+        self._found: list[str] = []
+        self._allowed: list[re.Pattern[str]] = []
+        page.on("pageerror", lambda error: self._found.append(f"script: {error}"))
+        page.on("console", lambda each: each.type == "error" and self._found.append(f"console: {each.text}"))
+        page.on("requestfailed", lambda each: self._failed(each.resource_type, each.url, each.failure))
+        page.on("response", self._answered)
+
+    def allow(self, pattern: str) -> None:
+        """From now on and for what was found before: a test that provokes a fault names it."""
+        self._allowed.append(re.compile(pattern))
+
+    def unexpected(self) -> list[str]:
+        return [each for each in self._found if not any(pattern.search(each) for pattern in self._allowed)]
+
+    def _failed(self, kind: str, url: str, why: str | None) -> None:
+        # A page that is left ends its stream.
+        if not (kind == "eventsource" and why == "net::ERR_ABORTED"):
+            self._found.append(f"request: {url}: {why}")
+
+    def _answered(self, response: Response) -> None:
+        if response.status >= 400:
+            self._found.append(f"answer: {response.status} {response.request.method} {response.url}")
+
+
+def new_context(browser: Browser, theme: Theme = "light", size: tuple[int, int] = DESKTOP) -> BrowserContext:
+    width, height = size
+    options: dict[str, Any] = {"is_mobile": True, "has_touch": True} if size == PHONE else {}
+    context = browser.new_context(
+        color_scheme=theme,
+        viewport={"width": width, "height": height},
+        locale="en-GB",
+        timezone_id="Europe/Berlin",
+        reduced_motion="reduce",
+        **options,
+    )
+    context.set_default_timeout(15_000)
+    return context
+
+
+def barriers(page: Page) -> list[str]:
+    """Everything serious that axe finds against the use of the page by everybody, one line for each element."""
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [
+        f"{each['id']} ({each['impact']}): {each['help']}: {' '.join(map(str, node['target']))}: {node['html'][:200]}"
+        for each in found
+        if each["impact"] in _SERIOUS
+        for node in each["nodes"]
+    ]
+
+
+def is_wider_than_the_window(page: Page) -> bool:
+    return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))

@@ -1,0 +1,63 @@
+"""Pages of a real browser on a real service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import browser as chromium
+from tests.browser import DESKTOP, Faults, new_context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from playwright.sync_api import Browser, Page
+
+    from tests.browser import Theme
+
+    OpenPage = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if chromium.CHROMIUM is None:
+        pytest.skip("there is no Chromium on this machine to open the dashboard with")
+    with chromium.running() as browser:
+        yield browser
+
+
+@pytest.fixture
+def faults_of(browser: Browser) -> Iterator[dict[Page, Faults]]:
+    """By page. Those that a test has not allowed fail it."""
+    every: dict[Page, Faults] = {}
+    yield every
+    assert [fault for faults in every.values() for fault in faults.unexpected()] == []
+
+
+@pytest.fixture
+def new_page(browser: Browser, faults_of: dict[Page, Faults]) -> Iterator[OpenPage]:
+    """Opens an empty page with a theme and a size; each has cookies of its own."""
+    contexts = []
+
+    def open_page(theme: Theme = "light", size: tuple[int, int] = DESKTOP) -> Page:
+        context = new_context(browser, theme, size)
+        contexts.append(context)
+        page = context.new_page()
+        faults_of[page] = Faults(page)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def page(new_page: OpenPage) -> Page:
+    return new_page()
+
+
+@pytest.fixture
+def faults(page: Page, faults_of: dict[Page, Faults]) -> Faults:
+    """Of `page`."""
+    return faults_of[page]

@@ -1,0 +1,107 @@
+"""A service with a little of everything, for the pages of the dashboard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from jobs.contract import BucketIndex, JobKind, Outcome, Problem, Result
+from service.catalog import table_store
+from service.catalog.registration import Registration
+from service.db.engine import writing
+from service.model.clock import utc_now
+from service.policies import store
+from service.policies.policy import TableLevel
+from service.scheduling import decision_store
+from service.scheduling.decision import Decision, Verdict
+from tests.integration.serving import Serving, eventually
+from tests.small_table import SmallTable, base_file, bucket_id, log_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ORDERS = "tbl_1"
+"""Its folder is gone."""
+TRIPS = "tbl_2"
+"""It has two buckets, a log and a plan of a compaction."""
+
+
+class Installation:
+    """Serves two tables, with jobs in several states and a webhook. It decides nothing by itself."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.service = Serving(folder, AUTOMATIC="false", **settings)
+        self.url = self.service.url
+        self.jobs: dict[str, str] = {}
+        """The ids, by what became of them."""
+        self._add_tables(folder)
+        self.api = httpx.Client(base_url=f"{self.url}/v1", headers={"Content-Type": "application/json"}, timeout=30)
+        assert eventually(lambda: self.api.get(f"/tables/{TRIPS}/snapshot").status_code == 200, 20)
+        self._add_jobs()
+        self.post("/webhooks", {"url": "https://hooks.example/", "types": ["table.*"], "description": "chat alerts"})
+        self.pages = {
+            "overview": "",
+            "table": f"#/tables/{TRIPS}",
+            "failed job": f"#/jobs/{self.jobs['failed']}",
+            "running job": f"#/jobs/{self.jobs['running']}",
+            "webhooks": "#/webhooks",
+            "audit": "#/audit",
+        }
+
+    def address(self, name: str) -> str:
+        """Of a page."""
+        return f"{self.url}/{self.pages[name]}"
+
+    def post(self, path: str, body: Any) -> Any:
+        answer = self.api.post(path, json=body)
+        assert answer.status_code < 300, answer.text
+        return answer.json() if answer.content else None
+
+    def lease(self) -> Any:
+        """The next job, as a worker takes it."""
+        return self.post("/worker/leases", {"worker_id": "w"})
+
+    def progress(self, job: str, done: int) -> None:
+        total = {"tasks_total": 10, "bytes_total": 10 << 20}
+        progress = {"step": "rewriting", "tasks_done": done, "bytes_done": done << 20, **total}
+        self.post(f"/worker/leases/{job}/heartbeat", {"attempt": 1, "progress": progress})
+
+    def finish(self, job: str, result: Result) -> None:
+        self.post(f"/worker/leases/{job}/result", {"attempt": 1, "result": result.to_json()})
+
+    def close(self) -> None:
+        self.api.close()
+        self.service.__exit__()
+
+    def _add_tables(self, folder: Path) -> None:
+        now = utc_now()
+        profile = {"table_type": "MERGE_ON_READ", "table_version": 9, "warnings": ["Something is dangling."]}
+        because = "7 commits since the last compaction, threshold 5; but the table's policy has paused it"
+        decision = Decision(JobKind.COMPACTION, Verdict.WAIT, "paused", because, now, now, warning="A plan is old.")
+        table = SmallTable(folder / "trips")
+        files = {base_file(bucket_id(0), "001"): 4096, base_file(bucket_id(1), "001"): 2048}
+        table.commit("001", {"p": files}, rows=7)
+        table.commit("003", {"p": {log_file(bucket_id(0), "003"): 1024}})
+        table.schedule("005", "compaction")
+        trips = Registration(TRIPS, str(table.base), "trips", now, now, index=BucketIndex(4, ("id",)))
+        with writing(self.service.engine) as connection:
+            orders = Registration(ORDERS, "/lake/orders", "<b>orders</b>", now, now, profile=profile)
+            table_store.register(connection, orders)
+            table_store.register(connection, trips)
+            store.put_table(connection, ORDERS, TableLevel({"cleaning": {"cron": "0 3 * * 6", "retain": 4}}, now))
+            decision_store.record(connection, ORDERS, decision, None)
+
+    def _add_jobs(self) -> None:
+        def submit(table: str, **wanted: object) -> str:
+            return str(self.post(f"/tables/{table}/jobs", wanted)["id"])
+
+        self.jobs["failed"] = submit(ORDERS, kind="clustering", params={"sort_by": ["nope"]})
+        self.lease()
+        refusal = Problem("column-unknown", "The table has no such column", "nope", "Its columns are id and city.")
+        details = {"refusals": [refusal.to_json()], "seconds": 1.25}
+        self.finish(self.jobs["failed"], Result(Outcome.FAILED, details=details, error=refusal))
+        self.jobs["running"] = submit(TRIPS, kind="compaction")
+        self.lease()
+        self.progress(self.jobs["running"], 4)
+        self.jobs["queued"] = submit(ORDERS, kind="audit")
