@@ -49,7 +49,7 @@ class Faults:
         self._allowed: list[re.Pattern[str]] = []
         page.on("pageerror", lambda error: self._found.append(f"script: {error}"))
         page.on("console", lambda each: each.type == "error" and self._found.append(f"console: {each.text}"))
-        page.on("requestfailed", lambda each: self._failed(each.resource_type, each.url, each.failure))
+        page.on("requestfailed", lambda each: self._failed(each.url, each.failure))
         page.on("response", self._answered)
 
     def allow(self, pattern: str) -> None:
@@ -59,9 +59,9 @@ class Faults:
     def unexpected(self) -> list[str]:
         return [each for each in self._found if not any(pattern.search(each) for pattern in self._allowed)]
 
-    def _failed(self, kind: str, url: str, why: str | None) -> None:
-        # A page that is left ends its stream.
-        if not (kind == "eventsource" and why == "net::ERR_ABORTED"):
+    def _failed(self, url: str, why: str | None) -> None:
+        # A page that is left or hidden ends its stream.
+        if not (url.endswith("/v1/events") and why == "net::ERR_ABORTED"):
             self._found.append(f"request: {url}: {why}")
 
     def _answered(self, response: Response) -> None:

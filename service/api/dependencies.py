@@ -30,6 +30,7 @@ from service.observation.poll_requests import PollRequests
 from service.queue.leases import LeaseConfig
 from service.registration.registry import Examine
 from service.scheduling import scheduler
+from service.standing.board import Board
 
 CALLBACK_PATH = "/v1/callbacks/hudi"
 DELEGATION_PATH = "/v1/hoodie/service/"
@@ -47,7 +48,7 @@ class AppContext:
     servers that may be connected to. A lock is not broken before it is `lock_break_after` old. `event_source` is the
     `source` of the CloudEvents. `rounds` are those of the background tasks. `verifications` limits
     the timelines that are read at once for reports of workers. `metrics` are those that the process itself measures;
-    with `open_metrics` anybody may scrape.
+    with `open_metrics` anybody may scrape. `board` has the problems that were computed last.
     """
 
     engine: Engine
@@ -78,6 +79,7 @@ class AppContext:
     rounds: Rounds = field(default_factory=Rounds)
     metrics: ProcessMetrics = field(default_factory=ProcessMetrics)
     open_metrics: bool = False
+    board: Board = field(default_factory=Board)
     verifications: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_VERIFICATIONS))
 
 

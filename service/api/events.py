@@ -140,8 +140,14 @@ async def _stream(context: AppContext, read: _Read, start: int | None, matches: 
     loop = asyncio.get_running_loop()
     seq = start
     sent_at = loop.time()
-    yield ": the events of Groundskeeper\n\n"
     with context.notifier.listener() as listener:
+        if seq is None:
+            page = await read(None)
+            if page is None:
+                return
+            _, seq = page
+        # A client that asks for the state only now, and listens on, misses nothing: what happens later has a later id.
+        yield f"id: {seq}\n: the events of Groundskeeper\n\n"
         while not context.notifier.is_closed:
             listener.forget()
             page = await read(seq)

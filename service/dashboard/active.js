@@ -7,6 +7,7 @@ import { between, bytes, isActive, kindName, moment, number, seconds } from "./f
 import { badge, card, jobTitle, tableLink } from "./parts.js";
 
 const STATES = ["running", "leased", "queued"];
+const MOST_REFRESHED = 100;
 
 export class Active {
   /** Jobs of one table, or of all. */
@@ -27,13 +28,31 @@ export class Active {
     return [...jobs, ...again];
   }
 
-  draw(names, changed) {
+  /** Takes the active jobs that another call has brought. */
+  take(jobs) {
+    this.jobs = jobs;
+  }
+
+  /** Whether the progress of a job changes; a queued one waits for an event. */
+  get isMoving() {
+    return this.jobs.some((job) => job.state !== "queued");
+  }
+
+  /** Only the progress of those that are known. Their beginning and end are events. */
+  async refresh() {
+    const { items } = await get("v1/jobs", { ...this.query, state: "running", limit: MOST_REFRESHED });
+    const found = new Map(items.map((job) => [job.id, job]));
+    this.jobs = this.jobs.map((job) => ({ ...job, ...found.get(job.id) }));
+  }
+
+  draw(names, changed, total = this.jobs.length) {
     return card(
       "active",
       "Active jobs",
       this.jobs.length
         ? h("ul", { class: "active" }, ...this.jobs.map((job) => item(job, names, changed)))
         : h("p", { class: "quiet" }, "No job is queued or running."),
+      total > this.jobs.length && h("p", {}, `and ${number(total - this.jobs.length)} more`),
     );
   }
 }

@@ -23,8 +23,10 @@ export class Away extends Error {
   }
 }
 
+export const pathOf = (path) => new URL(path, ROOT);
+
 export function get(path, query = {}) {
-  const url = new URL(path, ROOT);
+  const url = pathOf(path);
   for (const [name, value] of Object.entries(query)) if (value) url.searchParams.set(name, value);
   return call(url, {});
 }
@@ -32,7 +34,7 @@ export function get(path, query = {}) {
 export const post = (path, body) => send("POST", path, body);
 
 export function send(method, path, body) {
-  return call(new URL(path, ROOT), {
+  return call(pathOf(path), {
     method,
     body: body === undefined ? undefined : JSON.stringify(body),
     // Without tokens the service asks for it, also where there is no body.
@@ -42,11 +44,11 @@ export function send(method, path, body) {
 
 /** Exchanges a token for the cookie of a session. The page keeps neither. */
 export function logIn(token) {
-  return call(new URL(SESSION, ROOT), { method: "POST", headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" } });
+  return call(pathOf(SESSION), { method: "POST", headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" } });
 }
 
 export function logOut() {
-  return call(new URL(SESSION, ROOT), { method: "DELETE", headers: { "Content-Type": "application/json" } });
+  return call(pathOf(SESSION), { method: "DELETE", headers: { "Content-Type": "application/json" } });
 }
 
 /** The caller: name, role, and the way in which it was identified. */

@@ -77,6 +77,13 @@ export function moment(text) {
   return MOMENT.format(new Date(text));
 }
 
+/** The browser's time zone, in which all moments are shown. */
+export function zone() {
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  const offset = new Intl.DateTimeFormat("en", { timeZoneName: "longOffset" }).formatToParts().find((part) => part.type === "timeZoneName").value;
+  return offset === "GMT" ? timeZone : `${timeZone} (${offset})`;
+}
+
 /** `bytes_written` becomes `Bytes written`. */
 export function sentence(name) {
   const words = String(name).replaceAll("_", " ");

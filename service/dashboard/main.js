@@ -1,57 +1,114 @@
-// Selects the view, and polls to keep it current.
+// Selects the view, and keeps it current: it is loaded again when an event tells of a change, and polled only while a job
+// makes progress, or where there is no stream of events.
 
 import { Away, logOut, problemOf, whoAmI } from "./api.js";
 import { auditPage } from "./audit_page.js";
 import { h, redraw } from "./dom.js";
+import { zone } from "./format.js";
 import { jobPage } from "./job_page.js";
+import { jobsPage } from "./jobs_page.js";
 import { loginPage } from "./login_page.js";
 import { overview } from "./overview.js";
 import { problem } from "./parts.js";
+import { address, parsed } from "./route.js";
+import { Stream } from "./stream.js";
 import { tablePage } from "./table_page.js";
 import { webhooksPage } from "./webhooks_page.js";
 
-const BUSY_MS = 1000;
-const IDLE_MS = 3000;
+// While a job makes progress, which is no event.
+const BUSY_MS = 2000;
+// Without a stream of events.
+const POLL_MS = 4000;
 const LONGEST_BACK_OFF_MS = 15_000;
+// Events come in bursts.
+const BURST_MS = 200;
+const MOST_OFTEN_MS = 1000;
+// Some time after an event follows what the service computes from it: the state of a table, its problems.
+const FOLLOWS_MS = 3000;
+const MOST_FOLLOWING = 5;
+const STREAM_OPENS_MS = 400;
+const REDRAW_MS = 15_000;
+
+const STATES = {
+  live: "Changes are shown as they happen",
+  polling: "There is no stream of events, so the page asks every few seconds",
+  away: "The service does not answer",
+};
 
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
 const notice = document.getElementById("notice");
 const pulse = document.getElementById("pulse");
+const spoken = document.getElementById("spoken");
 
 let view = null;
+let path = null;
 let failures = 0;
 let login = null;
 let caller = null;
 let wake = () => {};
 let isWoken = false;
+let loadedAt = -Infinity;
+// The time of the last event that the view has to show, and how often it was asked for what follows.
+let heardAt = null;
+let following = 0;
+let timer = null;
+let dueAt = 0;
+let isAwaited = false;
+let said = null;
+const stream = new Stream(heard, turned);
 
-/** For the views: polls at once after an action. `redraw` only redraws the known data. */
+/** For the views: loads at once after an action. `redraw` only redraws the known data. `go` changes the query of the
+ * address; what was typed replaces it, so that it does not fill the history of the browser. */
 function changed(error) {
   if (error) {
     const dismiss = h("button", { type: "button", class: "small", onclick: () => show(notice) }, "Dismiss");
     show(notice, problem(problemOf(error)), dismiss);
   }
   draw();
+  following = 0;
+  heardAt ??= 0;
   pollNow();
 }
 changed.redraw = draw;
+changed.go = (query, { isTyped = false } = {}) => {
+  const target = address(path, query);
+  if (!isTyped) {
+    location.hash = target;
+    return;
+  }
+  history.replaceState(null, "", target);
+  navigate();
+};
 
-function viewOf(hash) {
-  const [, kind, id] = hash.split("/");
-  if (kind === "tables" && id) return tablePage(decodeURIComponent(id), changed);
-  if (kind === "jobs" && id) return jobPage(decodeURIComponent(id), changed);
+function viewOf({ path: [kind, id], query }) {
+  if (kind === "tables" && id) return tablePage(id, changed);
+  if (kind === "jobs" && id) return jobPage(id, changed);
+  if (kind === "jobs") return jobsPage(changed, query);
   if (kind === "webhooks") return webhooksPage(changed);
   if (kind === "audit") return auditPage(changed);
-  return overview(changed);
+  return overview(changed, query);
 }
 
 function navigate() {
   // The skip link and similar anchors are not views.
   if (view && location.hash && !location.hash.startsWith("#/")) return;
+  const route = parsed(location.hash);
+  if (view?.choose && !login && address(route.path, {}) === address(path, {})) {
+    view.choose(route.query);
+    pollNow();
+    return;
+  }
   const isFirst = view === null;
   show(notice);
-  view = viewOf(location.hash);
+  path = route.path;
+  view = viewOf(route);
+  heardAt = null;
+  said = null;
+  for (const each of document.querySelectorAll("header nav a")) {
+    if (each.hash === address(path, {}) && each.pathname === location.pathname) each.setAttribute("aria-current", "page");
+    else each.removeAttribute("aria-current");
+  }
   if (login) return;
   redraw(main, h("p", { class: "quiet" }, "Loading …"));
   if (!isFirst) {
@@ -67,22 +124,78 @@ function draw() {
   document.title = `${login ? "Log in" : view.title()} · Groundskeeper`;
 }
 
-async function poll() {
+/** `isProgress`: only what changes without an event. */
+async function poll(isProgress) {
   const polled = view;
   try {
-    if (!caller) showCaller(await whoAmI());
-    await polled.load();
+    if (!caller) {
+      const [found] = await Promise.all([whoAmI(), opened()]);
+      showCaller(found);
+    }
+    loadedAt = performance.now();
+    await (isProgress && polled.refresh ? polled.refresh() : polled.load());
     failures = 0;
     if (polled !== view) return;
     // Logged in again, perhaps in another tab.
     login = null;
     draw();
-    showState("live");
+    speak();
+    showState(stream.isOpen ? "live" : "polling");
     show(banner);
     main.classList.remove("stale");
+    if (!document.hidden) stream.open();
+    if (!isProgress) follow();
   } catch (error) {
     if (polled === view) failed(error);
   }
+}
+
+/** What happens after the stream was opened is an event, and what was before is loaded. So the first load waits for it,
+ * but not for long. */
+function opened() {
+  stream.open();
+  isAwaited = true;
+  return Promise.race([new Promise((resolve) => (stream.first = resolve)), new Promise((resolve) => setTimeout(resolve, STREAM_OPENS_MS))]).then(() => {
+    isAwaited = false;
+  });
+}
+
+function turned() {
+  if (stream.isOpen) stream.first?.();
+  if (login || document.hidden) return;
+  // Events may have happened between the last load and the opening; and without a stream polling begins.
+  if (!isAwaited) pollNow();
+}
+
+function heard(event) {
+  if (path[0] === "tables" && event.subject && event.subject !== path[1]) return;
+  heardAt = Math.max(heardAt ?? 0, Date.parse(event.time) || 0);
+  following = 0;
+  loadSoon(Math.max(BURST_MS, loadedAt + MOST_OFTEN_MS - performance.now()));
+}
+
+/** Loads again for what follows from an event: once, or until the view knows that it shows it. */
+function follow() {
+  if (heardAt === null) return;
+  const asOf = view.asOf?.();
+  const isShown = asOf == null || !heardAt ? following > 0 : asOf >= heardAt + FOLLOWS_MS - BUSY_MS / 2;
+  if (isShown || following >= MOST_FOLLOWING) {
+    heardAt = null;
+    return;
+  }
+  following += 1;
+  loadSoon(FOLLOWS_MS);
+}
+
+function loadSoon(delay) {
+  const at = performance.now() + delay;
+  if (timer && dueAt <= at) return;
+  clearTimeout(timer);
+  dueAt = at;
+  timer = setTimeout(() => {
+    timer = null;
+    if (!document.hidden) pollNow();
+  }, delay);
 }
 
 function failed(error) {
@@ -115,13 +228,14 @@ function askForLogin(why) {
     pollNow();
   };
   login = loginPage(why, done, draw);
+  stream.close();
   showCaller(null);
   showState("logged out");
   show(banner);
   show(notice);
   main.classList.remove("stale");
   // Nothing of what the view has shown may stay.
-  view = viewOf(location.hash);
+  view = viewOf(parsed(location.hash));
   redraw(main);
   draw();
   main.querySelector("input").focus();
@@ -143,13 +257,24 @@ function show(place, ...nodes) {
 }
 
 function showState(state) {
+  if (pulse.textContent === state) return;
   pulse.textContent = state;
   pulse.className = `pulse ${state.replace(" ", "-")}`;
+  pulse.title = STATES[state] ?? "";
 }
 
+/** Tells what has changed to those who do not see it. */
+function speak() {
+  const words = view.says?.() ?? "";
+  if (said !== null && said !== words) spoken.textContent = words;
+  said = words;
+}
+
+/** In milliseconds; null if only an event can change anything. */
 function delay() {
   if (failures) return Math.min(LONGEST_BACK_OFF_MS, 1000 * 2 ** (failures - 1));
-  return view.isBusy() ? BUSY_MS : IDLE_MS;
+  if (view.isBusy?.()) return BUSY_MS;
+  return stream.isOpen ? null : POLL_MS;
 }
 
 function pollNow() {
@@ -157,20 +282,23 @@ function pollNow() {
   wake();
 }
 
+/** Returns whether only the progress is due. */
 function pause() {
-  if (isWoken && !login) return Promise.resolve();
+  if (isWoken && !login) return Promise.resolve(false);
   return new Promise((resolve) => {
-    wake = resolve;
+    wake = () => resolve(false);
+    const after = delay();
     // A hidden page and a missing session stop the polling; the end of either wakes the loop.
-    if (!document.hidden && !login) setTimeout(resolve, delay());
+    if (!document.hidden && !login && after !== null) setTimeout(() => resolve(stream.isOpen && !failures), after);
   });
 }
 
 async function run() {
+  let isProgress = false;
   for (;;) {
     isWoken = false;
-    await poll();
-    await pause();
+    await poll(isProgress);
+    isProgress = await pause();
   }
 }
 
@@ -184,7 +312,20 @@ document.getElementById("log-out").onclick = async () => {
   caller = null;
   askForLogin(null);
 };
-document.addEventListener("visibilitychange", () => document.hidden || pollNow());
+document.addEventListener("visibilitychange", () => {
+  // A browser has few connections to one host, so a hidden page keeps none.
+  if (document.hidden) {
+    stream.close();
+  } else if (!login) {
+    stream.open();
+    pollNow();
+  }
+});
+// The times are shown as "3 min ago".
+setInterval(() => {
+  if (!document.hidden && !login && !failures && view) draw();
+}, REDRAW_MS);
+document.getElementById("zone").textContent = zone();
 addEventListener("hashchange", navigate);
 navigate();
 run();

@@ -1,94 +1,181 @@
-// The first page: tables, active jobs and recent jobs.
+// The first page, from one call: what is wrong, active jobs, and a page of tables with their last jobs.
 
-import { all, get } from "./api.js";
 import { Active } from "./active.js";
+import { get } from "./api.js";
 import { h } from "./dom.js";
-import { count, tableType } from "./format.js";
-import { Incidents } from "./incidents.js";
-import { Latest } from "./latest.js";
-import { bucketNumber, card, field, grid, link, tableLink } from "./parts.js";
-import { brief, Problems } from "./problems.js";
-import { Recent } from "./recent.js";
+import { count, number, tableType } from "./format.js";
+import { legend, matrix } from "./matrix.js";
+import { bucketNumber, field, link, select } from "./parts.js";
+import { Problems } from "./problems.js";
+import { address } from "./route.js";
 import { Suggestions } from "./suggestions.js";
 import { pauseNotice } from "./upkeep.js";
 
-const MANY = 8;
+const TYPING_MS = 250;
+const HEALTHS = ["critical", "warning", "notice", "healthy"];
+const ORDERS = [
+  ["", "most serious problems"],
+  ["name", "name"],
+  ["backlog", "largest backlog"],
+  ["commit", "latest commit"],
+  ["silent", "longest without a commit"],
+  ["registered", "newest"],
+];
+const STATES = ["unreadable", "unpolled", "busy", "idle"];
+// Those of `service.standing.problem` that tables have.
+const PROBLEMS = {
+  "table-unreadable": "cannot be read",
+  "table-not-polled": "not polled",
+  "commits-missed": "commits missed",
+  "incident-standing": "rows astray",
+  "dead-writer": "dead writer",
+  "plan-stuck": "stuck plan",
+  "compaction-behind": "compaction behind",
+  "cleaning-behind": "cleaning behind",
+  "timeline-long": "long timeline",
+  "bucket-too-large": "large bucket",
+  "buckets-skewed": "skewed buckets",
+  "small-files": "small files",
+  "policy-cannot-act": "policy cannot act",
+  "policy-warning": "policy warns",
+  "jobs-held-up": "jobs held up",
+  "job-failing": "failing job",
+  "job-unsettled": "unsettled job",
+  "lock-awaited": "waits for a lock",
+};
+const FILTERS = ["q", "health", "kind", "table_type", "state", "sort"];
 
-export function overview(changed) {
+/** `query` is that of the address: the filter, the order and the page. */
+export function overview(changed, query = {}) {
   const active = new Active();
-  const recent = new Recent();
-  const latest = new Latest();
-  const incidents = new Incidents();
   const problems = new Problems();
   const suggestions = new Suggestions();
-  let tables = null;
-  let pause = null;
-  let wanted = "";
+  let chosen = query;
+  let found = null;
+  let isMoved = false;
+  let typing = null;
 
   async function load() {
-    const [every, activeJobs, , pauseState] = await Promise.all([
-      all("v1/tables"),
-      active.load(),
-      recent.load(),
-      get("v1/pause"),
-      incidents.load(),
-      problems.load(),
-      suggestions.load(),
-    ]);
-    pause = pauseState;
-    tables = every.sort((a, b) => a.name.localeCompare(b.name));
-    recent.learn(activeJobs);
-    await latest.fill(tables);
-    latest.learn([...recent.seen.values(), ...activeJobs]);
+    const asked = chosen;
+    const answer = await get("v1/overview", known(asked));
+    if (asked !== chosen) return;
+    await problems.take(answer.problems);
+    active.take(answer.jobs.items);
+    suggestions.take(answer.suggestions);
+    found = answer;
   }
 
   function draw() {
-    if (!tables) return [];
-    const names = new Map(tables.map((table) => [table.id, table.name]));
+    if (!found) return [];
+    const names = new Map(active.jobs.map((job) => [job.table_id, job.table_name]));
+    const total = found.jobs.queued + found.jobs.leased + found.jobs.running;
     return [
       h("h1", { class: "unseen", "data-key": "title" }, "Overview"),
-      pauseNotice(pause),
-      ...incidents.draw(names, active.jobs, changed),
+      figures(found),
+      pauseNotice(found.pause),
       problems.draw(active.jobs, changed),
       ...suggestions.draw(),
-      active.draw(names, changed),
-      drawTables(),
-      recent.draw(names, changed),
+      active.draw(names, changed, total),
+      tables(),
     ];
   }
 
-  function drawTables() {
-    const shown = tables.filter((table) => `${table.name} ${table.base_path}`.toLowerCase().includes(wanted));
-    const search = (event) => {
-      wanted = event.target.value.trim().toLowerCase();
-      changed.redraw();
-    };
-    return card(
-      "tables",
-      tables.length ? `Tables (${tables.length})` : "Tables",
-      tables.length > MANY && h("div", { class: "filters" }, field("Name or path", h("input", { type: "search", oninput: search }))),
-      tables.length ? grid("Tables", HEADINGS, shown.map(row)) : noTables(),
+  function tables() {
+    const { items, total, matching, before, next_cursor: next } = found.tables;
+    const isNarrowed = FILTERS.some((name) => name !== "sort" && chosen[name]);
+    const title = isNarrowed ? `Tables (${number(matching)} of ${number(total)})` : `Tables (${number(total)})`;
+    if (isMoved) setTimeout(() => document.getElementById("tables")?.focus());
+    isMoved = false;
+    return h(
+      "section",
+      { class: "card", id: "tables", tabindex: "-1", "data-key": "tables", "aria-label": title },
+      h("h2", {}, total ? title : "Tables"),
+      total > 0 && filters(),
+      total === 0 ? noTables() : items.length ? matrix(items) : h("p", { class: "quiet" }, "No matching tables."),
+      legend(items),
+      (next || chosen.cursor) &&
+        h(
+          "nav",
+          { class: "pages", "aria-label": "Pages of tables", "data-key": "pages" },
+          items.length > 0 && h("span", { class: "quiet" }, `${number(before + 1)} to ${number(before + items.length)} of ${number(matching)}`),
+          chosen.cursor && link(address([], { ...chosen, cursor: "" }), "First page"),
+          next && link(address([], { ...chosen, cursor: next }), "Next page"),
+        ),
     );
   }
 
-  function row(table) {
-    const own = problems.of(table.id);
-    const cells = [name(table), shape(table), buckets(table), warnings(table, own), latest.draw(table.id)];
-    return { key: table.id, cells };
+  function filters() {
+    const pick = (name) => (event) => changed.go({ ...chosen, [name]: event.target.value, cursor: "" });
+    const type = (event) => {
+      clearTimeout(typing);
+      const text = event.target.value.trim();
+      typing = setTimeout(() => changed.go({ ...chosen, q: text, cursor: "" }, { isTyped: true }), TYPING_MS);
+    };
+    const chooser = (label, name, choices) => field(label, select({ onchange: pick(name), name }, choices, chosen[name] ?? ""));
+    const any = (words, choices) => [["", words], ...choices];
+    return h(
+      "div",
+      { class: "filters", role: "search", "data-key": "filters" },
+      field("Name or path", h("input", { type: "search", id: "search", value: chosen.q, oninput: type, maxlength: "200", autocomplete: "off" })),
+      chooser("Health", "health", any("any", HEALTHS.map((each) => [each, each]))),
+      chooser("Problem", "kind", any("any", Object.entries(PROBLEMS))),
+      chooser("Type", "table_type", any("any", [["MERGE_ON_READ", "merge on read"], ["COPY_ON_WRITE", "copy on write"]])),
+      chooser("State", "state", any("any", STATES.map((each) => [each, each]))),
+      chooser("Sort by", "sort", ORDERS),
+    );
   }
 
-  return { title: () => "Overview", load, draw, isBusy: () => active.jobs.length > 0 };
+  return {
+    title: () => "Overview",
+    load,
+    draw,
+    /** Another filter, order or page. */
+    choose(wanted) {
+      isMoved = (wanted.cursor ?? "") !== (chosen.cursor ?? "");
+      chosen = wanted;
+      const search = document.getElementById("search");
+      if (search && search !== document.activeElement) search.value = wanted.q ?? "";
+      for (const box of document.querySelectorAll("#tables select")) box.value = wanted[box.name] ?? "";
+    },
+    isBusy: () => active.isMoving,
+    refresh: () => active.refresh(),
+    asOf: () => found && Date.parse(found.problems.as_of),
+    /** For those who do not see the page. */
+    says: () => found && said(found, chosen),
+  };
 }
 
-const HEADINGS = ["Table", "Type", "Buckets", "Problems", "Last jobs"];
-
-function name(table) {
-  return h("div", {}, tableLink(table.id, h("strong", {}, table.name)), health(table), h("div", { class: "path" }, table.base_path));
+/** Without what an address may have that the service does not know. */
+function known(chosen) {
+  return Object.fromEntries([...FILTERS, "cursor", "limit"].map((name) => [name, chosen[name]]));
 }
 
-function health({ incidents: { open, suspected } }) {
-  if (open) return [" ", h("span", { class: "tag bad" }, count(open, "incident"))];
-  return suspected > 0 && [" ", h("span", { class: "tag warn" }, `${suspected} suspected`)];
+function said({ problems: { counts }, tables: { matching, total } }, chosen) {
+  const words = Object.entries(counts).filter(([, many]) => many > 0).map(([severity, many]) => `${number(many)} ${severity}`);
+  const shown = chosen.q || matching !== total ? `, ${count(matching, "matching table")}` : "";
+  return `${words.length ? `Problems: ${words.join(", ")}` : "No problems"}${shown}`;
+}
+
+function figures({ problems: { counts }, tables, jobs, incidents, workers, webhooks }) {
+  const ill = webhooks.failing + webhooks.disabled;
+  return h(
+    "ul",
+    { class: "figures", "data-key": "figures", "aria-label": "Figures" },
+    figure("critical", counts.critical, "critical", address([], { health: "critical" }), counts.critical && "bad"),
+    figure("warnings", counts.warning, counts.warning === 1 ? "warning" : "warnings", address([], { health: "warning" }), counts.warning && "warn"),
+    figure("notices", counts.notice, counts.notice === 1 ? "notice" : "notices", address([], { health: "notice" }), counts.notice && "note"),
+    figure("incidents", incidents.open + incidents.suspected, "incidents", address([], { kind: "incident-standing" }), incidents.open && "bad"),
+    figure("tables", tables.total, tables.total === 1 ? "table" : "tables", address([], {})),
+    figure("running", jobs.leased + jobs.running, "running", address(["jobs"], { state: "running" })),
+    figure("queued", jobs.queued, "queued", address(["jobs"], { state: "queued" })),
+    figure("workers", workers.alive, `${workers.alive === 1 ? "worker" : "workers"}, ${workers.busy} of ${count(workers.slots, "slot")} taken`, null, workers.alive ? null : "warn"),
+    figure("webhooks", webhooks.total, ill ? `webhooks, ${ill} failing` : webhooks.total === 1 ? "webhook" : "webhooks", address(["webhooks"], {}), ill && "warn"),
+  );
+}
+
+function figure(key, value, words, where, look) {
+  const shown = [h("strong", {}, number(value)), " ", words];
+  return h("li", { class: look || null, "data-key": key }, where ? link(where, ...shown) : h("span", {}, ...shown));
 }
 
 export function shape({ profile }) {
@@ -98,21 +185,13 @@ export function shape({ profile }) {
 export function buckets(table) {
   const { index, profile } = table;
   if (!index) return profile.bucket_layout?.kind === "consistent_hashing" ? "consistent hashing" : "–";
-  const number = bucketNumber(table);
-  if (number === index.num_buckets) return String(number);
-  return [`${number} `, h("span", { class: "quiet" }, `(writers: ${index.num_buckets})`)];
+  const shown = bucketNumber(table);
+  if (shown === index.num_buckets) return String(shown);
+  return [`${shown} `, h("span", { class: "quiet" }, `(writers: ${index.num_buckets})`)];
 }
 
 export function pending({ profile }) {
   return profile.pending_instants ? h("span", { class: "tag warn" }, String(profile.pending_instants)) : "0";
-}
-
-function warnings({ profile }, problems) {
-  const every = profile.warnings ?? [];
-  if (!every.length) return brief(problems) ?? "–";
-  const items = h("ul", { class: "plain" }, ...every.map((each) => h("li", {}, each)));
-  const found = h("details", {}, h("summary", {}, h("span", { class: "tag warn" }, count(every.length, "warning"))), items);
-  return [brief(problems), found];
 }
 
 function noTables() {
@@ -120,6 +199,8 @@ function noTables() {
     "p",
     { class: "quiet" },
     "No table is registered yet. ",
+    h("code", {}, "groundskeeper tables add"),
+    " or ",
     h("code", {}, "POST /v1/tables"),
     " with its ",
     h("code", {}, "base_path"),

@@ -3,19 +3,17 @@
 import { get, send } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
-import { count, kindName } from "./format.js";
+import { count, kindName, number } from "./format.js";
 import { card, jobLink, link, tableLink, time } from "./parts.js";
 
 const MOST_READ = 500;
 const SHOWN = 5;
-// Computed from the whole database, and nothing of it changes within seconds.
-const EVERY_MS = 10_000;
 
 const LOOKS = { critical: "bad", warning: "warn", notice: "note" };
 const COUNTED = {
-  critical: (number) => `${number} critical`,
-  warning: (number) => count(number, "warning"),
-  notice: (number) => count(number, "notice"),
+  critical: (many) => `${number(many)} critical`,
+  warning: (many) => count(many, "warning"),
+  notice: (many) => count(many, "notice"),
 };
 // The notices of incidents show these, with each instant.
 const SHOWN_ELSEWHERE = ["incident-standing"];
@@ -26,27 +24,36 @@ export class Problems {
     this.query = query;
     this.items = null;
     this.counts = {};
-    this.readAt = -Infinity;
     this.isWhole = false;
   }
 
   async load() {
-    if (performance.now() - this.readAt < EVERY_MS) return;
     const page = await get("v1/problems", { ...this.query, limit: MOST_READ });
     this.items = page.items;
     this.counts = page.counts;
-    this.readAt = performance.now();
+  }
+
+  /** Takes the most serious ones that another call has brought. If all are shown, those are asked for. */
+  async take({ items, counts }) {
+    if (this.isWhole && items.length < sum(counts)) {
+      await this.load();
+      return;
+    }
+    this.items = items;
+    this.counts = counts;
   }
 
   of(tableId) {
     return (this.items ?? []).filter((each) => each.table_id === tableId);
   }
 
-  /** `jobs` are active. Draws nothing on a table's own page while there are no problems. */
+  /** `jobs` are active. Draws nothing on a table's own page while there are no problems; there the notices of incidents
+   * show those. */
   draw(jobs, changed, { isQuiet = false } = {}) {
     if (!this.items) return null;
-    const total = Object.values(this.counts).reduce((sum, each) => sum + each, 0);
-    const others = this.items.filter((each) => !SHOWN_ELSEWHERE.includes(each.kind));
+    const total = sum(this.counts);
+    const others = isQuiet ? this.items.filter((each) => !SHOWN_ELSEWHERE.includes(each.kind)) : this.items;
+    const hidden = total - this.items.length;
     if (!others.length) {
       if (isQuiet || total) return null;
       return card("problems", "Problems", h("p", { class: "quiet" }, "None that the service knows of."));
@@ -54,22 +61,21 @@ export class Problems {
     const shown = this.isWhole ? others : others.slice(0, SHOWN);
     const toggle = () => {
       this.isWhole = !this.isWhole;
-      changed.redraw();
-    };
-    const again = () => {
-      this.readAt = -Infinity;
-      changed();
+      if (this.isWhole && hidden > 0) changed();
+      else changed.redraw();
     };
     return card(
       "problems",
-      `Problems (${total})`,
+      `Problems (${number(total)})`,
       h("p", { class: "line" }, ...Object.keys(LOOKS).map((each) => this.counts[each] > 0 && tag(each, COUNTED[each](this.counts[each])))),
-      h("ul", { class: "plain" }, ...shown.map((each) => notice(each, jobs, again, changed))),
-      others.length > SHOWN && h("button", { type: "button", class: "more", onclick: toggle }, this.isWhole ? "Show fewer" : `Show all ${others.length}`),
-      total > MOST_READ && h("p", { class: "quiet" }, `GET /v1/problems lists all ${total}.`),
+      h("ul", { class: "plain" }, ...shown.map((each) => notice(each, jobs, changed))),
+      others.length > SHOWN && h("button", { type: "button", class: "more", onclick: toggle }, this.isWhole ? "Show fewer" : `Show all ${number(others.length + (isQuiet ? 0 : hidden))}`),
+      this.isWhole && total > MOST_READ && h("p", { class: "quiet" }, `GET /v1/problems lists all ${number(total)}.`),
     );
   }
 }
+
+const sum = (counts) => Object.values(counts).reduce((total, each) => total + each, 0);
 
 const tag = (severity, words) => h("span", { class: `tag ${LOOKS[severity]}` }, words);
 
@@ -79,7 +85,7 @@ export function brief(problems) {
   return h("ul", { class: "plain" }, ...problems.map((each) => h("li", { "data-key": each.id }, tag(each.severity, each.title))));
 }
 
-function notice(problem, jobs, again, changed) {
+function notice(problem, jobs, changed) {
   const { id, severity, about, since, title, detail, consequence, remedy } = problem;
   return h(
     "li",
@@ -88,7 +94,7 @@ function notice(problem, jobs, again, changed) {
     h("p", {}, detail),
     h("p", {}, consequence),
     h("p", { class: "hint" }, remedy),
-    problem.action && remedyOf(problem, jobs, again, changed),
+    problem.action && remedyOf(problem, jobs, changed),
   );
 }
 
@@ -99,7 +105,7 @@ function object({ type, id, name }) {
   return type === "worker" ? `Worker ${name}` : name;
 }
 
-function remedyOf({ about, action, remedy }, jobs, again, changed) {
+function remedyOf({ about, action, remedy }, jobs, changed) {
   if (action.method === "GET") {
     return [
       about.type === "table" && h("div", { class: "actions" }, tableLink(about.id, `${action.label} of ${about.name}`)),
@@ -112,7 +118,7 @@ function remedyOf({ about, action, remedy }, jobs, again, changed) {
   const label = isJob ? `${action.label} ${about.name}` : action.label;
   const start = async () => {
     if (!(await confirmed(`${label}?`, remedy, action.label))) return;
-    await send(action.method, action.path.slice(1), action.body ?? undefined).then(again, changed);
+    await send(action.method, action.path.slice(1), action.body ?? undefined).then(() => changed(), changed);
   };
   return [
     h("div", { class: "actions" }, h("button", { type: "button", class: "small", onclick: start }, label)),

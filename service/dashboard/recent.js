@@ -7,16 +7,19 @@ import { badge, card, field, grid, jobTitle, select, tableLink, time } from "./p
 import { summary } from "./result.js";
 
 const PAGE = 20;
+const FILTERS = ["table_id", "kind", "state"];
 
 export class Recent {
-  /** `fixed` is the part of the filter that users cannot change, such as the table. */
-  constructor(fixed = {}) {
+  /** `fixed` is the part of the filter that users cannot change, such as the table; `query` the rest, if it is in the
+   * address. */
+  constructor(fixed = {}, query = null) {
     this.fixed = fixed;
-    this.choose({});
+    this.isRouted = query !== null;
+    this.choose(query ?? {});
   }
 
   choose(filter) {
-    this.filter = filter;
+    this.filter = Object.fromEntries(FILTERS.map((name) => [name, filter[name] ?? ""]));
     this.seen = new Map();
     this.cursor = undefined;
     this.isLoaded = false;
@@ -59,7 +62,7 @@ export class Recent {
     const more = () => this.loadMore().then(() => changed(), changed);
     return card(
       "recent",
-      "Recent jobs",
+      this.isRouted ? "All jobs" : "Recent jobs",
       this.#choices(names, changed),
       jobs.length
         ? grid("Recent jobs", headings, jobs.map((job) => ({ key: job.id, cells: cells(job, names) })))
@@ -70,7 +73,7 @@ export class Recent {
 
   #choices(names, changed) {
     const chooser = (label, name, choices) =>
-      field(label, select({ onchange: (event) => this.#pick(name, event.target.value, changed) }, [["", "all"], ...choices]));
+      field(label, select({ onchange: (event) => this.#pick(name, event.target.value, changed), name }, [["", "all"], ...choices], this.filter[name]));
     return h(
       "div",
       { class: "filters" },
@@ -81,7 +84,12 @@ export class Recent {
   }
 
   #pick(name, value, changed) {
-    this.choose({ ...this.filter, [name]: value });
+    const filter = { ...this.filter, [name]: value };
+    if (this.isRouted) {
+      changed.go(filter);
+      return;
+    }
+    this.choose(filter);
     changed();
   }
 }

@@ -45,6 +45,7 @@ class Installation:
             "table": f"#/tables/{TRIPS}",
             "failed job": f"#/jobs/{self.jobs['failed']}",
             "running job": f"#/jobs/{self.jobs['running']}",
+            "jobs": "#/jobs",
             "webhooks": "#/webhooks",
             "audit": "#/audit",
         }

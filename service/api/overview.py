@@ -1,0 +1,136 @@
+"""/v1/overview: the state of the whole installation, and one page of its tables"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from service.access.token import Role
+from service.api.dependencies import AppContextDep, needs
+from service.api.overview_models import (
+    ActiveJob,
+    ActiveJobs,
+    Overview,
+    ProblemsNow,
+    SuggestionOut,
+    TableRow,
+    TableRows,
+    WebhookSummary,
+    WorkerSummary,
+)
+from service.api.policy_models import PauseOut
+from service.api.responses import IncidentCounts
+from service.api.standing_problems import SeverityCounts, StandingProblemOut
+from service.api.statuses import documented
+from service.db.engine import reading
+from service.delegation.inbox import SUGGESTION
+from service.incidents import store as incident_store
+from service.incidents.incident import IncidentState
+from service.lake.table import TableType
+from service.model import errors
+from service.queue import worker_store
+from service.queue.job import JobState
+from service.scheduling import pause_store
+from service.standing import overview, overview_store
+from service.standing.overview import Filter, Health, Order, TableState
+from service.standing.problem import StandingKind
+
+router = APIRouter(prefix="/v1", tags=["problems"])
+
+_TOP_PROBLEMS = 20
+_ACTIVE_JOBS = 50
+_JOBS_OF_TABLE = 20
+_SUGGESTIONS = 20
+
+
+@router.get(
+    "/overview",
+    operation_id="getOverview",
+    summary="Show the state of everything, and a page of tables with their last jobs",
+    dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.ParamsInvalidError),
+)
+def get_overview(
+    context: AppContextDep,
+    *,
+    q: Annotated[
+        str,
+        Query(max_length=200, pattern=r"^[^\x00]*$", description="A part of the name or path, in capitals or not"),
+    ] = "",
+    health: Annotated[
+        list[Health], Query(max_length=10, description="The most serious problem. May be repeated. Default: any")
+    ] = [],  # noqa: B006 - FastAPI's way; never changed
+    kind: Annotated[
+        list[StandingKind], Query(max_length=50, description="A problem of this kind. May be repeated. Default: any")
+    ] = [],  # noqa: B006
+    table_type: Annotated[list[TableType], Query(max_length=10, description="May be repeated. Default: any")] = [],  # noqa: B006
+    state: Annotated[list[TableState], Query(max_length=10, description="May be repeated. Default: any")] = [],  # noqa: B006
+    sort: Annotated[
+        Order,
+        Query(
+            description="`problems`: the most serious first; `backlog`: the most bytes of logs first; `commit`: the"
+            " last commit first; `silent`: the longest without a commit first; `registered`: the newest first"
+        ),
+    ] = Order.PROBLEMS,
+    limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of tables on a page")] = 50,
+    cursor: Annotated[str | None, Query(max_length=2000, description="`next_cursor` of the previous page")] = None,
+) -> Overview:
+    """All that the first page of the dashboard shows. The filter and the order are those of the tables. Problems and
+    backlogs are some seconds old, so that a call takes milliseconds also with a thousand tables."""
+    known = context.board.known(context.engine, context.clock)
+    now = context.clock()
+    wanted = Filter(q, health, kind, table_type, state)
+    with reading(context.engine) as connection:
+        activity = overview_store.activity(connection)
+        tables = overview_store.tables(connection, activity.busy, with_type=bool(table_type))
+        selected = overview.select(tables, known, wanted, sort, limit=limit, cursor=cursor)
+        ids = [table.id for table in selected.tables]
+        shapes = overview_store.shapes(connection, ids)
+        past = overview_store.last_jobs(connection, ids, _JOBS_OF_TABLE)
+        of_tables = incident_store.counts(connection, ids)
+        standing = incident_store.count_standing(connection)
+        jobs = overview_store.active_jobs(connection, _ACTIVE_JOBS)
+        suggestions = overview_store.suggestions(connection, _SUGGESTIONS)
+        webhooks = overview_store.webhooks(connection)
+        workers = [worker for worker in worker_store.every(connection) if worker.is_alive(now)]
+        pause = pause_store.pause_of(connection)
+    incidents: Counter[IncidentState] = Counter()
+    for (_, incident_state), number in standing.items():
+        incidents[incident_state] += number
+    ready = [worker for worker in workers if worker.is_ready]
+    return Overview(
+        at=now,
+        problems=ProblemsNow(
+            as_of=known.as_of,
+            counts=SeverityCounts(**{severity.value: number for severity, number in known.counts.items()}),
+            items=[StandingProblemOut.of(each) for each in known.problems[:_TOP_PROBLEMS]],
+        ),
+        pause=PauseOut.of(pause),
+        jobs=ActiveJobs(
+            queued=activity.jobs.get(JobState.QUEUED, 0),
+            leased=activity.jobs.get(JobState.LEASED, 0),
+            running=activity.jobs.get(JobState.RUNNING, 0),
+            items=[ActiveJob.named(job, name) for job, name in jobs],
+        ),
+        incidents=IncidentCounts.of(incidents),
+        suggestions=[SuggestionOut.of(each, SUGGESTION) for each in suggestions],
+        webhooks=WebhookSummary.of(webhooks),
+        workers=WorkerSummary(
+            alive=len(workers),
+            ready=len(ready),
+            slots=sum(worker.info.slots or 1 for worker in ready),
+            busy=sum(len(worker.job_ids) for worker in workers),
+        ),
+        tables=TableRows(
+            items=[
+                TableRow.of(table, known, shapes[table.id], past.get(table.id, ()), of_tables.get(table.id, {}))
+                for table in selected.tables
+            ],
+            total=selected.total,
+            matching=selected.matching,
+            before=selected.before,
+            next_cursor=selected.next_cursor,
+        ),
+    )

@@ -1,0 +1,117 @@
+// Tables with their last jobs, each a small field: its letters are the kind, its look is what became of it.
+
+import { h } from "./dom.js";
+import { ago, bytes, count, kindName, number } from "./format.js";
+import { jobLink, tableLink, time } from "./parts.js";
+import { brief } from "./problems.js";
+
+const LETTERS = {
+  compaction: "Co",
+  cleaning: "Cn",
+  clustering: "Cl",
+  bucket_expansion: "Ex",
+  bucket_contraction: "Ct",
+  finish_expansion: "Fi",
+  repair: "Re",
+  archival: "Ar",
+  partition_ttl: "Tt",
+  savepoint: "Sp",
+  restore: "Rs",
+  rollback: "Rb",
+  metadata_table: "Mt",
+  sync: "Sy",
+  audit: "Au",
+  diagnosis: "Di",
+};
+const OUTCOMES = ["succeeded", "failed", "running", "queued", "cancelled", "unknown"];
+const HEADINGS = ["Table", "Problems", "Backlog", "Last commit", "Last jobs, newest first"];
+const TYPES = { MERGE_ON_READ: "MOR", COPY_ON_WRITE: "COW" };
+const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+
+/** `rows` are those of the overview. */
+export function matrix(rows) {
+  return h(
+    "table",
+    { "aria-label": "Tables", class: "matrix", onkeydown: walk },
+    h("thead", {}, h("tr", {}, ...HEADINGS.map((heading) => h("th", { scope: "col" }, heading)))),
+    h("tbody", {}, ...rows.map(row)),
+  );
+}
+
+/** The letters and looks, in words. */
+export function legend(rows) {
+  const kinds = [...new Set(rows.flatMap((each) => each.jobs.map((job) => job.kind)))].sort();
+  if (!kinds.length) return null;
+  return h(
+    "p",
+    { class: "legend quiet", "data-key": "legend" },
+    ...kinds.map((kind) => h("span", {}, h("b", {}, letters(kind)), ` ${kindName(kind).toLowerCase()}`)),
+    ...OUTCOMES.map((state) => h("span", { class: `field-of ${state}` }, state)),
+  );
+}
+
+function row(table) {
+  const cells = [name(table), problems(table), backlog(table), table.last_commit_at ? time(table.last_commit_at) : "–", jobs(table)];
+  return h("tr", { "data-key": table.id }, ...cells.map((cell, index) => h("td", { "data-label": HEADINGS[index] }, h("div", {}, cell))));
+}
+
+function name({ id, name: words, base_path: path, table_type: type, table_version: version, declared_buckets: declared, buckets, state }) {
+  const kind = type && `${TYPES[type] ?? type} v${version ?? "?"}`;
+  const number = declared && (buckets === declared ? count(buckets, "bucket") : `${count(buckets, "bucket")} (writers: ${declared})`);
+  return [
+    h("span", { class: "line" }, tableLink(id, h("strong", {}, words)), NOTED[state] && h("span", { class: "tag" }, NOTED[state])),
+    h("div", { class: "path" }, path),
+    h("small", {}, [kind, number].filter(Boolean).join(" · ")),
+  ];
+}
+
+const NOTED = { unpolled: "not polled yet" };
+
+function problems({ problems: every, warnings, incidents: { suspected } }) {
+  if (!every.length && !warnings.length) return h("span", { class: "quiet" }, "none");
+  const items = h("ul", { class: "plain" }, ...warnings.map((each) => h("li", {}, each)));
+  return [
+    brief(every),
+    suspected > 0 && h("span", { class: "tag warn" }, `${suspected} suspected`),
+    warnings.length > 0 && h("details", {}, h("summary", {}, h("span", { class: "tag warn" }, count(warnings.length, "warning"))), items),
+  ];
+}
+
+function backlog({ backlog: its, table_type: type }) {
+  if (!its) return "–";
+  if (type === "COPY_ON_WRITE" || (!its.log_bytes && !its.commits)) return h("span", { class: "quiet" }, "none");
+  const share = its.base_bytes > 0 && its.log_bytes > 0 && `${number(Math.round((100 * its.log_bytes) / its.base_bytes))} % of the base files`;
+  return [`${bytes(its.log_bytes)} in logs`, h("small", {}, [share, `${count(its.commits, "commit")} since compaction`].filter(Boolean).join(", "))];
+}
+
+function jobs({ jobs: every, name: of }) {
+  if (!every.length) return h("span", { class: "quiet" }, "none yet");
+  // One stop of the tab key for each table; the arrow keys go on from there.
+  return h("div", { class: "fields", role: "group", "aria-label": `Last jobs of ${of}` }, ...every.map((job, index) => field(job, index === 0)));
+}
+
+function field(job, isFirst) {
+  const words = [kindName(job.kind), job.dry_run && "dry run", job.state, ago(job.finished_at ?? job.started_at ?? job.created_at), job.state !== "succeeded" && job.error];
+  const text = words.filter(Boolean).join(", ");
+  const link = jobLink(job, letters(job.kind));
+  for (const [key, value] of Object.entries({ class: `field-of ${look(job.state)}${job.dry_run ? " dry" : ""}`, title: text, "aria-label": text, tabindex: isFirst ? "0" : "-1", "data-key": job.id })) link.setAttribute(key, value);
+  return link;
+}
+
+const letters = (kind) => LETTERS[kind] ?? kind.slice(0, 2);
+const look = (state) => (state === "leased" ? "running" : state);
+
+/** Moves the focus between the fields. */
+function walk(event) {
+  const step = STEPS[event.key];
+  if (!step || !event.target.classList.contains("field-of")) return;
+  const rows = [...event.currentTarget.querySelectorAll(".fields")];
+  const at = rows.indexOf(event.target.closest(".fields"));
+  const own = [...rows[at].children];
+  const target = rows[at + step[0]]?.children;
+  const place = own.indexOf(event.target) + step[1];
+  const next = target && (target[place] ?? (step[0] ? target[target.length - 1] : null));
+  if (!next) return;
+  next.focus();
+  event.preventDefault();
+}

@@ -1,0 +1,131 @@
+"""The problems and backlogs of the whole installation, as they were a few seconds ago.
+
+To compute them takes a tenth of a second or more for a thousand tables, and a page asks for them after each event. So
+one process computes them once for all that ask, and answers meanwhile with what it computed last.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from service.db.engine import reading
+from service.standing import problems
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+
+    from service.model.clock import Clock
+    from service.standing.facts import TableFacts
+    from service.standing.problem import Severity, StandingProblem
+
+_log = logging.getLogger(__name__)
+
+_FRESH_SECONDS = 2.0
+# Of the time that passes, computing takes this part at most.
+_SHARE = 0.1
+MOST_AGE = timedelta(minutes=1)
+"""An answer never tells of an earlier time, so that a caller who comes once sees what is wrong now."""
+
+
+@dataclass(frozen=True)
+class TableBacklog:
+    """What a table's services have not done yet. `commits` are those since the last compaction."""
+
+    log_bytes: int
+    base_bytes: int
+    commits: int
+    last_commit_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Known:
+    """The state `as_of` a time: the problems, the most serious first, and the backlogs of the tables that have been
+    polled, by table id."""
+
+    as_of: datetime
+    problems: Sequence[StandingProblem] = ()
+    backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)
+    counts: Mapping[Severity, int] = field(default_factory=Counter)
+    of_tables: Mapping[str, Sequence[StandingProblem]] = field(default_factory=dict)
+
+
+def compute(engine: Engine, now: datetime) -> Known:
+    """Reads the database. The number of queries does not depend on the number of tables."""
+    with reading(engine) as connection:
+        facts = problems.facts(connection, now)
+    found = problems.of(facts, now)
+    of_tables = defaultdict(list)
+    for each in found:
+        if each.table_id is not None:
+            of_tables[each.table_id].append(each)
+    return Known(
+        as_of=now,
+        problems=found,
+        backlogs={table.id: backlog for table in facts.tables if (backlog := _backlog(table))},
+        counts=Counter(each.severity for each in found),
+        of_tables=of_tables,
+    )
+
+
+class Board:
+    """What one process computed last. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._last: Known | None = None
+        self._computing = threading.Lock()
+        self._ended_at = 0.0
+        self._took = 0.0
+
+    def known(self, engine: Engine, clock: Clock) -> Known:
+        """Returns at once what is known, unless that is older than MOST_AGE, and then computes it anew for the next
+        call. Raises DatabaseUnavailableError."""
+        last = self._last
+        if last is None or not timedelta(0) <= clock() - last.as_of <= MOST_AGE:
+            with self._computing:
+                if self._last is last:
+                    self._compute(engine, clock)
+            assert self._last is not None
+            return self._last
+        if self._is_due() and self._computing.acquire(blocking=False):
+            threading.Thread(target=self._renew, args=(engine, clock), name="problems", daemon=True).start()
+        return last
+
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._ended_at > max(_FRESH_SECONDS, self._took / _SHARE)
+
+    def _renew(self, engine: Engine, clock: Clock) -> None:
+        try:
+            self._compute(engine, clock)
+        except Exception:
+            # A later call computes again, and gets the error when the last result has become too old.
+            _log.exception("the problems could not be computed")
+        finally:
+            self._computing.release()
+
+    def _compute(self, engine: Engine, clock: Clock) -> None:
+        began = time.monotonic()
+        try:
+            self._last = compute(engine, clock())
+        finally:
+            self._ended_at = time.monotonic()
+            self._took = self._ended_at - began
+
+
+def _backlog(table: TableFacts) -> TableBacklog | None:
+    if table.snapshot is None:
+        return None
+    return TableBacklog(
+        log_bytes=table.totals.log_bytes,
+        base_bytes=table.totals.base_bytes,
+        commits=table.snapshot.since_compaction.commits,
+        last_commit_at=table.snapshot.last_commit_at,
+    )
