@@ -24,7 +24,7 @@ const LETTERS = {
   diagnosis: "Di",
 };
 const OUTCOMES = ["succeeded", "failed", "running", "queued", "cancelled", "unknown"];
-const HEADINGS = ["Table", "Problems", "Backlog", "Last commit", "Last jobs, newest first"];
+const HEADINGS = ["Table", "Problems", "Backlog", "Last commit", "Last jobs"];
 const TYPES = { MERGE_ON_READ: "MOR", COPY_ON_WRITE: "COW" };
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
@@ -87,7 +87,7 @@ function backlog({ backlog: its, table_type: type }) {
 function jobs({ jobs: every, name: of }) {
   if (!every.length) return h("span", { class: "quiet" }, "none yet");
   // One stop of the tab key for each table; the arrow keys go on from there.
-  return h("div", { class: "fields", role: "group", "aria-label": `Last jobs of ${of}` }, ...every.map((job, index) => field(job, index === 0)));
+  return h("div", { class: "fields", role: "group", "aria-label": `Last jobs of ${of}, newest first` }, ...every.map((job, index) => field(job, index === 0)));
 }
 
 function field(job, isFirst) {

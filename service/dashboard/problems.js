@@ -67,7 +67,7 @@ export class Problems {
     return card(
       "problems",
       `Problems (${number(total)})`,
-      h("p", { class: "line" }, ...Object.keys(LOOKS).map((each) => this.counts[each] > 0 && tag(each, COUNTED[each](this.counts[each])))),
+      isQuiet && h("p", { class: "line" }, ...Object.keys(LOOKS).map((each) => this.counts[each] > 0 && tag(each, COUNTED[each](this.counts[each])))),
       h("ul", { class: "plain" }, ...shown.map((each) => notice(each, jobs, changed))),
       others.length > SHOWN && h("button", { type: "button", class: "more", onclick: toggle }, this.isWhole ? "Show fewer" : `Show all ${number(others.length + (isQuiet ? 0 : hidden))}`),
       this.isWhole && total > MOST_READ && h("p", { class: "quiet" }, `GET /v1/problems lists all ${number(total)}.`),

@@ -1,0 +1,140 @@
+"""The dashboard follows what happens by the stream of events, and asks for nothing meanwhile."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from jobs.contract import Outcome, Result
+from tests.dashboard.installation import ORDERS, TRIPS, Installation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Page
+
+    from tests.browser import Faults
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    made = Installation(tmp_path_factory.mktemp("live"))
+    yield made
+    made.close()
+
+
+class Asked(list[str]):
+    """The paths below /v1 that a page asks for."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        super().__init__()
+        page.on(
+            "request", lambda each: self.append(each.url.removeprefix(f"{url}/v1/")) if "/v1/" in each.url else None
+        )
+
+
+def open_overview(page: Page, installation: Installation) -> Asked:
+    asked = Asked(page, installation.url)
+    page.goto(f"{installation.url}/")
+    page.wait_for_selector("#pulse.live")
+    page.wait_for_selector(".matrix tbody tr")
+    return asked
+
+
+def quiet(asked: Asked, page: Page, seconds: float) -> list[str]:
+    """What the page asks for in so many seconds."""
+    asked.clear()
+    page.wait_for_timeout(seconds * 1000)
+    return list(asked)
+
+
+def test_progress_is_polled_alone_and_what_has_ended_is_seen_at_once(page: Page, installation: Installation) -> None:
+    asked = open_overview(page, installation)
+    assert sorted(asked) == ["events", "overview", "session"]
+    running = installation.jobs["running"]
+    installation.progress(running, 7)
+    expect(page.locator("[aria-label='Active jobs']")).to_contain_text("7 of 10 tasks")
+    assert set(asked) == {"events", "overview", "session", "jobs?state=running&limit=100"}
+    installation.finish(running, Result(Outcome.SUCCEEDED, details={}))
+    expect(page.locator("[aria-label='Active jobs']")).not_to_contain_text("Compaction")
+    expect(page.locator(".matrix .field-of.succeeded")).to_have_text("Co")
+
+
+def test_an_idle_page_asks_for_nothing_until_something_happens(page: Page, installation: Installation) -> None:
+    asked = open_overview(page, installation)
+    page.wait_for_timeout(1500)
+    assert quiet(asked, page, 4) == []
+    page.evaluate("window.isSame = true")
+    began = time.monotonic()
+    job = installation.post(f"/tables/{TRIPS}/jobs", {"kind": "diagnosis"})["id"]
+    page.wait_for_selector(f".matrix a[href='#/jobs/{job}']")
+    assert time.monotonic() - began < 3
+    installation.api.post(f"/jobs/{job}/cancel")
+    page.wait_for_selector(f".matrix a.cancelled[href='#/jobs/{job}']")
+    assert page.evaluate("window.isSame")
+    # Once for each burst of events, and for what follows from them.
+    page.wait_for_timeout(9000)
+    assert set(asked) == {"overview"}
+    assert 2 <= len(asked) <= 8
+    assert quiet(asked, page, 3) == []
+
+
+def test_a_page_of_one_table_does_not_mind_the_others(page: Page, installation: Installation) -> None:
+    asked = Asked(page, installation.url)
+    page.goto(f"{installation.url}/#/tables/{TRIPS}")
+    page.wait_for_selector("#pulse.live")
+    page.wait_for_timeout(500)
+    asked.clear()
+    job = installation.post(f"/tables/{ORDERS}/jobs", {"kind": "diagnosis"})["id"]
+    installation.api.post(f"/jobs/{job}/cancel")
+    assert quiet(asked, page, 2) == []
+    job = installation.post(f"/tables/{TRIPS}/jobs", {"kind": "audit"})["id"]
+    page.wait_for_selector(f"[aria-label='Active jobs'] a[href='#/jobs/{job}']")
+    installation.api.post(f"/jobs/{job}/cancel")
+
+
+def test_without_a_stream_the_page_polls_and_it_comes_back(
+    page: Page, faults: Faults, installation: Installation
+) -> None:
+    faults.allow("v1/events: net::ERR_FAILED|console: Failed to load resource: net::ERR_FAILED")
+    page.route("**/v1/events", lambda route: route.abort())
+    page.goto(f"{installation.url}/")
+    page.wait_for_selector("#pulse.polling")
+    job = installation.post(f"/tables/{TRIPS}/jobs", {"kind": "audit"})["id"]
+    page.wait_for_selector(f".matrix a[href='#/jobs/{job}']")
+    installation.api.post(f"/jobs/{job}/cancel")
+    page.unroute("**/v1/events")
+    page.wait_for_selector("#pulse.live")
+
+
+def test_a_service_that_is_away_is_told_of_and_its_return_is_seen(
+    page: Page, faults: Faults, installation: Installation
+) -> None:
+    faults.allow("ERR_FAILED")
+    asked = open_overview(page, installation)
+    page.route("**/v1/**", lambda route: route.abort())
+    job = installation.post(f"/tables/{TRIPS}/jobs", {"kind": "audit"})["id"]
+    page.wait_for_selector("#pulse.away")
+    expect(page.locator("#banner")).to_contain_text("The service does not answer")
+    page.unroute("**/v1/**")
+    page.wait_for_selector("#pulse.live")
+    page.wait_for_selector(f".matrix a[href='#/jobs/{job}']")
+    installation.api.post(f"/jobs/{job}/cancel")
+    assert "overview" in asked
+
+
+def test_a_hidden_page_holds_no_connection(page: Page, installation: Installation) -> None:
+    asked = open_overview(page, installation)
+    hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
+    page.evaluate(hide % "true" + "document.dispatchEvent(new Event('visibilitychange'))")
+    asked.clear()
+    job = installation.post(f"/tables/{TRIPS}/jobs", {"kind": "audit"})["id"]
+    installation.api.post(f"/jobs/{job}/cancel")
+    assert quiet(asked, page, 2) == []
+    page.evaluate(hide % "false" + "document.dispatchEvent(new Event('visibilitychange'))")
+    page.wait_for_selector(f".matrix a[href='#/jobs/{job}']")
+    page.wait_for_selector("#pulse.live")
+    assert {"events", "overview"} <= set(asked)

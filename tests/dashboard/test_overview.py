@@ -1,0 +1,102 @@
+"""The tables of the overview in a browser: search, filter, order and page are in the address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from service.catalog import table_store
+from service.catalog.registration import Registration
+from service.db.engine import writing
+from service.model.clock import utc_now
+from tests.dashboard.installation import TRIPS, Installation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Page
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """With 60 more tables, which are not polled."""
+    made = Installation(tmp_path_factory.mktemp("overview"))
+    now = utc_now()
+    with writing(made.service.engine) as connection:
+        for number in range(60):
+            name = f"archive_{number:02}"
+            table_store.register(connection, Registration(f"tbl_a{number}", f"/lake/{name}", name, now, now))
+    yield made
+    made.close()
+
+
+def names(page: Page) -> list[str]:
+    return page.locator(".matrix tbody strong").all_inner_texts()
+
+
+def test_a_table_is_found_and_the_address_keeps_the_search(page: Page, installation: Installation) -> None:
+    page.goto(f"{installation.url}/")
+    page.wait_for_selector(".matrix tbody tr")
+    page.get_by_label("Name or path").fill("TRIP")
+    expect(page.locator(".matrix tbody tr")).to_have_count(1)
+    assert names(page) == ["trips"]
+    assert page.url.endswith("/#/?q=TRIP")
+    expect(page.locator("#spoken")).to_contain_text("1 matching table")
+    page.reload()
+    expect(page.locator(".matrix tbody tr")).to_have_count(1)
+    assert page.get_by_label("Name or path").input_value() == "TRIP"
+    page.get_by_label("Name or path").fill("nothing has this name")
+    expect(page.locator("#tables")).to_contain_text("No matching tables.")
+
+
+def test_filter_order_and_page_go_back_and_forth_with_the_browser(page: Page, installation: Installation) -> None:
+    page.goto(f"{installation.url}/#/?q=archive&sort=name")
+    expect(page.locator(".matrix tbody tr")).to_have_count(50)
+    assert names(page)[0] == "archive_00"
+    page.get_by_role("link", name="Next page").click()
+    expect(page.locator(".matrix tbody tr")).to_have_count(10)
+    assert names(page)[0] == "archive_50"
+    expect(page.locator("#tables")).to_be_focused()
+    page.go_back()
+    expect(page.locator(".matrix tbody tr")).to_have_count(50)
+    page.goto(f"{installation.url}/")
+    page.get_by_label("Health").select_option("critical")
+    expect(page.locator(".matrix tbody tr")).not_to_have_count(50)
+    assert "<b>orders</b>" in names(page)
+    assert "health=critical" in page.url
+    page.go_back()
+    expect(page.locator(".matrix tbody tr")).to_have_count(50)
+    assert page.get_by_label("Health").input_value() == ""
+    page.get_by_label("Sort by").select_option("backlog")
+    expect(page.locator(".matrix tbody strong").first).to_have_text("trips")
+
+
+def test_the_last_jobs_are_one_stop_of_the_tab_key_and_tell_what_they_are(
+    page: Page, installation: Installation
+) -> None:
+    page.goto(f"{installation.url}/#/?q=orders")
+    fields = page.locator(".matrix .field-of")
+    expect(fields).to_have_count(2)
+    assert [fields.nth(each).get_attribute("tabindex") for each in range(2)] == ["0", "-1"]
+    fields.first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(fields.nth(1)).to_be_focused()
+    label = fields.nth(1).get_attribute("aria-label")
+    assert label is not None
+    assert label.startswith("Clustering, failed, ")
+    assert label.endswith("The table has no such column")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/#/jobs/{installation.jobs['failed']}")
+
+
+def test_the_time_zone_is_shown_and_a_figure_leads_to_its_tables(page: Page, installation: Installation) -> None:
+    page.goto(f"{installation.url}/")
+    page.wait_for_selector(".matrix tbody tr")
+    expect(page.locator("footer")).to_contain_text("Europe/Berlin (GMT+01:00)")
+    page.locator(".figures a", has_text="critical").click()
+    expect(page.locator("#tables h2")).to_contain_text("of 62")
+    page.get_by_role("link", name="trips").first.wait_for(state="detached")
+    page.goto(f"{installation.url}/#/tables/{TRIPS}")
+    page.wait_for_selector("h1:has-text('trips')")
