@@ -185,6 +185,8 @@ def _snapshot(table_id: str, taken_at: datetime, summary: Mapping[str, Any]) -> 
         # Absent if an earlier version of the service has stored it: the next poll writes them.
         if data.get(name):
             data[name] = cls(**_known(cls, data[name]))
+    for name in ("vanished", "undone"):
+        data[name] = tuple(data.get(name, ()))
     data["cycles"] = tuple(Cycle(**_restored(each, _CYCLE_MOMENTS)) for each in data.get("cycles", ()))
     data["lock"] = SeenLock(**_restored(data["lock"], ("since",))) if data.get("lock") else None
     return TableSnapshot(table_id=table_id, taken_at=taken_at, **_restored(data, _MOMENTS))
@@ -198,7 +200,7 @@ _PARTS: Mapping[str, type[Any]] = {"totals": Totals, "large": PartitionState, "s
 _MANY = ("pending", "cycles")
 _CYCLE_MOMENTS = ("compacted_at", "rising_since")
 _PENDING_MOMENTS = ("requested_at", "heartbeat_at")
-_MOMENTS = ("last_commit_at", "first_commit_at")
+_MOMENTS = ("last_commit_at", "first_commit_at", "vanished_since")
 
 
 def _storable(value: Any) -> Any:

@@ -122,6 +122,7 @@ class TableSnapshot:
     one compared with the mean. `cycles` are the newest from compaction to compaction, oldest first.
 
     `lock` is set if the last poll found the table's lock held for a minute or more.
+    `vanished` are commits that have left the middle of the timeline, `undone` those that a rollback took off it.
     """
 
     table_id: str
@@ -143,6 +144,9 @@ class TableSnapshot:
     skewed: PartitionState | None = None
     cycles: tuple[Cycle, ...] = ()
     lock: SeenLock | None = None
+    vanished: tuple[str, ...] = ()
+    vanished_since: datetime | None = None
+    undone: tuple[str, ...] = ()
 
     @property
     def base_bytes(self) -> int:

@@ -82,6 +82,9 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
             timeline_commits=polled.timeline_commits,
             cycles=stored.snapshot.cycles if stored else (),
             lock=polled.lock,
+            vanished=polled.vanished,
+            vanished_since=_since(stored, polled.vanished) or watch.looked_at if polled.vanished else None,
+            undone=polled.undone,
         )
         snapshot = _with_commits(connection, snapshot, stored, added)
         snapshot_store.save_partitions(connection, watch.table_id, files.listed, files.partitions)
@@ -97,6 +100,12 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
         outbox.publish(connection, [*events, *change.events], now=watch.looked_at)
         job_tally.add(connection, job_tally.of_commits(added))
     return PollResult(watch.table_id, changed=True, commits=tuple(added))
+
+
+def _since(stored: Stored | None, vanished: Sequence[str]) -> datetime | None:
+    """Returns since when some of these commits have been missed."""
+    still = stored is not None and not set(stored.snapshot.vanished).isdisjoint(vanished)
+    return stored.snapshot.vanished_since if stored is not None and still else None
 
 
 def _record_unchanged(engine: Engine, watch: Watch, found: UnchangedTable, now: datetime) -> None:

@@ -36,6 +36,7 @@ from service.observation.timeline_diff import (
     missed_instants,
     read_instant,
 )
+from service.observation.vanished import vanished_commits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -65,6 +66,7 @@ class ChangedTable:
     Base files below `small_file_bytes` counted as small. `judged` are the new commits whose rows are astray; `over`
     maps the ids of incidents that are over to the reasons. `timeline_commits` are completed, on the active timeline.
     `lock` is the table's if it is held.
+    `vanished` and `undone` are known commits that are not on it (`vanished_commits`).
     """
 
     watch: Watch
@@ -78,6 +80,8 @@ class ChangedTable:
     over: Mapping[str, str]
     timeline_commits: int = 0
     lock: SeenLock | None = None
+    vanished: tuple[str, ...] = ()
+    undone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -205,8 +209,20 @@ def _changed(engine: Engine, storage: Storage, table_id: str, small_file_bytes: 
         completed = {each.requested_time for each in timeline.instants if each.is_completed}
         over = late_files.resolved(storage, _late(engine, table_id), completed, now)
     commits = sum(each.is_completed and each.action in WRITING_ACTIONS for each in timeline.instants)
+    vanished, undone = vanished_commits(storage, config, timeline, before, new_instants)
     return ChangedTable(
-        watch, before.table.index, config.table_type, found, pending, files, small_file_bytes, judged, over, commits
+        watch,
+        before.table.index,
+        config.table_type,
+        found,
+        pending,
+        files,
+        small_file_bytes,
+        judged,
+        over,
+        commits,
+        vanished,
+        undone,
     )
 
 

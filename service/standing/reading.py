@@ -41,6 +41,20 @@ MISSED = Definition(
     "Have the receivers read the whole table again. Let writers keep more commits on the timeline, or poll more often.",
 )
 
+VANISHED = Definition(
+    StandingKind.COMMITS_VANISHED,
+    Severity.CRITICAL,
+    "Commits have vanished from the timeline",
+    "Readers do not see their rows, and Hudi takes their files for those of failed writes, which may be deleted.",
+    "Bring the files of these instants back from a backup of .hoodie, before the next cleaning; or write the rows"
+    " again. Find out what deletes files there.",
+)
+
+VANISHED_AFTER = timedelta(minutes=10)
+"""Hudi deletes archived instants in any order, and a poll may see some gone that have older ones beside them."""
+
+_NAMED = 5
+
 SHOWN_FOR = timedelta(days=1)
 """Commits that were missed stay missed, so this ends by time."""
 
@@ -76,6 +90,21 @@ def not_polled(table: TableFacts, now: datetime) -> StandingProblem | None:
         due_at,
         f"A poll was due {duration(late)} ago.",
         {"overdue_seconds": int(late.total_seconds()), "due_at": due_at.isoformat()},
+    )
+
+
+def vanished(table: TableFacts, now: datetime) -> StandingProblem | None:
+    snapshot = table.snapshot
+    since = snapshot.vanished_since if snapshot else None
+    if snapshot is None or since is None or not table.is_readable or now - since < VANISHED_AFTER:
+        return None
+    instants = snapshot.vanished
+    return VANISHED.of(
+        table.about,
+        since,
+        f"{count(len(instants), 'commit')} between others on the timeline, neither rolled back nor archived:"
+        f" {', '.join(instants[:_NAMED])}{' ...' if len(instants) > _NAMED else ''}.",
+        {"commits": len(instants), "instants": list(instants[:_NAMED])},
     )
 
 

@@ -91,6 +91,36 @@ def test_commits_that_were_missed_are_listed_for_a_day(operated: Operated) -> No
     assert operated.problems() == []
 
 
+def test_commits_that_vanish_from_the_timeline_are_critical_until_they_are_back(operated: Operated) -> None:
+    """Those that were rolled back, or archived, have not vanished."""
+    table = operated.table()
+    instants = [table.commit({base_file(A, str(number)): 10}) for number in range(8)]
+    operated.poll()
+    table.files.rollback(table.instant(), instants[6])
+    table.files.archive(*instants[:2])
+    operated.poll()
+    table.commit()
+    operated.poll(HOUR)
+    assert operated.problems() == []
+    lost = [path for each in (instants[3], instants[4]) for path in table.files.timeline.glob(f"{each}*")]
+    contents = {path: path.read_bytes() for path in lost}
+    for path in lost:
+        path.unlink()
+    operated.poll()
+    assert operated.problems() == []
+    operated.poll(HOUR)
+    found = operated.one("commits-vanished")
+    assert (found["severity"], found["evidence"]["instants"]) == ("critical", instants[3:5])
+    since = found["since"]
+    table.commit()
+    operated.poll()
+    assert operated.one("commits-vanished")["since"] == since
+    for path, content in contents.items():
+        path.write_bytes(content)
+    operated.poll()
+    assert operated.problems() == []
+
+
 def test_rows_that_are_astray_are_critical_until_they_are_undone(operated: Operated) -> None:
     table = operated.table(buckets=2)
     table.commit({base_file(A, "1"): 10, base_file(B, "1"): 10})

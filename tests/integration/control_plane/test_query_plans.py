@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
     from tests.postgresql import Server
 
-TABLES, JOBS, COMMITS, EVENTS, DECISIONS = 1000, 100_000, 1_000_000, 200_000, 100_000
+TABLES, JOBS, COMMITS, EVENTS, DECISIONS, SAMPLES = 1000, 100_000, 1_000_000, 200_000, 100_000, 300_000
 # More than any page, batch or table's worth of rows; far less than any of the large tables.
 MOST_ROWS = 5000
-LARGE = {"jobs", "job_attempts", "commits", "events", "deliveries", "delivery_attempts", "decisions"}
+LARGE = {"jobs", "job_attempts", "commits", "events", "deliveries", "delivery_attempts", "decisions", "samples"}
 JSON = {"Content-Type": "application/json"}
+# Of each table 300 samples of five minutes, which are not due for deletion.
 # A table has a job every 15 minutes, a commit every 90 s and an event every 7 minutes, the newest of them just now.
 FILL = f"""
 INSERT INTO jobs (id, table_id, kind, params, dry_run, mutating, rewriting, state, attempt, max_attempts, not_before,
@@ -68,6 +69,11 @@ SELECT 'tbl_' || (n % {TABLES}),
        (ARRAY['compaction', 'cleaning', 'clustering', 'bucket_expansion'])[1 + n / {TABLES} % 4], 'skip',
        'below-threshold', 'too few commits', '{{}}', at, at, 1
 FROM (SELECT n, now() - ({DECISIONS} - n) * interval '0.8 s' AS at FROM generate_series(1, {DECISIONS}) n) each;
+INSERT INTO samples (table_id, step, slot, at, log_bytes, base_bytes, delta_commits, file_groups, base_files,
+                     small_files, freed_bytes, timeline_commits)
+SELECT 'tbl_' || (n % {TABLES}), 300, extract(epoch FROM at)::bigint / 300, at, n, n, 1, 1, 1, 1, 1, 1
+FROM (SELECT n, now() - (n / {TABLES}) * interval '280 s' AS at FROM generate_series(1, {SAMPLES}) n) each
+ON CONFLICT DO NOTHING;
 """
 
 
@@ -135,7 +141,7 @@ def test_nothing_that_the_service_does_reads_a_large_table_as_a_whole(
     postgresql: Server, database: str, tmp_path: Path
 ) -> None:
     some, job = "tbl_7", f"job_{7:016x}"
-    with Serving(tmp_path, database=database, AUTOMATIC="true", POLL_SECONDS="5") as service:
+    with Serving(tmp_path, database=database, AUTOMATIC="true", POLL_SECONDS="5", PROBLEM_SECONDS="2") as service:
         with httpx.Client(base_url=service.url, timeout=30, headers=JSON) as http:
             assert http.post("/v1/webhooks", json={"url": "http://127.0.0.1:9/"}).status_code == 201
             submitted = http.post(f"/v1/tables/{some}/jobs", json={"kind": "cleaning"})
@@ -168,11 +174,18 @@ def test_nothing_that_the_service_does_reads_a_large_table_as_a_whole(
                 "/v1/webhooks/whk_1/deliveries?state=dead",
                 "/v1/workers",
                 "/v1/pause",
+                "/v1/problems",
+                f"/v1/problems?table_id={some}",
+                "/v1/problems?severity=critical&severity=warning",
+                "/v1/problems?kind=job-failing",
+                f"/v1/tables/{some}/history",
+                f"/v1/tables/{some}/history?limit=10&until={datetime.now(UTC) - timedelta(hours=5):%Y-%m-%dT%H:%M:%SZ}",
+                "/metrics",
                 "/readyz",
             ):
                 answer = http.get(path)
                 assert answer.status_code == 200, (path, answer.text)
-                if cursor := answer.json().get("next_cursor"):
+                if path != "/metrics" and (cursor := answer.json().get("next_cursor")):
                     separator = "&" if "?" in path else "?"
                     assert http.get(f"{path}{separator}cursor={cursor}").status_code == 200
             lease = http.post("/v1/worker/leases", json={"worker_id": "w2", "wait_seconds": 0})
@@ -184,6 +197,7 @@ def test_nothing_that_the_service_does_reads_a_large_table_as_a_whole(
         assert eventually(lambda: sum("watches" in each.text for each in executed(postgresql)) > 200, 60)
         service.stop()
     statements = executed(postgresql)
+    assert any("standing_problems" in each.text for each in statements)
     assert {word for word in LARGE if any(f" {word}" in each.text for each in statements)} >= {
         "jobs",
         "commits",
