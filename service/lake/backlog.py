@@ -1,4 +1,4 @@
-"""How the log bytes of a table develop from compaction to compaction."""
+"""The log bytes of a table from compaction to compaction."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from service.catalog.table_events import UNHEALTHY_AFTER
@@ -52,7 +53,7 @@ class TableFacts:
     unsettled: Sequence[Job] = ()
     held: Sequence[Job] = ()
 
-    @property
+    @cached_property
     def about(self) -> About:
         return About(ObjectType.TABLE, self.id, self.name)
 

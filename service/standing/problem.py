@@ -113,7 +113,8 @@ class StandingProblem:
     @cached_property
     def id(self) -> str:
         """The same for as long as the problem stands, and when it comes back."""
-        parts = (self.kind.value, self.about.type.value, self.about.id, self.part)
+        # `str` is much faster than the `value` of an enum.
+        parts = (str(self.kind), str(self.about.type), self.about.id, self.part)
         return f"prb_{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}"
 
     @property

@@ -59,7 +59,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedel
             return Round()
         known = problem_store.known(connection)
         change = changes(known, found.problems, found.not_computed, began)
-        _write(connection, change, known, found, paths, began)
+        _write(connection, change, known, began, found=found, paths=paths)
     if change.opened or change.resolved:
         notifier.notify()
     return Round(len(found.problems), len(change.opened), len(change.resolved))
@@ -69,9 +69,10 @@ def _write(
     connection: Connection,
     change: Changes,
     known: dict[str, Known],
+    now: datetime,
+    *,
     found: Found,
     paths: dict[str, str],
-    now: datetime,
 ) -> None:
     def stored(problem: StandingProblem) -> OpenProblem:
         before = known.get(problem.id)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 TABLES, JOBS, COMMITS, EVENTS, DECISIONS, SAMPLES = 1000, 100_000, 1_000_000, 200_000, 100_000, 300_000
 # More than any page, batch or table's worth of rows; far less than any of the large tables.
 MOST_ROWS = 5000
+# The problems need the current decision of each table and kind of job, whatever the length of the history.
+MOST_DECISIONS = 20 * TABLES
 LARGE = {"jobs", "job_attempts", "commits", "events", "deliveries", "delivery_attempts", "decisions", "samples"}
 JSON = {"Content-Type": "application/json"}
 # Of each table 300 samples of five minutes, which are not due for deletion.
@@ -89,7 +91,8 @@ class Statement:
         for node in self.nodes:
             relation = node.get("Relation Name")
             read = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-            if relation in LARGE and read > MOST_ROWS:
+            most = MOST_DECISIONS if relation == "decisions" else MOST_ROWS
+            if relation in LARGE and read > most:
                 yield f"{node['Node Type']} of {relation} reads {read} rows in {self.milliseconds:.0f} ms: {self.text}"
 
 
