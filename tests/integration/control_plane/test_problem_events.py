@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 import sqlalchemy as sa
 from jsonschema import Draft202012Validator
@@ -27,13 +30,17 @@ from service.scheduling.decision import Decision, Verdict
 from service.standing import problem_rounds, problem_store, problems, upkeep
 from service.standing.changes import MOST_EVENTS
 from service.standing.problem import Severity, StandingKind
+from tests.integration.receiver import Receiver
+from tests.integration.serving import Serving, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from service.events.event import Event
     from service.standing.problem_rounds import Round
     from tests.integration.control_plane.conftest import FakeClock
+    from tests.postgresql import Server
 
 EVERY = timedelta(seconds=30)
 OPENED, RESOLVED = EventType.PROBLEM_OPENED, EventType.PROBLEM_RESOLVED
@@ -324,3 +331,52 @@ def test_pages_of_the_stored_problems_are_in_the_order_of_their_weight(
     assert found == list(every.items)
     assert [each.problem.table_id for each in of_one] == ["tbl_3"]
     assert none == []
+
+
+def disabled_webhook(url: str) -> str:
+    with httpx.Client(base_url=url, headers={"Content-Type": "application/json"}) as http:
+        created = http.post("/v1/webhooks", json={"url": "http://127.0.0.1:9/", "types": ["webhook.test"]})
+        assert created.status_code == 201, created.text
+        webhook: str = created.json()["id"]
+        assert http.post(f"/v1/webhooks/{webhook}/disable").status_code == 200
+    return webhook
+
+
+def test_a_service_sends_what_opens_and_is_resolved(tmp_path: Path) -> None:
+    with Receiver() as receiver, Serving(tmp_path, PROBLEM_SECONDS="0.3", AUTOMATIC="false") as service:
+        on_call = {"url": receiver.url, "types": ["problem.*"]}
+        with httpx.Client(base_url=service.url, headers={"Content-Type": "application/json"}) as http:
+            assert http.post("/v1/webhooks", json=on_call).status_code == 201
+            webhook = disabled_webhook(service.url)
+            assert eventually(lambda: len(receiver.received) == 1, 10)
+            assert 'kind="webhook-disabled",severity="warning"} 1.0' in http.get("/metrics").text
+            assert http.delete(f"/v1/webhooks/{webhook}").status_code == 204
+            assert eventually(lambda: len(receiver.received) == 2, 10)
+    opened, resolved = (each.event for each in receiver.received)
+    assert [opened["type"].rpartition(".")[2], resolved["type"].rpartition(".")[2]] == ["opened", "resolved"]
+    assert opened["data"]["problem"]["about"]["id"] == resolved["data"]["problem"]["about"]["id"] == webhook
+    assert opened["data"]["open"] == {"critical": 0, "warning": 1, "notice": 0}
+
+
+@pytest.mark.exhaustive
+def test_three_services_on_one_database_send_each_change_once(postgresql: Server, tmp_path: Path) -> None:
+    database, number = postgresql.new_database(), 20
+    with Receiver() as receiver, ExitStack() as stack:
+        services = [
+            stack.enter_context(Serving(folder, database=database, PROBLEM_SECONDS="0.5", AUTOMATIC="false"))
+            for folder in (tmp_path / str(each) for each in range(3))
+            if folder.mkdir() is None
+        ]
+        with httpx.Client(base_url=services[0].url, headers={"Content-Type": "application/json"}) as http:
+            on_call = {"url": receiver.url, "types": ["problem.*"]}
+            assert http.post("/v1/webhooks", json=on_call).status_code == 201
+            hooks = [disabled_webhook(services[each % 3].url) for each in range(number)]
+            assert eventually(lambda: len(receiver.received) >= number, 20)
+            services[1].kill()
+            for webhook in hooks:
+                assert http.delete(f"/v1/webhooks/{webhook}").status_code == 204
+            assert eventually(lambda: len(receiver.received) >= 2 * number, 20)
+            time.sleep(3)
+    told = Counter((each.event["type"], each.event["data"]["problem"]["about"]["id"]) for each in receiver.received)
+    assert len(told) == 2 * number
+    assert set(told.values()) == {1}

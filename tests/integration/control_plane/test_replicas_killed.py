@@ -80,7 +80,9 @@ def test_replicas_are_killed_and_the_database_goes_away_and_every_commit_is_anno
     bases = _registered(database, tmp_path / "lake")
     receiver = Receiver()
     try:
-        httpx.post(f"{replicas[0].url}/v1/webhooks", json={"url": receiver.url}).raise_for_status()
+        httpx.post(
+            f"{replicas[0].url}/v1/webhooks", json={"url": receiver.url, "types": ["commit.published"]}
+        ).raise_for_status()
         with Writer(bases) as writer:
             choice = random.Random(7)
             for number in range(KILLS):
