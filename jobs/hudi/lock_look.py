@@ -1,4 +1,4 @@
-"""Whether a lock is held and by whom, as far as its provider tells. Takes nothing. The classes are of Hudi 1.2.0."""
+"""A look at a lock: is it held, and by whom, as far as its provider (of Hudi 1.2.0) tells. Takes nothing."""
 
 from __future__ import annotations
 

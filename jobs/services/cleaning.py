@@ -109,6 +109,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         details |= {"files_deleted": 0, "nothing_to_do": not rolled_back and not late_files}
         return Result(Outcome.SUCCEEDED, details=details)
     details |= {"files_deleted": summary.deleted_files, "failed_deletes": summary.failed_deletes}
+    details["nothing_to_do"] = False
     return Result(Outcome.SUCCEEDED, instants=(summary.instant,), details=details)
 
 

@@ -91,8 +91,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         planned = chosen if sort_by else hudis_clustering.mergeable(chosen)
         details = _dry_run(planned, problems, in_buckets=in_buckets)
         # Hudi's own clustering first executes the plans of others.
-        others = not in_buckets and any(item.action == CLUSTERING for item in table.pending())
-        return Result(Outcome.SUCCEEDED, details={**details, "nothing_to_do": not planned and not others})
+        is_idle = not (planned or problems or in_buckets) and all(item.action != CLUSTERING for item in table.pending())
+        return Result(Outcome.SUCCEEDED, details={**details, "nothing_to_do": is_idle})
     if problems:
         raise RefusedError(problems)
     if in_buckets:

@@ -1,4 +1,4 @@
-"""What every dry run tells besides its plan: the table's lock, who writes, whose write is dead, and pending plans.
+"""The surroundings of a plan, of which every dry run tells: the table's lock, writes in flight, dead ones, and plans.
 
 Nothing of it refuses the plan, except a lock that could not be taken: an address that is wrong shows before anything
 runs.

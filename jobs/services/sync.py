@@ -275,6 +275,7 @@ def _details(
     return {
         "metastore": target.uris,
         "changed": any(map(bool, found)),
+        "nothing_to_do": not any(map(bool, found)),
         "tables": tables,
         # The service syncs again when it sees a later one.
         "last_instant": max(instants, default=None),
