@@ -100,16 +100,17 @@ def seen_lock(
     """Returns the lock if it has been held for a minute. For polls: it costs one request if the lock is a file, and
     none otherwise; a lock that cannot be read is as it was `before`. `storage` is that of the table."""
     place = file_of(lock, storage.base_path)
-    if place is None or (is_in_a_file(lock.provider) and storage.base_path.startswith(_NOT_ATOMIC)):
+    if place is None or (is_in_a_file(lock.provider) and place[0].startswith(_NOT_ATOMIC)):
         return None
     try:
         if place[0].startswith(f"{storage.base_path}/"):
             name = f"{place[0].removeprefix(f'{storage.base_path}/')}/{place[1]}"
         else:
             storage, name = _storage(storage.base_path, lock, place[0], storage_options, permissions), place[1]
-        at = storage.modified_at(name)
-        if at is None or (is_in_a_file(lock.provider) and now - at < SEEN_AFTER):
-            return None
+        if is_in_a_file(lock.provider):
+            at = storage.modified_at(name)
+            if at is None or now - at < SEEN_AFTER:
+                return None
         found = _read(storage, name, lock, now)
     except GroundskeeperError as error:
         log.info("The lock of %s cannot be read: %s", storage.base_path, error)
@@ -140,13 +141,12 @@ def remove_lock(
     if not _is(storage, name, expected):
         return False
     try:
-        storage.filesystem.move(f"{storage.root}/{name}", f"{storage.root}/{aside}")
+        if not _is_moved(storage, name, aside):
+            return False
         if not _is(storage, aside, expected):
             _put_back(storage, aside, name)
             return False
         storage.filesystem.delete_file(f"{storage.root}/{aside}")
-    except FileNotFoundError:
-        return False
     except OSError as error:
         raise StorageError(
             f"{storage.base_path}/{name} cannot be removed: {error}",
@@ -174,12 +174,10 @@ def _storage(
 
 def _read(storage: Storage, name: str, lock: TableLock, now: datetime) -> LockFile:
     path = f"{storage.base_path}/{name}"
+    if not is_in_a_file(lock.provider):
+        return _read_in_storage(storage, name, path, now)
     seen = _look(storage, name)
-    if seen is None:
-        if storage.exists(name):
-            return LockFile(LockState.UNKNOWN, path, detail=f"{path} is no file.")
-        return LockFile(LockState.FREE, path)
-    if is_in_a_file(lock.provider):
+    if seen is not None:
         signature, expiry = Signature.of(seen.content), seconds_to_expiry(lock)
         return LockFile(
             LockState.HELD,
@@ -190,8 +188,19 @@ def _read(storage: Storage, name: str, lock: TableLock, now: datetime) -> LockFi
             job_id=signature.job_id,
             ends_at=None if expiry is None else seen.modified_at + timedelta(seconds=expiry),
         )
+    if storage.exists(name):
+        return LockFile(LockState.UNKNOWN, path, detail=f"{path} is no file.")
+    if not storage.exists():
+        # It may be a folder of another machine, on which the writers are.
+        return LockFile(LockState.UNKNOWN, path, detail=f"{storage.base_path} does not exist where the service runs.")
+    return LockFile(LockState.FREE, path)
+
+
+def _read_in_storage(storage: Storage, name: str, path: str, now: datetime) -> LockFile:
     try:
-        found = StorageLock.of(seen.content)
+        found = StorageLock.of(storage.read(name, most=_MOST_BYTES))
+    except PathNotFoundError:
+        return LockFile(LockState.FREE, path)
     except ValueError as error:
         return LockFile(LockState.UNKNOWN, path, detail=f"{path} is not Hudi's: {error}.")
     ends_at = datetime.fromtimestamp(found.valid_until / 1000, UTC)
@@ -227,6 +236,20 @@ def _look(storage: Storage, name: str) -> _Seen | None:
 def _is(storage: Storage, name: str, expected: str) -> bool:
     seen = _look(storage, name)
     return seen is not None and seen.id == expected
+
+
+def _is_moved(storage: Storage, name: str, aside: str) -> bool:
+    """Moves the file away; returns False if it is gone. HDFS refuses a rename without a reason, and does so to one that
+    is repeated because the answer to the first was lost."""
+    try:
+        storage.filesystem.move(f"{storage.root}/{name}", f"{storage.root}/{aside}")
+    except OSError:
+        if _look(storage, aside) is not None:
+            return True
+        if _look(storage, name) is None:
+            return False
+        raise
+    return True
 
 
 def _put_back(storage: Storage, aside: str, name: str) -> None:

@@ -6,10 +6,8 @@ from service.model.errors import ConflictError
 
 
 class LockKeptError(ConflictError):
-    """Nothing was changed. The types below say why."""
+    """The lock was not broken. The types below say why."""
 
-    type = "lock-kept"
-    title = "The lock was not broken"
     hint = "GET /v1/tables/{id}/lock shows the lock and what is beside it."
 
 

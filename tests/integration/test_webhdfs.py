@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
+from jobs.contract import TableLock
 from jobs.storage import hdfs as hdfs_options
 from jobs.storage.paths import of_hadoop
+from jobs.storage.permissions import Permissions
 from service.lake.storage import open_storage
+from service.lake.table_lock import LockState, read_lock, remove_lock
 from service.model.errors import PathForbiddenError, PathNotFoundError, StorageError, StorageUnsupportedError
 from tests import hdfs
 
@@ -185,3 +188,33 @@ def test_a_standby_is_left_for_the_active_name_node_and_a_dead_data_node_for_ano
         for _ in range(8):
             with files.open_input_file("/one") as file:
                 assert file.read() == b"1" * 1000
+
+
+def test_a_lock_is_read_and_removed_only_while_it_is_the_one_that_was_read(
+    cluster: Cluster, files: fs.FileSystem
+) -> None:
+    base, lock, now = f"{cluster.uri}/locked", TableLock(), datetime.now(UTC)
+
+    def read() -> Any:
+        return read_lock(base, lock, cluster.options, Permissions(), now)
+
+    def remove(expected: str) -> bool:
+        return remove_lock(base, lock, cluster.options, Permissions(), expected)
+
+    def names() -> list[str]:
+        return [info.base_name for info in files.get_file_info(fs.FileSelector("/locked/.hoodie"))]
+
+    cluster.create("/locked/.hoodie/hoodie.properties")
+    assert read().state is LockState.FREE
+    cluster.create("/locked/.hoodie/lock")
+    held = read()
+    assert (held.state, held.holder) == (LockState.HELD, "a writer that did not sign it")
+    assert abs(held.since - datetime.now(UTC)) < timedelta(minutes=1)
+    assert remove("another") is False
+    with files.open_output_stream("/locked/.hoodie/lock") as file:
+        file.write(b"the next holder's")
+    assert remove(held.id) is False
+    assert sorted(names()) == ["hoodie.properties", "lock"]
+    assert remove(read().id) is True
+    assert remove(held.id) is False
+    assert names() == ["hoodie.properties"]

@@ -160,6 +160,8 @@ ALLOWED: list[tuple[str, str, dict[str, Any] | None, set[Role]]] = [
     ("GET", "/v1/jobs", None, {Role.READER, Role.OPERATOR, Role.ADMIN}),
     ("POST", "/v1/tables/none/jobs", {"kind": "audit"}, {Role.OPERATOR, Role.ADMIN}),
     ("POST", "/v1/jobs/none/cancel", None, {Role.OPERATOR, Role.ADMIN}),
+    ("GET", "/v1/tables/none/lock", None, {Role.READER, Role.OPERATOR, Role.ADMIN}),
+    ("DELETE", "/v1/tables/none/lock?reason=x", None, {Role.OPERATOR, Role.ADMIN}),
     ("POST", "/v1/tables", {"base_path": "/lake/broken"}, {Role.ADMIN}),
     ("PATCH", "/v1/tables/none", {}, {Role.ADMIN}),
     ("DELETE", "/v1/tables/none", None, {Role.ADMIN}),

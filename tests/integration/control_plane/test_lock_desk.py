@@ -18,8 +18,8 @@ from jobs.storage.wrapped_files import WrappedFiles
 from service.catalog import table_store
 from service.db.engine import writing
 from service.lake import table_lock
-from service.lake.storage import Storage
-from service.model.errors import StorageError
+from service.lake.storage import Storage, open_storage
+from service.model.errors import OptionNotAllowedError, StorageError
 from tests.integration.control_plane.standing import HOUR, Operated, Table, operating
 
 if TYPE_CHECKING:
@@ -342,3 +342,26 @@ def test_a_lock_in_the_storage_is_held_since_a_poll_first_saw_its_holder(desk: D
     renew("another")
     operated.poll()
     assert operated.kinds() == []
+
+
+def test_a_lock_elsewhere_is_read_only_where_locks_may_lie(desk: Desk, tmp_path: Path) -> None:
+    base, permitted = str(desk.table.files.base), Permissions(lock_roots=(str(tmp_path / "locks"),))
+    lock = TableLock(options={"hoodie.write.lock.filesystem.path": str(tmp_path / "locks" / "t")})
+    now = desk.operated.clock()
+    with pytest.raises(OptionNotAllowedError, match="neither below the table nor below an allowed root"):
+        table_lock.read_lock(base, lock, {}, Permissions(), now)
+    assert table_lock.read_lock(base, lock, {}, permitted, now).state == "unknown", "of another machine, perhaps"
+    file = tmp_path / "locks" / "t" / "lock"
+    file.parent.mkdir(parents=True)
+    assert table_lock.read_lock(base, lock, {}, permitted, now).state == "free"
+    file.touch()
+    os.utime(file, (now.timestamp() - 600, now.timestamp() - 600))
+    found = table_lock.read_lock(base, lock, {}, permitted, now)
+    storage = open_storage(base, {})
+    seen = table_lock.seen_lock(storage, lock, {}, permitted, now, before=None)
+    assert seen is not None
+    assert seen.since == found.since
+    assert table_lock.seen_lock(storage, lock, {}, Permissions(), now, before=None) is None
+    assert found.id is not None
+    assert table_lock.remove_lock(base, lock, {}, permitted, found.id)
+    assert not file.exists()
