@@ -189,7 +189,7 @@ def _read(storage: Storage, name: str, lock: TableLock, now: datetime) -> LockFi
             ends_at=None if expiry is None else seen.modified_at + timedelta(seconds=expiry),
         )
     if storage.exists(name):
-        return LockFile(LockState.UNKNOWN, path, detail=f"{path} is no file.")
+        return LockFile(LockState.UNKNOWN, path, detail=f"{path} is no file, or may not be read.")
     if not storage.exists():
         # It may be a folder of another machine, on which the writers are.
         return LockFile(LockState.UNKNOWN, path, detail=f"{storage.base_path} does not exist where the service runs.")
@@ -198,7 +198,7 @@ def _read(storage: Storage, name: str, lock: TableLock, now: datetime) -> LockFi
 
 def _read_in_storage(storage: Storage, name: str, path: str, now: datetime) -> LockFile:
     try:
-        found = StorageLock.of(storage.read(name, most=_MOST_BYTES))
+        found = StorageLock.of(_content(storage, name))
     except PathNotFoundError:
         return LockFile(LockState.FREE, path)
     except ValueError as error:
@@ -223,7 +223,7 @@ def _look(storage: Storage, name: str) -> _Seen | None:
         modified = storage.modified_at(name)
         if modified is None:
             return None
-        content = storage.read(name, most=_MOST_BYTES)
+        content = _content(storage, name)
         # Two locks may be taken within one tick of the clock of a file system.
         number = os.lstat(f"{storage.root}/{name}").st_ino if is_local(storage.base_path) else 0
     except (PathNotFoundError, FileNotFoundError):
@@ -231,6 +231,12 @@ def _look(storage: Storage, name: str) -> _Seen | None:
         return None
     identity = hashlib.sha256(repr((number, modified.timestamp(), content)).encode()).hexdigest()[:16]
     return _Seen(identity, modified, content)
+
+
+def _content(storage: Storage, name: str) -> bytes:
+    """Returns the beginning of the file, however long somebody has made it."""
+    with storage.open(name) as file:
+        return bytes(file.read(_MOST_BYTES))
 
 
 def _is(storage: Storage, name: str, expected: str) -> bool:

@@ -236,6 +236,26 @@ def test_a_lock_on_a_server_is_known_only_by_the_jobs_that_wait_for_it(desk: Des
     assert desk.shown()["state"] == "held"
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["[" * 100_000, '{"owner": 7, "pid": "x", "host": [1]}', "x" * 1_000_000, '{"owner": "a\\u0000\\u001b[2J"}'],
+)
+def test_whatever_somebody_wrote_into_the_lock_it_is_shown_and_broken(desk: Desk, content: str) -> None:
+    desk.hold(3, content)
+    shown = desk.shown()
+    assert shown["state"] == "held"
+    assert shown["holder"].isprintable()
+    desk.broken(lock_id=shown["id"])
+
+
+def test_a_lock_that_is_no_file_is_not_removed(desk: Desk) -> None:
+    desk.file.mkdir()
+    assert desk.shown()["state"] == "unknown"
+    answer = desk.operated.client.delete(desk.path, params=REASON)
+    assert (answer.status_code, answer.json()["type"]) == (409, "/problems/lock-not-removable")
+    assert desk.file.is_dir()
+
+
 def test_only_the_lock_that_the_caller_has_seen_is_broken(desk: Desk) -> None:
     desk.hold(3)
     seen = desk.shown()["id"]
