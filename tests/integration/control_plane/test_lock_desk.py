@@ -239,6 +239,7 @@ def test_a_lock_on_a_server_is_known_only_by_the_jobs_that_wait_for_it(desk: Des
 @pytest.mark.parametrize(
     "content",
     ["[" * 100_000, '{"owner": 7, "pid": "x", "host": [1]}', "x" * 1_000_000, '{"owner": "a\\u0000\\u001b[2J"}'],
+    ids=["deep", "types", "long", "control characters"],
 )
 def test_whatever_somebody_wrote_into_the_lock_it_is_shown_and_broken(desk: Desk, content: str) -> None:
     desk.hold(3, content)
