@@ -70,7 +70,7 @@ class LockDesk:
             provider=class_of(table.lock.provider),
             file=read.file,
             ending=ending_of(table.lock),
-            is_removable=is_removable(table.base_path, table.lock),
+            is_removable=read.is_removable,
             writers=sorted(writers, key=lambda each: each.heartbeat_at, reverse=True),
             pending=read.pending,
             jobs=jobs,
@@ -97,7 +97,7 @@ class LockDesk:
             companion.told(before, {"state": "being removed", "reason": reason})
         self._remove(table, seen)
         log.warning(
-            "%s broke the lock of table %s, held since %s by %s: %s",
+            "%s broke the lock of table %s, held since %s by %s: %r",
             by,
             table_id,
             lock.file.since,
@@ -122,6 +122,7 @@ class Beside:
     """What the storage shows: the lock, when each heartbeat was sent last, and the pending instants."""
 
     file: LockFile
+    is_removable: bool
     heartbeats: Mapping[str, datetime]
     pending: tuple[Pending, ...]
 
@@ -133,7 +134,8 @@ def read_beside(
     file = read_lock(base_path, lock, storage_options, permissions, now)
     config = read_table_config(storage)
     beats = {instant: at for instant, at in heartbeats(storage).items() if at and instant.isdecimal()}
-    return Beside(file, beats, read_pending(storage, config, read_timeline(storage, config)))
+    is_file = is_removable(base_path, lock)
+    return Beside(file, is_file, beats, read_pending(storage, config, read_timeline(storage, config)))
 
 
 def _shown(lock: HeldLock) -> dict[str, Any]:
