@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jobs.errors import JobError
 from jobs.format import lock_providers
 from jobs.hudi.jvm import translated
 from jobs.hudi.lock_proof import field_of
@@ -29,11 +31,13 @@ class LockLook:
 
 
 def on_server(jvm: Jvm, kind: str, provider: Any) -> LockLook:
-    """Looks at a lock that is no lock file; `provider` was loaded for it. Raises JobError."""
-    if kind in lock_providers.ZOOKEEPER:
-        return _of_zookeeper(jvm, provider)
-    if kind == lock_providers.IN_STORAGE:
-        return _in_storage(provider)
+    """Looks at a lock that is no lock file; `provider` was loaded for it, and can be reached."""
+    # What cannot be read is not known; that is no reason against the plan that is made beside it.
+    with suppress(JobError):
+        if kind in lock_providers.ZOOKEEPER:
+            return _of_zookeeper(jvm, provider)
+        if kind == lock_providers.IN_STORAGE:
+            return _in_storage(provider)
     return LockLook()
 
 

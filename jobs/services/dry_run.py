@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import JobKind
+from jobs.errors import JobError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -51,13 +52,16 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result) -> Res
     # What the preflight says of such a lock is clearer than the JVM's word, and needs no second one.
     if not any(refusal["type"] == LOCK_NOT_ATOMIC for refusal in refusals):
         refusals += [problem.to_json() for problem in look.problems]
-    dead, writing = _writes(table)
-    plans = [
-        f"{plan.instant} ({plan.action})"
-        for plan in pending_plans(table, COMPACTION_ACTIONS | CLUSTERING_ACTIONS)
-        # A pending replacecommit without one is a writer's overwrite.
-        if plan.content or plan.action != REPLACE
-    ]
+    notes = [*result.details.get("notes", ())]
+    dead: list[str] = []
+    writing: list[str] = []
+    plans: list[str] = []
+    try:
+        dead, writing = _writes(table)
+        plans = _plans(table)
+    except JobError as error:
+        # The plan stands without it: the job may be the one that puts such a table right.
+        notes.append(f"Its writers and pending plans could not be read: {error.detail or error.title}")
     rolled_back = dead if _rolls_back_dead(table, order) and not refusals else []
     found: dict[str, Any] = {
         "lock": {**lock, "holder": look.holder},
@@ -67,7 +71,6 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result) -> Res
     }
     if "nothing_to_do" in result.details:
         found["nothing_to_do"] = bool(result.details["nothing_to_do"]) and not rolled_back and not refusals
-    notes = [*result.details.get("notes", ())]
     if look.is_held:
         notes.append(f"The table's lock is {look.holder or 'held by others'}: the job would wait for it.")
     if rolled_back:
@@ -87,6 +90,15 @@ def _writes(table: HudiTable) -> tuple[list[str], list[str]]:
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         dead = dead_writes(table, client)
     return dead, [instant for instant in pending if instant not in dead]
+
+
+def _plans(table: HudiTable) -> list[str]:
+    return [
+        f"{plan.instant} ({plan.action})"
+        for plan in pending_plans(table, COMPACTION_ACTIONS | CLUSTERING_ACTIONS)
+        # A pending replacecommit without one is a writer's overwrite.
+        if plan.content or plan.action != REPLACE
+    ]
 
 
 def _rolls_back_dead(table: HudiTable, order: WorkOrder) -> bool:
