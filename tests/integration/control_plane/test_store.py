@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from jobs.contract import DEFAULT_GROUP, Heartbeat, JobKind, Outcome, Problem, Progress
+from jobs.contract import DEFAULT_GROUP, TABLE_LOCKED, Heartbeat, JobKind, Outcome, Problem, Progress
 from service.catalog import table_store
 from service.catalog.registration import Registration, Writers
 from service.db.engine import reading, writing
@@ -414,3 +414,32 @@ def test_a_table_is_not_unregistered_under_a_job_that_is_submitted_that_moment(
 
 def test_every_outcome_of_a_worker_is_known_to_the_history() -> None:
     assert {outcome.value for outcome in Outcome} < {outcome.value for outcome in AttemptOutcome}
+
+
+def test_only_jobs_that_found_the_lock_held_are_due_at_once_when_it_is_broken(
+    engine: sa.Engine, a_table: Registration, new_job: Callable[..., Job], clock: Clock
+) -> None:
+    later = clock() + timedelta(hours=1)
+    for kind, problem in ((JobKind.CLEANING, TABLE_LOCKED), (JobKind.ARCHIVAL, "hudi-error")):
+        submit(engine, new_job(kind))
+        job = take(engine, clock())
+        assert job is not None
+        with writing(engine) as connection:
+            lease_store.put_back(
+                connection,
+                job,
+                not_before=later,
+                outcome=AttemptOutcome.FAILED,
+                error=Problem(problem, "It failed"),
+                instants=(),
+                now=clock(),
+            )
+    submit(engine, new_job(JobKind.SAVEPOINT, not_before=later))
+    assert take(engine, clock()) is None
+    with writing(engine) as connection:
+        job_store.hasten_locked_out(connection, "tbl_other", clock())
+        job_store.hasten_locked_out(connection, a_table.id, clock())
+    due = take(engine, clock())
+    assert due is not None
+    assert due.kind is JobKind.CLEANING
+    assert take(engine, clock()) is None
