@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
+from jobs.logs import note
 from service.catalog import decision_times, table_store, watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
@@ -199,6 +200,8 @@ class HandOvers:
 
     def _step(self, waiting: Job) -> None:
         """Claims the job and runs its next steps. Logs every error, so that one cluster does not affect other jobs."""
+        # The threads of the pool do nothing else.
+        note(job_id=waiting.id, table_id=waiting.table_id)
         try:
             now = self._clock()
             with reading(self._engine) as connection:

@@ -11,6 +11,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from jobs.logs import note
 from service.catalog import watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
@@ -153,6 +154,8 @@ class Observer:
             self._poll_requests.notified.set()
 
     def _poll(self, watch: Watch) -> None:
+        # The threads of the pool do nothing else.
+        note(table_id=watch.table_id)
         try:
             result = poll_table(self._engine, self._clock, watch, self._read)
             self._count(changed=1, commits=len(result.commits)) if result.changed else self._count(unchanged=1)

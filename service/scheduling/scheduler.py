@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs import tracing
+from jobs.logs import noted
 from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, table_store, watch_store
 from service.catalog.table_secrets import check_readable
@@ -91,7 +92,7 @@ def run_once(
     started: list[str] = []
     for table_id in due:
         try:
-            with writing(engine) as connection:
+            with noted(table_id=table_id), writing(engine) as connection:
                 if not decision_times.claim(connection, table_id, now):
                     continue
                 if job := _decide(connection, table_id, now, config, cipher=cipher, started=len(started)):
