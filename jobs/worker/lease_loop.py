@@ -219,6 +219,8 @@ class Worker:
             trace.set(job__outcome=result.outcome.value, hudi__instants=",".join(result.instants))
             if result.error:
                 trace.fail(f"{result.error.title}: {result.error.detail}")
+            error = f": {result.error.title} {result.error.detail}" if result.error else ""
+            logger.log(logging.WARNING if error else logging.INFO, "%s: %s%s", what, result.outcome, error)
             if isinstance(attempt.context.must_end, NoExecutorsError):
                 self._presence.starved()
             self._report(order, result, lease_seconds, attempt.last_lines())
@@ -226,7 +228,6 @@ class Worker:
             trace.fail("the lease was lost")
             logger.warning("lost the lease of %s; no result is reported", what)
             return f"lost {what}"
-        logger.info("%s: %s", what, result.outcome)
         return f"{result.outcome} {what}"
 
     def _report(self, order: WorkOrder, result: Result, lease_seconds: float, lines: Sequence[LogLine]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.attempt_log import AttemptLogs
 from jobs.contract import (
     Heartbeat,
     HeartbeatAnswer,
@@ -240,15 +242,18 @@ class FakeService:
     def __init__(self, plan: WorkOrder) -> None:
         self._plan = plan
         self.result: Result | None = None
+        self.log: list[LogLine] = []
 
     def lease(self, _worker_id: str, _info: WorkerInfo) -> tuple[WorkOrder, float]:
         return self._plan, 30.0
 
-    def heartbeat(self, _worker_id: str, _job_id: str, _beat: Heartbeat) -> HeartbeatAnswer:
+    def heartbeat(self, _worker_id: str, _job_id: str, beat: Heartbeat) -> HeartbeatAnswer:
+        self.log += beat.log
         return HeartbeatAnswer.CONTINUE
 
-    def finish(self, _worker_id: str, _order: WorkOrder, result: Result, _log: Sequence[LogLine]) -> None:
+    def finish(self, _worker_id: str, _order: WorkOrder, result: Result, log: Sequence[LogLine]) -> None:
         self.result = result
+        self.log += log
 
 
 def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_table(
@@ -268,7 +273,20 @@ def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_ta
     caplog.handler.setFormatter(log_format)
     presence = Presence(service, "w1", WorkerInfo())
     presence.info = replace(presence.info, state=WorkerState.READY)
-    Worker(service, spark, 1, Lifetime(), presence=presence, log_format=log_format).run_once()
+    logs = AttemptLogs(log_format.without_secrets)
+    caplog.set_level("INFO")
+    logging.getLogger().addHandler(logs)
+    try:
+        Worker(service, spark, 1, Lifetime(), presence=presence, log_format=log_format, attempt_logs=logs).run_once()
+    finally:
+        logging.getLogger().removeHandler(logs)
+    messages = [line.message for line in service.log]
+    assert [line.number for line in service.log] == list(range(len(messages)))
+    assert messages[0].startswith("running ")
+    assert any("Traceback" in message for message in messages)
+    assert "failed: " in messages[-1]
+    assert "correct horse" not in str(messages)
+    assert "battery staple" not in str(messages)
     assert service.result.error.detail == ("ZeroDivisionError: '******' and '******' are no passwords for /lake/orders")
     assert "ZeroDivisionError: '******' and '******' are no passwords" in caplog.text
     assert "correct horse" not in caplog.text
