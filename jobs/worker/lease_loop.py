@@ -152,6 +152,9 @@ class Worker:
         try:
             has_ended = self._executors is not None and self._executors.has_ended()
         except SessionLostError as error:
+            # A JVM that dies stops answering a moment before its process ends.
+            if process is not None and not self._stopping.wait(1.0) and process.poll() is not None:
+                raise WorkerDiedError("its JVM has died, perhaps out of memory") from error
             raise WorkerDiedError("its JVM does not answer any more") from error
         if has_ended:
             raise WorkerDiedError("its Spark application has ended: the master has removed it, or is gone")
