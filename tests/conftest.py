@@ -42,6 +42,8 @@ _OF_THE_SHARED_DAEMON = {
 class _Scheduling(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
+        if file.startswith("tests/dashboard/"):
+            return "tests of the dashboard"
         return "tests of the shared daemon" if file in _OF_THE_SHARED_DAEMON else file
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests import browser as chromium
 from tests.browser import DESKTOP, Faults, new_context
+from tests.dashboard.installation import Installation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
     OpenPage = Callable[..., Page]
 
 
+@pytest.fixture(scope="session")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """One for all files. Tests leave the tables and the running job behind as they were."""
+    made = Installation(tmp_path_factory.mktemp("dashboard"))
+    yield made
+    made.close()
+
+
+# Not for longer: tests in other files run event loops of their own.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if chromium.CHROMIUM is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -19,6 +20,7 @@ from tests.integration.serving import Serving, eventually
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 ORDERS = "tbl_1"
@@ -38,13 +40,11 @@ class Installation:
         self._add_tables(folder)
         self.api = httpx.Client(base_url=f"{self.url}/v1", headers={"Content-Type": "application/json"}, timeout=30)
         assert eventually(lambda: self.api.get(f"/tables/{TRIPS}/snapshot").status_code == 200, 20)
+        self.pages = {"overview": "", "table": f"#/tables/{TRIPS}"}
         self._add_jobs()
         self.post("/webhooks", {"url": "https://hooks.example/", "types": ["table.*"], "description": "chat alerts"})
-        self.pages = {
-            "overview": "",
-            "table": f"#/tables/{TRIPS}",
+        self.pages |= {
             "failed job": f"#/jobs/{self.jobs['failed']}",
-            "running job": f"#/jobs/{self.jobs['running']}",
             "jobs": "#/jobs",
             "webhooks": "#/webhooks",
             "audit": "#/audit",
@@ -54,14 +54,22 @@ class Installation:
         """Of a page."""
         return f"{self.url}/{self.pages[name]}"
 
+    def add(self, names: Iterable[str]) -> None:
+        """Registers tables that are not polled, so that nothing is wrong with them."""
+        now = utc_now()
+        with writing(self.service.engine) as connection:
+            for name in names:
+                later = Registration(f"tbl_{name}", f"/lake/{name}", name, now + timedelta(days=1), now)
+                table_store.register(connection, later)
+
     def post(self, path: str, body: Any) -> Any:
         answer = self.api.post(path, json=body)
         assert answer.status_code < 300, answer.text
         return answer.json() if answer.content else None
 
-    def lease(self) -> Any:
-        """The next job, as a worker takes it."""
-        return self.post("/worker/leases", {"worker_id": "w"})
+    def lease(self, group: str = "default") -> Any:
+        """The next job, as a worker of the group takes it."""
+        return self.post("/worker/leases", {"worker_id": f"w-{group}", "worker": {"group": group, "slots": 2}})
 
     def progress(self, job: str, done: int) -> None:
         total = {"tasks_total": 10, "bytes_total": 10 << 20}
@@ -70,6 +78,13 @@ class Installation:
 
     def finish(self, job: str, result: Result) -> None:
         self.post(f"/worker/leases/{job}/result", {"attempt": 1, "result": result.to_json()})
+
+    def run(self) -> None:
+        """Submits a compaction that a worker takes at once, with some progress."""
+        self.jobs["running"] = job = self.post(f"/tables/{TRIPS}/jobs", {"kind": "compaction"})["id"]
+        self.lease()
+        self.progress(job, 4)
+        self.pages["running job"] = f"#/jobs/{job}"
 
     def close(self) -> None:
         self.api.close()
@@ -90,7 +105,8 @@ class Installation:
             orders = Registration(ORDERS, "/lake/orders", "<b>orders</b>", now, now, profile=profile)
             table_store.register(connection, orders)
             table_store.register(connection, trips)
-            store.put_table(connection, ORDERS, TableLevel({"cleaning": {"cron": "0 3 * * 6", "retain": 4}}, now))
+            policy = {"cleaning": {"cron": "0 3 * * 6", "retain": 4}, "worker_group": "night"}
+            store.put_table(connection, ORDERS, TableLevel(policy, now))
             decision_store.record(connection, ORDERS, decision, None)
 
     def _add_jobs(self) -> None:
@@ -98,11 +114,9 @@ class Installation:
             return str(self.post(f"/tables/{table}/jobs", wanted)["id"])
 
         self.jobs["failed"] = submit(ORDERS, kind="clustering", params={"sort_by": ["nope"]})
-        self.lease()
+        self.lease("night")
         refusal = Problem("column-unknown", "The table has no such column", "nope", "Its columns are id and city.")
         details = {"refusals": [refusal.to_json()], "seconds": 1.25}
         self.finish(self.jobs["failed"], Result(Outcome.FAILED, details=details, error=refusal))
-        self.jobs["running"] = submit(TRIPS, kind="compaction")
-        self.lease()
-        self.progress(self.jobs["running"], 4)
+        self.run()
         self.jobs["queued"] = submit(ORDERS, kind="audit")

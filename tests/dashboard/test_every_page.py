@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser import DESKTOP, PHONE, barriers, is_wider_than_the_window
-from tests.dashboard.installation import Installation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from playwright.sync_api import Page
 
     from tests.browser import Theme
     from tests.dashboard.conftest import OpenPage
+    from tests.dashboard.installation import Installation
 
 LOOKS: dict[str, tuple[Theme, tuple[int, int]]] = {
     "light": ("light", DESKTOP),
@@ -28,13 +26,6 @@ LOOKS: dict[str, tuple[Theme, tuple[int, int]]] = {
 _DEFAULT = ("light", "dark-phone")
 # Set to a folder, it keeps a picture of each page in each look.
 PICTURES = os.environ.get("GROUNDSKEEPER_TEST_PICTURES")
-
-
-@pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    made = Installation(tmp_path_factory.mktemp("dashboard"))
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize(

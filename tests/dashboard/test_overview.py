@@ -7,29 +7,22 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from service.catalog import table_store
-from service.catalog.registration import Registration
-from service.db.engine import writing
-from service.model.clock import utc_now
-from tests.dashboard.installation import TRIPS, Installation
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from playwright.sync_api import Page
 
+    from tests.dashboard.installation import Installation
 
-@pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """With 60 more tables, which are not polled."""
-    made = Installation(tmp_path_factory.mktemp("overview"))
-    now = utc_now()
-    with writing(made.service.engine) as connection:
-        for number in range(60):
-            name = f"archive_{number:02}"
-            table_store.register(connection, Registration(f"tbl_a{number}", f"/lake/{name}", name, now, now))
-    yield made
-    made.close()
+
+@pytest.fixture(scope="module", autouse=True)
+def archives(installation: Installation) -> Iterator[None]:
+    """60 more tables."""
+    names = [f"archive_{number:02}" for number in range(60)]
+    installation.add(names)
+    yield
+    for name in names:
+        assert installation.api.delete(f"/tables/tbl_{name}").status_code == 204
 
 
 def names(page: Page) -> list[str]:
@@ -63,8 +56,8 @@ def test_filter_order_and_page_go_back_and_forth_with_the_browser(page: Page, in
     expect(page.locator(".matrix tbody tr")).to_have_count(50)
     page.goto(f"{installation.url}/")
     page.get_by_label("Health").select_option("critical")
-    expect(page.locator(".matrix tbody tr")).not_to_have_count(50)
-    assert "<b>orders</b>" in names(page)
+    expect(page.locator(".matrix tbody tr")).to_have_count(1)
+    assert names(page) == ["<b>orders</b>"]
     assert "health=critical" in page.url
     page.go_back()
     expect(page.locator(".matrix tbody tr")).to_have_count(50)
@@ -77,13 +70,16 @@ def test_the_last_jobs_are_one_stop_of_the_tab_key_and_tell_what_they_are(
     page: Page, installation: Installation
 ) -> None:
     page.goto(f"{installation.url}/#/?q=orders")
+    page.wait_for_selector(".matrix .field-of")
     fields = page.locator(".matrix .field-of")
-    expect(fields).to_have_count(2)
-    assert [fields.nth(each).get_attribute("tabindex") for each in range(2)] == ["0", "-1"]
+    stops = [each.get_attribute("tabindex") for each in fields.all()]
+    assert stops == ["0", *["-1"] * (len(stops) - 1)]
+    assert len(stops) >= 2
     fields.first.focus()
-    page.keyboard.press("ArrowRight")
-    expect(fields.nth(1)).to_be_focused()
-    label = fields.nth(1).get_attribute("aria-label")
+    for _ in stops[1:]:
+        page.keyboard.press("ArrowRight")
+    expect(fields.last).to_be_focused()
+    label = fields.last.get_attribute("aria-label")
     assert label is not None
     assert label.startswith("Clustering, failed, ")
     assert label.endswith("The table has no such column")
@@ -97,6 +93,4 @@ def test_the_time_zone_is_shown_and_a_figure_leads_to_its_tables(page: Page, ins
     expect(page.locator("footer")).to_contain_text("Europe/Berlin (GMT+01:00)")
     page.locator(".figures a", has_text="critical").click()
     expect(page.locator("#tables h2")).to_contain_text("of 62")
-    page.get_by_role("link", name="trips").first.wait_for(state="detached")
-    page.goto(f"{installation.url}/#/tables/{TRIPS}")
-    page.wait_for_selector("h1:has-text('trips')")
+    assert names(page) == ["<b>orders</b>"]

@@ -1,0 +1,88 @@
+"""The overview of a thousand tables: when the first row is there, and what an open page asks for."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from service.db.engine import writing
+from service.model.clock import utc_now
+from tests.integration.control_plane.conftest import FakeClock
+from tests.integration.control_plane.test_problems_of_many import ill
+from tests.integration.serving import Serving
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+    from tests.dashboard.conftest import OpenPage
+
+TABLES = int(os.environ.get("GROUNDSKEEPER_TEST_TABLES", "1000"))
+_VISITS = 7
+# The time since the navigation began at which the first row was on the page.
+_FIRST_ROW = """
+new MutationObserver((_, observer) => {
+  if (!document.querySelector(".matrix tbody tr")) return;
+  observer.disconnect();
+  requestAnimationFrame(() => { window.firstRowAt = performance.now(); });
+}).observe(document, { childList: true, subtree: true });
+"""
+
+
+def visit(page: Page, url: str) -> tuple[float, list[str]]:
+    """Milliseconds to the first row, and the paths that were asked for until then."""
+    asked: list[str] = []
+    page.on("request", lambda each: asked.append(each.url.removeprefix(url)))
+    page.add_init_script(_FIRST_ROW)
+    page.goto(f"{url}/")
+    page.wait_for_function("window.firstRowAt")
+    return float(page.evaluate("window.firstRowAt")), asked
+
+
+@pytest.mark.exhaustive
+def test_a_thousand_tables_are_shown_at_once_and_an_idle_page_asks_for_nothing(
+    new_page: OpenPage, tmp_path: Path
+) -> None:
+    with Serving(tmp_path, AUTOMATIC="false") as service:
+        ill(service.engine, FakeClock(utc_now() - timedelta(hours=1)), range(TABLES))
+        with writing(service.engine) as connection:
+            # There is nothing to poll.
+            connection.execute(sa.text("UPDATE watches SET next_poll_at = '2100-01-01', looked_at = '2026-01-01'"))
+        began = utc_now()
+        counts = httpx.get(f"{service.url}/v1/overview", timeout=60).json()["problems"]["counts"]
+        cold = (utc_now() - began).total_seconds()
+        page = new_page()
+        times = []
+        for _ in range(_VISITS):
+            fresh = new_page()
+            milliseconds, asked = visit(fresh, service.url)
+            times.append(milliseconds)
+            calls = [path for path in asked if path.startswith("/v1/")]
+            assert sorted(calls) == ["/v1/events", "/v1/overview", "/v1/session"]
+            fresh.close()
+        again = new_page()
+        visit(again, service.url)
+        again.reload()
+        again.wait_for_function("window.firstRowAt")
+        warm = float(again.evaluate("window.firstRowAt"))
+        again.close()
+        visit(page, service.url)
+        page.wait_for_timeout(10_000)
+        idle: list[str] = []
+        page.on("request", lambda each: idle.append(each.url))
+        page.wait_for_timeout(60_000)
+        print(
+            f"{TABLES} tables with {sum(counts.values())} problems: first row after {statistics.median(times):.0f} ms"
+            f" (median of {_VISITS} with an empty cache, at most {max(times):.0f}), {warm:.0f} ms with cached files;"
+            f" {len(calls)} calls of the API, {len(asked)} requests with all files; first call after the start"
+            f" {cold * 1000:.0f} ms; idle: {len(idle)} requests a minute"
+        )
+        assert idle == []
+        assert statistics.median(times) < 1000

@@ -1,0 +1,205 @@
+"""GET /v1/overview: its tables on each kind of database, and the call as a whole."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import sqlalchemy as sa
+from fastapi.testclient import TestClient
+
+from jobs.contract import BucketIndex, JobKind, WorkerInfo
+from service.access.token import Role
+from service.api.app import create_app
+from service.api.dependencies import AppContext
+from service.catalog import table_store
+from service.catalog.registration import Registration
+from service.db.engine import writing
+from service.queue import job_store, worker_store
+from service.queue.job import Job
+from service.standing.board import MOST_AGE, Board
+from tests.integration.control_plane.test_problems_of_many import ill
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.integration.control_plane.conftest import FakeClock, FakeExamine
+
+
+@pytest.fixture
+def api(engine: sa.Engine, clock: FakeClock, examine: FakeExamine) -> Iterator[TestClient]:
+    """On each kind of database."""
+    app = create_app(AppContext(engine=engine, examine=examine, clock=clock))
+    with TestClient(app, base_url="http://127.0.0.1/v1") as client:
+        yield client
+
+
+def get(api: TestClient, **query: Any) -> Any:
+    answer = api.get("/overview", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def names(api: TestClient, **query: Any) -> list[str]:
+    return [row["name"] for row in get(api, **query)["tables"]["items"]]
+
+
+def add(engine: sa.Engine, clock: FakeClock, name: str, **more: Any) -> None:
+    with writing(engine) as connection:
+        table_store.register(connection, Registration(f"tbl_{name}", f"/lake/{name}", name, clock(), clock(), **more))
+
+
+def selects(engine: sa.Engine, call: Callable[[], object]) -> int:
+    """The number of queries of a call."""
+    statements: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        statements.append(statement)
+
+    sa.event.listen(engine, "before_cursor_execute", note)
+    call()
+    sa.event.remove(engine, "before_cursor_execute", note)
+    return len([each for each in statements if each.lstrip().startswith("SELECT")])
+
+
+def test_one_call_shows_all_and_takes_the_same_queries_for_few_tables_as_for_many(
+    api: TestClient, engine: sa.Engine, clock: FakeClock
+) -> None:
+    ill(engine, clock, range(2))
+    with writing(engine) as connection:
+        worker_store.announce(connection, "w", WorkerInfo(slots=2), clock())
+    get(api)
+    few = selects(engine, lambda: get(api))
+    ill(engine, clock, range(2, 30))
+    clock.advance(MOST_AGE.total_seconds() + 1)
+    shown = get(api)
+    assert selects(engine, lambda: get(api)) == few <= 16
+    assert shown["at"] == shown["problems"]["as_of"]
+    assert shown["problems"]["counts"]["critical"] == 30
+    assert len(shown["problems"]["items"]) == 20
+    assert shown["jobs"] | {"items": []} == {"queued": 30, "leased": 0, "running": 0, "items": []}
+    assert [job["table_name"] for job in shown["jobs"]["items"]] == [
+        row["table_name"] for row in shown["jobs"]["items"]
+    ]
+    assert shown["incidents"] == {"open": 30, "suspected": 0}
+    assert shown["workers"] == {"alive": 0, "ready": 0, "slots": 0, "busy": 0}
+    assert shown["pause"]["paused"] is False
+    row = next(each for each in shown["tables"]["items"] if each["name"] == "t7")
+    assert (row["health"], row["state"]) == ("critical", "unpolled")
+    assert row["problems"][0]["kind"] == "incident-standing"
+    assert row["backlog"] == {"log_bytes": 30 << 30, "base_bytes": 30 << 20, "commits": 40}
+    assert row["last_commit_at"] is not None
+    assert {(job["kind"], job["state"]) for job in row["jobs"]} == {("audit", "failed"), ("cleaning", "queued")}
+    assert row["incidents"] == {"open": 1, "suspected": 0}
+
+
+def test_tables_are_found_by_a_part_of_the_name_or_path_and_by_what_is_wrong(
+    api: TestClient, engine: sa.Engine, clock: FakeClock
+) -> None:
+    ill(engine, clock, range(1))
+    add(engine, clock, "Bücher", profile={"table_type": "COPY_ON_WRITE", "table_version": 9})
+    add(engine, clock, "orders", index=BucketIndex(4, ("id",)), profile={"table_type": "MERGE_ON_READ"})
+    assert names(api, q="BÜCH") == ["Bücher"]
+    assert names(api, q="/LAKE/ord") == ["orders"]
+    assert names(api, health="critical") == ["t0"]
+    assert sorted(names(api, health=["healthy", "critical"])) == ["Bücher", "orders", "t0"]
+    assert names(api, kind="compaction-behind") == ["t0"]
+    assert names(api, kind="small-files") == []
+    assert names(api, table_type="COPY_ON_WRITE") == ["Bücher"]
+    assert names(api, state="unreadable") == []
+    with writing(engine) as connection:
+        connection.execute(sa.text("UPDATE watches SET looked_at = next_poll_at"))
+        connection.execute(
+            sa.text("UPDATE watches SET failures = 1, error = :error WHERE table_id = 'tbl_orders'"),
+            {"error": '{"type": "path-not-found", "title": "gone"}'},
+        )
+        connection.execute(sa.text("UPDATE jobs SET state = 'running' WHERE id = 'job_0'"))
+    assert names(api, state="unreadable") == ["orders"]
+    assert names(api, state="busy") == ["t0"]
+    assert names(api, state=["idle", "busy"], sort="name") == ["Bücher", "t0"]
+    for wrong in ({"health": "ill"}, {"sort": "size"}, {"limit": 0}, {"limit": 201}, {"q": "\0"}, {"cursor": "x"}):
+        assert api.get("/overview", params=wrong).status_code == 422, wrong
+
+
+def test_pages_go_on_where_they_were_in_every_order(api: TestClient, engine: sa.Engine, clock: FakeClock) -> None:
+    for number in range(5):
+        ill(engine, clock, range(number, number + 1), partitions=number + 1)
+    for name in ("b", "A", "c"):
+        clock.advance(1)
+        add(engine, clock, name)
+    whole = {
+        order: names(api, sort=order) for order in ("problems", "name", "backlog", "commit", "silent", "registered")
+    }
+    assert whole["name"] == ["A", "b", "c", "t0", "t1", "t2", "t3", "t4"]
+    assert whole["problems"][-3:] == ["A", "b", "c"]
+    assert whole["backlog"] == ["t4", "t3", "t2", "t1", "t0", "A", "b", "c"]
+    assert whole["registered"][:3] == ["c", "A", "b"]
+    for order, expected in whole.items():
+        seen, cursor = [], None
+        while True:
+            page = get(api, sort=order, limit=3, **({"cursor": cursor} if cursor else {}))["tables"]
+            assert (page["before"], page["matching"], page["total"]) == (len(seen), 8, 8)
+            seen += [row["name"] for row in page["items"]]
+            cursor = page["next_cursor"]
+            if not cursor:
+                break
+            assert (
+                api.get(
+                    "/overview", params={"sort": "name" if order != "name" else "backlog", "cursor": cursor}
+                ).status_code
+                == 422
+            )
+        assert seen == expected, order
+
+
+def test_the_last_twenty_jobs_of_each_table_are_shown_newest_first(
+    api: TestClient, engine: sa.Engine, clock: FakeClock
+) -> None:
+    add(engine, clock, "busy")
+    add(engine, clock, "quiet")
+    with writing(engine) as connection:
+        for number in range(25):
+            job = Job(f"job_{number:02}", "tbl_busy", JobKind.AUDIT, clock() + timedelta(seconds=number), clock())
+            job_store.submit(connection, job)
+            connection.execute(
+                sa.text("UPDATE jobs SET state = 'failed', finished_at = created_at, error = :error WHERE id = :id"),
+                {"id": job.id, "error": '{"type": "x", "title": "It broke"}'},
+            )
+        job_store.submit(connection, Job("job_q", "tbl_quiet", JobKind.CLEANING, clock(), clock()))
+    jobs = {row["name"]: row["jobs"] for row in get(api)["tables"]["items"]}
+    assert [job["id"] for job in jobs["busy"]] == [f"job_{number:02}" for number in reversed(range(5, 25))]
+    assert {job["error"] for job in jobs["busy"]} == {"It broke"}
+    assert [job["id"] for job in jobs["quiet"]] == ["job_q"]
+
+
+def test_what_is_known_is_answered_at_once_and_computed_anew_meanwhile(engine: sa.Engine, clock: FakeClock) -> None:
+    ill(engine, clock, range(1))
+    board = Board()
+    first = board.known(engine, clock)
+    ill(engine, clock, range(1, 2))
+    clock.advance(3)
+    assert board.known(engine, clock) is first
+    board._ended_at -= 60
+    assert board.known(engine, clock) is first
+    for _ in range(200):
+        if board.known(engine, clock) is not first:
+            break
+        time.sleep(0.05)
+    second = board.known(engine, clock)
+    assert (second.as_of - first.as_of).total_seconds() == 3
+    assert {"tbl_0", "tbl_1"} <= set(second.of_tables)
+    clock.advance(MOST_AGE.total_seconds() + 1)
+    assert board.known(engine, clock).as_of == clock()
+
+
+def test_a_reader_may_see_it_and_a_worker_may_not(
+    app_context: AppContext, make_token: Callable[[Role], dict[str, str]]
+) -> None:
+    with TestClient(create_app(replace(app_context)), base_url="http://127.0.0.1/v1") as client:
+        reader, worker = make_token(Role.READER), make_token(Role.WORKER)
+        assert client.get("/overview", headers=reader).status_code == 200
+        assert client.get("/overview", headers=worker).status_code == 403
+        assert client.get("/overview").status_code == 401
