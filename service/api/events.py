@@ -146,8 +146,9 @@ async def _stream(context: AppContext, read: _Read, start: int | None, matches: 
             if page is None:
                 return
             _, seq = page
-        # A client that asks for the state only now, and listens on, misses nothing: what happens later has a later id.
-        yield f"id: {seq}\n: the events of Groundskeeper\n\n"
+            # A client that asks for the state only now, and listens on, misses nothing: what is later has a later id.
+            yield f"id: {seq}\n"
+        yield ": the events of Groundskeeper\n\n"
         while not context.notifier.is_closed:
             listener.forget()
             page = await read(seq)

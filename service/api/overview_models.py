@@ -22,6 +22,7 @@ from service.standing.overview_store import PastJob, Shape, Suggestion, WebhookC
 from service.standing.problem import Severity, StandingKind, StandingProblem
 
 _MOST_WARNINGS = 10
+_MOST_PROBLEMS = 5
 
 
 class BriefProblem(BaseModel):
@@ -87,7 +88,8 @@ class TableRow(BaseModel):
         " it"
     )
     health: Health = Field(description="The severity of its most serious problem, `healthy` without any")
-    problems: list[BriefProblem] = Field(description="The most serious first")
+    problems: list[BriefProblem] = Field(description="The five most serious ones, these first")
+    problem_count: int = Field(description="All of them", examples=[2])
     warnings: list[str] = Field(
         description="Found when the table was last examined, at most 10", examples=[["Something is dangling."]]
     )
@@ -106,6 +108,7 @@ class TableRow(BaseModel):
         incidents: Mapping[IncidentState, int],
     ) -> TableRow:
         backlog = known.backlogs.get(table.id)
+        problems = known.of_tables.get(table.id, ())
         profile = shape.profile
         declared = shape.index["num_buckets"] if shape.index else None
         return cls(
@@ -118,7 +121,8 @@ class TableRow(BaseModel):
             buckets=_buckets(declared, profile),
             state=table.state,
             health=overview.health(table.id, known),
-            problems=[BriefProblem.of(each) for each in known.of_tables.get(table.id, ())],
+            problems=[BriefProblem.of(each) for each in problems[:_MOST_PROBLEMS]],
+            problem_count=len(problems),
             warnings=list(profile.get("warnings") or ())[:_MOST_WARNINGS],
             incidents=IncidentCounts.of(incidents),
             backlog=BacklogOut.of(backlog) if backlog else None,

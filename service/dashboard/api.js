@@ -1,7 +1,7 @@
 // REST calls. The browser adds the cookie of the session, which no script can read.
 
-// The service may be mounted below a path of a proxy.
-const ROOT = new URL("..", import.meta.url);
+// The page is at the root of the service, which may be mounted below a path of a proxy.
+const ROOT = new URL(".", document.baseURI);
 const TIMEOUT_MS = 10_000;
 const NO_CONTENT = 204;
 const SESSION = "v1/session";

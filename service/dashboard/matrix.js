@@ -67,11 +67,12 @@ function name({ id, name: words, base_path: path, table_type: type, table_versio
 
 const NOTED = { unpolled: "not polled yet" };
 
-function problems({ problems: every, warnings, incidents: { suspected } }) {
+function problems({ id, problems: every, problem_count: all, warnings, incidents: { suspected } }) {
   if (!every.length && !warnings.length) return h("span", { class: "quiet" }, "none");
   const items = h("ul", { class: "plain" }, ...warnings.map((each) => h("li", {}, each)));
   return [
     brief(every),
+    all > every.length && tableLink(id, `and ${count(all - every.length, "more", "more")}`),
     suspected > 0 && h("span", { class: "tag warn" }, `${suspected} suspected`),
     warnings.length > 0 && h("details", {}, h("summary", {}, h("span", { class: "tag warn" }, count(warnings.length, "warning"))), items),
   ];

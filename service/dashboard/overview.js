@@ -169,7 +169,7 @@ function figures({ problems: { counts }, tables, jobs, incidents, workers, webho
     figure("running", jobs.leased + jobs.running, "running", address(["jobs"], { state: "running" })),
     figure("queued", jobs.queued, "queued", address(["jobs"], { state: "queued" })),
     figure("workers", workers.alive, `${workers.alive === 1 ? "worker" : "workers"}, ${workers.busy} of ${count(workers.slots, "slot")} taken`, null, workers.alive ? null : "warn"),
-    figure("webhooks", webhooks.total, ill ? `webhooks, ${ill} failing` : webhooks.total === 1 ? "webhook" : "webhooks", address(["webhooks"], {}), ill && "warn"),
+    figure("webhooks", webhooks.total, `${webhooks.total === 1 ? "webhook" : "webhooks"}${ill ? `, ${number(ill)} failing` : ""}`, address(["webhooks"], {}), ill && "warn"),
   );
 }
 

@@ -101,6 +101,6 @@ function cells(job, names) {
     badge(job),
     time(job.finished_at ?? job.started_at ?? job.created_at),
     job.finished_at && job.started_at ? seconds(between(job.started_at, job.finished_at)) : "–",
-    h("span", { class: "outcome" }, summary(job)),
+    h("span", { class: "outcome" }, summary(job) || "–"),
   ];
 }

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _FRESH_SECONDS = 2.0
+# It begins after the answers of now, which it would slow down.
+_AFTER_SECONDS = 0.3
 # Of the time that passes, computing takes this part at most.
 _SHARE = 0.1
 MOST_AGE = timedelta(minutes=1)
@@ -96,7 +98,9 @@ class Board:
             assert self._last is not None
             return self._last
         if self._is_due() and self._computing.acquire(blocking=False):
-            threading.Thread(target=self._renew, args=(engine, clock), name="problems", daemon=True).start()
+            thread = threading.Timer(_AFTER_SECONDS, self._renew, (engine, clock))
+            thread.name, thread.daemon = "problems", True
+            thread.start()
         return last
 
     def _is_due(self) -> bool:

@@ -74,9 +74,16 @@ def test_every_file_is_served_with_its_type_and_is_asked_for_again(client: TestC
 def test_everything_that_the_page_and_its_modules_name_is_there(client: TestClient) -> None:
     page = client.get("/").text
     references = set(_REFERENCE.findall(page))
-    assert {"dashboard/main.js", "dashboard/style.css", "dashboard/icon.svg", "docs"} <= references
+    folder = next(each for each in references if each.endswith("/main.js")).removesuffix("/main.js")
+    assert {f"{folder}/{name}" for name in FILES if name != "index.html"} | {"docs"} == references
     for reference in references:
-        assert client.get(f"/{reference}").status_code == 200, reference
+        answer = client.get(f"/{reference}")
+        assert answer.status_code == 200, reference
+        assert ("immutable" in answer.headers["cache-control"]) == (reference != "docs")
+        assert answer.headers.get("x-content-type-options") == "nosniff" or reference == "docs"
+    # Of a replica with another version.
+    other = client.get("/dashboard/0123456789abcdef/main.js")
+    assert (other.status_code, other.headers["cache-control"]) == (200, "no-cache")
     modules = [(name, found) for name in FILES for found in _MODULE.findall((FOLDER / name).read_text())]
     assert len(modules) > 10
     for name, found in modules:
@@ -92,7 +99,9 @@ def test_no_file_names_another_host_or_makes_markup_of_data(name: str) -> None:
     assert not re.search(r"""<style|\sstyle=|\son\w+="|"style"|javascript:""", text)
 
 
-@pytest.mark.parametrize("path", ["/dashboard/none.js", "/dashboard/../app.py", "/dashboard/%2e%2e/api/app.py"])
+@pytest.mark.parametrize(
+    "path", ["/dashboard/none.js", "/dashboard/0/none.js", "/dashboard/../app.py", "/dashboard/%2e%2e/api/app.py"]
+)
 def test_what_is_not_of_the_dashboard_is_a_problem_document(client: TestClient, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 404
