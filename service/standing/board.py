@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.db.engine import reading
-from service.standing import problems
+from service.standing.look import look
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,18 +61,16 @@ class Known:
 
 def compute(engine: Engine, now: datetime) -> Known:
     """Reads the database. The number of queries does not depend on the number of tables."""
-    with reading(engine) as connection:
-        facts = problems.facts(connection, now)
-    found = problems.of(facts, now)
+    found, tables = look(engine, now)
     of_tables = defaultdict(list)
-    for each in found:
+    for each in found.problems:
         if each.table_id is not None:
             of_tables[each.table_id].append(each)
     return Known(
         as_of=now,
-        problems=found,
-        backlogs={table.id: backlog for table in facts.tables if (backlog := _backlog(table))},
-        counts=Counter(each.severity for each in found),
+        problems=found.problems,
+        backlogs={table.id: backlog for table in tables if (backlog := _backlog(table))},
+        counts=Counter(each.severity for each in found.problems),
         of_tables=of_tables,
     )
 
@@ -127,9 +124,10 @@ class Board:
 def _backlog(table: TableFacts) -> TableBacklog | None:
     if table.snapshot is None:
         return None
+    totals = table.snapshot.totals
     return TableBacklog(
-        log_bytes=table.totals.log_bytes,
-        base_bytes=table.totals.base_bytes,
+        log_bytes=totals.log_bytes,
+        base_bytes=totals.base_bytes,
         commits=table.snapshot.since_compaction.commits,
         last_commit_at=table.snapshot.last_commit_at,
     )

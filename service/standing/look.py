@@ -15,7 +15,7 @@ from service.standing.facts import Facts
 from service.standing.problem import StandingKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection, Engine
@@ -28,9 +28,9 @@ log = logging.getLogger(__name__)
 _Part = TypeVar("_Part")
 
 
-def look(engine: Engine, now: datetime, table_id: str | None = None) -> tuple[Found, dict[str, str]]:
-    """Returns what is found, and the base paths of the tables: of the whole installation, or of one table. What cannot
-    be read or computed costs no more than its own problems. Raises DatabaseUnavailableError."""
+def look(engine: Engine, now: datetime, table_id: str | None = None) -> tuple[Found, Sequence[TableFacts]]:
+    """Returns what is found, and the tables that could be read: of the whole installation, or of one table. What
+    cannot be read or computed costs no more than its own problems. Raises DatabaseUnavailableError."""
     failed: set[StandingKind] = set()
 
     def part(read: Callable[[Connection], _Part], kinds: Iterable[StandingKind]) -> _Part | None:
@@ -51,23 +51,19 @@ def look(engine: Engine, now: datetime, table_id: str | None = None) -> tuple[Fo
 
     tables, unread = _tables(engine, now, table_id)
     if table_id is not None:
-        return _found(Facts(tables), now, unread, ()), _paths(tables)
+        return _found(Facts(tables), now, unread, ()), tables
     facts = part(of_workers, (StandingKind.GROUP_WITHOUT_WORKER, StandingKind.WORKER_LOST)) or Facts()
     of_webhooks = (StandingKind.WEBHOOK_FAILING, StandingKind.WEBHOOK_DISABLED, StandingKind.DELIVERIES_GIVEN_UP)
     webhooks = part(fleet_store.webhooks, of_webhooks) or ()
     pause = part(pause_store.pause_of, (StandingKind.JOBS_PAUSED,))
     facts = replace(facts, tables=tables, webhooks=webhooks, pause=pause)
-    return _found(facts, now, unread, failed), _paths(tables)
+    return _found(facts, now, unread, failed), tables
 
 
 def _found(facts: Facts, now: datetime, unread: Collection[str], failed: Collection[StandingKind]) -> Found:
     found = problems.found_in(facts, now)
     kinds = {*found.not_computed.kinds, *failed}
     return replace(found, not_computed=replace(found.not_computed, tables=unread, kinds=kinds))
-
-
-def _paths(tables: Iterable[TableFacts]) -> dict[str, str]:
-    return {table.id: table.base_path for table in tables}
 
 
 def _tables(engine: Engine, now: datetime, table_id: str | None) -> tuple[list[TableFacts], set[str]]:

@@ -53,7 +53,8 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedel
         last = problem_store.last_round(connection)
     if last is not None and last > began - least:
         return Round()
-    found, paths = look(engine, began)
+    found, tables = look(engine, began)
+    paths = {table.id: table.base_path for table in tables}
     with writing(engine) as connection:
         if not problem_store.claim(connection, began, least):
             return Round()

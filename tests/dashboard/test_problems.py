@@ -42,9 +42,7 @@ class Fleet:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.service = Serving(
-            folder, AUTOMATIC="false", POLL_SECONDS="1", LEASE_SECONDS="900"
-        )
+        self.service = Serving(folder, AUTOMATIC="false", POLL_SECONDS="1", LEASE_SECONDS="900")
         self.api = httpx.Client(
             base_url=f"{self.service.url}/v1", headers={"Content-Type": "application/json"}, timeout=30
         )
