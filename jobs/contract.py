@@ -248,6 +248,15 @@ class Progress(JsonMapped):
     bytes_done: int = 0
     bytes_total: int = 0
 
+    @property
+    def waits_for(self) -> str | None:
+        """The text behind `WAITS_FOR`, None while the step goes on."""
+        return self.step.partition(WAITS_FOR)[2] or None
+
+
+WAITS_FOR = ": waits for "
+"""Between the name of a step and what it waits for."""
+
 
 @dataclass(frozen=True)
 class Result(JsonMapped):

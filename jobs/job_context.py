@@ -6,6 +6,7 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from jobs.contract import WAITS_FOR
 from jobs.errors import LeaseLostError
 from jobs.tracing import Steps
 
@@ -82,7 +83,7 @@ class JobContext:
 
     def shown_step(self) -> str:
         """Returns the step, and the reason for which it stands still, if it does."""
-        return f"{self.current_step}: waits for {self.waits_for}" if self.waits_for else self.current_step
+        return f"{self.current_step}{WAITS_FOR}{self.waits_for}" if self.waits_for else self.current_step
 
     def bytes_done(self) -> int:
         """Returns the bytes of the step's input read so far."""

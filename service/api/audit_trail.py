@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_READING = {"evaluateTable"}
+_READING = {"detectTable", "evaluateTable"}
 _OF_DATABASE = {DatabaseUnavailableError.type, DatabaseDamagedError.type}
 
 

@@ -10,7 +10,7 @@ from fastapi.responses import PlainTextResponse
 from jobs.contract import JobKind, LogLevel
 from service.access.errors import SecretUnreadableError
 from service.access.token import Role
-from service.api.dependencies import AppContextDep, CallerDep, needs
+from service.api.dependencies import AppContext, AppContextDep, CallerDep, needs
 from service.api.log_lines import JobLog, as_text
 from service.api.params import EXAMPLES, JobIn, as_json
 from service.api.requests import WritersStopped
@@ -21,11 +21,11 @@ from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading
 from service.hand_over import coordinator
 from service.model import errors
-from service.queue import job_log, job_store, lease_store, worker_store
+from service.queue import job_log, job_store
 from service.queue import submission as submitting
 from service.queue.errors import JobNotRetriableError
-from service.queue.job import JobState
-from service.queue.queue_status import waits_for
+from service.queue.job import Job, JobState
+from service.queue.waiting import waits_of
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
 
@@ -87,7 +87,7 @@ def submit(
     if not submission.is_new:
         response.status_code = REPEATED
     response.headers["Location"] = f"/v1/jobs/{submission.job.id}"
-    return JobOut.of(submission.job)
+    return _out(context, submission.job)
 
 
 @router.get(
@@ -108,7 +108,8 @@ def list_jobs(
 ) -> JobPage:
     with reading(context.engine) as connection:
         page = job_store.page(connection, limit=limit, cursor=cursor, table_id=table_id, kind=kind, state=state)
-    return JobPage(items=[JobOut.of(job) for job in page.items], next_cursor=page.next_cursor)
+        waits = waits_of(connection, page.items, context.clock())
+    return JobPage(items=[JobOut.of(job, waits.get(job.id)) for job in page.items], next_cursor=page.next_cursor)
 
 
 @router.get(
@@ -121,11 +122,8 @@ def list_jobs(
 def get_job(job_id: JobId, context: AppContextDep) -> JobDetail:
     with reading(context.engine) as connection:
         job = job_store.get(connection, job_id)
-        waiting = None
-        if job.state is JobState.QUEUED:
-            held = lease_store.on_table(connection, job.table_id)
-            waiting = waits_for(job, held, worker_store.every(connection), context.clock())
-        return JobDetail.with_attempts(job, job_store.attempts(connection, job_id), waiting)
+        waits = waits_of(connection, [job], context.clock())
+        return JobDetail.with_attempts(job, job_store.attempts(connection, job_id), waits.get(job_id))
 
 
 @router.post(
@@ -138,7 +136,7 @@ def get_job(job_id: JobId, context: AppContextDep) -> JobDetail:
 )
 def cancel(job_id: JobId, context: AppContextDep) -> JobOut:
     """Cancels a queued job at once. The worker of a running job learns of it within seconds, and cleans up first."""
-    return JobOut.of(submitting.cancel(context.engine, context.notifier, context.clock, job_id))
+    return _out(context, submitting.cancel(context.engine, context.notifier, context.clock, job_id))
 
 
 @router.post(
@@ -200,7 +198,7 @@ def retry(
     if not submission.is_new:
         response.status_code = REPEATED
     response.headers["Location"] = f"/v1/jobs/{submission.job.id}"
-    return JobOut.of(submission.job)
+    return _out(context, submission.job)
 
 
 @router.get(
@@ -258,4 +256,9 @@ def confirm_writers_stopped(
         context.engine, context.notifier, context.clock, job_id, by=caller.name, savepoint=savepoint
     )
     context.poll_requests.ask(job.table_id)
-    return JobOut.of(job)
+    return _out(context, job)
+
+
+def _out(context: AppContext, job: Job) -> JobOut:
+    with reading(context.engine) as connection:
+        return JobOut.of(job, waits_of(connection, [job], context.clock()).get(job.id))

@@ -12,7 +12,7 @@ from service.catalog.sample import Sample
 from service.catalog.watch import Watch
 from service.lake.active_timeline import ActiveTimeline
 from service.lake.commit import Commit
-from service.lake.snapshot import PartitionDetail, PartitionState, Pending, Since, TableSnapshot
+from service.lake.snapshot import SIZE_BOUNDS, PartitionDetail, PartitionState, Pending, Since, TableSnapshot
 from service.lake.table import TableType
 
 
@@ -148,6 +148,13 @@ class PartitionOut(FilesOut):
         return cls.model_validate(state, from_attributes=True)
 
 
+class SizeClassOut(BaseModel):
+    """A class of file sizes. It begins where the one before it ends."""
+
+    below_bytes: int | None = Field(description="Null in the last class", examples=[134_217_728])
+    files: int = Field(examples=[12])
+
+
 class SnapshotOut(BaseModel):
     """The state of a table. `partitions` are the largest ones."""
 
@@ -166,6 +173,9 @@ class SnapshotOut(BaseModel):
     timeline_commits: int = Field(description="Completed commits on the active timeline, which archival shortens")
     log_ratio: float | None = Field(description="Log bytes divided by base file bytes")
     total: FilesOut
+    base_file_sizes: list[SizeClassOut] = Field(
+        description="The base files by size, in ten classes. Empty until a partition was listed that has any"
+    )
     num_partitions: int
     partitions: list[PartitionOut]
     watch: WatchOut
@@ -189,6 +199,7 @@ class SnapshotOut(BaseModel):
             timeline_commits=snapshot.timeline_commits,
             log_ratio=round(snapshot.log_bytes / snapshot.base_bytes, 4) if snapshot.base_bytes else None,
             total=_total(snapshot.partitions),
+            base_file_sizes=_by_size(snapshot.partitions),
             num_partitions=len(snapshot.partitions),
             partitions=[PartitionOut.of(each) for each in by_size[:most_partitions]],
             watch=WatchOut.of(watch),
@@ -285,6 +296,12 @@ def _total(partitions: tuple[PartitionState, ...]) -> FilesOut:
         **{name: sum(getattr(each, name) for each in partitions) for name in names},
         rows=sum(known) if len(known) == len(rows) else None,
     )
+
+
+def _by_size(partitions: tuple[PartitionState, ...]) -> list[SizeClassOut]:
+    known = [each.base_sizes for each in partitions if len(each.base_sizes) == len(SIZE_BOUNDS) + 1]
+    counts = [sum(of_class) for of_class in zip(*known, strict=True)]
+    return [SizeClassOut(below_bytes=b, files=n) for b, n in zip((*SIZE_BOUNDS, None), counts, strict=False)]
 
 
 def _seconds(since: datetime | None, now: datetime) -> float | None:

@@ -32,6 +32,7 @@ from service.lake.table import TableType
 from service.model import errors
 from service.queue import worker_store
 from service.queue.job import JobState
+from service.queue.waiting import waits_of
 from service.scheduling import pause_store
 from service.standing import overview, overview_store
 from service.standing.overview import Filter, Health, Order, TableState
@@ -92,6 +93,7 @@ def get_overview(
         of_tables = incident_store.counts(connection, ids)
         standing = incident_store.count_standing(connection)
         jobs = overview_store.active_jobs(connection, _ACTIVE_JOBS)
+        waits = waits_of(connection, [job for job, _ in jobs], now)
         suggestions = overview_store.suggestions(connection, _SUGGESTIONS)
         webhooks = overview_store.webhooks(connection)
         workers = [worker for worker in worker_store.every(connection) if worker.is_alive(now)]
@@ -112,7 +114,7 @@ def get_overview(
             queued=activity.jobs.get(JobState.QUEUED, 0),
             leased=activity.jobs.get(JobState.LEASED, 0),
             running=activity.jobs.get(JobState.RUNNING, 0),
-            items=[ActiveJob.named(job, name) for job, name in jobs],
+            items=[ActiveJob.named(job, name, waits.get(job.id)) for job, name in jobs],
         ),
         incidents=IncidentCounts.of(incidents),
         suggestions=[SuggestionOut.of(each, SUGGESTION) for each in suggestions],

@@ -152,8 +152,8 @@ class ActiveJob(JobOut):
     table_name: str = Field(examples=["orders"])
 
     @classmethod
-    def named(cls, job: Job, table_name: str) -> ActiveJob:
-        return cls(**JobOut.of(job).model_dump(), table_name=table_name)
+    def named(cls, job: Job, table_name: str, waits_for: str | None) -> ActiveJob:
+        return cls(**JobOut.of(job, waits_for).model_dump(), table_name=table_name)
 
 
 class ActiveJobs(BaseModel):

@@ -147,6 +147,19 @@ class TableOut(BaseModel):
         )
 
 
+class TableDetected(BaseModel):
+    """The findings of a registration with the same body."""
+
+    name: str = Field(examples=["orders"])
+    base_path: str = Field(description="Canonical: absolute, links and `..` resolved", examples=["s3a://lake/orders"])
+    index: IndexOut | None = Field(description="The bucket index that sampled record keys prove, or the one given")
+    profile: dict[str, Any] = Field(
+        description="Type, version, partitioning, keys and columns, as in GET /v1/tables/{id}",
+        examples=[{"table_type": "MERGE_ON_READ", "table_version": 9, "warnings": []}],
+    )
+    registered_as: str | None = Field(description="The table that is registered at this path already", examples=[None])
+
+
 class TablePage(BaseModel):
     items: list[TableOut]
     next_cursor: str | None
@@ -238,15 +251,20 @@ class JobOut(BaseModel):
     hand_over: HandOverOut | None = Field(
         description="Set if the job waits, or has waited, until the writers are stopped"
     )
+    waits_for: str | None = Field(
+        None,
+        description="What keeps a queued job from a worker, or the step of a running one from going on. It reads after"
+        " the words `waits for`. Null if the job waits for nothing",
+        examples=["a free slot: 1 worker of the group default, all busy"],
+    )
 
     @classmethod
-    def of(cls, job: Job) -> JobOut:
-        return cls(**_fields(job))
+    def of(cls, job: Job, waits_for: str | None = None) -> JobOut:
+        return cls(**_fields(job), waits_for=waits_for)
 
 
 class JobDetail(JobOut):
     attempts: list[AttemptOut]
-    waits_for: str | None = Field(description="While it is queued: the condition that keeps it from a worker")
 
     @classmethod
     def with_attempts(cls, job: Job, attempts: list[Attempt], waits_for: str | None) -> JobDetail:

@@ -12,7 +12,7 @@ from service.access.errors import SecretKeyMissingError
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, CallerDep, needs, roots_for
 from service.api.requests import TableChange, TableIn, WritersIn
-from service.api.responses import TableOut, TablePage
+from service.api.responses import IndexOut, TableDetected, TableOut, TablePage
 from service.api.statuses import CREATED, NOTHING, documented
 from service.catalog import table_store, watch_store
 from service.catalog.declared import check_declarations
@@ -74,6 +74,50 @@ def register(wanted: TableIn, context: AppContextDep, caller: CallerDep, respons
     context.poll_requests.ask(table.id)
     response.headers["Location"] = f"/v1/tables/{table.id}"
     return _shown(context, table)
+
+
+@router.post(
+    "/detect",
+    operation_id="detectTable",
+    summary="Show what a registration would find",
+    dependencies=[Depends(needs(Role.ADMIN))],
+    responses=documented(
+        errors.ParamsInvalidError,
+        errors.OptionNotAllowedError,
+        errors.LockUnavailableError,
+        errors.PathNotFoundError,
+        errors.NotAHudiTableError,
+        errors.TableUnsupportedError,
+        errors.StorageUnsupportedError,
+        errors.PathForbiddenError,
+        errors.FlinkHostNotAllowedError,
+        errors.BucketIndexContradictedError,
+        errors.StorageError,
+        errors.ReadersBusyError,
+    ),
+)
+def detect(wanted: TableIn, context: AppContextDep, caller: CallerDep) -> TableDetected:
+    """Reads the table as a registration does, with the same refusals, and stores nothing."""
+    _declared(wanted.writers, Writers(), context)
+    found = registry.detect(
+        context.engine,
+        wanted.base_path,
+        examine=context.examine,
+        allowed_roots=roots_for(context, caller),
+        storage_options=context.storage_options,
+        claimed=wanted.index.to_contract() if wanted.index else None,
+        lock=wanted.lock.to_contract(),
+        hudi_options=wanted.hudi_options,
+        check=_check(context),
+    )
+    table, index = found.examination, found.examination.index
+    return TableDetected(
+        name=wanted.name or table.name,
+        base_path=table.base_path,
+        index=IndexOut(num_buckets=index.num_buckets, hash_fields=list(index.hash_fields)) if index else None,
+        profile=table.profile.to_json(),
+        registered_as=found.registered_as,
+    )
 
 
 @router.get(

@@ -128,11 +128,6 @@ class WebhookCreated(WebhookOut):
         return cls(**_fields(webhook, cipher, counts), secret=secret)
 
 
-class WebhookPage(BaseModel):
-    items: list[WebhookOut]
-    next_cursor: str | None
-
-
 class DeliveryAttemptOut(BaseModel):
     at: datetime
     milliseconds: int = Field(description="Until the status arrived, or the attempt was given up")
@@ -178,6 +173,22 @@ class DeliveryOut(BaseModel):
             ended_at=delivery.ended_at,
             attempts=[DeliveryAttemptOut.of(attempt) for attempt in attempts],
         )
+
+
+class BlockedOut(BaseModel):
+    """A delivery that was tried in vain and will be tried again. Events of the same table wait behind it."""
+
+    delivery: DeliveryOut
+    waiting_behind: int = Field(description="Deliveries that are not sent before it", examples=[17])
+
+
+class WebhookDetail(WebhookOut):
+    blocked: list[BlockedOut] = Field(description="What holds other deliveries up, the oldest event first; at most 20")
+
+
+class WebhookPage(BaseModel):
+    items: list[WebhookOut]
+    next_cursor: str | None
 
 
 class DeliveryPage(BaseModel):

@@ -14,12 +14,14 @@ from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDe
 from service.api.statuses import ACCEPTED, CREATED, NOTHING, documented
 from service.api.tables import CursorText, Limit
 from service.api.webhook_forms import (
+    BlockedOut,
     DeliveryOut,
     DeliveryPage,
     ReplayIn,
     ReplayOut,
     WebhookChange,
     WebhookCreated,
+    WebhookDetail,
     WebhookIn,
     WebhookOut,
     WebhookPage,
@@ -35,6 +37,8 @@ router = APIRouter(prefix="/v1", tags=["webhooks"])
 
 WebhookId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["wh_5d0c9b8a7f6e4d3c"])]
 DeliveryId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["dlv_9c1d3e5f7a2b4c6d"])]
+
+_MOST_BLOCKED = 20
 
 _FORM_ERRORS = (
     errors.ParamsInvalidError,
@@ -95,9 +99,16 @@ def list_webhooks(
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.WebhookNotFoundError),
 )
-def get_webhook(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep) -> WebhookOut:
+def get_webhook(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep) -> WebhookDetail:
     with reading(context.engine) as connection:
-        return _shown(connection, context, caller, webhook_store.get(connection, webhook_id))
+        shown = _shown(connection, context, caller, webhook_store.get(connection, webhook_id))
+        blocking = delivery_store.blocking(connection, webhook_id, _MOST_BLOCKED)
+        attempts = delivery_store.attempts(connection, [delivery.id for delivery, _ in blocking])
+    blocked = [
+        BlockedOut(delivery=DeliveryOut.of(delivery, attempts.get(delivery.id, [])), waiting_behind=behind)
+        for delivery, behind in blocking
+    ]
+    return WebhookDetail(**shown.model_dump(), blocked=blocked)
 
 
 @router.patch(
@@ -255,6 +266,20 @@ def get_delivery(delivery_id: DeliveryId, context: AppContextDep) -> DeliveryOut
 def replay_delivery(delivery_id: DeliveryId, context: AppContextDep) -> DeliveryOut:
     """Keeps the `webhook-id`, and starts a new schedule of attempts."""
     return _delivery(context, flows.replay_one(context.engine, context.notifier, context.clock, delivery_id))
+
+
+@router.post(
+    "/deliveries/{delivery_id}/skip",
+    operation_id="skipDelivery",
+    summary="Give up a delivery that holds others up",
+    status_code=ACCEPTED,
+    dependencies=[Depends(needs(Role.OPERATOR))],
+    responses=documented(errors.DeliveryNotFoundError, delivery_errors.DeliveryEndedError),
+)
+def skip_delivery(delivery_id: DeliveryId, context: AppContextDep) -> DeliveryOut:
+    """The delivery becomes `dead`, as after its last attempt, and those behind it are sent at once. A replay sends it
+    later."""
+    return _delivery(context, flows.skip(context.engine, context.notifier, context.clock, delivery_id))
 
 
 def _shown(connection: Connection, context: AppContext, caller: Caller, webhook: Webhook) -> WebhookOut:

@@ -130,7 +130,8 @@ def forget(connection: Connection, table_id: str) -> None:
 
 def partition_state(data: Mapping[str, Any]) -> PartitionState:
     """Returns the stored state of a partition."""
-    return PartitionState(**_known(PartitionState, data))
+    known = _known(PartitionState, data)
+    return PartitionState(**{**known, "base_sizes": tuple(known.get("base_sizes", ()))})
 
 
 def _known(cls: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:

@@ -113,6 +113,45 @@ def open_counts(connection: Connection, webhook_ids: Iterable[str]) -> Mapping[s
     return found
 
 
+def blocking(connection: Connection, webhook_id: str, limit: int) -> list[tuple[Delivery, int]]:
+    """Returns the deliveries of a webhook that were tried in vain and will be tried again, the oldest event first, each
+    with the number of those that wait behind it in its delivery queue."""
+    other = _d.alias("other")
+    behind = (
+        sa.select(sa.func.count())
+        .where(
+            other.c.lane_id == _d.c.lane_id,
+            other.c.event_seq > _d.c.event_seq,
+            other.c.state == sa.literal_column("'pending'"),
+        )
+        .correlate(_d)
+        .scalar_subquery()
+    )
+    query = (
+        QUERY.add_columns(behind.label("behind"))
+        .where(_d.c.webhook_id == webhook_id, schema.DELIVERY_IS_PENDING, _d.c.tries > 0)
+        .order_by(_d.c.event_seq)
+        .limit(limit)
+    )
+    return [(delivery_of(row), row.behind) for row in connection.execute(query)]
+
+
+def give_up(connection: Connection, delivery: Delivery, *, now: datetime) -> bool:
+    """Ends a pending delivery as dead, and makes its queue due. Returns False if it has ended already. An attempt that
+    is under way is recorded, and changes nothing any more. The caller holds the outbox's lock."""
+    queue_ids = list(connection.execute(sa.select(_d.c.lane_id).where(_d.c.id == delivery.id)).scalars())
+    _lock(connection, queue_ids)
+    ended = connection.execute(
+        _d.update()
+        .where(_d.c.id == delivery.id, schema.DELIVERY_IS_PENDING)
+        .values(state=DeliveryState.DEAD.value, ended_at=now)
+    )
+    if not ended.rowcount:
+        return False
+    connection.execute(_q.update().where(_q.c.id.in_(queue_ids)).values(next_at=now))
+    return True
+
+
 def known(connection: Connection, webhook_id: str, events: Iterable[Published]) -> Mapping[int, Delivery]:
     """Returns the webhook's deliveries of these events, by the events' `seq`."""
     query = QUERY.where(_d.c.webhook_id == webhook_id, _d.c.event_seq.in_([each.seq for each in events]))

@@ -23,6 +23,12 @@ class WebhookDisabledError(ConflictError):
     hint = "POST /v1/webhooks/{id}/enable enables it."
 
 
+class DeliveryEndedError(ConflictError):
+    type = "delivery-ended"
+    title = "The delivery is not pending, so it cannot be skipped"
+    hint = "GET /v1/webhooks/{id} shows in `blocked` the deliveries that hold others up."
+
+
 class KafkaMissingError(ConflictError):
     type = "kafka-not-installed"
     title = "The service was installed without its Kafka client"

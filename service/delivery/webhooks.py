@@ -14,7 +14,7 @@ from service.db import companion
 from service.db.engine import writing
 from service.delivery import delivery_store, outbox, signing, transport, webhook_store
 from service.delivery import headers as header_rules
-from service.delivery.errors import WebhookDisabledError
+from service.delivery.errors import DeliveryEndedError, WebhookDisabledError
 from service.delivery.webhook import Delivery, DeliveryState, Webhook
 from service.delivery.webhook_events import webhook_disabled, webhook_test
 
@@ -193,6 +193,20 @@ def replay_one(engine: Engine, notifier: Notifier, clock: Clock, delivery_id: st
         outbox.lock(connection)
         _enabled(connection, delivery_store.get(connection, delivery_id).webhook_id)
         delivery_store.send_again(connection, [delivery_id], now=clock())
+        delivery = delivery_store.get(connection, delivery_id)
+    notifier.notify()
+    return delivery
+
+
+def skip(engine: Engine, notifier: Notifier, clock: Clock, delivery_id: str) -> Delivery:
+    """Gives up a pending delivery, so that those behind it are sent. Raises DeliveryNotFoundError, or
+    DeliveryEndedError if it is not pending."""
+    now = clock()
+    with writing(engine) as connection:
+        outbox.lock(connection)
+        delivery = delivery_store.get(connection, delivery_id)
+        if not delivery_store.give_up(connection, delivery, now=now):
+            raise DeliveryEndedError(f"Delivery {delivery_id} is {delivery.state.value}.")
         delivery = delivery_store.get(connection, delivery_id)
     notifier.notify()
     return delivery

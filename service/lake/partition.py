@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from service.lake.snapshot import Bucket, PartitionDetail, PartitionState
+from service.lake.snapshot import SIZE_BOUNDS, Bucket, PartitionDetail, PartitionState
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -47,8 +48,16 @@ def describe(
         num_buckets=num_buckets,
         largest_bucket=largest.number if largest else None,
         largest_bucket_bytes=largest.bytes if largest else 0,
+        base_sizes=_by_size(each.base_bytes for each in listed.slices if each.base_file),
     )
     return PartitionDetail(state, buckets, rows, _remembered(replaced, listed.groups))
+
+
+def _by_size(sizes: Iterable[int]) -> tuple[int, ...]:
+    counts = [0] * (len(SIZE_BOUNDS) + 1)
+    for size in sizes:
+        counts[bisect_right(SIZE_BOUNDS, size)] += 1
+    return tuple(counts)
 
 
 def _remembered(replaced: Mapping[str, str], with_files: Container[str]) -> dict[str, str]:

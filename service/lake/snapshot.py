@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from service.lake.table import TableType
     from service.lake.table_lock import SeenLock
 
+_MIB = 1024**2
+SIZE_BOUNDS = tuple(mib * _MIB for mib in (1, 4, 16, 32, 64, 128, 256, 512, 1024))
+"""Bytes that separate the classes of file sizes: a file of 1 MiB is of the second of ten classes."""
+
 
 @dataclass(frozen=True)
 class Since:
@@ -50,7 +54,8 @@ class PartitionState:
     `freed_bytes` and `freed_files` are files that are no longer part of any latest slice (older versions of file
     groups, and replaced ones): the most that cleaning would free. `largest_bucket_bytes` and `buckets` are 0 without a
     bucket index. `rows` are those of the base files, None unless known for each; rows that log files add are not
-    counted.
+    counted. `base_sizes` counts the base files of each size class (`SIZE_BOUNDS`); it is empty in a state that an
+    earlier version of the service has stored.
     """
 
     path: str
@@ -68,6 +73,7 @@ class PartitionState:
     num_buckets: int = 0
     largest_bucket: int | None = None
     largest_bucket_bytes: int = 0
+    base_sizes: tuple[int, ...] = ()
 
     @property
     def has_files(self) -> bool:

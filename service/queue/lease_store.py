@@ -15,7 +15,7 @@ from service.queue.job import HELD, NOBODY, AttemptOutcome, Holder, Job, JobStat
 from service.queue.job_store import job_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -172,10 +172,13 @@ def put_back(
     _end_attempt(connection, job, outcome, error, now)
 
 
-def on_table(connection: Connection, table_id: str) -> list[Job]:
-    """Returns the table's jobs that workers hold, dry runs included."""
-    query = sa.select(_j).where(_j.c.table_id == table_id, _is_held()).order_by(_j.c.leased_at)
-    return [job_of(row) for row in connection.execute(query)]
+def on_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, list[Job]]:
+    """Returns the jobs that workers hold, dry runs included, by table id, those that were taken first before others."""
+    query = sa.select(_j).where(_j.c.table_id.in_(list(table_ids)), _is_held()).order_by(_j.c.leased_at)
+    found: dict[str, list[Job]] = {table_id: [] for table_id in table_ids}
+    for job in map(job_of, connection.execute(query)):
+        found[job.table_id].append(job)
+    return found
 
 
 def is_any_run_out(connection: Connection, now: datetime) -> bool:

@@ -1,11 +1,13 @@
-"""Describes the reason that a queued job has not been leased yet."""
+"""Says what a job waits for. The API, the events, the problems, the dashboard and the command line all show this text,
+after the words "waits for"."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jobs.contract import TABLE_LOCKED
 from service.model.formatting import count, duration
-from service.queue.job import mutates
+from service.queue.job import HELD, JobState, mutates
 from service.queue.worker import ALIVE
 
 if TYPE_CHECKING:
@@ -16,16 +18,24 @@ if TYPE_CHECKING:
     from service.queue.worker import Worker
 
 
-def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now: datetime) -> str:
-    """Returns the first reason that keeps a queued job from being leased, in the order of the checks in `lease_store`.
+def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now: datetime) -> str | None:
+    """Returns what a job waits for; None if it has ended, or goes on.
 
-    `of_table` are the held jobs of its table, `workers` all known workers.
+    A queued job: the first reason that keeps it from being leased, in the order of the checks in `lease_store`. A job
+    that a worker holds: what its step waits for. `of_table` are the held jobs of its table, `workers` all known
+    workers.
     """
+    if job.state in HELD:
+        return job.progress.waits_for if job.progress else None
+    if job.state is not JobState.QUEUED:
+        return None
     if job.waits_for_writers:
         until = f", until {job.hand_over.deadline:%Y-%m-%d %H:%M} UTC" if job.hand_over else ""
         return f"the writers to stop{until}"
     if job.not_before > now:
-        return f"its next attempt, in {duration(job.not_before - now)}"
+        wait = duration(job.not_before - now)
+        lock = awaited_lock(job)
+        return f"{lock}; its next attempt is in {wait}" if lock else f"its next attempt, in {wait}"
     writes = mutates(job.kind, dry_run=job.dry_run)
     if busy := [other for other in of_table if writes and mutates(other.kind, dry_run=other.dry_run)]:
         return f"job {busy[0].id} ({busy[0].kind.value}), which is running on this table"
@@ -33,7 +43,7 @@ def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now:
     if not alive:
         return (
             f"a worker of the group {job.worker_group} (none has called for {duration(ALIVE)};"
-            f" `groundskeeper worker --group {job.worker_group}` starts one)"
+            f" `{starting_worker(job.worker_group)}` starts one)"
         )
     ready = [worker for worker in alive if worker.is_ready]
     if not ready:
@@ -41,3 +51,24 @@ def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now:
     if all(len(worker.job_ids) >= (worker.info.slots or 1) for worker in ready):
         return f"a free slot: {count(len(ready), 'worker')} of the group {job.worker_group}, all busy"
     return "its turn"
+
+
+def awaited_lock(job: Job) -> str | None:
+    """Returns the table's lock with its holder, as far as known, if the job waits for it: in its step, or in the queue,
+    where it leaves its worker to others."""
+    if job.state in HELD:
+        awaited = job.progress.waits_for if job.progress else None
+        return awaited if awaited and awaited.startswith(_LOCK) else None
+    if job.state is not JobState.QUEUED or job.error is None or job.error.type != TABLE_LOCKED:
+        return None
+    holder = job.error.detail.partition("; waited")[0]
+    return f"{_LOCK}, {holder}" if holder.startswith("held") else _LOCK
+
+
+_LOCK = "the table's lock"
+"""The beginning of what a worker reports that waits for the lock (`jobs.hudi.lock`)."""
+
+
+def starting_worker(group: str) -> str:
+    """Returns the command that starts a worker of the group."""
+    return f"groundskeeper worker --group {group}"

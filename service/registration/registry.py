@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jobs.contract import Table, TableLock
@@ -118,6 +118,33 @@ def register(
         outbox.publish(connection, [table_registered(table, now)], now=now)
     notifier.notify()
     return table
+
+
+@dataclass(frozen=True)
+class Detected:
+    """The findings of a registration. `registered_as` is the id of the table that is registered there already."""
+
+    examination: Examination
+    registered_as: str | None
+
+
+def detect(
+    engine: Engine,
+    location: str,
+    *,
+    examine: Examine,
+    allowed_roots: tuple[str, ...] | None,
+    storage_options: Mapping[str, str],
+    claimed: BucketIndex | None,
+    lock: TableLock,
+    hudi_options: Mapping[str, str],
+    check: Check,
+) -> Detected:
+    """Examines and checks a table as `register` does, and stores nothing. Raises what `examine` and `check` raise."""
+    found = examine(location, allowed_roots=allowed_roots, claimed=claimed, storage_options=storage_options)
+    check(Table(found.base_path, "", lock=lock, hudi_options=hudi_options))
+    with reading(engine) as connection:
+        return Detected(found, table_store.find(connection, found.base_path))
 
 
 def change(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import TABLE_LOCKED
 from service.model.formatting import count, duration
-from service.queue.job import JobState
+from service.queue.queue_status import awaited_lock, starting_worker
 from service.queue.worker import ALIVE
 from service.standing.problem import About, Action, Definition, ObjectType, Severity, StandingKind
 
@@ -51,9 +51,6 @@ LOCK_AWAITED = Definition(
     "It is not done; and a lock that is never given back stops the table's writers too.",
     "Find out who holds the lock, as far as its provider tells: a writer that died may have left it.",
 )
-
-LOCK_STEP = "waits for the table's lock"
-"""Part of the step that a worker reports while it waits."""
 
 LOCK_AFTER = timedelta(minutes=5)
 
@@ -156,12 +153,9 @@ def unsettled_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem
 def awaited_locks(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
     action, remedy = looking_at_lock(table)
     for job in table.held:
-        step = job.progress.step if job.progress else ""
         was_locked_out = job.error is not None and job.error.type == TABLE_LOCKED
-        if job.state is JobState.QUEUED and job.error:
-            # It has gone back to the queue, to leave its worker to others.
-            step = f"found it {job.error.detail}" if job.error.detail.startswith("held") else job.error.detail
-        elif LOCK_STEP not in step:
+        lock = awaited_lock(job)
+        if lock is None:
             continue
         since = (job.started_at if was_locked_out else job.leased_at) or job.created_at
         if now - since >= LOCK_AFTER:
@@ -169,8 +163,8 @@ def awaited_locks(table: TableFacts, now: datetime) -> Iterator[StandingProblem]
                 table.about,
                 since,
                 f"{job.kind.value.replace('_', ' ').capitalize()} job {job.id}, begun {duration(now - since)} ago,"
-                f" {step}.",
-                {"job_id": job.id, "job_kind": job.kind.value, "step": step, "worker_id": job.worker_id},
+                f" waits for {lock}.",
+                {"job_id": job.id, "job_kind": job.kind.value, "waits_for": lock, "worker_id": job.worker_id},
                 action=action,
                 part=job.id,
                 remedy=remedy,
@@ -212,7 +206,7 @@ def groups_without_worker(facts: Facts, now: datetime) -> Iterator[StandingProbl
             },
             remedy="Give its workers executors: their Spark has none."
             if alive
-            else f"Start one: `groundskeeper worker --group {backlog.group} --service URL`.",
+            else f"Start one: `{starting_worker(backlog.group)} --service URL`.",
         )
 
 

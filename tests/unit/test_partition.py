@@ -119,6 +119,23 @@ def test_a_partition_is_summed_up_with_its_buckets() -> None:
     assert [(b.number, b.bytes, b.rows) for b in found.buckets] == [(0, 130, 7), (1, 10, 1)]
     assert found.base_rows == {base_file(A, "001"): 7, base_file(B, "001"): 1}
     assert found.replaced == gone
+    assert state.base_sizes == (2, *[0] * 9)
+
+
+def test_base_files_are_counted_by_size_and_a_bound_belongs_to_the_class_above_it() -> None:
+    mib = 1024**2
+    sizes = {1: mib - 1, 2: mib, 3: 4 * mib - 1, 4: 1024 * mib, 5: 5000 * mib}
+    files = {base_file(bucket_id(number), "001"): size for number, size in sizes.items()}
+    files[log_file(bucket_id(9), "001")] = 700 * mib
+    found = describe(
+        "p",
+        listed(files, seen("001_002.deltacommit")),
+        base_rows={},
+        replaced={},
+        num_buckets=0,
+        small_file_bytes=50,
+    )
+    assert found.state.base_sizes == (1, 2, 0, 0, 0, 0, 0, 0, 0, 2)
 
 
 def test_rows_are_unknown_unless_known_of_each_file() -> None:

@@ -92,7 +92,7 @@ def _next(service: Connection, shown: _Lines | _Bar, job_id: str) -> Json:
 
 def _line(job: Json) -> str:
     if job["state"] == "queued":
-        return f"queued: {job['waits_for']}" if job["waits_for"] else "queued"
+        return f"queued: waits for {job['waits_for']}" if job["waits_for"] else "queued"
     if job["cancel_requested"]:
         return "is being cancelled"
     return f"{job['state']}: {job['progress']['step']}" if job["progress"] else str(job["state"])

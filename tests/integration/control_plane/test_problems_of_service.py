@@ -11,7 +11,6 @@ import pytest
 from jobs.contract import TABLE_LOCKED, JobKind, Outcome, Problem, Progress, Result
 from service.delivery import webhooks as flows
 from service.delivery.guarded_loop import GuardedEventLoop
-from service.standing.fleet import LOCK_STEP
 from service.standing.problem import StandingKind
 from tests.guides import ROOT
 from tests.integration.control_plane.planning import ask
@@ -113,7 +112,7 @@ def test_a_job_that_waits_for_the_lock_is_listed_until_it_has_it(operated: Opera
         operated.worker.beat(plan, progress=Progress(step))
 
     for _ in range(16):
-        beat(f"planning: {LOCK_STEP}, held for 3 h by writer-7")
+        beat("planning: waits for the table's lock, held for 3 h by writer-7")
         operated.poll(20)
     found = operated.one("lock-awaited")
     assert "held for 3 h by writer-7" in found["detail"]
@@ -126,15 +125,19 @@ def test_a_job_that_gave_its_worker_back_for_a_held_lock_stays_listed_until_it_h
     table = operated.table()
     operated.poll()
     submit(operated, table.id)
+    lock, shown = "the table's lock, held for 3 h by writer-7", []
     for _ in range(4):
         plan = operated.worker.must_lease()
         error = Problem(
             TABLE_LOCKED, "The table's lock is held", "held for 3 h by writer-7; waited 120 s", retriable=True
         )
         operated.worker.report(plan, Result(Outcome.FAILED, error=error))
+        [job] = operated.call("GET", "/v1/jobs", 200)["items"]
+        shown.append(job["waits_for"].rpartition(" in ")[0] + " in")
         operated.poll(120)
     found = operated.one("lock-awaited")
-    assert "found it held for 3 h by writer-7" in found["detail"]
+    assert f"waits for {lock}." in found["detail"]
+    assert shown == [f"{lock}; its next attempt is in"] * 4
     plan = operated.worker.must_lease()
     operated.worker.beat(plan, progress=Progress("executing"))
     assert operated.problems() == []

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from service.db.engine import reading
+from service.delivery import delivery_store
 from service.delivery import webhooks as flows
 from service.delivery.attempt_policy import DeliveryConfig
 from service.delivery.dispatcher import DispatcherConfig
-from service.delivery.errors import WebhookDisabledError
+from service.delivery.errors import DeliveryEndedError, WebhookDisabledError
+from service.delivery.webhook import DeliveryState
 from tests.integration.control_plane.posting import Post, ids
 from tests.integration.receiver import Receiver, Reply
 
@@ -98,3 +101,25 @@ def test_a_replay_is_bounded_and_goes_on_when_it_is_repeated(
     assert counts == [(10, False), (10, False), (3, True)]
     post.deliver()
     assert receiver.ids == ids(published)
+
+
+def test_a_delivery_that_holds_others_up_is_named_with_them_and_can_be_skipped(post: Post, receiver: Receiver) -> None:
+    webhook = post.webhook(receiver.url).webhook
+    first, *others = post.publish(3)
+    receiver.answer = Reply(500, body=b"no room")
+    post.deliver()
+    with reading(post.engine) as connection:
+        [(blocked, behind)] = delivery_store.blocking(connection, webhook.id, 20)
+    assert (blocked.event_id, blocked.tries, behind) == (first.event.id, 1, 2)
+    receiver.answer = Reply()
+    skipped = flows.skip(post.engine, post.notifier, post.clock, blocked.id)
+    assert (skipped.state, skipped.ended_at) == (DeliveryState.DEAD, post.clock())
+    post.deliver()
+    assert receiver.ids == [first.event.id, *ids(others)]
+    with pytest.raises(DeliveryEndedError, match="is dead"):
+        flows.skip(post.engine, post.notifier, post.clock, blocked.id)
+    with reading(post.engine) as connection:
+        assert delivery_store.blocking(connection, webhook.id, 20) == []
+    flows.replay_one(post.engine, post.notifier, post.clock, blocked.id)
+    post.deliver()
+    assert receiver.ids[-1] == first.event.id

@@ -45,6 +45,25 @@ def test_a_table_is_registered_and_shown(client: TestClient, examine: Any) -> No
     assert examine.asked[0]["allowed_roots"] is None
 
 
+def test_what_a_registration_would_find_is_shown_and_not_stored(client: TestClient) -> None:
+    wanted = {"base_path": "/lake/orders/", "index": {"num_buckets": 4, "hash_fields": ["id"]}}
+    found = client.post("/v1/tables/detect", json=wanted)
+    assert found.status_code == 200
+    assert found.json() == {
+        "name": "orders",
+        "base_path": "/lake/orders",
+        "index": {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]},
+        "profile": {"type": "MERGE_ON_READ", "version": 9},
+        "registered_as": None,
+    }
+    assert client.get("/v1/tables").json()["items"] == []
+    made = client.post("/v1/tables", json=wanted).json()
+    assert client.post("/v1/tables/detect", json=wanted).json()["registered_as"] == made["id"]
+    wrong = {**wanted, "index": {"num_buckets": 8, "hash_fields": ["id"]}}
+    refused = client.post("/v1/tables/detect", json=wrong)
+    assert (refused.status_code, refused.json()["type"]) == (409, "/problems/bucket-index-contradicted")
+
+
 def test_secrets_are_stored_but_never_shown(client: TestClient) -> None:
     provider = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider"
     options = {"hoodie.aws.secret.key": "hush", "hoodie.write.lock.dynamodb.table": "locks"}

@@ -194,6 +194,12 @@ def test_deliveries_are_shown_and_replayed(client: TestClient, table_id: str) ->
     assert client.get(one).json()["table_id"] == table_id
     assert client.post(f"{one}/replay").json()["state"] == "pending"
     assert client.post("/v1/deliveries/none/replay").status_code == 404
+    skipped = client.post(f"{one}/skip")
+    assert (skipped.status_code, skipped.json()["state"]) == (202, "dead")
+    again = client.post(f"{one}/skip")
+    assert (again.status_code, again.json()["type"]) == (409, "/problems/delivery-ended")
+    assert client.get(path).json()["blocked"] == []
+    assert client.post(f"{one}/replay").json()["state"] == "pending"
     replayed = client.post(f"{path}/replay", json={"since": "2025-01-01T00:00:00Z", "until": "2027-01-01T00:00:00Z"})
     # The registration of the table came before the webhook.
     assert replayed.json() == {"replayed": 1, "is_complete": True}
@@ -233,6 +239,7 @@ def test_without_a_key_no_webhook_is_made_and_with_another_one_its_headers_are_l
         ("POST", "/v1/webhooks/x/disable", Role.OPERATOR),
         ("POST", "/v1/webhooks/x/replay", Role.OPERATOR),
         ("POST", "/v1/deliveries/x/replay", Role.OPERATOR),
+        ("POST", "/v1/deliveries/x/skip", Role.OPERATOR),
         ("GET", "/v1/webhooks", Role.READER),
         ("GET", "/v1/webhooks/x/deliveries", Role.READER),
         ("GET", "/v1/event-types", Role.READER),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.contract import JobKind, WorkerInfo, WorkerState
+from jobs.contract import TABLE_LOCKED, WAITS_FOR, JobKind, Problem, Progress, WorkerInfo, WorkerState
 from service.queue.job import Job, JobState
 from service.queue.queue_status import waits_for
 from service.queue.worker import Worker
@@ -66,8 +66,28 @@ NOBODY = "a worker of the group default (none has called for 1 min; `groundskeep
             "a free slot: 1 worker of the group default, all busy",
             id="the ready one is busy",
         ),
+        pytest.param(a_job(state=JobState.SUCCEEDED), [], [], None, id="an ended job waits for nothing"),
+        pytest.param(
+            a_job(state=JobState.RUNNING, progress=Progress("executing")), [], [], None, id="nor one that runs"
+        ),
+        pytest.param(
+            a_job(state=JobState.RUNNING, progress=Progress(f"planning{WAITS_FOR}the table's lock")),
+            [],
+            [],
+            "the table's lock",
+            id="one whose step waits",
+        ),
+        pytest.param(
+            a_job(
+                not_before=NOW + timedelta(seconds=90), error=Problem(TABLE_LOCKED, "held", "held for 3 h; waited 9 s")
+            ),
+            [],
+            [],
+            "the table's lock, held for 3 h; its next attempt is in 90 s",
+            id="one that left its worker to others",
+        ),
         pytest.param(a_job(), [], [worker(slots=None)], "its turn", id="a worker that says nothing of itself"),
     ],
 )
-def test_what_a_job_waits_for(job: Job, of_table: list[Job], workers: list[Worker], found: str) -> None:
+def test_what_a_job_waits_for(job: Job, of_table: list[Job], workers: list[Worker], found: str | None) -> None:
     assert waits_for(job, of_table, workers, NOW) == found
