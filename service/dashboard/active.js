@@ -5,6 +5,7 @@ import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { between, bytes, isActive, kindName, moment, number, seconds } from "./format.js";
 import { badge, card, jobTitle, tableLink } from "./parts.js";
+import { may } from "./role.js";
 
 const STATES = ["running", "leased", "queued"];
 const MOST_REFRESHED = 100;
@@ -114,14 +115,12 @@ export function progress(job) {
   );
 }
 
-function waiting(job) {
-  if (job.hand_over && ["draining", "stopping"].includes(job.hand_over.state)) return "waits for the writers to stop";
-  const due = Date.parse(job.not_before) - Date.now();
-  if (due > 0) return `${job.attempt ? "next attempt" : "due"} in ${seconds(due / 1000)}`;
-  return between(job.created_at) > 20 ? "waits for a worker" : "waits";
-}
+/** The service says for what; the page has no words of its own. */
+const waiting = ({ waits_for: waitsFor }) => (waitsFor ? `waits for ${waitsFor}` : "waits");
 
+/** Null for those who may not cancel it. */
 export function cancelButton(job, tableName, changed) {
+  if (!may("operator")) return null;
   const name = kindName(job.kind).toLowerCase();
   const label = tableName ? `Cancel the ${name} of ${tableName}` : `Cancel the ${name}`;
   return h(

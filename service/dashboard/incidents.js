@@ -5,6 +5,7 @@ import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count } from "./format.js";
 import { jobLink, tableLink, time } from "./parts.js";
+import { may } from "./role.js";
 
 const MOST_LISTED = 5;
 const REPAIRED = ["stale-write", "old-number"];
@@ -50,7 +51,7 @@ function notice(key, group, names, jobs, instantsOf, changed) {
     h("ul", { class: "plain" }, ...group.slice(0, MOST_LISTED).map(line)),
     group.length > MOST_LISTED && h("p", {}, `and ${count(group.length - MOST_LISTED, "more", "more")}`),
     h("p", { class: "hint" }, hint),
-    REPAIRED.includes(kind) && action(tableId, names?.get(tableId), jobs, instantsOf(tableId), changed),
+    REPAIRED.includes(kind) && may("operator") && action(tableId, names?.get(tableId), jobs, instantsOf(tableId), changed),
   );
 }
 

@@ -4,19 +4,24 @@ import { get, jobPath, post, problemOf, tablePath } from "./api.js";
 import { cancelButton, progress } from "./active.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
+import { JobLog } from "./job_log.js";
 import { between, isActive, kindName, moment, seconds, sentence } from "./format.js";
-import { badge, card, dryRun, grid, pairs, problem, tableLink, time } from "./parts.js";
+import { badge, card, dryRun, grid, jobLink, pairs, problem, tableLink, time } from "./parts.js";
 import { result, values } from "./result.js";
+import { may } from "./role.js";
+
+const RETRIABLE = ["failed", "cancelled"];
 
 export function jobPage(id, changed) {
   let job = null;
   let table = null;
   let failure = null;
   let handOverFailure = null;
+  const log = new JobLog(id);
 
   async function load() {
     job = await get(jobPath(id));
-    table ??= await get(tablePath(job.table_id));
+    await Promise.all([log.load(job), (async () => (table ??= await get(tablePath(job.table_id))))()]);
   }
 
   function draw() {
@@ -24,11 +29,13 @@ export function jobPage(id, changed) {
     return [
       h("h1", { "data-key": "title" }, kindName(job.kind), " of ", tableLink(table.id, table.name), " ", badge(job), " ", dryRun(job)),
       job.hand_over && handOver(),
-      isActive(job) && card("progress", "Progress", progress(job), job.waits_for && h("p", {}, `Waits for ${job.waits_for}.`), h("div", { class: "actions" }, cancelButton(job, table.name, changed))),
+      isActive(job) && card("progress", "Progress", progress(job), may("operator") && h("div", { class: "actions" }, cancelButton(job, table.name, changed))),
       job.error && job.state !== "succeeded" && !isRefused() && problem(job.error, job.state === "failed" ? "bad" : "warn"),
       job.result && card("result", job.dry_run ? "Plan" : "Result", ...result(job), job.dry_run && go()),
+      again(),
       h("div", { class: "columns", "data-key": "columns" }, order(), timings()),
       job.attempts.length > 0 && card("attempts", "Attempts", attempts(job)),
+      log.draw(changed),
       h("details", { class: "card", "data-key": "json" }, h("summary", {}, "As JSON"), h("pre", {}, JSON.stringify(job, null, 2))),
     ];
   }
@@ -38,18 +45,32 @@ export function jobPage(id, changed) {
     return Boolean(job.result?.refusals?.some((each) => each.title === job.error.title && each.detail === job.error.detail));
   }
 
+  /** A button that submits a job again that came to nothing. */
+  function again() {
+    if (!RETRIABLE.includes(job.state) || !may("operator")) return null;
+    const retry = () => start(() => post(`${jobPath(id)}/retry`));
+    return h(
+      "div",
+      { "data-key": "again" },
+      failure && problem(failure),
+      h("div", { class: "actions again" }, h("button", { type: "button", onclick: retry }, "Submit it again")),
+    );
+  }
+
   /** A button that runs a plan that is ready. */
   function go() {
-    if (job.verdict !== "ready") return null;
+    if (!may("operator") || job.verdict !== "ready") return null;
     return [
       failure && problem(failure),
       h("div", { class: "actions" }, h("button", { type: "button", class: "primary", onclick: run }, "Run it now")),
     ];
   }
 
-  async function run() {
+  const run = () => start(() => post(`${tablePath(table.id)}/jobs`, { kind: job.kind, params: job.params, dry_run: false }));
+
+  async function start(submit) {
     try {
-      const started = await post(`${tablePath(table.id)}/jobs`, { kind: job.kind, params: job.params, dry_run: false });
+      const started = await submit();
       location.hash = `#/jobs/${encodeURIComponent(started.id)}`;
     } catch (error) {
       failure = problemOf(error);
@@ -72,7 +93,7 @@ export function jobPage(id, changed) {
         ["Savepoint", savepoint && h("code", {}, savepoint)],
       ),
       detail && h("p", {}, detail),
-      isOpen && h("div", { class: "actions" }, h("button", { type: "button", onclick: confirmStopped }, "The writers were stopped")),
+      isOpen && may("operator") && h("div", { class: "actions" }, h("button", { type: "button", onclick: confirmStopped }, "The writers were stopped")),
       handOverFailure && problem(handOverFailure),
     );
   }
@@ -97,6 +118,7 @@ export function jobPage(id, changed) {
         ["Job", h("code", {}, job.id)],
         ["Submitted by", job.requested_by],
         ["Reason", job.reason && `${sentence(job.reason)}.`],
+        ["Repeats", job.retry_of && jobLink({ id: job.retry_of }, h("code", {}, job.retry_of))],
         ["Priority", job.priority !== 0 && String(job.priority)],
         ["Time limit of an attempt", job.timeout_seconds != null && seconds(job.timeout_seconds)],
         ["Worker group", job.worker_group !== "default" && job.worker_group],

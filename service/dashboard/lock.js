@@ -5,6 +5,7 @@ import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { kindName, moment, seconds, sentence } from "./format.js";
 import { card, field, jobLink, pairs, problem, time } from "./parts.js";
+import { may } from "./role.js";
 
 // The storage is read for it.
 const EVERY_MS = 15_000;
@@ -12,11 +13,9 @@ const STATES = { held: "held", free: "free", unknown: "not known to the service"
 const MOST_SHOWN = 5;
 
 export class Lock {
-  /** `may(role)` tells whether the caller has the rights of a role. */
-  constructor(id, changed, may = () => true) {
+  constructor(id, changed) {
     this.path = `${tablePath(id)}/lock`;
     this.changed = changed;
-    this.may = may;
     this.lock = null;
     this.reason = "";
     this.failure = null;
@@ -34,6 +33,7 @@ export class Lock {
       // The rest of the page is shown without it.
       this.unreadable = problemOf(error);
     }
+    this.changed.redraw();
   }
 
   draw() {
@@ -56,7 +56,7 @@ export class Lock {
         ["Jobs", jobs.length > 0 && h("ul", { class: "plain" }, ...jobs.map(job))],
       ),
       state === "held" && refusal && h("p", { class: "quiet" }, `It cannot be broken now. ${refusal.title}. ${refusal.detail}`),
-      this.lock.is_breakable && (this.may("operator") ? this.#form() : h("p", { class: "quiet" }, "An operator may break it.")),
+      this.lock.is_breakable && (may("operator") ? this.#form() : h("p", { class: "quiet" }, "An operator may break it.")),
     );
   }
 

@@ -10,10 +10,15 @@ import { jobsPage } from "./jobs_page.js";
 import { loginPage } from "./login_page.js";
 import { overview } from "./overview.js";
 import { problem } from "./parts.js";
+import { policyPage } from "./policy_page.js";
+import { registerPage } from "./register_page.js";
+import { learn } from "./role.js";
 import { address, parsed } from "./route.js";
 import { Stream } from "./stream.js";
 import { tablePage } from "./table_page.js";
+import { webhookPage } from "./webhook_page.js";
 import { webhooksPage } from "./webhooks_page.js";
+import { workersPage } from "./workers_page.js";
 
 // While a job makes progress, which is no event.
 const BUSY_MS = 2000;
@@ -81,10 +86,14 @@ changed.go = (query, { isTyped = false } = {}) => {
   navigate();
 };
 
-function viewOf({ path: [kind, id], query }) {
+function viewOf({ path: [kind, id, part], query }) {
+  if (kind === "tables" && id && part === "policy") return policyPage(id, changed);
   if (kind === "tables" && id) return tablePage(id, changed);
   if (kind === "jobs" && id) return jobPage(id, changed);
   if (kind === "jobs") return jobsPage(changed, query);
+  if (kind === "webhooks" && id) return webhookPage(id, changed);
+  if (kind === "workers") return workersPage(changed);
+  if (kind === "register") return registerPage(changed);
   if (kind === "webhooks") return webhooksPage(changed);
   if (kind === "audit") return auditPage(changed);
   return overview(changed, query);
@@ -243,11 +252,12 @@ function askForLogin(why) {
 
 function showCaller(found) {
   caller = found;
+  learn(found);
   const who = document.getElementById("who");
   who.hidden = !found || found.way === "open";
   who.textContent = who.hidden ? "" : `${found.who} (${found.role})`;
   document.getElementById("log-out").hidden = found?.way !== "session";
-  document.getElementById("audit").hidden = found?.role !== "admin";
+  for (const name of ["audit", "register"]) document.getElementById(name).hidden = found?.role !== "admin";
 }
 
 /** Fills an area above the view, or hides it without nodes. */

@@ -6,10 +6,10 @@ import { h } from "./dom.js";
 import { count, number, tableType } from "./format.js";
 import { legend, matrix } from "./matrix.js";
 import { bucketNumber, field, link, select } from "./parts.js";
+import { pauseNotice } from "./pause.js";
 import { Problems } from "./problems.js";
 import { address } from "./route.js";
 import { Suggestions } from "./suggestions.js";
-import { pauseNotice } from "./upkeep.js";
 
 const TYPING_MS = 250;
 const HEALTHS = ["critical", "warning", "notice", "healthy"];
@@ -72,7 +72,7 @@ export function overview(changed, query = {}) {
     return [
       h("h1", { class: "unseen", "data-key": "title" }, "Overview"),
       figures(found),
-      pauseNotice(found.pause),
+      pauseNotice(found.pause, changed),
       problems.draw(active.jobs, changed),
       ...suggestions.draw(),
       active.draw(names, changed, total),

@@ -5,6 +5,7 @@ import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count, kindName, number } from "./format.js";
 import { card, jobLink, link, tableLink, time } from "./parts.js";
+import { may } from "./role.js";
 
 const MOST_READ = 500;
 const SHOWN = 5;
@@ -94,15 +95,15 @@ function notice(problem, jobs, changed) {
     h("p", {}, detail),
     h("p", {}, consequence),
     h("p", { class: "hint" }, remedy),
-    problem.action && remedyOf(problem, jobs, changed),
+    problem.action && may("operator") && remedyOf(problem, jobs, changed),
   );
 }
 
 function object({ type, id, name }) {
   if (type === "table") return tableLink(id, name);
-  if (type === "webhook") return link("#/webhooks", `Webhook ${name}`);
-  if (type === "group") return `Worker group ${name}`;
-  return type === "worker" ? `Worker ${name}` : name;
+  if (type === "webhook") return link(`#/webhooks/${encodeURIComponent(id)}`, `Webhook ${name}`);
+  if (type === "group") return link("#/workers", `Worker group ${name}`);
+  return type === "worker" ? link("#/workers", `Worker ${name}`) : name;
 }
 
 function remedyOf({ about, action, remedy }, jobs, changed) {

@@ -1,26 +1,20 @@
-// The state of a table: files, logs, buckets and pending instants, as of the last observed change.
+// The state of a table: files, logs and pending instants, as of the last observed change.
 
 import { get, Refused, tablePath } from "./api.js";
-import { h, svg } from "./dom.js";
+import { h } from "./dom.js";
 import { bytes, count, moment, number, seconds } from "./format.js";
 import { card, pairs, problem, time } from "./parts.js";
-
-const MOST_BARS = 64;
-const WIDTH = 640;
-const HEIGHT = 72;
 
 export class Standing {
   constructor(id) {
     this.id = id;
     this.snapshot = null;
-    this.buckets = null;
     this.reason = null;
   }
 
   async load() {
     try {
       this.snapshot = await get(`${tablePath(this.id)}/snapshot`, { partitions: 1 });
-      this.buckets = this.snapshot.num_buckets ? await get(`${tablePath(this.id)}/buckets`, { partitions: 1 }) : null;
     } catch (error) {
       // Right after its registration a table has not been polled yet.
       if (!(error instanceof Refused) || error.status !== 404) throw error;
@@ -48,7 +42,6 @@ export class Standing {
         ["Since clustering", since(this.snapshot.since_clustering)],
       ),
       this.#pending(),
-      this.#bars(),
       h("p", { class: "quiet" }, `As of ${moment(taken)}.`),
     );
   }
@@ -62,14 +55,6 @@ export class Standing {
       h("h3", {}, "Pending instants"),
       h("ul", { class: "plain" }, ...every.map((each) => h("li", { "data-key": each.requested_time }, ...instant(each)))),
     );
-  }
-
-  #bars() {
-    const largest = this.buckets?.partitions[0];
-    if (!largest || largest.num_buckets > MOST_BARS || !largest.bytes) return null;
-    const where = largest.path ? `of ${largest.path}` : "of the table";
-    const words = `Bytes in each of the ${largest.num_buckets} buckets ${where}; the largest is ${largest.skew} times the mean`;
-    return h("figure", { class: "bars", "data-key": "bars" }, bars(largest, words), h("figcaption", {}, `${words}.`));
   }
 }
 
@@ -89,18 +74,4 @@ function instant({ requested_time: requested, action, state, is_plan: isPlan, ag
     age != null && ` for ${seconds(age)}`,
     beat != null && `, last heartbeat ${seconds(beat)} ago`,
   ];
-}
-
-function bars({ buckets, num_buckets: many }, words) {
-  const most = Math.max(...buckets.map((each) => each.bytes));
-  const room = WIDTH / many;
-  return svg(
-    "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": words },
-    ...buckets.map((each) => {
-      const height = Math.max(1, (each.bytes / most) * HEIGHT);
-      const bar = { x: each.bucket * room + room * 0.1, y: HEIGHT - height, width: room * 0.8, height };
-      return svg("rect", bar, svg("title", {}, `Bucket ${each.bucket}: ${bytes(each.bytes)}`));
-    }),
-  );
 }

@@ -7,12 +7,17 @@ import { h } from "./dom.js";
 import { moment } from "./format.js";
 import { Incidents } from "./incidents.js";
 import { jobForm } from "./job_form.js";
+import { Lanes } from "./lanes.js";
 import { Latest } from "./latest.js";
+import { Layout } from "./layout.js";
+import { Lock } from "./lock.js";
 import { buckets, pending, shape } from "./overview.js";
 import { card, pairs, problem, time } from "./parts.js";
 import { Problems } from "./problems.js";
 import { Recent } from "./recent.js";
+import { may } from "./role.js";
 import { Standing } from "./standing.js";
+import { Trend } from "./trend.js";
 import { Upkeep } from "./upkeep.js";
 
 export function tablePage(id, changed) {
@@ -23,17 +28,23 @@ export function tablePage(id, changed) {
   const problems = new Problems({ table_id: id });
   const commits = new Commits(id);
   const standing = new Standing(id);
+  const lanes = new Lanes(id);
+  const trend = new Trend(id);
+  const layout = new Layout(id);
+  const lock = new Lock(id, changed);
   const upkeep = new Upkeep(id);
   const form = jobForm(changed);
   let table = null;
 
   async function load() {
+    // The storage is read for it, which may take long.
+    void lock.load();
     const [found, activeJobs] = await Promise.all([
       get(tablePath(id)),
       active.load(),
       recent.load(),
       commits.load(),
-      standing.load(),
+      standing.load().then(() => Promise.all([lanes, trend, layout].map((each) => each.load(standing.snapshot)))),
       upkeep.load(),
       incidents.load(),
       problems.load(),
@@ -51,11 +62,15 @@ export function tablePage(id, changed) {
       ...incidents.draw(null, active.jobs, changed),
       problems.draw(active.jobs, changed, { isQuiet: true }),
       ...(table.profile.warnings ?? []).map((text) => problem({ title: text }, "warn")),
+      active.jobs.length > 0 && active.draw(null, changed),
+      lanes.draw(changed),
+      trend.draw(changed),
+      layout.draw(),
       h(
         "div",
         { class: "columns", "data-key": "columns" },
-        h("div", { class: "stack" }, form.draw(table), standing.draw()),
-        h("div", { class: "stack" }, active.jobs.length > 0 && active.draw(null, changed), upkeep.draw(), facts(), columns(table.profile)),
+        h("div", { class: "stack" }, standing.draw(), may("operator") && form.draw(table), lock.draw()),
+        h("div", { class: "stack" }, upkeep.draw(changed), facts(), columns(table.profile)),
       ),
       commits.draw(),
       recent.draw(null, changed),
@@ -89,7 +104,7 @@ export function tablePage(id, changed) {
     );
   }
 
-  return { title: () => table?.name ?? "Table", load, draw, isBusy: () => active.jobs.length > 0 };
+  return { title: () => table?.name ?? "Table", load, draw, refresh: () => active.refresh(), isBusy: () => active.isMoving };
 }
 
 /** The latest evidence of each engine. */

@@ -1,11 +1,13 @@
 // Automatic jobs of a table: the last decisions with their reasons, and the policy.
 
 import { get, tablePath } from "./api.js";
+import { Decisions } from "./decisions.js";
 import { h } from "./dom.js";
-import { bytes, count, kindName, moment, seconds, sentence } from "./format.js";
-import { card, jobLink, pairs, problem, time } from "./parts.js";
+import { bytes, count, seconds } from "./format.js";
+import { card, link, pairs, problem } from "./parts.js";
+import { pauseOfTable } from "./pause.js";
+import { may } from "./role.js";
 
-const VERDICTS = { run: "started", wait: "waits", suggest: "suggested", skip: "not now" };
 const REPAIR = { auto: "at once", suggest: "suggested", off: "off" };
 const RETAINED = {
   KEEP_LATEST_COMMITS: "commit",
@@ -15,53 +17,33 @@ const RETAINED = {
 
 export class Upkeep {
   constructor(tableId) {
+    this.id = tableId;
     this.path = tablePath(tableId);
-    this.decisions = [];
+    this.decisions = new Decisions(tableId);
     this.effective = null;
   }
 
   async load() {
-    const [page, effective] = await Promise.all([
-      get(`${this.path}/decisions`, { current: true }),
-      get(`${this.path}/policy`),
-    ]);
-    this.decisions = page.items;
-    this.effective = effective;
+    [this.effective] = await Promise.all([get(`${this.path}/policy`), this.decisions.load()]);
   }
 
-  draw() {
+  draw(changed) {
     if (!this.effective) return null;
-    const warnings = this.decisions.filter((each) => each.warning);
+    const warnings = this.decisions.current.filter((each) => each.warning);
     return card(
       "upkeep",
       "Automatic jobs",
       ...warnings.map((each) => problem({ title: each.warning }, "warn")),
-      this.decisions.length
-        ? h("ul", { class: "decisions" }, ...this.decisions.map(decision))
-        : h("p", { class: "quiet" }, "No decision has been made yet."),
+      this.decisions.draw(changed),
       ...policy(this.effective),
+      h(
+        "div",
+        { class: "actions", "data-key": "actions" },
+        link(`#/tables/${encodeURIComponent(this.id)}/policy`, may("operator") ? "Edit the policy" : "All settings"),
+        may("operator") && pauseOfTable(this.path, this.effective, changed),
+      ),
     );
   }
-}
-
-/** Null while nothing is paused. */
-export function pauseNotice({ paused, since, by, reason }) {
-  if (!paused) return null;
-  return problem({ title: `${sentence(by)} paused automatic jobs on ${moment(since)}`, detail: reason }, "warn");
-}
-
-function decision(each) {
-  return h(
-    "li",
-    { "data-key": each.kind },
-    h("span", { class: "line" }, h("strong", {}, kindName(each.kind)), verdict(each), time(each.last_at)),
-    h("p", {}, `${sentence(each.because)}.`),
-  );
-}
-
-function verdict({ verdict: name, job_id: id }) {
-  const words = h("span", { class: `badge decided-${name}` }, VERDICTS[name] ?? name);
-  return id ? jobLink({ id }, words) : words;
 }
 
 function policy({ policy, sources }) {

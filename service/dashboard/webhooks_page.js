@@ -1,31 +1,21 @@
-// All webhooks: their health, pending deliveries, and the last ones.
+// All webhooks with their health, and a form for a new one.
 
-import { all, deliveryPath, get, post, webhookPath } from "./api.js";
+import { all, post, problemOf, webhookPath } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
-import { moment, number, seconds } from "./format.js";
-import { card, field, grid, pairs, select, time } from "./parts.js";
+import { number } from "./format.js";
+import { card, field, grid, link, problem, time } from "./parts.js";
+import { may } from "./role.js";
 
-const PAGE = 50;
-const STATES = ["pending", "delivered", "dead"];
-const LIST_HEADINGS = ["Webhook", "Events", "Health", "Waiting", "Given up", "Last success", ""];
-const DELIVERY_HEADINGS = ["Event", "State", "When", "Attempts", "Last answer", ""];
+const HEADINGS = ["Webhook", "Events", "Health", "Waiting", "Given up", "Last success", ""];
 
 export function webhooksPage(changed) {
   let hooks = null;
-  let chosen = null;
-  let state = "";
-  let deliveries = [];
+  let failure = null;
+  let created = null;
 
   async function load() {
     hooks = await all("v1/webhooks");
-    if (!hooks.some((hook) => hook.id === chosen)) chosen = hooks[0]?.id ?? null;
-    const page = chosen && (await get(`${webhookPath(chosen)}/deliveries`, { limit: PAGE, state }));
-    deliveries = page ? page.items : [];
-  }
-
-  function act(path) {
-    return post(path).then(() => changed(), changed);
   }
 
   function draw() {
@@ -36,106 +26,104 @@ export function webhooksPage(changed) {
         "webhooks",
         `Webhooks (${hooks.length})`,
         hooks.length
-          ? grid("Webhooks", LIST_HEADINGS, hooks.map((hook) => ({ key: hook.id, cells: cells(hook) })))
-          : h("p", { class: "quiet" }, "There are no webhooks yet. ", h("code", {}, "POST /v1/webhooks"), " creates one."),
+          ? grid("Webhooks", HEADINGS, hooks.map((hook) => ({ key: hook.id, cells: cells(hook, changed) })))
+          : h("p", { class: "quiet" }, "There are no webhooks yet."),
       ),
-      chosen && drawDeliveries(),
+      may("admin") && form(),
     ];
   }
 
-  function cells(hook) {
-    const show = () => {
-      chosen = hook.id;
+  async function create(event) {
+    event.preventDefault();
+    const form = event.target;
+    const data = new FormData(form);
+    const words = (name, separator) => data.get(name).split(separator).map((each) => each.trim()).filter(Boolean);
+    const headers = words("headers", "\n").map((line) => line.split(":")).map(([name, ...rest]) => [name.trim(), rest.join(":").trim()]);
+    const types = words("types", ",");
+    try {
+      created = await post("v1/webhooks", {
+        url: data.get("url").trim(),
+        ...(types.length > 0 && { types }),
+        tables: words("tables", ","),
+        headers: Object.fromEntries(headers),
+        description: data.get("description").trim(),
+      });
+      failure = null;
+      form.reset();
       changed();
-    };
-    const name = hook.description || hook.id;
-    return [
-      h(
-        "div",
-        {},
-        h("button", { type: "button", class: "link", onclick: show, "aria-pressed": String(hook.id === chosen) }, name),
-        h("div", { class: "path" }, hook.url),
-      ),
-      [hook.types.join(", "), hook.tables.length > 0 && h("div", { class: "quiet" }, `of ${hook.tables.join(", ")}`)],
-      health(hook),
-      number(hook.pending),
-      hook.dead ? h("span", { class: "tag warn" }, number(hook.dead)) : "0",
-      hook.last_success_at ? time(hook.last_success_at) : "never",
-      h("div", { class: "line" }, ...actions(hook, name)),
-    ];
+    } catch (error) {
+      failure = problemOf(error);
+      changed.redraw();
+    }
   }
 
-  function actions(hook, name) {
-    const button = (words, call) =>
-      h("button", { type: "button", class: "small", "aria-label": `${words}: ${name}`, onclick: call, "data-key": words }, words);
-    const path = webhookPath(hook.id);
-    if (!hook.enabled) return [button("Enable", () => act(`${path}/enable`))];
-    return [
-      button("Test", () => act(`${path}/test`)),
-      hook.pending > 0 && button("Try now", () => act(`${path}/enable`)),
-      button("Disable", () => disable(path, name)),
-    ];
-  }
-
-  async function disable(path, name) {
-    const text = "It gets no more events. A later replay can send the missed ones.";
-    if (await confirmed(`Disable ${name}?`, text, "Disable it")) await act(`${path}/disable`);
-  }
-
-  function drawDeliveries() {
-    const hook = hooks.find((each) => each.id === chosen);
-    const pick = (event) => {
-      state = event.target.value;
-      changed();
-    };
-    const choices = [["", "all"], ...STATES.map((each) => [each, each])];
+  function form() {
+    const text = (name, more) => h("input", { name, spellcheck: "false", autocomplete: "off", ...more });
     return card(
-      "deliveries",
-      `Deliveries to ${hook.description || hook.id}`,
-      h("div", { class: "filters" }, field("State", select({ onchange: pick }, choices, state))),
-      deliveries.length
-        ? grid("Deliveries", DELIVERY_HEADINGS, deliveries.map((each) => ({ key: each.id, cells: line(each, hook) })))
-        : h("p", { class: "quiet" }, "No matching deliveries."),
+      "create",
+      "Create a webhook",
+      created && secret(created),
+      h(
+        "form",
+        { onsubmit: create, class: "narrow", "data-key": "form" },
+        field("URL", text("url", { required: true, maxlength: 2048 }), "https, or a Kafka topic: kafka+ssl://broker-1:9093/topic"),
+        field("Events", text("types", { placeholder: "*" }), "Types, separated by commas: commit.published, job.*. Empty: all."),
+        field("Tables", text("tables", {}), "Ids, or patterns of names, separated by commas: orders*. Empty: all."),
+        field("Description", text("description", { maxlength: 1000 })),
+        field("Headers", h("textarea", { name: "headers", rows: 2, spellcheck: "false" }), "One per line: Authorization: Bearer … They are never shown again."),
+        failure && problem(failure),
+        h("div", { class: "actions" }, h("button", { class: "primary" }, "Create")),
+      ),
     );
   }
 
-  function line(delivery, hook) {
-    const last = delivery.attempts.at(-1);
-    const again = () => act(`${deliveryPath(delivery.id)}/replay`);
-    return [
-      [delivery.event_type, h("div", { class: "path" }, delivery.event_id)],
-      h("span", { class: `badge ${BADGES[delivery.state]}` }, delivery.state),
-      time(delivery.ended_at ?? delivery.created_at),
-      number(delivery.attempts.length),
-      last ? answer(last) : "–",
-      hook.enabled &&
-        h("button", { type: "button", class: "small", "aria-label": `Replay ${delivery.event_id}`, onclick: again }, "Replay"),
-    ];
-  }
+  return { title: () => "Webhooks", load, draw, isBusy: () => false };
+}
 
-  return { title: () => "Webhooks", load, draw, isBusy: () => deliveries.some((each) => each.state === "pending") };
+function secret({ id, secret: value }) {
+  return h(
+    "div",
+    { class: "problem good", role: "status", "data-key": "secret" },
+    h("strong", {}, "The webhook was created. Its messages are signed with this secret, which is shown only now:"),
+    h("code", { class: "secret" }, value),
+    link(`#/webhooks/${encodeURIComponent(id)}`, "Show the webhook"),
+  );
+}
+
+function cells(hook, changed) {
+  const name = hook.description || hook.id;
+  return [
+    h("div", {}, link(`#/webhooks/${encodeURIComponent(hook.id)}`, name), h("div", { class: "path" }, hook.url)),
+    [hook.types.join(", "), hook.tables.length > 0 && h("div", { class: "quiet" }, `of ${hook.tables.join(", ")}`)],
+    health(hook),
+    number(hook.pending),
+    hook.dead ? h("span", { class: "tag warn" }, number(hook.dead)) : "0",
+    hook.last_success_at ? time(hook.last_success_at) : "never",
+    h("div", { class: "line" }, ...actions(hook, changed)),
+  ];
+}
+
+/** The buttons of a webhook; none for those who may not use them. */
+export function actions(hook, changed) {
+  if (!may("operator")) return [];
+  const name = hook.description || hook.id;
+  const path = webhookPath(hook.id);
+  const act = (call) => post(`${path}/${call}`).then(() => changed(), changed);
+  const disable = async () => {
+    const text = "It gets no more events. A later replay can send the missed ones.";
+    if (await confirmed(`Disable ${name}?`, text, "Disable it")) await act("disable");
+  };
+  const button = (words, call) =>
+    h("button", { type: "button", class: "small", "aria-label": `${words}: ${name}`, onclick: call, "data-key": words }, words);
+  if (!hook.enabled) return [button("Enable", () => act("enable"))];
+  return [button("Test", () => act("test")), hook.pending > 0 && button("Try now", () => act("enable")), button("Disable", disable)];
 }
 
 /** Delivery states share the colours of job states. */
-const BADGES = { pending: "running", delivered: "succeeded", dead: "failed" };
+export const BADGES = { pending: "running", delivered: "succeeded", dead: "failed" };
 
-function health(hook) {
+export function health(hook) {
   if (!hook.enabled) return [h("span", { class: "badge failed" }, "disabled"), h("div", { class: "quiet" }, hook.disabled_because)];
   if (hook.failing_since) return [h("span", { class: "badge unknown" }, "failing"), " since ", time(hook.failing_since)];
   return h("span", { class: "badge succeeded" }, hook.last_success_at ? "well" : "new");
-}
-
-function answer(attempt) {
-  const words = attempt.status === null ? attempt.error ?? "acknowledged" : `HTTP ${attempt.status}`;
-  return h(
-    "details",
-    {},
-    h("summary", {}, words),
-    pairs(
-      ["Took", seconds(attempt.milliseconds / 1000)],
-      ["Tried", time(attempt.at)],
-      ["Next try", attempt.retry_at && moment(attempt.retry_at)],
-      ["Answer", attempt.response && h("code", {}, attempt.response)],
-    ),
-  );
 }

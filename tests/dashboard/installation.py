@@ -42,11 +42,16 @@ class Installation:
         assert eventually(lambda: self.api.get(f"/tables/{TRIPS}/snapshot").status_code == 200, 20)
         self.pages = {"overview": "", "table": f"#/tables/{TRIPS}"}
         self._add_jobs()
-        self.post("/webhooks", {"url": "https://hooks.example/", "types": ["table.*"], "description": "chat alerts"})
+        wanted = {"url": "https://hooks.example/", "types": ["table.*"], "description": "chat alerts"}
+        hook = self.post("/webhooks", wanted)
         self.pages |= {
             "failed job": f"#/jobs/{self.jobs['failed']}",
             "jobs": "#/jobs",
             "webhooks": "#/webhooks",
+            "webhook": f"#/webhooks/{hook['id']}",
+            "policy": f"#/tables/{TRIPS}/policy",
+            "workers": "#/workers",
+            "register": "#/register",
             "audit": "#/audit",
         }
 

@@ -239,7 +239,11 @@ def test_a_browser_shows_how_a_table_stands_and_what_was_committed(dom: Callable
     assert "Rows in base files 14" in table
     assert "Since compaction 2 commits, 7.0 KiB" in table
     assert "Pending instants 005 compaction, planned" in table
-    assert "Bytes in each of the 4 buckets of p; the largest is 2.857 times the mean." in table
+    assert re.search(
+        r"Timeline Period .* Deltacommit 003 UPSERT, completed .* 2 completed Compaction 005 planned", table
+    )
+    assert "Base files by size below 1.0 MiB below 1.0 MiB: 2 base files 2" in table
+    assert "Buckets of each partition p Bucket 0: 5.0 KiB Bucket 1: 2.0 KiB empty empty 7.0 KiB, 2.9 \u00d7" in table
     assert re.search(r"Last commits .* Upsert 003 .* 1.0 KiB 1 Upsert 001 .* 6.0 KiB 1", table)
     other = _words(dom(f"{url}/#/tables/tbl_1"))
     assert "The table has not been polled yet" in other
@@ -307,7 +311,10 @@ def test_a_browser_shows_the_webhooks_and_what_was_sent(dom: Callable[[str], str
     words = _words(dom(f"{url}/#/webhooks"))
     assert "Webhooks (1)" in words
     assert "chat alerts https://hooks.example/ table.* new 0 0 never Test Disable" in words
-    assert "Deliveries to chat alerts" in words
+    with httpx.Client(base_url=f"{url}/v1") as api:
+        hook = api.get("/webhooks").json()["items"][0]["id"]
+    words = _words(dom(f"{url}/#/webhooks/{hook}"))
+    assert "Webhook chat alerts https://hooks.example/" in words
     assert "No matching deliveries." in words
 
 

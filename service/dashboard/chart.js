@@ -1,0 +1,78 @@
+// Parts of charts. A chart is drawn without a measure of the page: its shapes stretch to the width that there is, and all
+// text stands beside them. Each shape of a chart has a sentence for those who do not see it.
+
+import { h, svg } from "./dom.js";
+import { moment } from "./format.js";
+import { grid } from "./parts.js";
+
+/** Units across a drawing, whatever its width on the page. */
+export const WIDTH = 1000;
+const HEIGHT = 100;
+
+/** A drawing that stretches. `words` say what it shows. */
+export function drawing(className, words, ...shapes) {
+  return svg(
+    "svg",
+    { class: className, viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": words },
+    ...shapes,
+  );
+}
+
+/** A box from the top to the bottom of a drawing, or a part of it; `words` show when it is pointed at. */
+export function box(className, x, width, words, { y = 0, height = HEIGHT } = {}) {
+  return svg("rect", { class: className, x: round(x), width: round(width), y: round(y), height: round(height) }, words && svg("title", {}, words));
+}
+
+/** A line that keeps each value until the next one, with the area below. Points are [x, share of the height]. */
+export function steps(points) {
+  const corners = points.flatMap(([x, share], index) => {
+    const y = round(HEIGHT * (1 - share));
+    return index ? [`H ${round(x)}`, `V ${y}`] : [`M ${round(x)} ${y}`];
+  });
+  const [first] = points[0];
+  const way = [...corners, `H ${WIDTH}`].join(" ");
+  return [
+    svg("path", { class: "area", d: `${way} V ${HEIGHT} H ${round(first)} Z` }),
+    svg("path", { class: "line", d: way, "vector-effect": "non-scaling-stroke" }),
+  ];
+}
+
+/** Rows of a name, a drawing, and a few words behind it. */
+export function tracks(rows) {
+  return h(
+    "div",
+    { class: "tracks" },
+    ...rows.map(({ key, name, picture, words }) =>
+      h(
+        "div",
+        { class: "track", "data-key": key },
+        h("span", { class: "track-name", title: name }, name),
+        picture,
+        h("span", { class: "track-words" }, words),
+      ),
+    ),
+  );
+}
+
+/** The ends of an axis of time. */
+export function span(from, to) {
+  return h(
+    "p",
+    { class: "span", "data-key": "span" },
+    h("time", { datetime: new Date(from).toISOString() }, moment(from)),
+    h("time", { datetime: new Date(to).toISOString() }, moment(to)),
+  );
+}
+
+/** The place of a moment between two others, in units across. */
+export function scale(from, to) {
+  const length = Math.max(1, to - from);
+  return (at) => Math.min(WIDTH, Math.max(0, ((at - from) / length) * WIDTH));
+}
+
+/** The same numbers as a table, which opens on demand. */
+export function asTable(label, headings, rows) {
+  return h("details", { "data-key": "as table" }, h("summary", {}, "As a table"), h("div", { class: "scroll" }, grid(label, headings, rows)));
+}
+
+const round = (value) => Math.round(value * 100) / 100;

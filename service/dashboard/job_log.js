@@ -1,0 +1,83 @@
+// The last lines of a job's log.
+
+import { get, jobPath, Refused } from "./api.js";
+import { h } from "./dom.js";
+import { count, isActive, moment } from "./format.js";
+import { card, field, select } from "./parts.js";
+
+const PAGE = 500;
+// The service keeps about so many pages of a job's log.
+const MOST_PAGES = 40;
+const SHOWN = 300;
+const LEVELS = [
+  ["DEBUG", "all lines"],
+  ["INFO", "information and above"],
+  ["WARNING", "warnings and errors"],
+  ["ERROR", "errors"],
+];
+// The clock of the worker may be behind that of the service, and its last lines come with the result.
+const SETTLES_MS = 30_000;
+
+export class JobLog {
+  constructor(id) {
+    this.path = `${jobPath(id)}/log`;
+    this.level = "INFO";
+    this.lines = [];
+    this.position = null;
+    this.isUnknown = false;
+    this.isRead = false;
+  }
+
+  /** Reads only what has come since the last call; nothing more once the job has ended. */
+  async load(job) {
+    const isSettled = !isActive(job) && Date.now() - Date.parse(job.finished_at ?? job.created_at) > SETTLES_MS;
+    if (this.isUnknown || (this.isRead && isSettled)) return;
+    const { level } = this;
+    let cursor = this.position;
+    try {
+      for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+        const page = await get(this.path, { level, limit: PAGE, cursor });
+        if (level !== this.level) return;
+        this.lines = [...this.lines, ...page.items].slice(-SHOWN);
+        this.position = cursor = page.position ?? page.next_cursor ?? cursor;
+        if (!page.next_cursor) break;
+      }
+      this.isRead = true;
+    } catch (error) {
+      // A service of an earlier version keeps no logs.
+      if (!(error instanceof Refused) || error.status !== 404) throw error;
+      this.isUnknown = true;
+    }
+  }
+
+  draw(changed) {
+    if (this.isUnknown || !this.isRead) return null;
+    const choose = (event) => {
+      this.level = event.target.value;
+      this.lines = [];
+      this.position = null;
+      this.isRead = false;
+      changed();
+    };
+    const attempts = new Set(this.lines.map((each) => each.attempt));
+    return card(
+      "log",
+      "Log",
+      h("div", { class: "filters" }, field("Lines", select({ onchange: choose }, LEVELS, this.level))),
+      this.lines.length
+        ? h("ol", { class: "log", tabindex: 0, "aria-label": "Log", "data-key": "lines" }, ...this.lines.map((line) => item(line, attempts.size > 1)))
+        : h("p", { class: "quiet" }, "No such lines."),
+      this.lines.length === SHOWN && h("p", { class: "quiet" }, `The last ${count(SHOWN, "line")}. `, h("code", {}, "groundskeeper jobs log"), " prints all of them."),
+    );
+  }
+}
+
+function item({ at, level, logger, message, attempt }, hasAttempts) {
+  const origin = hasAttempts && attempt != null ? `attempt ${attempt}, ` : "";
+  return h(
+    "li",
+    { class: level },
+    h("time", { datetime: at }, moment(at)),
+    ` ${level} ${origin}${logger}: ${message}`,
+  );
+}

@@ -1,0 +1,77 @@
+// Pauses automatic jobs and lets them go on: of all tables, or of one.
+
+import { get, send } from "./api.js";
+import { confirmed } from "./dialogs.js";
+import { h } from "./dom.js";
+import { moment, sentence } from "./format.js";
+import { card, field, problem } from "./parts.js";
+import { ownLevel, put } from "./policy_level.js";
+import { may } from "./role.js";
+
+const SERVICE = "v1/pause";
+
+/** Null while nothing is paused. With `changed` an operator can end the pause. */
+export function pauseNotice({ paused, since, by, reason }, changed) {
+  if (!paused) return null;
+  return [
+    problem({ title: `${sentence(by)} paused automatic jobs on ${moment(since)}`, detail: reason }, "warn"),
+    changed && may("operator") && h("div", { class: "actions", "data-key": "resume" }, h("button", { type: "button", onclick: () => resume(changed) }, "Resume automatic jobs")),
+  ];
+}
+
+/** The pause of the whole service, as a card. */
+export class Pause {
+  constructor() {
+    this.state = null;
+  }
+
+  async load() {
+    this.state = await get(SERVICE);
+  }
+
+  draw(changed) {
+    if (!this.state) return null;
+    const pause = (event) => {
+      event.preventDefault();
+      const reason = new FormData(event.target).get("reason");
+      send("PUT", SERVICE, { reason }).then(() => changed(), changed);
+    };
+    return card(
+      "pause",
+      "Automatic jobs of all tables",
+      this.state.paused ? pauseNotice(this.state, changed) : h("p", {}, "They start as the policies say."),
+      !this.state.paused &&
+        may("operator") &&
+        h(
+          "form",
+          { onsubmit: pause },
+          field("Reason", h("input", { name: "reason", maxlength: 1000, autocomplete: "off" }), "Shown to everybody while it lasts."),
+          h("div", { class: "actions" }, h("button", {}, "Pause automatic jobs")),
+          h("p", { class: "quiet" }, "Jobs that have begun go on, and jobs can still be submitted."),
+        ),
+    );
+  }
+}
+
+function resume(changed) {
+  return send("DELETE", SERVICE).then(() => changed(), changed);
+}
+
+/** The button for one table. Its pause is a setting of its policy. */
+export function pauseOfTable(path, effective, changed) {
+  const { paused } = effective.policy;
+  const set = async () => {
+    const text = "No job of this table starts automatically any more. Those that have begun go on.";
+    if (!paused && !(await confirmed("Pause this table?", text, "Pause it"))) return;
+    const { paused: _own, ...own } = ownLevel(effective);
+    try {
+      let answer = await put(path, paused ? own : { ...own, paused: true });
+      // A pattern may pause it too.
+      if (paused && answer?.policy.paused) answer = await put(path, { ...own, paused: false });
+      changed();
+    } catch (error) {
+      changed(error);
+    }
+  };
+  return h("button", { type: "button", class: "small", "data-key": "pause", onclick: set }, paused ? "Resume automatic jobs" : "Pause automatic jobs");
+}

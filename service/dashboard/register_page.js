@@ -1,0 +1,153 @@
+// A form that registers a table. Before it does, it can show what the service finds at the path.
+
+import { post, problemOf } from "./api.js";
+import { h } from "./dom.js";
+import { tableType } from "./format.js";
+import { card, field, pairs, problem, select, tableLink } from "./parts.js";
+import { may } from "./role.js";
+
+const ENGINES = [
+  ["spark", "Spark (DataFrames)"],
+  ["spark-sql", "Spark SQL"],
+  ["flink", "Flink"],
+];
+const WRITERS = [
+  ["", "not declared"],
+  ["running", "they run"],
+  ["stopped", "none is running"],
+];
+const LOCKS = [
+  ["filesystem", "lock file of the table"],
+  ["zookeeper", "ZooKeeper"],
+  ["other", "another Hudi lock provider"],
+];
+
+export function registerPage(changed) {
+  const chosen = { lock: "filesystem", writers: "" };
+  let found = null;
+  let failure = null;
+  let isSending = false;
+
+  const set = (name) => (event) => {
+    chosen[name] = event.target.value;
+    changed.redraw();
+  };
+
+  async function send(event) {
+    event.preventDefault();
+    if (isSending) return;
+    const isFinal = event.submitter?.value === "register";
+    isSending = true;
+    failure = null;
+    changed.redraw();
+    try {
+      const body = wanted(new FormData(event.target));
+      if (isFinal) {
+        const table = await post("v1/tables", body);
+        location.hash = `#/tables/${encodeURIComponent(table.id)}`;
+      } else {
+        found = await post("v1/tables/detect", body);
+      }
+    } catch (error) {
+      failure = problemOf(error);
+      found = null;
+    } finally {
+      isSending = false;
+      changed.redraw();
+    }
+  }
+
+  function draw() {
+    if (!may("admin")) return [h("h1", {}, "Register a table"), problem({ title: "Only an admin may register tables" }, "note")];
+    return [
+      h("h1", { "data-key": "title" }, "Register a table"),
+      h("div", { class: "columns", "data-key": "columns" }, h("div", { class: "stack" }, form()), h("div", { class: "stack" }, failure && problem(failure), found && detected(found))),
+    ];
+  }
+
+  function form() {
+    return card(
+      "register",
+      "The table",
+      h(
+        "form",
+        { onsubmit: send },
+        field("Path", text("base_path", { required: true, maxlength: 4096, placeholder: "s3a://lake/orders" }), "Absolute, or a URI. The service only reads there."),
+        field("Name", text("name", { maxlength: 1024 }), "Empty: the name in hoodie.properties."),
+        field("Number of buckets", h("input", { type: "number", name: "num_buckets", min: 1, max: 1_000_000, inputmode: "numeric" }), "Of a bucket index, as the writers have it. Empty: detected from sampled keys."),
+        field("Hash fields", text("hash_fields", {}), "Columns, separated by commas. Needed with the number of buckets."),
+        field("Lock that the writers take", select({ name: "lock", onchange: set("lock") }, LOCKS, chosen.lock)),
+        chosen.lock === "other" && field("Class of the lock provider", text("provider", { required: true })),
+        chosen.lock !== "filesystem" &&
+          field("Options of the lock", h("textarea", { name: "lock_options", rows: 3, spellcheck: "false" }), "One per line: hoodie.write.lock.zookeeper.url=zk:2181"),
+        field("Writers", select({ name: "writers", onchange: set("writers") }, WRITERS, chosen.writers)),
+        chosen.writers === "running" && field("Hudi version of the writers", text("hudi_version", { required: true, placeholder: "1.2.0", pattern: "[0-9]+\\.[0-9]+\\.[0-9]+([.\\-].+)*" })),
+        chosen.writers !== "stopped" &&
+          h(
+            "fieldset",
+            { class: "plain", "data-key": "engines" },
+            h("legend", {}, "Engines of the writers"),
+            ...ENGINES.map(([value, words]) => h("label", { class: "check", "data-key": value }, h("input", { type: "checkbox", name: "engines", value }), ` ${words}`)),
+          ),
+        h(
+          "div",
+          { class: "actions", "data-key": "actions" },
+          h("button", { value: "detect", disabled: isSending }, isSending ? "Reading …" : "Show what is there"),
+          h("button", { class: "primary", value: "register", disabled: isSending }, "Register"),
+        ),
+        h("p", { class: "quiet" }, "Policies act on the table from that moment on. Register it only when its writers take this lock."),
+      ),
+    );
+  }
+
+  return { title: () => "Register a table", load: async () => {}, draw, isBusy: () => false };
+}
+
+function text(name, more) {
+  return h("input", { name, spellcheck: "false", autocomplete: "off", ...more });
+}
+
+/** The body of the call from the form's controls. */
+function wanted(data) {
+  const given = (name) => (data.get(name) ?? "").trim();
+  const options = Object.fromEntries(
+    given("lock_options").split("\n").map((line) => line.split("=")).filter(([name]) => name.trim()).map(([name, ...rest]) => [name.trim(), rest.join("=").trim()]),
+  );
+  const engines = data.getAll("engines");
+  const isStopped = given("writers") === "stopped";
+  const writers = {
+    ...(given("hudi_version") && { hudi_version: given("hudi_version") }),
+    ...(isStopped && { stopped: true }),
+    ...(engines.length > 0 && { engines }),
+  };
+  const fields = given("hash_fields").split(",").map((each) => each.trim()).filter(Boolean);
+  return {
+    base_path: given("base_path"),
+    ...(given("name") && { name: given("name") }),
+    ...((given("num_buckets") || fields.length > 0) && { index: { num_buckets: Number(given("num_buckets")), hash_fields: fields } }),
+    lock: { provider: given("lock") === "other" ? given("provider") : given("lock"), options },
+    ...(Object.keys(writers).length > 0 && { writers }),
+  };
+}
+
+function detected({ name, base_path: path, index, profile, registered_as: known }) {
+  const layout = profile.bucket_layout ?? {};
+  const listed = (names) => (names?.length ? names.join(", ") : null);
+  return card(
+    "detected",
+    "What is there",
+    known && problem({ title: "The table is registered already" }, "warn"),
+    known && h("p", {}, tableLink(known, "Show it")),
+    ...(profile.warnings ?? []).map((words) => problem({ title: words }, "warn")),
+    pairs(
+      ["Name", name],
+      ["Path", h("code", {}, path)],
+      ["Type", `${tableType(profile)}${profile.table_version == null ? "" : `, table version ${profile.table_version}`}`],
+      ["Partitioned by", listed(profile.partition_fields) ?? "not partitioned"],
+      ["Record key", listed(profile.record_key_fields)],
+      ["Ordering", listed(profile.ordering_fields)],
+      ["Bucket index", index ? `${index.num_buckets} buckets by ${index.hash_fields.join(", ")}` : (layout.kind ?? "none is proved").replaceAll("_", " ")],
+      ["Columns", listed((profile.columns ?? []).map((column) => column.name))],
+    ),
+  );
+}

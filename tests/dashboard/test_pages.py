@@ -1,0 +1,238 @@
+"""The pages of a table, its policy, a job, a webhook and the workers, and the forms on them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.dashboard.installation import TRIPS, Installation
+from tests.integration.receiver import Receiver, Reply
+from tests.integration.serving import eventually
+from tests.small_table import SmallTable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+    from tests.browser import Faults
+
+
+def test_the_timeline_has_a_lane_for_each_action_and_its_figures_are_open_to_the_keyboard(
+    page: Page, installation: Installation
+) -> None:
+    page.goto(installation.address("table"))
+    timeline = page.get_by_role("region", name="Timeline")
+    expect(timeline.get_by_role("img", name="Deltacommit: 2 completed")).to_be_visible()
+    expect(timeline.get_by_role("img", name="Compaction: 0 completed, 1 pending")).to_be_visible()
+    timeline.get_by_text("As a table").focus()
+    page.keyboard.press("Enter")
+    rows = timeline.get_by_role("table").get_by_role("row")
+    expect(rows.nth(1)).to_contain_text("Compaction")
+    expect(rows.nth(1)).to_contain_text("planned")
+    expect(rows).to_have_count(4)
+
+
+def test_the_files_are_shown_by_size_and_by_bucket_and_the_backlog_over_time(
+    page: Page, installation: Installation
+) -> None:
+    page.goto(installation.address("table"))
+    files = page.get_by_role("region", name="Files")
+    expect(files.get_by_role("img", name="below 1.0 MiB: 2 base files")).to_be_visible()
+    expect(files.get_by_role("img", name="p: 4 buckets, 7.0 KiB; the largest is 2.857 times the mean")).to_be_visible()
+    backlog = page.get_by_role("region", name="Backlog over time")
+    expect(backlog.locator("figure", has_text="Logs that wait for a compaction")).to_contain_text("1.0 KiB")
+    expect(backlog.get_by_role("img", name="Commits since the last compaction: now 2, at most 2")).to_be_visible()
+    backlog.get_by_label("Period").select_option("the last day")
+    expect(backlog.locator("figure")).to_have_count(5)
+
+
+def test_a_setting_is_changed_and_reset_and_its_source_is_shown(page: Page, installation: Installation) -> None:
+    installation.api.put("/policies/tri*", json={"compaction": {"commits": 8, "seconds": 7200}}).raise_for_status()
+    page.goto(installation.address("table"))
+    page.get_by_role("link", name="Edit the policy").click()
+    page.locator("details[data-key=compaction] > summary").click()
+    row = page.locator("tr[data-key='compaction.commits']")
+    expect(row).to_contain_text("pattern tri*")
+    row.get_by_label("Commits (compaction.commits)").fill("9")
+    page.keyboard.press("Tab")
+    expect(row).to_contain_text("this table, when saved")
+    page.get_by_role("button", name="Save the change").click()
+    expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
+    found = installation.api.get(f"/tables/{TRIPS}/policy").json()
+    assert (found["policy"]["compaction"]["commits"], found["sources"]["compaction.commits"]) == (9, "table")
+    row.get_by_role("button", name="Reset compaction.commits").click()
+    page.get_by_role("button", name="Save the change").click()
+    expect(row).to_contain_text("pattern tri*")
+    expect(row.get_by_label("Commits (compaction.commits)")).to_have_value("8")
+    assert "table" not in installation.api.get(f"/tables/{TRIPS}/policy").json()["sources"].values()
+    installation.api.delete("/policies/tri*").raise_for_status()
+
+
+def test_what_the_service_refuses_is_said_and_nothing_is_lost(
+    page: Page, faults: Faults, installation: Installation
+) -> None:
+    faults.allow("422")
+    page.goto(installation.address("policy"))
+    zone = page.get_by_label("Time zone (time_zone)")
+    zone.fill("Middle/Earth")
+    page.keyboard.press("Tab")
+    with page.expect_response(lambda answer: answer.status == 422):
+        page.get_by_role("button", name="Save the change").click()
+    expect(page.locator("form .problem")).to_contain_text("must be a time zone of the IANA database")
+    expect(zone).to_have_value("Middle/Earth")
+
+
+def test_a_table_is_paused_and_goes_on(page: Page, installation: Installation) -> None:
+    page.goto(installation.address("table"))
+    upkeep = page.get_by_role("region", name="Automatic jobs")
+    upkeep.get_by_role("button", name="Pause automatic jobs").click()
+    page.get_by_role("button", name="Pause it").click()
+    expect(upkeep.get_by_role("button", name="Resume automatic jobs")).to_be_visible()
+    assert installation.api.get(f"/tables/{TRIPS}/policy").json()["policy"]["paused"] is True
+    upkeep.get_by_role("button", name="Resume automatic jobs").click()
+    expect(upkeep.get_by_role("button", name="Pause automatic jobs")).to_be_visible()
+    assert installation.api.get(f"/tables/{TRIPS}/policy").json()["policy"]["paused"] is False
+
+
+def test_the_log_of_a_job_grows_and_a_failed_job_is_submitted_again(page: Page, installation: Installation) -> None:
+    running = installation.jobs["running"]
+    lines = ["planning", "The lock is held.\n\tby writer-7"]
+    log = [
+        {"number": number, "at": datetime.now(UTC).isoformat(), "level": level, "logger": "jobs.test", "message": text}
+        for number, (level, text) in enumerate(zip(("INFO", "WARNING"), lines, strict=True))
+    ]
+    page.goto(installation.address("running job"))
+    shown = page.get_by_role("region", name="Log")
+    expect(shown).to_contain_text("No such lines.")
+    installation.post(f"/worker/leases/{running}/heartbeat", {"attempt": 1, "log": log})
+    expect(shown.locator("li")).to_have_count(2)
+    shown.get_by_label("Lines").select_option("warnings and errors")
+    expect(shown.locator("li")).to_have_count(1)
+    expect(shown.locator("li")).to_contain_text("WARNING jobs.test: The lock is held.")
+    page.goto(installation.address("failed job"))
+    page.get_by_role("button", name="Submit it again").click()
+    expect(page.locator("h1")).to_contain_text("queued")
+    again = installation.api.get(f"/jobs/{page.url.rpartition('/')[2]}").json()
+    assert again["retry_of"] == installation.jobs["failed"]
+    expect(page.locator("main")).to_contain_text(f"waits for {again['waits_for'].partition(' (')[0]}")
+    installation.api.post(f"/jobs/{again['id']}/cancel").raise_for_status()
+
+
+def test_a_table_is_looked_at_and_then_registered(
+    page: Page, faults: Faults, installation: Installation, tmp_path: Path
+) -> None:
+    faults.allow("404")  # It has no snapshot before its first poll.
+    table = SmallTable(tmp_path / "clicks")
+    table.commit("001", {})
+    page.goto(f"{installation.url}/")
+    page.get_by_role("link", name="Register a table").click()
+    page.get_by_label("Path").fill(str(table.base))
+    page.locator("select[name=writers]").select_option("they run")
+    page.get_by_label("Hudi version of the writers").fill("1.2.0")
+    page.get_by_label("Spark SQL").check()
+    page.get_by_role("button", name="Show what is there").click()
+    found = page.get_by_role("region", name="What is there")
+    expect(found).to_contain_text("MOR, table version 9")
+    expect(found).to_contain_text("not partitioned")
+    page.get_by_role("button", name="Register", exact=True).click()
+    expect(page.locator("h1")).to_contain_text("clicks")
+    made = installation.api.get(f"/tables/{page.url.rpartition('/')[2]}").json()
+    assert (made["writers"]["hudi_version"], made["writers"]["engines"]) == ("1.2.0", ["spark-sql"])
+    page.goto("about:blank")
+    installation.api.delete(f"/tables/{made['id']}").raise_for_status()
+
+
+def test_a_path_without_a_table_is_refused_in_words(
+    page: Page, faults: Faults, installation: Installation, tmp_path: Path
+) -> None:
+    faults.allow("404|409|422")
+    page.goto(f"{installation.url}/#/register")
+    page.get_by_label("Path").fill(str(tmp_path / "nothing"))
+    page.get_by_role("button", name="Show what is there").click()
+    expect(page.locator("main .problem")).to_contain_text("does not exist")
+
+
+def test_a_webhook_is_created_and_its_page_leads_with_what_holds_it_up(page: Page, installation: Installation) -> None:
+    with Receiver(Reply(503, body=b"the queue is full")) as receiver:
+        page.goto(f"{installation.url}/#/webhooks")
+        page.get_by_label("URL").fill(receiver.url)
+        page.get_by_label("Events").fill("job.*")
+        page.get_by_label("Description").fill("to the cache")
+        page.get_by_role("button", name="Create", exact=True).click()
+        expect(page.get_by_role("status").filter(has_text="shown only now")).to_contain_text("whsec_")
+        page.get_by_role("link", name="Show the webhook").click()
+        hook = page.url.rpartition("/")[2]
+        job = installation.post(f"/tables/{TRIPS}/jobs", {"kind": "diagnosis"})["id"]
+        installation.api.post(f"/jobs/{job}/cancel")
+
+        def blocked() -> list[dict[str, object]]:
+            found: list[dict[str, object]] = installation.api.get(f"/webhooks/{hook}").json()["blocked"]
+            return found
+
+        assert eventually(lambda: bool(blocked()), 15)
+        first = page.locator("main > *").nth(1)
+        expect(first).to_contain_text("1 event waits behind this one")
+        expect(first).to_contain_text("job.queued of trips")
+        expect(first).to_contain_text("HTTP 503")
+        expect(first).to_contain_text("the queue is full")
+        receiver.answer = Reply()
+        first.get_by_role("button", name="Give this event up").click()
+        page.get_by_role("button", name="Give it up").click()
+        assert eventually(lambda: [got.event["type"] for got in receiver.received][-1:] == ["job.cancelled"], 15)
+        expect(page.locator("main")).not_to_contain_text("behind this one")
+        assert blocked() == []
+        page.goto("about:blank")
+        installation.api.delete(f"/webhooks/{hook}").raise_for_status()
+
+
+def test_workers_their_groups_and_what_jobs_wait_for_are_shown_and_all_is_paused(
+    page: Page, installation: Installation
+) -> None:
+    page.goto(f"{installation.url}/#/workers")
+    expect(page.get_by_role("table", name="Worker groups")).to_contain_text("default")
+    expect(page.get_by_role("table", name="Workers", exact=True)).to_contain_text(installation.jobs["running"])
+    waits = installation.api.get(f"/jobs/{installation.jobs['queued']}").json()["waits_for"]
+    expect(page.get_by_role("table", name="Jobs that wait")).to_contain_text(waits)
+    page.get_by_label("Reason").fill("The storage is moved.")
+    page.get_by_role("button", name="Pause automatic jobs").click()
+    expect(page.locator("main")).to_contain_text("The storage is moved.")
+    assert installation.api.get("/pause").json()["paused"] is True
+    page.goto(f"{installation.url}/")
+    page.get_by_role("button", name="Resume automatic jobs").click()
+    expect(page.get_by_role("button", name="Resume automatic jobs")).to_have_count(0)
+    assert installation.api.get("/pause").json()["paused"] is False
+
+
+@pytest.mark.exhaustive
+def test_a_reader_sees_everything_and_no_form_for_what_it_may_not_do(
+    page: Page, faults: Faults, tmp_path: Path
+) -> None:
+    faults.allow("401")
+    made = Installation(tmp_path)
+    try:
+        create = [sys.executable, "-m", "service.cli", "token", "create", "--role", "reader"]
+        token = subprocess.run(create, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60).stdout
+        page.goto(made.address("overview"))
+        page.locator("input").fill(token.split()[-1])
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#pulse.live")
+        for name in made.pages:
+            if name in ("audit", "register"):
+                continue
+            page.goto("about:blank")
+            page.goto(made.address(name))
+            page.wait_for_selector("#pulse.live")
+            page.wait_for_selector("main h1")
+            forms = page.locator("main form input, main form button, main button.danger, main button.primary")
+            assert forms.count() == 0, name
+        expect(page.get_by_role("link", name="Register a table")).to_have_count(0)
+        assert page.get_by_role("button", name="Pause automatic jobs").count() == 0
+    finally:
+        page.goto("about:blank")
+        made.close()
