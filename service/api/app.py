@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 from fastapi_offline import FastAPIOffline
 
@@ -37,6 +37,7 @@ from service.api import (
 from service.api.audit_trail import AuditTrail
 from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
+from service.api.query_parameters import only_known
 from service.api.readiness import WorkerCheck
 from service.api.request_ids import RequestIds
 from service.api.responses import ProblemDocument
@@ -121,7 +122,7 @@ def create_app(context: AppContext) -> FastAPI:
         metrics,
     )
     for part in parts:
-        app.include_router(part.router)
+        app.include_router(part.router, dependencies=[Depends(only_known)])
     dashboard.install(app)
     docs.install(app)
     problems.install(app)
@@ -153,8 +154,8 @@ def _document_problems(app: FastAPI) -> None:
                 schemas.pop(unused, None)
             for path in document["paths"].values():
                 for method, operation in path.items():
-                    document_common(method, operation)
                     _replace_validation_error(operation["responses"])
+                    document_common(method, operation)
         return app.openapi_schema or {}
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
+from pydantic import StringConstraints
 
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, needs
+from service.api.filters import OfTable, Since, Until
 from service.api.observed import (
     BucketsOfPartition,
     BucketsOut,
@@ -41,16 +43,21 @@ Partitions = Annotated[int, Query(ge=0, le=10_000, description="Maximum number o
 def list_commits(
     context: AppContextDep,
     *,
-    table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
-    action: Annotated[str | None, Query(max_length=32, pattern=r"^[a-z]+$", examples=["deltacommit"])] = None,
-    since: Annotated[Moment | None, Query(description="Completed at this time or later")] = None,
+    table_id: OfTable = None,
+    action: Annotated[
+        list[Annotated[str, StringConstraints(max_length=32, pattern=r"^[a-z]+$")]],
+        Query(description="May be repeated. Default: any", max_length=20, examples=[["deltacommit", "commit"]]),
+    ] = [],  # noqa: B006 - FastAPI's way; never changed
+    since: Since = None,
+    until: Until = None,
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> CommitPage:
-    """Lists every completed instant of every table, of writers and table services. The commits of one table are in the
-    order of completion."""
+    """Lists every completed instant of every table, of writers and table services, by the time of completion."""
     with reading(context.engine) as connection:
-        page = commit_store.page(connection, limit=limit, cursor=cursor, table_id=table_id, action=action, since=since)
+        page = commit_store.page(
+            connection, limit=limit, cursor=cursor, table_id=table_id, actions=action, since=since, until=until
+        )
     return CommitPage(items=[CommitOut.of(commit) for commit in page.items], next_cursor=page.next_cursor)
 
 

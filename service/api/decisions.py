@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from jobs.contract import JobKind
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, needs
+from service.api.filters import OfKinds, Since, Until
 from service.api.policy_models import DecisionOut, DecisionPage, EvaluationOut
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit, TableId
@@ -16,7 +16,7 @@ from service.catalog import table_store
 from service.db.engine import reading
 from service.model import errors
 from service.scheduling import decision_store, scheduler
-from service.scheduling.decision import DECIDED
+from service.scheduling.decision import DECIDED, Verdict
 
 router = APIRouter(prefix="/v1/tables", tags=["decisions"], dependencies=[Depends(needs(Role.READER))])
 
@@ -31,19 +31,39 @@ def list_decisions(
     table_id: TableId,
     context: AppContextDep,
     *,
-    kind: JobKind | None = None,
+    kind: OfKinds = [],  # noqa: B006 - FastAPI's way; never changed
+    verdict: Annotated[list[Verdict], Query(description="May be repeated. Default: any", max_length=10)] = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
     current: Annotated[bool, Query(description="Only the current decisions: the last of each kind")] = False,
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> DecisionPage:
-    """Lists equal decisions in a row as one item, with `count` and the latest figures."""
+    """Lists equal decisions in a row as one item, with `count` and the latest figures. `since` and `until` select those
+    that were made or repeated then."""
     with reading(context.engine) as connection:
         table_store.get(connection, table_id)
         if current:
             latest = decision_store.latest(connection, table_id)
-            in_force = [latest[each] for each in DECIDED if each in latest and kind in (None, each)]
+            in_force = [latest[each] for each in DECIDED if each in latest and (not kind or each in kind)]
+            in_force = [
+                each
+                for each in in_force
+                if (not verdict or each.verdict in verdict)
+                and (since is None or each.last_at >= since)
+                and (until is None or each.first_at < until)
+            ]
             return DecisionPage(items=[DecisionOut.of(each) for each in in_force], next_cursor=None)
-        page = decision_store.page(connection, table_id, limit=limit, cursor=cursor, kind=kind)
+        page = decision_store.page(
+            connection,
+            table_id,
+            limit=limit,
+            cursor=cursor,
+            kinds=kind,
+            verdicts=verdict,
+            since=since,
+            until=until,
+        )
     return DecisionPage(items=[DecisionOut.of(each) for each in page.items], next_cursor=page.next_cursor)
 
 

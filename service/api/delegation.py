@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from service.access.token import Role
 from service.api.dependencies import DELEGATION_PATH, AppContextDep, CallerDep, needs
+from service.api.query_parameters import TOLERANT
 from service.api.statuses import ACCEPTED, documented
 from service.api.tables import CursorText, Limit
 from service.db.engine import reading
@@ -101,6 +102,7 @@ class PlanPage(BaseModel):
     f"{DELEGATION_PATH.removeprefix(router.prefix)}{{service}}",
     operation_id="delegatePlans",
     summary="Delegate the pending plans of a table (called by Hudi's writers)",
+    openapi_extra=TOLERANT,
     responses={
         int(ACCEPTED): {"model": DelegationOut, "description": "The database is unavailable, and nothing was stored"},
         **documented(errors.ParamsInvalidError),

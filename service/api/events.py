@@ -14,12 +14,14 @@ from typing import Annotated, Any
 import anyio.to_thread
 from anyio import CapacityLimiter
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from service.access import session_store, token_store
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
 from service.api.event_catalogue import CATALOGUE, Entry
+from service.api.filters import OfTable, Since, Until
 from service.api.statuses import documented
 from service.api.webhook_forms import EventTypeList, EventTypeOut
 from service.db.engine import reading
@@ -99,24 +101,34 @@ async def events(
     types: Annotated[
         str, Query(max_length=1000, description="Patterns, separated by commas", examples=["job.*"])
     ] = "*",
-    table_id: Annotated[str | None, Query(max_length=64)] = None,
+    table_id: OfTable = None,
+    since: Since = None,
+    until: Annotated[Until, Query(description="Before this time; for pages only")] = None,
     after: Annotated[
         int | None, Query(ge=0, le=2**62, description="Start after this id. Default: only new events")
     ] = None,
     last_event_id: Annotated[int | None, Header(ge=0, le=2**62, description="Takes precedence over `after`")] = None,
 ) -> Response:
     """A broken stream resumes with `Last-Event-ID`, which every browser sends by itself, as far back as events are
-    kept. A page starts at the oldest event."""
+    kept. A page starts at the oldest event. `since` moves the start of either forward."""
+    is_stream = _wants_stream(request)
+    if is_stream and until is not None:
+        message = "is for pages only: send `Accept: application/json`"
+        raise errors.ParamsInvalidError(
+            f"until: {message}", extensions={"errors": [{"field": "until", "message": message}]}
+        )
     start = after if last_event_id is None else last_event_id
+    if since is not None:
+        start = max(start or 0, await run_in_threadpool(_before, context, since))
     patterns = tuple(part.strip() for part in types.split(","))
 
     def matches(event: Event) -> bool:
         of_type = any(fnmatchcase(event.type, pattern) for pattern in patterns)
-        return of_type and (table_id is None or event.table_id == table_id)
+        is_timely = (since is None or event.at >= since) and (until is None or event.at < until)
+        return of_type and is_timely and (table_id is None or event.table_id == table_id)
 
     streams: Streams = request.app.state.streams
-    accepted = request.headers.get("accept", "*/*")
-    if "application/json" in accepted and _STREAM not in accepted:
+    if not is_stream:
         found, seq = await streams.read(context, caller, start or 0) or ([], start)
         items = [cloud_event(each, context.event_source) for each in found if matches(each.event)]
         return JSONResponse({"items": items, "next_after": seq})
@@ -132,6 +144,16 @@ async def events(
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(stream(), media_type=_STREAM, headers=headers)
+
+
+def _wants_stream(request: Request) -> bool:
+    accepted = request.headers.get("accept", "*/*")
+    return "application/json" not in accepted or _STREAM in accepted
+
+
+def _before(context: AppContext, since: datetime) -> int:
+    with reading(context.engine) as connection:
+        return outbox.before(connection, since)
 
 
 async def _stream(context: AppContext, read: _Read, start: int | None, matches: Any) -> AsyncIterator[str]:

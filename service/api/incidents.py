@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, CallerDep, needs
+from service.api.filters import OfTable, Since, Until
 from service.api.requests import Request
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit, TableId
@@ -24,8 +25,11 @@ router = APIRouter(prefix="/v1", tags=["incidents"])
 
 IncidentId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["inc_8c1d0e5f2a7b4963"])]
 KindQuery = Annotated[
-    IncidentKind | None,
-    Query(description="`late-files`: files of a fenced write; `damage`: found by a diagnosis"),
+    list[IncidentKind],
+    Query(
+        description="`late-files`: files of a fenced write; `damage`: found by a diagnosis. May be repeated",
+        max_length=10,
+    ),
 ]
 StateQuery = Annotated[list[IncidentState], Query(description="May be repeated. Default: any state", max_length=4)]
 
@@ -100,12 +104,14 @@ _CLOSE_EXAMPLES: dict[str, Any] = {
 
 
 def _wanted(
-    kind: KindQuery = None,
-    state: StateQuery = [],  # noqa: B006 - FastAPI's way; never changed
+    kind: KindQuery = [],  # noqa: B006 - FastAPI's way; never changed
+    state: StateQuery = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> dict[str, Any]:
-    return {"kind": kind, "states": state, "limit": limit, "cursor": cursor}
+    return {"kinds": kind, "states": state, "since": since, "until": until, "limit": limit, "cursor": cursor}
 
 
 Wanted = Annotated[dict[str, Any], Depends(_wanted)]
@@ -121,8 +127,9 @@ Wanted = Annotated[dict[str, Any], Depends(_wanted)]
 def list_incidents(
     context: AppContextDep,
     wanted: Wanted,
-    table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
+    table_id: OfTable = None,
 ) -> IncidentPage:
+    """`since` and `until` are times of opening."""
     with reading(context.engine) as connection:
         return IncidentPage.of(store.page(connection, table_id=table_id, **wanted))
 

@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
 from fastapi.responses import PlainTextResponse
 
-from jobs.contract import JobKind, LogLevel
+from jobs.contract import LogLevel
 from service.access.errors import SecretUnreadableError
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, CallerDep, needs
+from service.api.filters import OfKinds, OfTable, Since, Until
 from service.api.log_lines import JobLog, as_text
 from service.api.params import EXAMPLES, JobIn, as_json
 from service.api.requests import WritersStopped
@@ -100,14 +101,28 @@ def submit(
 def list_jobs(
     context: AppContextDep,
     *,
-    table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
-    kind: JobKind | None = None,
-    state: JobState | None = None,
+    table_id: OfTable = None,
+    kind: OfKinds = [],  # noqa: B006 - FastAPI's way; never changed
+    state: Annotated[
+        list[JobState], Query(description="May be repeated. Default: any", max_length=10, examples=[["queued"]])
+    ] = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> JobPage:
+    """`since` and `until` are times of submission."""
     with reading(context.engine) as connection:
-        page = job_store.page(connection, limit=limit, cursor=cursor, table_id=table_id, kind=kind, state=state)
+        page = job_store.page(
+            connection,
+            limit=limit,
+            cursor=cursor,
+            table_id=table_id,
+            kinds=kind,
+            states=state,
+            since=since,
+            until=until,
+        )
         waits = waits_of(connection, page.items, context.clock())
     return JobPage(items=[JobOut.of(job, waits.get(job.id)) for job in page.items], next_cursor=page.next_cursor)
 

@@ -68,7 +68,7 @@ def documented(*kinds: type[GroundskeeperError]) -> dict[int | str, dict[str, An
 def document_common(method: str, operation: Mapping[str, Any]) -> None:
     """Adds the problems that do not depend on the route to an operation of the OpenAPI document."""
     responses = operation["responses"]
-    common: list[type[GroundskeeperError]] = []
+    common: list[type[GroundskeeperError]] = [errors.ParamsInvalidError]
     needs_caller, may_change = "security" in operation, method not in ("get", "head")
     if needs_caller:
         common += [errors.UnauthenticatedError, errors.ForbiddenError, errors.DatabaseUnavailableError]
@@ -77,7 +77,9 @@ def document_common(method: str, operation: Mapping[str, Any]) -> None:
     if needs_caller and may_change:
         common.append(MediaTypeError)
     for kind in common:
-        _add(responses, str(int(status_of(kind))), kind)
+        status = str(int(status_of(kind)))
+        if f"`{kind.type}`" not in responses.get(status, {}).get("description", ""):
+            _add(responses, status, kind)
 
 
 def _add(responses: dict[Any, dict[str, Any]], status: int | str, kind: type[GroundskeeperError]) -> None:

@@ -8,9 +8,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from jobs.contract import TableLock
+from jobs.storage.location import plain
 from service.access.errors import SecretKeyMissingError
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, CallerDep, needs, roots_for
+from service.api.filters import Glob, Since, Until
 from service.api.requests import TableChange, TableIn, WritersIn
 from service.api.responses import IndexOut, TableDetected, TableOut, TablePage
 from service.api.statuses import CREATED, NOTHING, documented
@@ -123,13 +125,43 @@ def detect(wanted: TableIn, context: AppContextDep, caller: CallerDep) -> TableD
 @router.get(
     "",
     operation_id="listTables",
-    summary="List the registered tables",
+    summary="List the registered tables, in the order of their registration",
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.ParamsInvalidError),
 )
-def list_tables(context: AppContextDep, limit: Limit = 100, cursor: CursorText = None) -> TablePage:
+def list_tables(
+    context: AppContextDep,
+    *,
+    name: Annotated[
+        Glob | None,
+        Query(description="A pattern of names with `*` and `?`, in upper or lower case", examples=["orders_*"]),
+    ] = None,
+    path: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=4096,
+            pattern=r"^[^\x00]+$",
+            description="A base path, or a folder: lists the tables below it",
+            examples=["s3a://lake/shop/"],
+        ),
+    ] = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 100,
+    cursor: CursorText = None,
+) -> TablePage:
+    """`since` and `until` are times of registration."""
     with reading(context.engine) as connection:
-        page = table_store.page(connection, limit=limit, cursor=cursor)
+        page = table_store.page(
+            connection,
+            limit=limit,
+            cursor=cursor,
+            name=name,
+            path=None if path is None else plain(path),
+            since=since,
+            until=until,
+        )
         ids = [table.id for table in page.items]
         sightings, counts = watch_store.engines(connection, ids), store.counts(connection, ids)
     items = [TableOut.of(table, sightings.get(table.id, {}), counts.get(table.id)) for table in page.items]

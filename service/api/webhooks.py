@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 from sqlalchemy import Connection
 
 from service.access import errors as secret_errors
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
+from service.api.filters import Glob, Since, Until
 from service.api.statuses import ACCEPTED, CREATED, NOTHING, documented
 from service.api.tables import CursorText, Limit
 from service.api.webhook_forms import (
@@ -83,10 +84,32 @@ def create(wanted: WebhookIn, context: AppContextDep, response: Response) -> Web
     responses=documented(errors.ParamsInvalidError),
 )
 def list_webhooks(
-    context: AppContextDep, caller: CallerDep, limit: Limit = 100, cursor: CursorText = None
+    context: AppContextDep,
+    caller: CallerDep,
+    *,
+    description: Annotated[
+        Glob | None,
+        Query(description="A pattern with `*` and `?`, in upper or lower case", examples=["*invalidation*"]),
+    ] = None,
+    enabled: Annotated[bool | None, Query(description="Only those that are enabled, or disabled")] = None,
+    failing: Annotated[bool | None, Query(description="Only those whose last delivery failed, or succeeded")] = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 100,
+    cursor: CursorText = None,
 ) -> WebhookPage:
+    """`since` and `until` are times of creation."""
     with reading(context.engine) as connection:
-        page = webhook_store.page(connection, limit=limit, cursor=cursor)
+        page = webhook_store.page(
+            connection,
+            limit=limit,
+            cursor=cursor,
+            description=description,
+            enabled=enabled,
+            failing=failing,
+            since=since,
+            until=until,
+        )
         counts = delivery_store.open_counts(connection, [webhook.id for webhook in page.items])
     items = [_out(webhook, context, caller, counts.get(webhook.id, {})) for webhook in page.items]
     return WebhookPage(items=items, next_cursor=page.next_cursor)
@@ -230,13 +253,19 @@ def replay(webhook_id: WebhookId, wanted: ReplayIn, context: AppContextDep) -> R
 def list_deliveries(
     webhook_id: WebhookId,
     context: AppContextDep,
-    state: DeliveryState | None = None,
+    *,
+    state: Annotated[list[DeliveryState], Query(description="May be repeated. Default: any", max_length=5)] = [],  # noqa: B006 - FastAPI's way; never changed
+    since: Since = None,
+    until: Until = None,
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> DeliveryPage:
+    """`since` and `until` are times of the events."""
     with reading(context.engine) as connection:
         webhook_store.get(connection, webhook_id)
-        page = delivery_store.page(connection, webhook_id, limit=limit, cursor=cursor, state=state)
+        page = delivery_store.page(
+            connection, webhook_id, limit=limit, cursor=cursor, states=state, since=since, until=until
+        )
         attempts = delivery_store.attempts(connection, [delivery.id for delivery in page.items])
     items = [DeliveryOut.of(delivery, attempts.get(delivery.id, [])) for delivery in page.items]
     return DeliveryPage(items=items, next_cursor=page.next_cursor)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from jobs.contract import DEFAULT_GROUP, WorkerState
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, needs
+from service.api.filters import Since, Until
 from service.api.statuses import documented
 from service.db.engine import reading
 from service.model import errors
@@ -19,6 +20,11 @@ from service.policies.policy import GROUP_PATTERN
 from service.queue import demand, demand_store, worker_store
 from service.queue.demand import Demand
 from service.queue.worker import Worker
+
+Groups = Annotated[
+    list[Annotated[str, StringConstraints(pattern=GROUP_PATTERN)]] | None,
+    Query(max_length=100, description="Worker group; may be repeated", examples=[["etl"]]),
+]
 
 router = APIRouter(prefix="/v1/workers", tags=["jobs"])
 
@@ -88,11 +94,29 @@ class DemandByGroup(BaseModel):
     operation_id="listWorkers",
     summary="List the workers, most recently seen first",
     dependencies=[Depends(needs(Role.READER))],
+    responses=documented(errors.ParamsInvalidError),
 )
-def list_workers(context: AppContextDep) -> WorkerList:
-    """Leaves out workers that were not seen for a day."""
+def list_workers(
+    context: AppContextDep,
+    *,
+    group: Groups = None,
+    state: Annotated[list[WorkerState], Query(description="May be repeated. Default: any", max_length=5)] = [],  # noqa: B006 - FastAPI's way; never changed
+    since: Since = None,
+    until: Until = None,
+) -> WorkerList:
+    """Leaves out workers that were not seen for a day. `since` and `until` are times at which a worker was last
+    seen."""
     with reading(context.engine) as connection:
-        return WorkerList(items=[WorkerOut.of(worker) for worker in worker_store.every(connection)])
+        found = worker_store.every(connection)
+    wanted = [
+        each
+        for each in found
+        if (not group or each.info.group in group)
+        and (not state or each.info.state in state)
+        and (since is None or each.last_seen >= since)
+        and (until is None or each.last_seen < until)
+    ]
+    return WorkerList(items=[WorkerOut.of(worker) for worker in wanted])
 
 
 @router.get(
@@ -104,12 +128,12 @@ def list_workers(context: AppContextDep) -> WorkerList:
 )
 def get_demand(
     context: AppContextDep,
-    group: Annotated[
-        list[Annotated[str, StringConstraints(pattern=GROUP_PATTERN)]] | None,
-        Query(max_length=100, description="Group to list even if it has neither jobs nor workers; may be repeated"),
-    ] = None,
+    group: Groups = None,
 ) -> DemandByGroup:
-    """With `wanted_slots` of a group and the slots of one worker as the target, a scaler gets the number of workers."""
+    """Lists a `group` that you name even if it has neither jobs nor workers.
+
+    With `wanted_slots` of a group and the slots of one worker as the target, a scaler gets the number of workers.
+    """
     now = context.clock()
     with reading(context.engine) as connection:
         found = demand.demand(

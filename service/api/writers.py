@@ -12,6 +12,7 @@ from service.access import token_store
 from service.access.token import Role
 from service.api.dependencies import CALLBACK_PATH, AppContext, AppContextDep, caller_of, needs, url_of_service
 from service.api.observed import CallbackOut, WriterOptionsOut
+from service.api.query_parameters import TOLERANT
 from service.api.requests import LOCK_PROVIDER, Word
 from service.api.statuses import ACCEPTED, documented
 from service.api.tables import TableId
@@ -56,6 +57,7 @@ class CallbackIn(BaseModel):
     CALLBACK_PATH.removeprefix(router.prefix),
     operation_id="hudiCallback",
     summary="Report a writer's commit",
+    openapi_extra=TOLERANT,
     status_code=ACCEPTED,
     dependencies=[Depends(caller_of)],
     responses=documented(errors.CallbackUnknownTableError, errors.ParamsInvalidError),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
-from service.db.page import Cursor, Page, page_of
+from service.db.page import Cursor, Page, page_of, within
 from service.lake.commit import CLEAN, SERVICE_OPERATIONS, WRITING_ACTIONS, Commit
 from service.lake.snapshot import Since
 
@@ -30,9 +29,6 @@ _INGESTS = sa.and_(
 )
 # The order of the timeline: completion times, which table versions before 8 do not have.
 _TIMELINE_TIME = sa.func.coalesce(_c.c.completion_time, _c.c.requested_time)
-
-
-_MAX_CLOCK_SKEW = timedelta(hours=24)
 
 
 def record(connection: Connection, found: Iterable[Commit]) -> list[Commit]:
@@ -87,25 +83,32 @@ def page(
     limit: int,
     cursor: str | None = None,
     table_id: str | None = None,
-    action: str | None = None,
+    actions: Collection[str] = (),
     since: datetime | None = None,
+    until: datetime | None = None,
 ) -> Page[Commit]:
-    """Returns a page, newest commit first. `since` compares with the completion time."""
-    query = sa.select(_c).order_by(_c.c.id.desc()).limit(limit + 1)
+    """Returns a page, the commit that completed last first. Empty `actions` select all; the times are those of
+    completion."""
+    conditions = within(_c.c.completed_at, since, until)
     if table_id is not None:
-        query = query.where(_c.c.table_id == table_id)
-    if action is not None:
-        query = query.where(_c.c.action == action)
-    if since is not None:
-        # No commit is seen long before it completes, by any clock, so older rows need not be searched.
-        first = (
-            sa.select(_c.c.id).where(_c.c.seen_at >= since - _MAX_CLOCK_SKEW).order_by(_c.c.seen_at, _c.c.id).limit(1)
-        )
-        query = query.where(_c.c.completed_at >= since, _c.c.id >= first.scalar_subquery())
+        conditions.append(_c.c.table_id == table_id)
     if cursor:
-        query = query.where(_c.c.id < Cursor.parse(cursor).number)
-    rows = [_commit(row) for row in connection.execute(query)]
-    return page_of(rows, limit, lambda commit: (commit.seen_at, str(commit.id)))
+        after = Cursor.parse(cursor)
+        same_moment = sa.and_(_c.c.completed_at == after.created_at, _c.c.id < after.number)
+        # The first condition alone would do, but for the search in the index.
+        conditions += [_c.c.completed_at <= after.created_at, sa.or_(_c.c.completed_at < after.created_at, same_moment)]
+    most = limit + 1
+    latest = (_c.c.completed_at.desc(), _c.c.id.desc())
+    # One step in an index for each action, however rare it is among the others.
+    parts = [
+        sa.select(_c.c.id).where(*conditions, *([_c.c.action == each] if each else [])).order_by(*latest).limit(most)
+        for each in sorted(set(actions)) or [None]
+    ]
+    ids = parts[0] if len(parts) == 1 else sa.union_all(*(sa.select(each.subquery()) for each in parts))
+    rows = [
+        _commit(row) for row in connection.execute(sa.select(_c).where(_c.c.id.in_(ids)).order_by(*latest).limit(most))
+    ]
+    return page_of(rows, limit, lambda commit: (commit.completed_at, str(commit.id)))
 
 
 def since_run(connection: Connection, table_id: str, run: str) -> Since:

@@ -10,12 +10,13 @@ from sqlalchemy.exc import IntegrityError
 from jobs.contract import BucketIndex, TableLock
 from service.catalog.registration import Registration, Writers
 from service.db import schema
-from service.db.page import Cursor, Page, page_of
+from service.db.page import Cursor, Page, is_at_or_below, matches, page_of, within
 from service.db.violation import violated
 from service.model.errors import TableAlreadyRegisteredError, TableNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -58,9 +59,24 @@ def find(connection: Connection, base_path: str) -> str | None:
     return found
 
 
-def page(connection: Connection, *, limit: int, cursor: str | None = None) -> Page[Registration]:
-    """Returns a page of tables in the order of their registration."""
+def page(
+    connection: Connection,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    name: str | None = None,
+    path: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Page[Registration]:
+    """Returns a page of tables in the order of their registration. `name` is a glob, `path` a base path or a folder
+    above; the times are those of the registration."""
     query = sa.select(_t).order_by(_t.c.created_at, _t.c.id).limit(limit + 1)
+    query = query.where(*within(_t.c.created_at, since, until))
+    if name is not None:
+        query = query.where(matches(_t.c.name, name))
+    if path is not None:
+        query = query.where(is_at_or_below(_t.c.base_path, path))
     if cursor:
         after = Cursor.parse(cursor)
         same_moment = sa.and_(_t.c.created_at == after.created_at, _t.c.id > after.id)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import msgspec
+import sqlalchemy as sa
 
 from service.model.errors import ParamsInvalidError
 
@@ -65,6 +66,26 @@ def seq_of(cursor: str) -> int:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
         raise not_a_cursor()
     return int(cursor)
+
+
+def matches(column: sa.ColumnElement[str], pattern: str) -> sa.ColumnElement[bool]:
+    """Returns the condition that the column matches a glob of `*` and `?`, in upper or lower case."""
+    escaped = pattern.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return column.ilike(escaped.replace("*", "%").replace("?", "_"), escape="\\")
+
+
+def is_at_or_below(column: sa.ColumnElement[str], path: str) -> sa.ColumnElement[bool]:
+    """Returns the condition that the column is this path, or one below it."""
+    folder = f"{path.rstrip('/')}/"
+    # Not LIKE, which takes upper for lower case on SQLite.
+    return sa.or_(column == path, sa.func.substr(column, 1, len(folder)) == folder)
+
+
+def within(
+    column: sa.ColumnElement[Any], since: datetime | None, until: datetime | None
+) -> list[sa.ColumnElement[bool]]:
+    """Returns the conditions that a time is `since` or later, and before `until`; None is without limit."""
+    return [*([] if since is None else [column >= since]), *([] if until is None else [column < until])]
 
 
 def page_of(rows: Sequence[Row], limit: int, key: Callable[[Row], tuple[datetime, str]]) -> Page[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -15,7 +16,7 @@ from service.events.event import EventType
 from service.model.errors import DeliveryNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -26,6 +27,9 @@ _d = schema.deliveries
 _e = schema.events
 _q = schema.queues
 _a = schema.delivery_attempts
+
+_MOST_DISORDER = timedelta(hours=1)
+"""As in `service.delivery.outbox`."""
 
 QUERY = sa.select(_d, _e.c.id.label("event_id"), _e.c.type, _e.c.table_id).join(_e, _e.c.seq == _d.c.event_seq)
 
@@ -71,17 +75,37 @@ def page(
     *,
     limit: int,
     cursor: str | None = None,
-    state: DeliveryState | None = None,
+    states: Collection[DeliveryState] = (),
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> Page[Delivery]:
-    """Returns a page of the webhook's deliveries, newest event first."""
+    """Returns a page of the webhook's deliveries, newest event first. Empty `states` select all; the times are those
+    of the events."""
     query = QUERY.where(_d.c.webhook_id == webhook_id).order_by(_d.c.event_seq.desc()).limit(limit + 1)
-    if state is not None:
-        query = query.where(_d.c.state == state.value)
+    # The numbers of events follow their times but for moments, so the others need not be searched.
+    if since is not None:
+        query = query.where(_e.c.at >= since, _d.c.event_seq >= _first_since(since - _MOST_DISORDER))
+    if until is not None:
+        query = query.where(_e.c.at < until, _d.c.event_seq <= _last_before(until + _MOST_DISORDER))
+    if states:
+        query = query.where(_d.c.state.in_([state.value for state in states]))
+        if DeliveryState.DELIVERED not in states:
+            query = query.where(schema.DELIVERY_IS_OPEN)
     if cursor:
         query = query.where(_d.c.event_seq < seq_of(cursor))
     found = [delivery_of(row) for row in connection.execute(query)]
     shown = found[:limit]
     return Page(shown, str(shown[-1].seq) if len(found) > limit else None)
+
+
+def _first_since(moment: datetime) -> sa.ColumnElement[int]:
+    found = sa.select(_e.c.seq).where(_e.c.at >= moment).order_by(_e.c.at, _e.c.seq).limit(1)
+    return sa.func.coalesce(found.scalar_subquery(), 0)
+
+
+def _last_before(moment: datetime) -> sa.ColumnElement[int]:
+    found = sa.select(_e.c.seq).where(_e.c.at < moment).order_by(_e.c.at.desc(), _e.c.seq.desc()).limit(1)
+    return sa.func.coalesce(found.scalar_subquery(), 0)
 
 
 def attempts(connection: Connection, delivery_ids: Iterable[str]) -> Mapping[str, list[DeliveryAttempt]]:

@@ -7,6 +7,7 @@ events. Changes of webhooks take the same lock.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _e = schema.events
+
+MOST_DISORDER = timedelta(hours=1)
+"""`seq` follows the times of the events, but for those of transactions that overlap."""
 
 # Any number that no other lock on the same database uses.
 _POSTGRESQL_LOCK = 7_202_611_002
@@ -88,6 +92,13 @@ def after(connection: Connection, seq: int, limit: int) -> list[Published]:
     """Returns the events after `seq`, oldest first."""
     query = sa.select(_e).where(_e.c.seq > seq).order_by(_e.c.seq).limit(limit)
     return [published_of(row) for row in connection.execute(query)]
+
+
+def before(connection: Connection, since: datetime) -> int:
+    """Returns a `seq` behind which all events from `since` on are."""
+    first = sa.select(_e.c.seq).where(_e.c.at >= since - MOST_DISORDER).order_by(_e.c.at, _e.c.seq).limit(1)
+    found: int | None = connection.execute(first).scalar()
+    return newest(connection) if found is None else found - 1
 
 
 def between(connection: Connection, since: datetime, until: datetime, *, after_seq: int, limit: int) -> list[Published]:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from service.db import schema
-from service.db.page import Cursor, Page, page_of
+from service.db.page import Cursor, Page, matches, page_of, within
 from service.delivery.webhook import Webhook
 from service.model.errors import WebhookNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -32,9 +33,27 @@ def get(connection: Connection, webhook_id: str, *, for_update: bool = False) ->
     return webhook_of(row)
 
 
-def page(connection: Connection, *, limit: int, cursor: str | None = None) -> Page[Webhook]:
-    """Returns a page of webhooks in the order of their creation."""
+def page(
+    connection: Connection,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    description: str | None = None,
+    enabled: bool | None = None,
+    failing: bool | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Page[Webhook]:
+    """Returns a page of webhooks in the order of their creation. `description` is a glob; the times are those of the
+    creation."""
     query = sa.select(_w).order_by(_w.c.created_at, _w.c.id).limit(limit + 1)
+    query = query.where(*within(_w.c.created_at, since, until))
+    if description is not None:
+        query = query.where(matches(_w.c.description, description))
+    if enabled is not None:
+        query = query.where(_w.c.disabled_because.is_(None) if enabled else _w.c.disabled_because.is_not(None))
+    if failing is not None:
+        query = query.where(_w.c.failing_since.is_not(None) if failing else _w.c.failing_since.is_(None))
     if cursor:
         last = Cursor.parse(cursor)
         same_moment = sa.and_(_w.c.created_at == last.created_at, _w.c.id > last.id)

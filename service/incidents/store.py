@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
-from service.db.page import Cursor, Page, page_of
+from service.db.page import Cursor, Page, page_of, within
 from service.incidents.incident import BY_DIAGNOSIS, Incident, IncidentKind, IncidentState
 from service.model.errors import IncidentNotFoundError
 
@@ -105,15 +105,18 @@ def page(
     limit: int,
     cursor: str | None = None,
     table_id: str | None = None,
-    kind: IncidentKind | None = None,
+    kinds: Collection[IncidentKind] = (),
     states: Collection[IncidentState] = (),
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> Page[Incident]:
-    """Returns a page, newest incident first. Empty `states` select all states."""
+    """Returns a page, newest incident first. Empty `kinds` and `states` select all; the times are those of opening."""
     query = sa.select(_i).order_by(_i.c.opened_at.desc(), _i.c.id.desc()).limit(limit + 1)
+    query = query.where(*within(_i.c.opened_at, since, until))
     if table_id is not None:
         query = query.where(_i.c.table_id == table_id)
-    if kind is not None:
-        query = query.where(_i.c.kind == kind.value)
+    if kinds:
+        query = query.where(_i.c.kind.in_([kind.value for kind in kinds]))
     if states:
         query = query.where(_i.c.state.in_([state.value for state in states]))
     if cursor:

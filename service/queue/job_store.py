@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from jobs.contract import TABLE_LOCKED, JobKind, Problem, Progress
 from service.db import schema
-from service.db.page import Cursor, Page, page_of
+from service.db.page import Cursor, Page, page_of, within
 from service.db.violation import FOREIGN_KEY, violated
 from service.model.errors import JobConflictError, JobNotFoundError, TableNotFoundError
 from service.queue.hand_over import HandOver
@@ -86,21 +86,31 @@ def page(
     limit: int,
     cursor: str | None = None,
     table_id: str | None = None,
-    kind: JobKind | None = None,
-    state: JobState | None = None,
+    kinds: Collection[JobKind] = (),
+    states: Collection[JobState] = (),
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> Page[Job]:
-    """Returns a page of jobs, newest first."""
-    query = sa.select(_j).order_by(_j.c.created_at.desc(), _j.c.id.desc()).limit(limit + 1)
+    """Returns a page of jobs, newest first. Empty `kinds` and `states` select all; the times are those of creation."""
+    conditions = within(_j.c.created_at, since, until)
     if table_id is not None:
-        query = query.where(_j.c.table_id == table_id)
-    if kind is not None:
-        query = query.where(_j.c.kind == kind.value)
-    if state is not None:
-        query = query.where(_j.c.state == state.value)
+        conditions.append(_j.c.table_id == table_id)
     if cursor:
         after = Cursor.parse(cursor)
         same_moment = sa.and_(_j.c.created_at == after.created_at, _j.c.id < after.id)
-        query = query.where(sa.or_(_j.c.created_at < after.created_at, same_moment))
+        conditions.append(sa.or_(_j.c.created_at < after.created_at, same_moment))
+    newest = (_j.c.created_at.desc(), _j.c.id.desc())
+    # One step in an index for each pair, however rare its jobs are among the others.
+    pairs = [
+        sa.select(_j.c.id)
+        .where(*conditions, *([_j.c.kind == kind] if kind else []), *([_j.c.state == state] if state else []))
+        .order_by(*newest)
+        .limit(limit + 1)
+        for kind in sorted({each.value for each in kinds}) or [None]
+        for state in sorted({each.value for each in states}) or [None]
+    ]
+    ids = pairs[0] if len(pairs) == 1 else sa.union_all(*(sa.select(each.subquery()) for each in pairs))
+    query = sa.select(_j).where(_j.c.id.in_(ids)).order_by(*newest).limit(limit + 1)
     rows = [job_of(row) for row in connection.execute(query)]
     return page_of(rows, limit, lambda job: (job.created_at, job.id))
 

@@ -9,11 +9,12 @@ import sqlalchemy as sa
 
 from jobs.contract import JobKind
 from service.db import schema
-from service.db.page import Cursor, Page, page_of
+from service.db.page import Cursor, Page, page_of, within
 from service.model.errors import ParamsInvalidError
 from service.scheduling.decision import DECIDED, Decision, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -86,12 +87,24 @@ def record(connection: Connection, table_id: str, decision: Decision, before: De
 
 
 def page(
-    connection: Connection, table_id: str, *, limit: int, cursor: str | None = None, kind: JobKind | None = None
+    connection: Connection,
+    table_id: str,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    kinds: Collection[JobKind] = (),
+    verdicts: Collection[Verdict] = (),
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> Page[Decision]:
-    """Returns a page of the table's decisions, newest first."""
+    """Returns a page of the table's decisions, newest first. Empty `kinds` and `verdicts` select all; a decision is
+    between two times if it was made or repeated then."""
     query = sa.select(_d).where(_d.c.table_id == table_id).order_by(_d.c.id.desc()).limit(limit + 1)
-    if kind is not None:
-        query = query.where(_d.c.kind == kind.value)
+    query = query.where(*within(_d.c.last_at, since, None), *within(_d.c.first_at, None, until))
+    if kinds:
+        query = query.where(_d.c.kind.in_([kind.value for kind in kinds]))
+    if verdicts:
+        query = query.where(_d.c.verdict.in_([verdict.value for verdict in verdicts]))
     if cursor:
         query = query.where(_d.c.id < _id_of(Cursor.parse(cursor)))
     rows = [_decision(row) for row in connection.execute(query)]

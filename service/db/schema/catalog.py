@@ -71,7 +71,10 @@ commits = sa.Table(
     sa.UniqueConstraint("table_id", "requested_time", "action", name=COMMIT_INSTANT),
     sa.Index("ix_commits_table_id", "table_id", "id"),
     sa.Index("ix_commits_seen_at", "seen_at"),
-    sa.Index("ix_commits_action", "action", "id"),
+    # Pages of the list, by time.
+    sa.Index("ix_commits_completed_at", "completed_at", "id"),
+    sa.Index("ix_commits_table_completed_at", "table_id", "completed_at", "id"),
+    sa.Index("ix_commits_action_completed_at", "action", "completed_at", "id"),
     sqlite_autoincrement=True,
 )
 

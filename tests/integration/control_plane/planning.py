@@ -121,7 +121,7 @@ class Service:
 
     def history(self, kind: JobKind = COMPACTION) -> list[Decision]:
         with reading(self.engine) as connection:
-            return list(decision_store.page(connection, "tbl_1", limit=100, kind=kind).items)
+            return list(decision_store.page(connection, "tbl_1", limit=100, kinds=[kind] if kind else []).items)
 
 
 def ask(service: Service, kind: JobKind, table_id: str = "tbl_1") -> Job:

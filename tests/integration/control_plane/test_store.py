@@ -299,8 +299,10 @@ def test_pages_can_be_narrowed(
     compaction = submit(engine, new_job(JobKind.COMPACTION))
     take(engine, clock())
     with reading(engine) as connection:
-        assert [job.id for job in job_store.page(connection, limit=9, kind=JobKind.AUDIT).items] == [audit.id]
-        assert [job.id for job in job_store.page(connection, limit=9, state=JobState.QUEUED).items] == [compaction.id]
+        assert [job.id for job in job_store.page(connection, limit=9, kinds=[JobKind.AUDIT]).items] == [audit.id]
+        assert [job.id for job in job_store.page(connection, limit=9, states=[JobState.QUEUED]).items] == [
+            compaction.id
+        ]
         assert job_store.page(connection, limit=9, table_id="tbl_none").items == []
 
 

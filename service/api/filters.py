@@ -1,0 +1,28 @@
+"""Query parameters that several lists share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import StringConstraints
+
+from jobs.contract import JobKind
+from service.api.requests import Moment
+
+_REPEATED = "May be repeated. Default: any"
+
+Since = Annotated[Moment | None, Query(description="At this time or later", examples=["2026-01-01T00:00:00Z"])]
+Until = Annotated[Moment | None, Query(description="Before this time", examples=["2026-01-02T00:00:00Z"])]
+OfTable = Annotated[
+    str | None,
+    Query(
+        max_length=64,
+        pattern=r"^[^\x00]+$",
+        description="Only those of the table with this id",
+        examples=["tbl_0f3c2a9d5e7b1c44"],
+    ),
+]
+# Each star multiplies the steps of a comparison.
+Glob = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^*\x00]*(\*[^*\x00]*){0,4}$")]
+OfKinds = Annotated[list[JobKind], Query(description=_REPEATED, max_length=50, examples=[["compaction", "cleaning"]])]

@@ -1,0 +1,58 @@
+"""Refuses query parameters that an operation does not know: a misspelt filter would otherwise select everything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, get_args, get_origin
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+
+from service.model.errors import ParamsInvalidError
+
+if TYPE_CHECKING:
+    from fastapi.dependencies.models import Dependant
+
+TOLERANT = {"x-ignores-unknown-parameters": True}
+"""`openapi_extra` of an operation that other products call: their later versions may send more."""
+
+_MOST_SHOWN = 20
+_LONGEST_SHOWN = 100
+
+
+async def only_known(request: Request) -> None:
+    """A dependency of every operation. Raises ParamsInvalidError for a parameter that the operation does not have, and
+    for one with a single value that is given more than once. `known` lists the operation's parameters."""
+    if not request.scope.get("query_string"):
+        return
+    route = request.scope["route"]
+    assert isinstance(route, APIRoute)
+    known = _parameters(route.dependant)
+    is_tolerant = bool(route.openapi_extra and TOLERANT.keys() <= route.openapi_extra.keys())
+    given = Counter(name for name, _ in request.query_params.multi_items())
+    found = []
+    for name, times in given.items():
+        if name not in known:
+            if not is_tolerant:
+                found.append({"field": name[:_LONGEST_SHOWN], "message": "is not known here"})
+        elif times > 1 and not known[name]:
+            found.append({"field": name, "message": f"has one value, and was given {times} times"})
+    if not found:
+        return
+    found = found[:_MOST_SHOWN]
+    names = ", ".join(sorted(known))
+    about = f"The parameters of this call are: {names}." if known else "This call has no parameters."
+    detail = "; ".join(f"{each['field']}: {each['message']}" for each in found)
+    raise ParamsInvalidError(f"{detail}. {about}", extensions={"errors": found, "known": sorted(known)})
+
+
+def _parameters(dependant: Dependant) -> dict[str, bool]:
+    """Returns the names of the query parameters of a call and its dependencies, and which may be repeated."""
+    found = {field.alias: _is_list(field.field_info.annotation) for field in dependant.query_params}
+    for each in dependant.dependencies:
+        found.update(_parameters(each))
+    return found
+
+
+def _is_list(annotation: Any) -> bool:
+    return get_origin(annotation) is list or any(get_origin(each) is list for each in get_args(annotation))

@@ -1,0 +1,214 @@
+"""Lists by name, path, several kinds and states, and time, on both databases."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from jobs.contract import JobKind, WorkerInfo
+from service.api.app import create_app
+from service.catalog import commit_store, table_store
+from service.catalog.registration import Registration
+from service.db.engine import writing
+from service.delivery import outbox
+from service.delivery.guard import Guard
+from service.events.event import Event
+from service.incidents import store as incident_store
+from service.incidents.incident import Incident, IncidentKind, IncidentState
+from service.lake.commit import Commit
+from service.queue import worker_store
+from service.scheduling import decision_store
+from service.scheduling.decision import Decision, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import sqlalchemy as sa
+
+    from service.api.dependencies import AppContext
+    from tests.integration.control_plane.conftest import FakeClock
+
+Q = dict[str, Any]
+
+
+@pytest.fixture
+def http(app_context: AppContext, engine: sa.Engine) -> Iterator[TestClient]:
+    context = dataclasses.replace(app_context, engine=engine, guard=Guard(frozenset({"localhost"})))
+    headers = {"Content-Type": "application/json"}
+    with TestClient(create_app(context), base_url="http://127.0.0.1", headers=headers) as client:
+        yield client
+
+
+@pytest.fixture
+def times(engine: sa.Engine, clock: FakeClock) -> list[str]:
+    """An hour between each two: a table is registered at each, and everything else is about the first table."""
+    found = []
+    for number, (name, path) in enumerate(
+        [
+            ("Orders_EU", "/lake/shop/orders"),
+            ("orders_us", "/lake/shop"),
+            ("100%", "/lake/shopping"),
+            ("x", "/Lake/shop/x"),
+        ]
+    ):
+        with writing(engine) as connection:
+            table_store.register(connection, Registration(f"tbl_{number}", path, name, clock(), clock()))
+        found.append(clock().isoformat())
+        clock.advance(3600)
+    return found
+
+
+def listed(http: TestClient, path: str, member: str = "id", /, **query: Any) -> list[Any]:
+    """What all pages of one item each list."""
+    found: list[Any] = []
+    cursor = None
+    while True:
+        answer = http.get(path, params={**query, "limit": 1, **({"cursor": cursor} if cursor else {})})
+        assert answer.status_code == 200, answer.text
+        found += [each[member] for each in answer.json()["items"]]
+        cursor = answer.json()["next_cursor"]
+        if cursor is None:
+            assert found == [each[member] for each in http.get(path, params=query).json()["items"]]
+            return found
+
+
+def test_tables(http: TestClient, times: list[str]) -> None:
+    assert listed(http, "/v1/tables", "name", name="orders*") == ["Orders_EU", "orders_us"]
+    assert listed(http, "/v1/tables", "name", name="orders?us") == ["orders_us"]
+    assert listed(http, "/v1/tables", "name", name="*%") == ["100%"]
+    assert listed(http, "/v1/tables", "name", name="o_*") == []
+    assert listed(http, "/v1/tables", "base_path", path="/lake/shop/") == ["/lake/shop/orders", "/lake/shop"]
+    assert listed(http, "/v1/tables", "base_path", path="file:///lake/shop/orders") == ["/lake/shop/orders"]
+    assert listed(http, "/v1/tables", since=times[1], until=times[3]) == ["tbl_1", "tbl_2"]
+    assert http.get("/v1/tables", params={"name": "*a*a*a*a*a"}).status_code == 422
+
+
+def test_jobs(http: TestClient, times: list[str], clock: FakeClock) -> None:
+    ids = {}
+    for kind in ("audit", "compaction", "cleaning"):
+        ids[kind] = http.post("/v1/tables/tbl_0/jobs", json={"kind": kind}).json()["id"]
+        clock.advance(3600)
+    http.post(f"/v1/jobs/{ids['audit']}/cancel")
+    assert listed(http, "/v1/jobs", kind=["audit", "cleaning"]) == [ids["cleaning"], ids["audit"]]
+    assert listed(http, "/v1/jobs", state=["queued", "cancelled"]) == [ids["cleaning"], ids["compaction"], ids["audit"]]
+    assert listed(http, "/v1/jobs", state=["queued", "failed"], kind=["audit", "compaction"]) == [ids["compaction"]]
+    created = http.get(f"/v1/jobs/{ids['compaction']}").json()["created_at"]
+    assert listed(http, "/v1/jobs", since=created) == [ids["cleaning"], ids["compaction"]]
+    assert listed(http, "/v1/jobs", until=created, table_id="tbl_0") == [ids["audit"]]
+    assert listed(http, "/v1/jobs", until=created, table_id="tbl_1") == []
+
+
+def test_commits(http: TestClient, engine: sa.Engine, times: list[str], clock: FakeClock) -> None:
+    made = [
+        Commit(
+            table_id=table,
+            requested_time=f"2026010{number}120000000",
+            action=action,
+            completion_time=None,
+            completed_at=clock() - timedelta(days=9 - number),
+            seen_at=clock(),
+            operation=None,
+            rows_written=None,
+            rows_deleted=None,
+            bytes_written=None,
+            partitions=(),
+            file_groups=1,
+            schema_changed=False,
+            is_news=True,
+        )
+        for number, (table, action) in enumerate(
+            [("tbl_0", "deltacommit"), ("tbl_0", "clean"), ("tbl_1", "commit"), ("tbl_1", "deltacommit")]
+        )
+    ]
+    with writing(engine) as connection:
+        # One table is polled after the other, so that the order of the rows is not that of completion.
+        commit_store.record(connection, [*made[2:], *made[:2]])
+    moments = [each.completed_at.isoformat() for each in made]
+    assert listed(http, "/v1/commits", "completed_at") == [each.replace("+00:00", "Z") for each in moments[::-1]]
+    assert listed(http, "/v1/commits", "action", action=["clean", "commit"]) == ["commit", "clean"]
+    assert listed(http, "/v1/commits", "action", since=moments[1], until=moments[3]) == ["commit", "clean"]
+    assert listed(http, "/v1/commits", "action", until=moments[1]) == ["deltacommit"]
+    assert listed(http, "/v1/commits", "action", table_id="tbl_1", until=moments[3]) == ["commit"]
+
+
+def test_incidents_and_decisions(http: TestClient, engine: sa.Engine, times: list[str], clock: FakeClock) -> None:
+    kinds = [IncidentKind.STALE_WRITE, IncidentKind.LATE_FILES, IncidentKind.DAMAGE]
+    start = clock()
+    with writing(engine) as connection:
+        for number, kind in enumerate(kinds):
+            opened = start + timedelta(hours=number)
+            incident_store.add(
+                connection, [Incident(f"inc_{number}", "tbl_0", kind, f"{number}", IncidentState.OPEN, opened)]
+            )
+            decision = Decision(
+                JobKind.CLEANING, list(Verdict)[number], "code", "because", first_at=opened, last_at=opened
+            )
+            decision_store.record(connection, "tbl_0", decision, None)
+    hour = (start + timedelta(hours=1)).isoformat()
+    for path in ("/v1/incidents", "/v1/tables/tbl_0/incidents"):
+        assert listed(http, path, kind=["stale-write", "damage"]) == ["inc_2", "inc_0"]
+        assert listed(http, path, since=hour) == ["inc_2", "inc_1"]
+        assert listed(http, path, until=hour) == ["inc_0"]
+    verdicts = [each.value for each in Verdict][:3]
+    path = "/v1/tables/tbl_0/decisions"
+    assert listed(http, path, "verdict", verdict=[verdicts[0], verdicts[2]]) == [verdicts[2], verdicts[0]]
+    assert listed(http, path, "verdict", kind=["cleaning", "audit"], until=hour) == [verdicts[0]]
+    assert listed(http, path, "verdict", kind=["audit"]) == []
+    now = http.get(path, params={"current": True, "verdict": verdicts[2]}).json()["items"]
+    assert [each["verdict"] for each in now] == [verdicts[2]]
+    assert http.get(path, params={"current": True, "until": hour}).json()["items"] == []
+
+
+def test_webhooks_deliveries_and_events(
+    http: TestClient, engine: sa.Engine, times: list[str], clock: FakeClock
+) -> None:
+    hooks = [
+        http.post("/v1/webhooks", json={"url": "http://localhost:9/", "description": text}).json()["id"]
+        for text in ("cache of EU", "audit")
+    ]
+    assert http.post(f"/v1/webhooks/{hooks[1]}/disable").status_code == 200
+    assert listed(http, "/v1/webhooks", description="CACHE*") == hooks[:1]
+    assert listed(http, "/v1/webhooks", enabled=False) == hooks[1:]
+    assert listed(http, "/v1/webhooks", enabled=True, failing=False) == hooks[:1]
+    assert listed(http, "/v1/webhooks", failing=True) == []
+    assert listed(http, "/v1/webhooks", until=times[0]) == []
+    moments = []
+    for number in range(3):
+        clock.advance(7200)
+        moments.append(clock().isoformat())
+        with writing(engine) as connection:
+            event = Event(f"evt_{number}", "table.unhealthy", clock(), "tbl_0", {"table": {"name": "orders"}})
+            outbox.publish(connection, [event], now=clock())
+    path = f"/v1/webhooks/{hooks[0]}/deliveries"
+    assert listed(http, path, "event_id", since=moments[1]) == ["evt_2", "evt_1"]
+    assert listed(http, path, "event_id", until=moments[1], state=["pending", "dead"])[0] == "evt_0"
+    assert listed(http, path, "event_id", state=["delivered", "dead"]) == []
+    wanted: Q = {"types": "table.*", "since": moments[1]}
+    events = http.get("/v1/events", params=wanted, headers={"Accept": "application/json"}).json()["items"]
+    assert [each["id"] for each in events] == ["evt_1", "evt_2"]
+    events = http.get(
+        "/v1/events", params={"until": moments[1], "table_id": "tbl_0"}, headers={"Accept": "application/json"}
+    ).json()["items"]
+    assert [each["id"] for each in events] == ["evt_0"]
+    assert http.get("/v1/events", params={"until": moments[1]}).json()["errors"][0]["field"] == "until"
+
+
+def test_workers(http: TestClient, engine: sa.Engine, clock: FakeClock) -> None:
+    start = clock().isoformat()
+    for name, group in (("w1", "default"), ("w2", "etl"), ("w3", "big")):
+        with writing(engine) as connection:
+            worker_store.announce(connection, name, WorkerInfo(group=group), clock())
+        clock.advance(60)
+    later = clock().isoformat()
+
+    def named(**query: Any) -> set[str]:
+        return {each["id"] for each in http.get("/v1/workers", params=query).json()["items"]}
+
+    assert named(group=["etl", "big"]) == {"w2", "w3"}
+    assert named(state="ready") == set()
+    assert named(since=start, until=later) == {"w1", "w2", "w3"}
+    assert named(since=later) == set()
