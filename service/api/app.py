@@ -16,6 +16,7 @@ from service.api import (
     decisions,
     delegation,
     docs,
+    entity_tags,
     events,
     health,
     incidents,
@@ -37,6 +38,7 @@ from service.api import (
 from service.api.audit_trail import AuditTrail
 from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
+from service.api.job_waits import JobWaits
 from service.api.query_parameters import only_known
 from service.api.readiness import WorkerCheck
 from service.api.request_ids import RequestIds
@@ -96,6 +98,7 @@ def create_app(context: AppContext) -> FastAPI:
     )
     app.state.context = context
     app.state.streams = events.Streams()
+    app.state.job_waits = JobWaits()
     app.state.probe = Probe(context.engine)
     app.state.worker_check = WorkerCheck(context.engine, context.clock)
     app.state.scrapes = Scrapes(context.engine, context.clock, context.metrics)
@@ -152,10 +155,11 @@ def _document_problems(app: FastAPI) -> None:
             schemas["ProblemDocument"] = own
             for unused in ("HTTPValidationError", "ValidationError"):
                 schemas.pop(unused, None)
-            for path in document["paths"].values():
+            for address, path in document["paths"].items():
                 for method, operation in path.items():
                     _replace_validation_error(operation["responses"])
-                    document_common(method, operation)
+                    is_conditional = entity_tags.document(method, address, operation)
+                    document_common(method, operation, is_conditional=is_conditional)
         return app.openapi_schema or {}
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way

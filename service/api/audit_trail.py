@@ -13,6 +13,7 @@ from jobs.logs import request_id
 from service.access import audit_store
 from service.access.audit_entry import AuditEntry, shown
 from service.access.refusals import Refusals, Repeats
+from service.api import entity_tags
 from service.api.audit_objects import look, object_of
 from service.db import companion
 from service.db.engine import writing
@@ -47,7 +48,9 @@ class CallRecord:
         # What the call itself states; counts instead of what the database shows.
         self._told: tuple[Any, Any] | None = None
         self._connection: Connection | None = None
+        self._condition = entity_tags.condition_of(scope["method"], dict(scope["headers"]))
         self.entry_id: int | None = None
+        self.entity_tag: str | None = None
         self.presumed = int(route.status_code or 200)
 
     @property
@@ -62,6 +65,8 @@ class CallRecord:
         if self._object is not None and not self._is_named:
             audit_store.lock(connection, *self._object)
             self._before = look(connection, self._context.cipher, *self._object)
+            if self._object[0] in entity_tags.TAGGED:
+                entity_tags.check(self._condition, self._before, creates=self._scope["method"] == "PUT")
 
     def about(self, kind: str, object_id: str) -> None:
         self._object, self._is_named, self._before = (kind, object_id), True, (None, None)
@@ -77,10 +82,18 @@ class CallRecord:
         self._connection = None
         after = look(connection, self._context.cipher, *self._object) if self._object else (None, None)
         name, (before, now) = after[0] or self._before[0], self._told or (self._before[1], after[1])
+        self.entity_tag = self._tag(after[1]) if after != (None, None) and self._told is None else None
         if before == now:
             before = now = None
         entry = dataclasses.replace(self.entry(), object_name=name, before=shown(before), after=shown(now))
         self.entry_id = audit_store.add(connection, entry)
+
+    def _tag(self, members: Any) -> str | None:
+        """Returns the tag for an answer that shows the object."""
+        is_shown = self._scope["method"] in ("PUT", "PATCH") or self._is_named
+        return (
+            entity_tags.tag_of(members) if self._object and self._object[0] in entity_tags.TAGGED and is_shown else None
+        )
 
     def entry(self) -> AuditEntry:
         """Returns the entry without the members of the object."""

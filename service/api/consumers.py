@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, needs
+from service.api.entity_tags import set_tag
 from service.api.requests import Request
 from service.api.statuses import CREATED, NOTHING, documented
 from service.api.tables import TableId
@@ -82,8 +83,9 @@ def list_consumers(table_id: TableId, context: AppContextDep) -> ConsumerList:
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError, ConsumerNotFoundError),
 )
-def get_consumer(table_id: TableId, name: Name, context: AppContextDep) -> ConsumerOut:
+def get_consumer(table_id: TableId, name: Name, context: AppContextDep, response: Response) -> ConsumerOut:
     with reading(context.engine) as connection:
+        set_tag(response, connection, context.cipher, "consumer", f"{table_id}/{name}")
         hours = _hours(connection, table_id)
         return _shown(consumer_store.get(connection, table_id, name), hours, context)
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
+from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse
 
 from jobs.contract import LogLevel
 from service.access.errors import SecretUnreadableError
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, CallerDep, needs
+from service.api.errors import TooManyWaitsError
 from service.api.filters import OfKinds, OfTable, Since, Until
+from service.api.job_waits import MOST_SECONDS, JobWaits
 from service.api.log_lines import JobLog, as_text
 from service.api.params import EXAMPLES, JobIn, as_json
 from service.api.requests import WritersStopped
@@ -132,9 +135,26 @@ def list_jobs(
     operation_id="getJob",
     summary="Show a job, its attempts, and what it waits for",
     dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.JobNotFoundError),
+    responses=documented(errors.JobNotFoundError, errors.ParamsInvalidError, TooManyWaitsError),
 )
-def get_job(job_id: JobId, context: AppContextDep) -> JobDetail:
+async def get_job(
+    job_id: JobId,
+    context: AppContextDep,
+    caller: CallerDep,
+    request: Request,
+    wait_seconds: Annotated[
+        float, Query(ge=0, le=MOST_SECONDS, description="Answers when the job has ended, or after this time")
+    ] = 0,
+) -> JobDetail:
+    """With `wait_seconds` one call takes the place of many: repeat it until `state` is `succeeded`, `failed` or
+    `cancelled`."""
+    if wait_seconds:
+        waits: JobWaits = request.app.state.job_waits
+        await waits.until_end(job_id, wait_seconds, request=request, context=context, caller=caller)
+    return await run_in_threadpool(_detail, context, job_id)
+
+
+def _detail(context: AppContext, job_id: str) -> JobDetail:
     with reading(context.engine) as connection:
         job = job_store.get(connection, job_id)
         waits = waits_of(connection, [job], context.clock())

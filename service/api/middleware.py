@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from fastapi.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
 
 from service.api.errors import ServiceBusyError
 from service.api.problems import answer
@@ -108,6 +109,8 @@ class AuditLog:
                     return
             elif record is not None and head is not None:
                 await run_in_threadpool(self._trail.end, record, status, _problem_in(message, status))
+                if record.entity_tag is not None and status < HTTPStatus.BAD_REQUEST:
+                    MutableHeaders(scope=head)["ETag"] = record.entity_tag
                 held, head = head, None
                 await send(held)
             await send(message)

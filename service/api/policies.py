@@ -8,10 +8,12 @@ from fastapi import APIRouter, Body, Depends, Path, Response
 
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, CallerDep, needs
+from service.api.entity_tags import set_tag
 from service.api.policy_models import EffectivePolicyOut, PatternPolicyList, PatternPolicyOut, PauseIn, PauseOut
 from service.api.policy_requests import EXAMPLES, PatternPolicyIn, PolicyIn
 from service.api.statuses import CREATED, NOTHING, documented
 from service.api.tables import TableId
+from service.catalog import table_store
 from service.db.engine import reading
 from service.model import errors
 from service.policies import policy_registry, store
@@ -48,8 +50,9 @@ def list_policies(context: AppContextDep) -> PatternPolicyList:
     dependencies=[_reader],
     responses=documented(errors.PolicyNotFoundError),
 )
-def get_policy(pattern: Pattern, context: AppContextDep) -> PatternPolicyOut:
+def get_policy(pattern: Pattern, context: AppContextDep, response: Response) -> PatternPolicyOut:
     with reading(context.engine) as connection:
+        set_tag(response, connection, context.cipher, "policy", pattern)
         return PatternPolicyOut.of(store.get(connection, pattern))
 
 
@@ -98,9 +101,11 @@ def delete_policy(pattern: Pattern, context: AppContextDep) -> None:
     dependencies=[_reader],
     responses=documented(errors.TableNotFoundError),
 )
-def get_table_policy(table_id: TableId, context: AppContextDep) -> EffectivePolicyOut:
-    """Returns all levels merged, and the source of each value."""
-    return EffectivePolicyOut.of(policy_registry.of_table(context.engine, table_id))
+def get_table_policy(table_id: TableId, context: AppContextDep, response: Response) -> EffectivePolicyOut:
+    """Returns all levels merged, and the source of each value. The `ETag` is that of the table's own level."""
+    with reading(context.engine) as connection:
+        set_tag(response, connection, context.cipher, "table-policy", table_id)
+        return EffectivePolicyOut.of(policy_registry.effective_of(connection, table_store.get(connection, table_id)))
 
 
 @router.put(
@@ -130,8 +135,9 @@ def delete_table_policy(table_id: TableId, context: AppContextDep) -> None:
 
 
 @router.get("/pause", operation_id="getPause", summary="Show whether automatic jobs are paused", dependencies=[_reader])
-def get_pause(context: AppContextDep) -> PauseOut:
+def get_pause(context: AppContextDep, response: Response) -> PauseOut:
     with reading(context.engine) as connection:
+        set_tag(response, connection, context.cipher, "pause", "all")
         return PauseOut.of(pause_store.pause_of(connection))
 
 

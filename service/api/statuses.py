@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from service.api.errors import MediaTypeError, ServiceBusyError
+from service.api.errors import ChangedMeanwhileError, MediaTypeError, ServiceBusyError, TooManyWaitsError
 from service.catalog.errors import MetastoreForbiddenError
 from service.model import errors
 from service.model.errors import GroundskeeperError
@@ -34,6 +34,8 @@ _STATUS: Final[dict[type[GroundskeeperError], HTTPStatus]] = {
     errors.DatabaseUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.NotReadyError: HTTPStatus.SERVICE_UNAVAILABLE,
     MediaTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    ChangedMeanwhileError: HTTPStatus.PRECONDITION_FAILED,
+    TooManyWaitsError: HTTPStatus.TOO_MANY_REQUESTS,
     ServiceBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 
@@ -65,8 +67,9 @@ def documented(*kinds: type[GroundskeeperError]) -> dict[int | str, dict[str, An
     return responses
 
 
-def document_common(method: str, operation: Mapping[str, Any]) -> None:
-    """Adds the problems that do not depend on the route to an operation of the OpenAPI document."""
+def document_common(method: str, operation: Mapping[str, Any], *, is_conditional: bool) -> None:
+    """Adds the problems that do not depend on the route to an operation of the OpenAPI document. `is_conditional`: it
+    takes If-Match."""
     responses = operation["responses"]
     common: list[type[GroundskeeperError]] = [errors.ParamsInvalidError]
     needs_caller, may_change = "security" in operation, method not in ("get", "head")
@@ -76,6 +79,8 @@ def document_common(method: str, operation: Mapping[str, Any]) -> None:
         common += [errors.RequestTooLargeError, ServiceBusyError]
     if needs_caller and may_change:
         common.append(MediaTypeError)
+    if is_conditional:
+        common.append(ChangedMeanwhileError)
     for kind in common:
         status = str(int(status_of(kind)))
         if f"`{kind.type}`" not in responses.get(status, {}).get("description", ""):

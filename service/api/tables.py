@@ -12,6 +12,7 @@ from jobs.storage.location import plain
 from service.access.errors import SecretKeyMissingError
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, CallerDep, needs, roots_for
+from service.api.entity_tags import set_tag
 from service.api.filters import Glob, Since, Until
 from service.api.requests import TableChange, TableIn, WritersIn
 from service.api.responses import IndexOut, TableDetected, TableOut, TablePage
@@ -175,8 +176,9 @@ def list_tables(
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.TableNotFoundError),
 )
-def get_table(table_id: TableId, context: AppContextDep) -> TableOut:
+def get_table(table_id: TableId, context: AppContextDep, response: Response) -> TableOut:
     with reading(context.engine) as connection:
+        set_tag(response, connection, context.cipher, "table", table_id)
         sightings, counts = watch_store.engines_of(connection, table_id), store.counts(connection, [table_id])
         return TableOut.of(table_store.get(connection, table_id), sightings, counts.get(table_id))
 

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from service.access import errors as secret_errors
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
+from service.api.entity_tags import set_tag
 from service.api.filters import Glob, Since, Until
 from service.api.statuses import ACCEPTED, CREATED, NOTHING, documented
 from service.api.tables import CursorText, Limit
@@ -122,8 +123,9 @@ def list_webhooks(
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.WebhookNotFoundError),
 )
-def get_webhook(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep) -> WebhookDetail:
+def get_webhook(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep, response: Response) -> WebhookDetail:
     with reading(context.engine) as connection:
+        set_tag(response, connection, context.cipher, "webhook", webhook_id)
         shown = _shown(connection, context, caller, webhook_store.get(connection, webhook_id))
         blocking = delivery_store.blocking(connection, webhook_id, _MOST_BLOCKED)
         attempts = delivery_store.attempts(connection, [delivery.id for delivery, _ in blocking])

@@ -45,6 +45,7 @@ class JobState(StrEnum):
 
 HELD = (JobState.LEASED, JobState.RUNNING)
 ACTIVE = (JobState.QUEUED, *HELD)
+ENDED = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
 
 REWRITING = frozenset(
     {

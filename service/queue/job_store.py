@@ -64,6 +64,14 @@ def get(connection: Connection, job_id: str, *, for_update: bool = False) -> Job
     return job_of(row)
 
 
+def state_of(connection: Connection, job_id: str) -> JobState:
+    """Raises JobNotFoundError."""
+    state = connection.execute(sa.select(_j.c.state).where(_j.c.id == job_id)).scalar_one_or_none()
+    if state is None:
+        raise JobNotFoundError(f"There is no job {job_id}.")
+    return JobState(state)
+
+
 def attempts(connection: Connection, job_id: str) -> list[Attempt]:
     """Returns all attempts of a job, first to last."""
     rows = connection.execute(sa.select(_a).where(_a.c.job_id == job_id).order_by(_a.c.attempt))

@@ -150,5 +150,7 @@ def _try(
 def _never_wait(case: Case) -> None:
     if isinstance(case.body, dict) and isinstance(case.body.get("wait_seconds"), int | float):
         case.body["wait_seconds"] = 0
+    if case.query and "wait_seconds" in case.query:
+        case.query.pop("wait_seconds")
     if case.operation.definition.raw["operationId"] == "streamEvents":
         case.headers["Accept"] = "application/json"

@@ -57,6 +57,11 @@ class Connection:
     def get(self, path: str, **params: Any) -> Json:
         return self.call("GET", path, params=params)
 
+    def tagged(self, path: str) -> tuple[Json, str | None]:
+        """Returns the answer to a GET, and its entity tag for `if_match`."""
+        answer = self._send("GET", path)
+        return _content(answer), answer.headers.get("ETag")
+
     def call(
         self,
         method: str,
@@ -65,18 +70,36 @@ class Connection:
         body: Any = None,
         params: Mapping[str, Any] | None = None,
         key: str | None = None,
+        if_match: str | None = None,
     ) -> Json:
-        """Returns the answer, an empty object if it has no body. `key` is an Idempotency-Key."""
+        """Returns the answer, an empty object if it has no body. `key` is an Idempotency-Key; with `if_match` the
+        service refuses to update what has changed meanwhile."""
+        headers = {
+            **({"Idempotency-Key": key} if key else {}),
+            **({"If-Match": if_match} if if_match else {}),
+        }
+        return _content(self._send(method, path, body=body, params=params, headers=headers))
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
         given = {name: value for name, value in (params or {}).items() if value is not None}
-        headers = {"Idempotency-Key": key} if key else {}
+        headers = dict(headers or {})
         if method != "GET":
             # Without tokens the service takes only calls that no web page can make by itself.
             headers["Content-Type"] = "application/json"
-        is_repeatable = method in _REPEATABLE or key is not None
+        # The second update would find the change of the first.
+        is_repeatable = (method in _REPEATABLE and "If-Match" not in headers) or "Idempotency-Key" in headers
         request = self._http.build_request(method, self.url + path, json=body, params=given, headers=headers)
         for pause in (*_PAUSES_SECONDS, None):
             try:
-                return _content(self._http.send(request))
+                return self._http.send(request)
             except httpx.TransportError as error:
                 # The service has not got a request that was never sent.
                 was_sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)

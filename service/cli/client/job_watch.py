@@ -34,7 +34,6 @@ def follow(service: Connection, out: Output, job_id: str) -> None:
         with shown:
             while job["state"] not in ENDED:
                 shown.update(job)
-                time.sleep(POLL_SECONDS)
                 job = _next(service, shown, job_id)
     except KeyboardInterrupt:
         out.note(f"The job goes on: groundskeeper jobs watch {job_id}")
@@ -82,7 +81,8 @@ def _next(service: Connection, shown: _Lines | _Bar, job_id: str) -> Json:
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            return service.get(f"/v1/jobs/{job_id}")
+            # Ends with the job.
+            return service.get(f"/v1/jobs/{job_id}", wait_seconds=POLL_SECONDS)
         except CommandError as error:
             if not error.is_passing or time.monotonic() > until:
                 raise

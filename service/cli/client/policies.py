@@ -62,18 +62,22 @@ def set_policy(
     """Change the policy of a table or pattern: only what is named, unless a file replaces all of it."""
     if not settings and not unset and file is None:
         raise CommandError.usage("Nothing to set: give NAME=VALUE, --unset or --file.")
+    old, tag = {}, None
     if pattern:
         address = _of_pattern(target)
-        old = {} if file else _own_of_pattern(service, address)
+        if not file:
+            old, tag = _own_of_pattern(service, address)
     else:
         address = f"/v1/tables/{given.table_of(service, target)['id']}/policy"
-        old = {} if file else own_of_table(service.get(address))
+        if not file:
+            effective, tag = service.tagged(address)
+            old = own_of_table(effective)
     new = given.from_file(file, "--file") if file else old
     for name, value in given.values(settings, "NAME=VALUE").items():
         put_in(new, name, value)
     for name in unset or ():
         take_out(new, name)
-    answer = service.call("PUT", address, body=new)
+    answer = service.call("PUT", address, body=new, if_match=tag)
     if pattern:
         _show_pattern(out, answer)
     else:
@@ -148,9 +152,10 @@ def take_out(level: Json, name: str) -> None:
 def _set_paused(service: Connection, out: Output, wanted: str, *, is_paused: bool) -> None:
     table = given.table_of(service, wanted)
     address = f"/v1/tables/{table['id']}/policy"
-    own = own_of_table(service.get(address))
+    effective, tag = service.tagged(address)
+    own = own_of_table(effective)
     own.pop("paused", None)
-    answer = service.call("PUT", address, body={**own, "paused": True} if is_paused else own)
+    answer = service.call("PUT", address, body={**own, "paused": True} if is_paused else own, if_match=tag)
     if answer["policy"]["paused"] and not is_paused:  # by a pattern
         answer = service.call("PUT", address, body={**own, "paused": False})
     if out.as_json:
@@ -163,15 +168,15 @@ def _of_pattern(pattern: str) -> str:
     return f"/v1/policies/{quote(pattern, safe='/')}"
 
 
-def _own_of_pattern(service: Connection, address: str) -> Json:
+def _own_of_pattern(service: Connection, address: str) -> tuple[Json, str | None]:
     try:
-        found = service.get(address)
+        found, tag = service.tagged(address)
     except CommandError as error:
         if error.code is ExitCode.NOT_FOUND:
-            return {}
+            return {}, None
         raise
     precedence = {"precedence": found["precedence"]} if found["precedence"] else {}
-    return {**found["settings"], **precedence}
+    return {**found["settings"], **precedence}, tag
 
 
 def _list_patterns(service: Connection, out: Output) -> None:

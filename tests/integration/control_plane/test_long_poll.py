@@ -14,6 +14,7 @@ import httpx
 import pytest
 import uvicorn
 
+from service.api import job_waits
 from service.api.app import create_app
 from service.api.dependencies import AppContext
 from service.db import migrate
@@ -151,3 +152,40 @@ def test_a_service_that_stops_lets_nobody_wait_and_hands_out_nothing(url: str, l
     assert came - before < 5
     submit(url, table_id)
     assert lease(url, 1)[0].status_code == 204
+
+
+def test_a_call_that_waits_for_a_job_is_answered_at_its_end(url: str) -> None:
+    table_id = table(url)
+    job_id = submit(url, table_id).json()["id"]
+    with ThreadPoolExecutor(60) as pool:
+        waiting = [pool.submit(httpx.get, f"{url}/v1/jobs/{job_id}?wait_seconds=20", timeout=30) for _ in range(60)]
+        time.sleep(0.5)
+        # More calls wait than the service has threads, and it answers others none the less.
+        before = time.monotonic()
+        assert httpx.get(f"{url}/v1/tables/{table_id}", timeout=30).status_code == 200
+        assert time.monotonic() - before < 2
+        assert not any(each.done() for each in waiting)
+        before = time.monotonic()
+        httpx.post(f"{url}/v1/jobs/{job_id}/cancel", json={})
+        assert {each.result().json()["state"] for each in waiting} == {"cancelled"}
+        assert time.monotonic() - before < 5
+
+
+def test_a_wait_for_a_job_ends_after_its_time(url: str) -> None:
+    job_id = submit(url, table(url)).json()["id"]
+    before = time.monotonic()
+    answer = httpx.get(f"{url}/v1/jobs/{job_id}?wait_seconds=0.6")
+    assert (answer.status_code, answer.json()["state"]) == (200, "queued")
+    assert 0.6 <= time.monotonic() - before < 3
+    for path, status in ((f"{job_id}?wait_seconds=61", 422), ("job_none?wait_seconds=20", 404)):
+        assert httpx.get(f"{url}/v1/jobs/{path}").status_code == status
+
+
+def test_the_number_of_waiting_calls_is_bounded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_waits, "_MOST", 2)
+    job_id = submit(url, table(url)).json()["id"]
+    with ThreadPoolExecutor(3) as pool:
+        waiting = [pool.submit(httpx.get, f"{url}/v1/jobs/{job_id}?wait_seconds=2") for _ in range(3)]
+        answers = [each.result() for each in waiting]
+    assert sorted(each.status_code for each in answers) == [200, 200, 429]
+    assert httpx.get(f"{url}/v1/jobs/{job_id}?wait_seconds=0.1").status_code == 200

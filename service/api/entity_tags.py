@@ -1,0 +1,100 @@
+"""Entity tags (RFC 9110, 8.8.3) of what can be updated, and the precondition If-Match.
+
+A tag is that of the members that the audit trail keeps of an object: what callers declare, without what the service
+observes. A changed state of a table's commits does not fail an update of its declarations.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+from fastapi import Response
+from sqlalchemy import Connection
+
+from service.access.secret_cipher import SecretCipher
+from service.api.audit_objects import look
+from service.api.errors import ChangedMeanwhileError
+
+TAGGED = frozenset({"table", "table-policy", "policy", "pause", "webhook", "consumer"})
+_UPDATES = ("PUT", "PATCH", "DELETE")
+_TAGS = re.compile(r'(?:^|,)[ \t]*("[\x21\x23-\x7e]*")(?=[ \t]*(?:,|$))')
+
+_HEADER = {
+    "ETag": {
+        "description": "Identifies this state of what was declared. Send it as `If-Match` with an update",
+        "schema": {"type": "string"},
+        "example": '"8c1d0e5f2a7b4963"',
+    }
+}
+_PARAMETER = {
+    "name": "If-Match",
+    "in": "header",
+    "required": False,
+    "description": "The `ETag` of the state that you have seen, several of them, or `*` for any: refused with"
+    " `changed-meanwhile` if it has changed. Without this header the last update wins",
+    "schema": {"type": "string", "maxLength": 1000},
+    "example": '"8c1d0e5f2a7b4963"',
+}
+
+
+def tag_of(members: Any) -> str:
+    """Returns the tag of an object's members as JSON."""
+    text = json.dumps(members, sort_keys=True, separators=(",", ":"))
+    return f'"{sha256(text.encode()).hexdigest()[:16]}"'
+
+
+def set_tag(response: Response, connection: Connection, cipher: SecretCipher, kind: str, object_id: str) -> None:
+    """Adds the tag of an object to an answer that shows it."""
+    response.headers["ETag"] = tag_of(look(connection, cipher, kind, object_id)[1])
+
+
+def condition_of(method: str, headers: Mapping[bytes, bytes]) -> str | None:
+    """Returns the header If-Match of an update, None without one."""
+    given = headers.get(b"if-match") if method in _UPDATES else None
+    return None if given is None else given.decode("latin-1")
+
+
+def check(condition: str | None, found: tuple[str | None, Any], *, creates: bool) -> None:
+    """Raises ChangedMeanwhileError unless `found`, the name and the members of an object, meets the condition.
+
+    An object that does not exist meets none; unless the call `creates` it, the call itself says that it is missing.
+    """
+    if condition is None:
+        return
+    if found == (None, None):
+        if creates:
+            raise ChangedMeanwhileError("It does not exist (any more).")
+        return
+    tag = tag_of(found[1])
+    if condition.strip() != "*" and tag not in _TAGS.findall(condition):
+        raise ChangedMeanwhileError(f"Its state is {tag} now.", extensions={"etag": tag})
+
+
+def document(method: str, path: str, operation: dict[str, Any]) -> bool:
+    """Documents the tags of an operation, and returns whether it takes If-Match."""
+    names_it = path in _TAGGED_PATHS
+    naming = operation["operationId"] in _NAMING
+    if naming or (names_it and method in ("get", "put", "patch")):
+        for status in ("200", "201"):
+            if status in operation["responses"]:
+                operation["responses"][status].setdefault("headers", {}).update(_HEADER)
+    is_conditional = method.upper() in _UPDATES and (names_it or naming)
+    if is_conditional:
+        operation.setdefault("parameters", []).append(_PARAMETER)
+    return is_conditional
+
+
+_TAGGED_PATHS = {
+    "/v1/tables/{table_id}",
+    "/v1/tables/{table_id}/policy",
+    "/v1/tables/{table_id}/consumers/{name}",
+    "/v1/policies/{pattern}",
+    "/v1/webhooks/{webhook_id}",
+    "/v1/pause",
+}
+# The body names the object, or the call does.
+_NAMING = {"registerTable", "createWebhook", "putTableByPath"}
