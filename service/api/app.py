@@ -29,6 +29,7 @@ from service.api import (
     problems,
     session,
     standing_problems,
+    table_by_path,
     tables,
     webhooks,
     worker,
@@ -105,6 +106,7 @@ def create_app(context: AppContext) -> FastAPI:
     parts = (
         tables,
         locks,
+        table_by_path,
         commits,
         consumers,
         incidents,

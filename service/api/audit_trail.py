@@ -74,6 +74,9 @@ class CallRecord:
     def told(self, before: Any, after: Any) -> None:
         self._told = (before, after)
 
+    def exists(self, kind: str, object_id: str) -> None:
+        self._object = (kind, object_id)
+
     def ends(self, connection: Connection) -> None:
         if self._connection is not connection:
             if self.entry_id is not None and self._told:

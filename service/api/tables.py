@@ -11,7 +11,7 @@ from jobs.contract import TableLock
 from jobs.storage.location import plain
 from service.access.errors import SecretKeyMissingError
 from service.access.token import Role
-from service.api.dependencies import AppContext, AppContextDep, CallerDep, needs, roots_for
+from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs, roots_for
 from service.api.entity_tags import set_tag
 from service.api.filters import Glob, Since, Until
 from service.api.requests import TableChange, TableIn, WritersIn
@@ -30,6 +30,21 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
 TableId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["tbl_0f3c2a9d5e7b1c44"])]
 Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items on a page")]
+REGISTRATION_ERRORS = (
+    errors.ParamsInvalidError,
+    errors.OptionNotAllowedError,
+    errors.LockUnavailableError,
+    errors.PathNotFoundError,
+    errors.NotAHudiTableError,
+    errors.TableUnsupportedError,
+    errors.StorageUnsupportedError,
+    errors.PathForbiddenError,
+    errors.FlinkHostNotAllowedError,
+    SecretKeyMissingError,
+    errors.BucketIndexContradictedError,
+    errors.StorageError,
+    errors.ReadersBusyError,
+)
 CursorText = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page")]
 
 
@@ -39,44 +54,13 @@ CursorText = Annotated[str | None, Query(max_length=500, description="`next_curs
     summary="Register a Hudi table",
     status_code=CREATED,
     dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(
-        errors.ParamsInvalidError,
-        errors.OptionNotAllowedError,
-        errors.LockUnavailableError,
-        errors.PathNotFoundError,
-        errors.NotAHudiTableError,
-        errors.TableUnsupportedError,
-        errors.StorageUnsupportedError,
-        errors.PathForbiddenError,
-        errors.FlinkHostNotAllowedError,
-        errors.TableAlreadyRegisteredError,
-        SecretKeyMissingError,
-        errors.BucketIndexContradictedError,
-        errors.StorageError,
-        errors.ReadersBusyError,
-    ),
+    responses=documented(*REGISTRATION_ERRORS, errors.TableAlreadyRegisteredError),
 )
 def register(wanted: TableIn, context: AppContextDep, caller: CallerDep, response: Response) -> TableOut:
     """Detects the table's properties, and verifies its bucket index on sampled record keys. Only reads the table."""
-    table = registry.register(
-        context.engine,
-        context.notifier,
-        wanted.base_path,
-        examine=context.examine,
-        allowed_roots=roots_for(context, caller),
-        storage_options=context.storage_options,
-        clock=context.clock,
-        cipher=context.cipher,
-        name=wanted.name,
-        claimed=wanted.index.to_contract() if wanted.index else None,
-        lock=wanted.lock.to_contract(),
-        writers=_declared(wanted.writers, Writers(), context),
-        hudi_options=wanted.hudi_options,
-        check=_check(context),
-    )
-    context.poll_requests.ask(table.id)
+    table = register_table(wanted, context, caller)
     response.headers["Location"] = f"/v1/tables/{table.id}"
-    return _shown(context, table)
+    return shown(context, table)
 
 
 @router.post(
@@ -214,10 +198,10 @@ def change_table(table_id: TableId, wanted: TableChange, context: AppContextDep,
         storage_options=context.storage_options,
         clock=context.clock,
         cipher=context.cipher,
-        check=_check(context),
+        check=check_of(context),
     )
     context.poll_requests.ask(table_id)
-    return _shown(context, table)
+    return shown(context, table)
 
 
 @router.delete(
@@ -233,18 +217,39 @@ def unregister(table_id: TableId, context: AppContextDep) -> None:
     registry.unregister(context.engine, table_id)
 
 
-def _check(context: AppContext) -> registry.Check:
+def register_table(wanted: TableIn, context: AppContext, caller: Caller) -> Registration:
+    table = registry.register(
+        context.engine,
+        context.notifier,
+        wanted.base_path,
+        examine=context.examine,
+        allowed_roots=roots_for(context, caller),
+        storage_options=context.storage_options,
+        clock=context.clock,
+        cipher=context.cipher,
+        name=wanted.name,
+        claimed=wanted.index.to_contract() if wanted.index else None,
+        lock=wanted.lock.to_contract(),
+        writers=declared_writers(wanted.writers, Writers(), context),
+        hudi_options=wanted.hudi_options,
+        check=check_of(context),
+    )
+    context.poll_requests.ask(table.id)
+    return table
+
+
+def check_of(context: AppContext) -> registry.Check:
     """Returns the check of declarations. It follows links, on a storage that may not answer, so a reader runs it."""
     return lambda table: context.readers.run(check_declarations, table, context.permissions, context.lock_hosts)
 
 
-def _shown(context: AppContext, table: Registration) -> TableOut:
+def shown(context: AppContext, table: Registration) -> TableOut:
     with reading(context.engine) as connection:
         counts = store.counts(connection, [table.id])
         return TableOut.of(table, watch_store.engines_of(connection, table.id), counts.get(table.id))
 
 
-def _declared(wanted: WritersIn | None, stored: Writers, context: AppContext) -> Writers:
+def declared_writers(wanted: WritersIn | None, stored: Writers, context: AppContext) -> Writers:
     """Returns the declared writers. Raises FlinkHostNotAllowedError."""
     if wanted is None:
         return Writers(engines_at=stored.engines_at)
@@ -264,7 +269,7 @@ def _changes(wanted: TableChange, stored: Registration, context: AppContext) -> 
     if "lock" in sent:
         changes["lock"] = wanted.lock.to_contract() if wanted.lock else TableLock()
     if "writers" in sent:
-        writers = _declared(wanted.writers, stored.writers, context)
+        writers = declared_writers(wanted.writers, stored.writers, context)
         # A new declaration of the engines discards earlier detections.
         declares_engines = wanted.writers is not None and wanted.writers.engines is not None
         changes["writers"] = replace(writers, engines_at=context.clock()) if declares_engines else writers

@@ -18,13 +18,23 @@ class Companion(Protocol):
     def ends(self, connection: Connection) -> None:
         """Runs after all statements of a transaction, before its commit."""
 
-    def about(self, kind: str, object_id: str) -> None: ...
+    def about(self, kind: str, object_id: str) -> None:
+        """Names the object that the current transaction has created."""
+
+    def exists(self, kind: str, object_id: str) -> None:
+        """Names the object that the next transaction changes."""
 
     def told(self, before: Any, after: Any) -> None: ...
 
 
 # Inherited by the threads in which the calls of the API run.
 current: ContextVar[Companion | None] = ContextVar("companion", default=None)
+
+
+def exists(kind: str, object_id: str) -> None:
+    """Names the object of the next transaction, if the body of the call names it."""
+    if (companion := current.get()) is not None:
+        companion.exists(kind, object_id)
 
 
 def about(kind: str, object_id: str) -> None:

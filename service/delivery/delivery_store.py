@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -12,7 +11,7 @@ import sqlalchemy as sa
 from service.db import schema
 from service.db.page import Page, seq_of
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, SendResult
-from service.events.event import EventType
+from service.events.event import MOST_DISORDER, EventType
 from service.model.errors import DeliveryNotFoundError
 
 if TYPE_CHECKING:
@@ -27,9 +26,6 @@ _d = schema.deliveries
 _e = schema.events
 _q = schema.queues
 _a = schema.delivery_attempts
-
-_MOST_DISORDER = timedelta(hours=1)
-"""As in `service.delivery.outbox`."""
 
 QUERY = sa.select(_d, _e.c.id.label("event_id"), _e.c.type, _e.c.table_id).join(_e, _e.c.seq == _d.c.event_seq)
 
@@ -82,17 +78,21 @@ def page(
     """Returns a page of the webhook's deliveries, newest event first. Empty `states` select all; the times are those
     of the events."""
     query = QUERY.where(_d.c.webhook_id == webhook_id).order_by(_d.c.event_seq.desc()).limit(limit + 1)
-    # The numbers of events follow their times but for moments, so the others need not be searched.
+    # The numbers of events follow their times but for moments, so the others need not be searched. PostgreSQL does not
+    # conclude from one side of the join to the other.
+    numbers = (_d.c.event_seq, _e.c.seq)
     if since is not None:
-        query = query.where(_e.c.at >= since, _d.c.event_seq >= _first_since(since - _MOST_DISORDER))
+        first = _first_since(since - MOST_DISORDER)
+        query = query.where(_e.c.at >= since, *(number >= first for number in numbers))
     if until is not None:
-        query = query.where(_e.c.at < until, _d.c.event_seq <= _last_before(until + _MOST_DISORDER))
+        last = _last_before(until + MOST_DISORDER)
+        query = query.where(_e.c.at < until, *(number <= last for number in numbers))
     if states:
         query = query.where(_d.c.state.in_([state.value for state in states]))
         if DeliveryState.DELIVERED not in states:
             query = query.where(schema.DELIVERY_IS_OPEN)
     if cursor:
-        query = query.where(_d.c.event_seq < seq_of(cursor))
+        query = query.where(*(number < seq_of(cursor) for number in numbers))
     found = [delivery_of(row) for row in connection.execute(query)]
     shown = found[:limit]
     return Page(shown, str(shown[-1].seq) if len(found) > limit else None)

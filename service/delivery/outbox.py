@@ -7,7 +7,6 @@ events. Changes of webhooks take the same lock.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -15,7 +14,7 @@ import sqlalchemy as sa
 from service.db import schema
 from service.delivery import delivery_store, webhook_store
 from service.events import tally
-from service.events.event import Event, Published
+from service.events.event import MOST_DISORDER, Event, Published
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _e = schema.events
-
-MOST_DISORDER = timedelta(hours=1)
-"""`seq` follows the times of the events, but for those of transactions that overlap."""
 
 # Any number that no other lock on the same database uses.
 _POSTGRESQL_LOCK = 7_202_611_002

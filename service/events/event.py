@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+
+MOST_DISORDER = timedelta(minutes=5)
+"""The numbers of events follow their times, but for those of transactions that overlap."""
 
 
 class EventType(StrEnum):

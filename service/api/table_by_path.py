@@ -1,0 +1,125 @@
+"""Registration as a declared state, for tools such as Terraform: /v1/tables/by-path"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from service.access.errors import SecretUnreadableError
+from service.access.token import Role
+from service.api import entity_tags, tables
+from service.api.audit_objects import look
+from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs, roots_for
+from service.api.requests import TableIn
+from service.api.responses import TableOut
+from service.api.statuses import CREATED, documented
+from service.catalog import table_secrets, table_store
+from service.catalog.registration import Registration, Writers
+from service.db import companion
+from service.db.engine import reading
+from service.lake.location import canonical
+from service.model import errors
+from service.registration import registry
+
+router = APIRouter(prefix="/v1/tables", tags=["tables"])
+
+_TIMES = {"declared_at": None, "engines_at": None}
+
+
+@router.put(
+    "/by-path",
+    operation_id="putTableByPath",
+    summary="Register a table, or change it to these declarations",
+    dependencies=[Depends(needs(Role.ADMIN))],
+    responses={
+        int(CREATED): {"model": TableOut, "description": "No table was registered with this base path before"},
+        **documented(*tables.REGISTRATION_ERRORS),
+    },
+)
+def put_table_by_path(
+    wanted: TableIn, context: AppContextDep, caller: CallerDep, request: Request, response: Response
+) -> TableOut:
+    """The same body again changes nothing, and returns the same table. The base path may be spelt in any way. `name`
+    and `index` keep their values if left out, as they were detected; everything else gets its default then."""
+    base_path = context.readers.run(canonical, wanted.base_path)
+    condition = request.headers.get("if-match")
+    with reading(context.engine) as connection:
+        table_id = table_store.find(connection, base_path)
+    if table_id is None:
+        entity_tags.check(condition, (None, None), creates=True)
+        try:
+            table = tables.register_table(wanted, context, caller)
+        except errors.TableAlreadyRegisteredError as error:
+            # Another call has registered it meanwhile.
+            table_id = str(error.extensions["table_id"])
+        else:
+            response.status_code = CREATED
+            response.headers["Location"] = f"/v1/tables/{table.id}"
+            return tables.shown(context, table)
+    table = _changed(table_id, wanted, context, caller, condition)
+    response.headers["Location"] = f"/v1/tables/{table_id}"
+    with reading(context.engine) as connection:
+        entity_tags.set_tag(response, connection, context.cipher, "table", table_id)
+    return tables.shown(context, table)
+
+
+def _changed(
+    table_id: str, wanted: TableIn, context: AppContext, caller: Caller, condition: str | None
+) -> Registration:
+    with reading(context.engine) as connection:
+        stored = table_store.get(connection, table_id)
+        entity_tags.check(condition, look(connection, context.cipher, "table", table_id), creates=True)
+    companion.exists("table", table_id)
+    changes = _differences(wanted, stored, context)
+    if not changes:
+        return stored
+    table = registry.change(
+        context.engine,
+        table_id,
+        changes,
+        examine=context.examine,
+        allowed_roots=roots_for(context, caller),
+        storage_options=context.storage_options,
+        clock=context.clock,
+        cipher=context.cipher,
+        check=tables.check_of(context),
+    )
+    context.poll_requests.ask(table_id)
+    return table
+
+
+def _differences(wanted: TableIn, stored: Registration, context: AppContext) -> dict[str, Any]:
+    """Returns the members that differ from what is stored. A masked value stands for the stored one."""
+    changes: dict[str, Any] = {}
+    if wanted.name is not None and wanted.name != stored.name:
+        changes["name"] = wanted.name
+    if wanted.index is not None and (index := wanted.index.to_contract()) != stored.index:
+        changes["index"] = index
+    lock = wanted.lock.to_contract()
+    if replace(lock, options={}) != replace(stored.lock, options={}) or not _are_same(
+        lock.options, stored.lock.options, context
+    ):
+        changes["lock"] = lock
+    if not _are_same(wanted.hudi_options, stored.hudi_options, context):
+        changes["hudi_options"] = wanted.hudi_options
+    writers = tables.declared_writers(wanted.writers, Writers(), context)
+    if replace(writers, **_TIMES) != replace(stored.writers, **_TIMES):
+        # A new declaration of the engines discards earlier detections, any other does not.
+        declares_engines = writers.engines is not None and writers.engines != stored.writers.engines
+        engines_at = context.clock() if declares_engines else stored.writers.engines_at
+        changes["writers"] = replace(writers, engines_at=engines_at)
+    return changes
+
+
+def _are_same(sent: Mapping[str, str], stored: Mapping[str, str], context: AppContext) -> bool:
+    if sent.keys() != stored.keys():
+        return False
+    new = table_secrets.without_masks(sent, stored)
+    try:
+        return table_secrets.opened(context.cipher, {key: stored[key] for key in new}) == new
+    except SecretUnreadableError:
+        # Sent again, it becomes readable.
+        return False
