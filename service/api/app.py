@@ -26,6 +26,7 @@ from service.api import (
     middleware,
     overview,
     policies,
+    problem_pages,
     problems,
     session,
     standing_problems,
@@ -124,6 +125,7 @@ def create_app(context: AppContext) -> FastAPI:
         audit,
         session,
         health,
+        problem_pages,
         metrics,
     )
     for part in parts:
@@ -167,11 +169,14 @@ def _document_problems(app: FastAPI) -> None:
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way
 
 
+_INVALID = "[`params-invalid`](/problems/params-invalid): something is missing, unknown or out of range"
+
+
 def _replace_validation_error(responses: dict[str, dict[str, object]]) -> None:
     for response in responses.values():
         content = response.get("content")
         if isinstance(content, dict) and "HTTPValidationError" in str(content):
-            response["description"] = "`params-invalid`: something is missing, unknown or out of range"
+            response["description"] = _INVALID
             response["content"] = {
                 "application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}
             }

@@ -1,36 +1,26 @@
-"""Liveness, readiness, and explanations of problem types. These calls need no token."""
+"""Liveness and readiness. These calls need no token."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
 
-from fastapi import APIRouter, Path, Request
-from pydantic import BaseModel, Field
+from fastapi import APIRouter, Request
 
 from service.api.dependencies import AppContextDep
 from service.api.readiness import Check, Checks, Readiness, unknown
 from service.api.responses import HealthOut
-from service.api.statuses import documented, status_of
+from service.api.statuses import documented
 from service.model.errors import (
     DatabaseDamagedError,
     DatabaseUnavailableError,
     GroundskeeperError,
     NotReadyError,
-    RouteNotFoundError,
 )
 from service.model.rounds import Rounds
 
 router = APIRouter(tags=["health"])
 
 _SECONDS = 5.0
-
-
-class ProblemType(BaseModel):
-    type: str
-    title: str
-    hint: str
-    status: int = Field(description="HTTP status of such an answer")
 
 
 # No thread is needed for either call, so they are answered also when calls that wait for tables take all.
@@ -86,20 +76,3 @@ def _of_scheduler(rounds: Rounds) -> GroundskeeperError | None:
             hint="See the service's log, and restart the service if it lasts.",
         )
     return None
-
-
-@router.get(
-    "/problems/{name}",
-    operation_id="explainProblem",
-    summary="Explain a problem type",
-    responses=documented(RouteNotFoundError),
-)
-def problem_type(name: Annotated[str, Path(examples=["job-conflict"])]) -> ProblemType:
-    for kind in _every(GroundskeeperError):
-        if kind.type == name:
-            return ProblemType(type=kind.type, title=kind.title, hint=kind.hint, status=int(status_of(kind)))
-    raise RouteNotFoundError(f"There is no problem type {name}.")
-
-
-def _every(kind: type[GroundskeeperError]) -> list[type[GroundskeeperError]]:
-    return [kind, *(found for below in kind.__subclasses__() for found in _every(below))]

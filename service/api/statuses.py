@@ -83,12 +83,12 @@ def document_common(method: str, operation: Mapping[str, Any], *, is_conditional
         common.append(ChangedMeanwhileError)
     for kind in common:
         status = str(int(status_of(kind)))
-        if f"`{kind.type}`" not in responses.get(status, {}).get("description", ""):
+        if f"`{kind.type}`]" not in responses.get(status, {}).get("description", ""):
             _add(responses, status, kind)
 
 
 def _add(responses: dict[Any, dict[str, Any]], status: int | str, kind: type[GroundskeeperError]) -> None:
-    text = f"`{kind.type}`: {kind.title}"
+    text = f"[`{kind.type}`](/problems/{kind.type}): {kind.title}"
     known = responses.get(status)
     responses[status] = {
         "description": f"{known['description']}; {text}" if known else text,

@@ -30,7 +30,7 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
 TableId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["tbl_0f3c2a9d5e7b1c44"])]
 Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items on a page")]
-REGISTRATION_ERRORS = (
+EXAMINATION_ERRORS = (
     errors.ParamsInvalidError,
     errors.OptionNotAllowedError,
     errors.LockUnavailableError,
@@ -40,11 +40,11 @@ REGISTRATION_ERRORS = (
     errors.StorageUnsupportedError,
     errors.PathForbiddenError,
     errors.FlinkHostNotAllowedError,
-    SecretKeyMissingError,
     errors.BucketIndexContradictedError,
     errors.StorageError,
     errors.ReadersBusyError,
 )
+REGISTRATION_ERRORS = (*EXAMINATION_ERRORS, SecretKeyMissingError)
 CursorText = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page")]
 
 
@@ -68,24 +68,11 @@ def register(wanted: TableIn, context: AppContextDep, caller: CallerDep, respons
     operation_id="detectTable",
     summary="Show what a registration would find",
     dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(
-        errors.ParamsInvalidError,
-        errors.OptionNotAllowedError,
-        errors.LockUnavailableError,
-        errors.PathNotFoundError,
-        errors.NotAHudiTableError,
-        errors.TableUnsupportedError,
-        errors.StorageUnsupportedError,
-        errors.PathForbiddenError,
-        errors.FlinkHostNotAllowedError,
-        errors.BucketIndexContradictedError,
-        errors.StorageError,
-        errors.ReadersBusyError,
-    ),
+    responses=documented(*EXAMINATION_ERRORS),
 )
 def detect(wanted: TableIn, context: AppContextDep, caller: CallerDep) -> TableDetected:
     """Reads the table as a registration does, with the same refusals, and stores nothing."""
-    _declared(wanted.writers, Writers(), context)
+    declared_writers(wanted.writers, Writers(), context)
     found = registry.detect(
         context.engine,
         wanted.base_path,
@@ -95,7 +82,7 @@ def detect(wanted: TableIn, context: AppContextDep, caller: CallerDep) -> TableD
         claimed=wanted.index.to_contract() if wanted.index else None,
         lock=wanted.lock.to_contract(),
         hudi_options=wanted.hudi_options,
-        check=_check(context),
+        check=check_of(context),
     )
     table, index = found.examination, found.examination.index
     return TableDetected(

@@ -1,0 +1,175 @@
+"""The pages that explain the types of problems: /problems, for programs as JSON and for browsers as HTML."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from hashlib import sha256
+from html import escape
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import HTMLResponse
+from pydantic import BaseModel, Field
+
+from service.api.problem_texts.explanation import Explanation, JobExplanation
+from service.api.problem_texts.of_calls import OF_CALLS
+from service.api.problem_texts.of_jobs import OF_JOBS
+from service.api.problem_texts.of_service import OF_SERVICE
+from service.api.problem_texts.of_tables import OF_TABLES
+from service.api.problems import problem_uri
+from service.api.statuses import documented, status_of
+from service.model.errors import GroundskeeperError, RouteNotFoundError
+
+router = APIRouter(prefix="/problems", tags=["health"])
+
+EXPLANATIONS: dict[str, Explanation] = {**OF_JOBS, **OF_SERVICE, **OF_TABLES, **OF_CALLS}
+
+_STYLE = """
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem }
+html { color-scheme: light dark }
+pre { overflow-x: auto; padding: 1rem; border: 1px solid; border-radius: .4rem }
+dt { font-weight: 600 } dd { margin: 0 0 .6rem } h2 { font-size: 1.1rem; margin-bottom: 0 } p { margin-top: .2rem }
+"""
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+    f" style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+_VARIES = {"Vary": "Accept"}
+_AS_HTML = {"description": "As JSON, or as HTML for browsers", "content": {"text/html": {"schema": {"type": "string"}}}}
+
+
+class ProblemType(BaseModel):
+    """A type of problem: of answers to calls, of jobs, or of both."""
+
+    type: str = Field(description="The last part of `type` in a problem document", examples=["job-conflict"])
+    title: str = Field(
+        description="What happened", examples=["This job conflicts with another active job of the table"]
+    )
+    why: str = Field(description="Why it happens", examples=["On one table at most one job of each kind is active."])
+    hint: str = Field(description="What to do", examples=["Wait for that job (`job_id`) to end, or cancel it first."])
+    status: int | None = Field(
+        description="HTTP status of such an answer; null for a type that only the `error` of a job has", examples=[409]
+    )
+    example: dict[str, Any] = Field(
+        description="A problem document of this type",
+        examples=[{"type": "/problems/job-conflict", "detail": "Job job_4be1c0d2f6a89b37 (compaction) is running."}],
+    )
+
+
+class ProblemTypeList(BaseModel):
+    """All types of problems, in alphabetical order."""
+
+    items: list[ProblemType] = Field(description="The types")
+
+
+def every_type() -> dict[str, ProblemType]:
+    """Returns all types of problems by name, in alphabetical order."""
+    kinds = {kind.type: kind for kind in reversed(_every(GroundskeeperError))}
+    found = [_of_class(kind) for kind in kinds.values()]
+    found += [_of_jobs(name, each) for name, each in OF_JOBS.items() if name not in kinds]
+    return {each.type: each for each in sorted(found, key=lambda each: each.type)}
+
+
+@router.get(
+    "",
+    operation_id="listProblemTypes",
+    summary="List the types of problems",
+    response_model=ProblemTypeList,
+    responses={200: _AS_HTML},
+)
+async def list_types(request: Request, response: Response) -> ProblemTypeList | Response:
+    types = every_type()
+    response.headers.update(_VARIES)
+    return _page("Problems", _index(types)) if _wants_html(request) else ProblemTypeList(items=list(types.values()))
+
+
+@router.get(
+    "/{name}",
+    operation_id="explainProblem",
+    summary="Explain a type of problem",
+    response_model=ProblemType,
+    responses={200: _AS_HTML, **documented(RouteNotFoundError)},
+)
+async def explain(
+    name: Annotated[str, Path(max_length=100, description="The type's name", examples=["job-conflict"])],
+    request: Request,
+    response: Response,
+) -> ProblemType | Response:
+    """What it means, why it happens, what to do, and an example. The `type` of every problem document is the address of
+    such a page."""
+    found = every_type().get(name)
+    if found is None:
+        raise RouteNotFoundError(
+            f"There is no page about {name}.",
+            hint="GET /problems lists the pages. Why a job was refused is in its own `detail` and `hint`.",
+        )
+    response.headers.update(_VARIES)
+    return _page(found.title, _body(found)) if _wants_html(request) else found
+
+
+def _of_class(kind: type[GroundskeeperError]) -> ProblemType:
+    text, status = EXPLANATIONS[kind.type], status_of(kind)
+    return _shown(kind.type, kind.title, kind.hint, text, status)
+
+
+def _of_jobs(name: str, text: JobExplanation) -> ProblemType:
+    return _shown(name, text.title, text.hint, text, None)
+
+
+def _shown(name: str, title: str, hint: str, text: Explanation, status: HTTPStatus | None) -> ProblemType:
+    example = {
+        **text.extensions,
+        "type": problem_uri(name),
+        "title": title,
+        **({} if status is None else {"status": int(status)}),
+        "detail": text.example or title,
+        **({"hint": hint} if hint else {}),
+    }
+    return ProblemType(
+        type=name,
+        title=title,
+        why=text.why,
+        hint=hint,
+        status=None if status is None else int(status),
+        example=example,
+    )
+
+
+def _wants_html(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "")
+
+
+def _page(title: str, body: str) -> HTMLResponse:
+    return HTMLResponse(
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)} - Groundskeeper</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>'
+        f"<body><h1>{escape(title)}</h1>{body}</body></html>",
+        headers={**_HEADERS, **_VARIES},
+    )
+
+
+def _index(types: dict[str, ProblemType]) -> str:
+    rows = "".join(
+        f'<dt><a href="problems/{name}">{name}</a></dt><dd>{escape(each.title)}</dd>' for name, each in types.items()
+    )
+    return f"<p>Each type of problem, with what it means and what to do.</p><dl>{rows}</dl>"
+
+
+def _body(found: ProblemType) -> str:
+    of = f"HTTP status {found.status}" if found.status else "the error of a job"
+    parts = [
+        f"<p><code>{escape(found.type)}</code>, {of}</p>",
+        f"<h2>Why</h2><p>{escape(found.why)}</p>",
+        f"<h2>What to do</h2><p>{escape(found.hint)}</p>" if found.hint else "",
+        f"<h2>Example</h2><pre>{escape(json.dumps(found.example, indent=2))}</pre>",
+        '<p><a href="../problems">All types of problems</a></p>',
+    ]
+    return "".join(parts)
+
+
+def _every(kind: type[GroundskeeperError]) -> list[type[GroundskeeperError]]:
+    return [kind, *(found for below in kind.__subclasses__() for found in _every(below))]

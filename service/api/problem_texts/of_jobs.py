@@ -1,0 +1,176 @@
+"""Problems with which attempts of jobs end. Workers report them as the `error` of a job, not as answers to calls.
+
+Titles and hints are those of `jobs.errors` and of the service's queue; a test compares them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from service.api.problem_texts.explanation import JobExplanation
+
+_LOG = "The worker's log has the details."
+
+OF_JOBS: Final = {
+    "job-failed": JobExplanation(
+        "The attempt ended by an error that has no type of its own.",
+        "java.lang.IllegalStateException",
+        title="The job failed",
+        hint=_LOG,
+    ),
+    "hudi-error": JobExplanation(
+        "Hudi's own code refused or failed. What it had begun is finished or rolled back by the next attempt, which"
+        " reads the timeline first.",
+        "HoodieIOException: Could not read commit details",
+        title="A Hudi operation failed",
+        hint=_LOG,
+    ),
+    "table-gone": JobExplanation(
+        "The base path had a Hudi table when it was registered, and has none now: it was deleted or moved.",
+        "/data/trips has no .hoodie/hoodie.properties",
+        title="The Hudi table at the registered base path no longer exists",
+        hint="Unregister the table, or restore it.",
+    ),
+    "table-locked": JobExplanation(
+        "The job needs the table's lock for moments, and others held it for longer than the job may wait. It goes back"
+        " to the queue and gives its worker to other tables.",
+        "Held for 3 h",
+        title="The table's lock could not be acquired in time",
+        hint="Another writer holds it. If no writer is alive, a dead writer left the lock.",
+    ),
+    "lock-unusable": JobExplanation(
+        "The class of the lock provider, or a library that it needs, is not on the worker's class path, or its options"
+        " are incomplete.",
+        "ClassNotFoundException: org.example.OurLock",
+        title="The table's lock provider cannot be loaded",
+        hint="PATCH the table with the `lock` that its writers use.",
+    ),
+    "metastore-unavailable": JobExplanation(
+        "The worker could not connect to the Hive metastore, or lost the connection.",
+        "metastore:9083: connection refused",
+        title="The Hive metastore cannot be reached",
+        hint="See that it runs, and that this worker may connect to it.",
+    ),
+    "metastore-failed": JobExplanation(
+        "The metastore answered with an error. The table in the lake is not affected; the one in the metastore is"
+        " behind.",
+        "AlreadyExistsException: Partition already exists",
+        title="The Hive metastore did not do what it was asked for",
+        hint="The log of the metastore may say more; run the job again, or dry.",
+    ),
+    "writers-active": JobExplanation(
+        "What replaces file groups commits only at a moment when no write is in flight, so that no writer's batch"
+        " fails."
+        " There was none within `wait_seconds`.",
+        "20260101120000000 (deltacommit) is in flight since 12 min.",
+        title="The commit found no moment without a conflicting write",
+        hint="Allow a longer wait, let the writers retry conflicts, or fence them.",
+    ),
+    "stale-write-committed": JobExplanation(
+        "A writer planned its batch before an expansion or a clustering and committed after it, to file groups that no"
+        " reader looks at any more.",
+        "20260101120000000",
+        title="A write to replaced file groups has committed, so no reader sees its rows",
+        hint="Run a `repair` job, which recovers its rows.",
+    ),
+    "files-gone": JobExplanation(
+        "A cleaning, of this service or of a writer, has removed the files that alone held these rows.",
+        "3, such as 2026/01/01/f1_0-1-2_20260101120000000.parquet",
+        title="Files of a stale write were removed, so its rows cannot be recovered",
+        hint="Write these rows again.",
+    ),
+    "deletes-lost": JobExplanation(
+        "A delete of a copy-on-write table leaves no trace of the keys that it removed once the versions before it are"
+        " gone.",
+        "20260101120000000",
+        title="A stale statement deleted rows of a copy-on-write table, and their keys cannot be determined any more",
+        hint="Run these statements again, then a `repair` job with these instants as `accepted`.",
+    ),
+    "plan-taken": JobExplanation(
+        "Another process sends heartbeats for the plan that this job wanted to execute.",
+        "20260101120000000",
+        title="Another runner is executing this plan",
+        hint="It may be a writer's inline compaction: switch that off.",
+    ),
+    "lock-lost": JobExplanation(
+        "The lock was no longer the job's at the moment of the commit, so the job did not commit.",
+        "The lease of the lock expired 4 s ago.",
+        title="The table's lock was lost before the commit",
+        hint="The worker or the lock's server stood still for longer than the lock lasts; or a client breaks locks.",
+    ),
+    "rows-differ": JobExplanation(
+        "Before each commit the job counts the rows and keys that it has written and compares them with those that it"
+        " has read. They differ, and so nothing was committed.",
+        "Read 1000000 rows, wrote 999999.",
+        title="The new files do not hold the rows that they should",
+        hint="Run an audit of the table, and please report it.",
+    ),
+    "instant-rolled-back": JobExplanation(
+        "A writer or an operator rolled back the pending instant of the job, as Hudi does with instants that look"
+        " abandoned.",
+        "20260101120000000",
+        title="Another client rolled back the job's pending instant",
+        hint="Nothing was committed; the next attempt starts over.",
+    ),
+    "timed-out": JobExplanation(
+        "One attempt took longer than `timeout_seconds` of the job, or else of the settings.",
+        "3600 s",
+        title="The attempt exceeded its timeout",
+        hint="Raise the timeout, bound a compaction, or give the worker more cores.",
+    ),
+    "no-executors": JobExplanation(
+        "The cluster manager took away the last executor of the worker's Spark application, or never gave it one.",
+        "spark://master:7077",
+        title="The worker's Spark application has no executor to run the job on",
+        hint="Free resources of the Spark cluster, or start other workers.",
+    ),
+    "cancelled": JobExplanation(
+        "Somebody cancelled the job, or the service did since it was no longer wanted. The worker cleaned up first.",
+        "",
+        title="The job was cancelled",
+    ),
+    "commit-state-unknown": JobExplanation(
+        "The connection to the storage broke in the middle of the commit. The next attempt reads the timeline, which"
+        " tells.",
+        "20260101120000000",
+        title="It is not known whether the commit landed",
+        hint="The next attempt reads the table's timeline and decides.",
+    ),
+    "worker-lost": JobExplanation(
+        "No heartbeat came before the lease expired: the worker died, lost its network, or stood still.",
+        "Worker host-4711-1f0c2a held attempt 1 of 3.",
+        title="The worker sent no heartbeat before its lease expired",
+        hint="See the worker's log, and the memory of its machine.",
+    ),
+    "outcome-unknown": JobExplanation(
+        "The worker could not find out whether its commit has landed, for example since the storage did not answer.",
+        "",
+        title="It is not known whether the attempt committed",
+        hint="The next attempt checks the table's timeline first.",
+    ),
+    "instant-not-completed": JobExplanation(
+        "The service compares each success with the table's timeline, and the reported instant is not complete there.",
+        "Not completed: 20260101120000000.",
+        title="The worker reported success, but the table's timeline does not show it",
+        hint="See the worker's log; the next poll of the timeline settles the job.",
+    ),
+    "instant-not-archived": JobExplanation(
+        "The service compares each archival with the table's timeline, where the instants still are.",
+        "Still on the timeline: 20260101120000000.",
+        title="The worker reported an archival, but the table's timeline does not show it",
+        hint="See the worker's log.",
+    ),
+    "writers-not-stopped": JobExplanation(
+        "The job needed a moment without the table's Flink job, and nobody stopped it within `hand_over_seconds`.",
+        "The job waited until 2026-01-01 12:00:00 UTC.",
+        title="The writers were not stopped in time",
+        hint="Stop them when the job waits, or let the service do it (`writers.flink`).",
+    ),
+    "withdrawn": JobExplanation(
+        "A job that a policy had queued was no longer wanted before a worker took it: automatic jobs were paused, its"
+        " window closed, or an incident was opened.",
+        "Upkeep was paused.",
+        title="The service withdrew the job before it began",
+        hint="It is decided again afterwards.",
+    ),
+}
