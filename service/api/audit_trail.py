@@ -74,6 +74,9 @@ class CallRecord:
     def told(self, before: Any, after: Any) -> None:
         self._told = (before, after)
 
+    def sibling(self) -> CallRecord:
+        return CallRecord(self._context, self._route, self._scope, {})
+
     def exists(self, kind: str, object_id: str) -> None:
         self._object = (kind, object_id)
 

@@ -15,7 +15,7 @@ from service.catalog.registration import FlinkWriter, Writers
 from service.policies.policy import GROUP_PATTERN
 
 
-def _without_secret(text: str) -> str:
+def without_secret(text: str) -> str:
     if redacted(text) != text:
         raise ValueError("must not contain a password or token, because it is shown; storage options may")
     return text
@@ -24,7 +24,7 @@ def _without_secret(text: str) -> str:
 # Neither the databases nor the file systems accept the NUL character.
 _NO_NUL = r"^[^\x00]*$"
 Word = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=_NO_NUL)]
-Public = Annotated[Word, AfterValidator(_without_secret)]
+Public = Annotated[Word, AfterValidator(without_secret)]
 PartitionPath = Annotated[str, StringConstraints(max_length=4096, pattern=_NO_NUL)]
 Options = Annotated[
     dict[Word, Annotated[str, StringConstraints(max_length=16_384, pattern=_NO_NUL)]], Field(max_length=1000)
@@ -178,7 +178,7 @@ class TableIn(Request):
     base_path: Annotated[
         str,
         StringConstraints(min_length=1, max_length=4096, pattern=_NO_NUL),
-        AfterValidator(_without_secret),
+        AfterValidator(without_secret),
     ] = Field(description="An absolute path or a URI (s3a://...)")
     name: Word | None = Field(None, description="Default: the name in hoodie.properties")
     index: BucketIndexIn | None = Field(None, description="Verified on sampled record keys. Default: detected")

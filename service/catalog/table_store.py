@@ -15,7 +15,7 @@ from service.db.violation import violated
 from service.model.errors import TableAlreadyRegisteredError, TableNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -57,6 +57,12 @@ def find(connection: Connection, base_path: str) -> str | None:
     """Returns the id of the table with this canonical base path, None if there is none."""
     found: str | None = connection.execute(sa.select(_t.c.id).where(_t.c.base_path == base_path)).scalar()
     return found
+
+
+def find_all(connection: Connection, base_paths: Collection[str]) -> dict[str, str]:
+    """Returns the ids of the tables with these canonical base paths, by path."""
+    query = sa.select(_t.c.base_path, _t.c.id).where(_t.c.base_path.in_(base_paths))
+    return {row.base_path: row.id for row in connection.execute(query)}
 
 
 def page(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sqlalchemy import Connection
 
 
@@ -21,6 +24,9 @@ class Companion(Protocol):
     def about(self, kind: str, object_id: str) -> None:
         """Names the object that the current transaction has created."""
 
+    def sibling(self) -> Companion:
+        """Returns another one, for a further transaction of the same call."""
+
     def exists(self, kind: str, object_id: str) -> None:
         """Names the object that the next transaction changes."""
 
@@ -29,6 +35,17 @@ class Companion(Protocol):
 
 # Inherited by the threads in which the calls of the API run.
 current: ContextVar[Companion | None] = ContextVar("companion", default=None)
+
+
+@contextmanager
+def separate() -> Iterator[None]:
+    """Gives the transaction of the block a record of its own: one of several changes of one call."""
+    accompanying = current.get()
+    token = current.set(None if accompanying is None else accompanying.sibling())
+    try:
+        yield
+    finally:
+        current.reset(token)
 
 
 def exists(kind: str, object_id: str) -> None:

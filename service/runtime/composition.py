@@ -14,6 +14,7 @@ from service.access.secret_cipher import SecretCipher, key_from
 from service.access.token import Role, issued
 from service.api.app import create_app
 from service.api.dependencies import AppContext, is_loopback
+from service.api.discovery import DiscoverIn
 from service.db.timekeeping import Timekeeping
 from service.delivery.attempt_policy import DeliveryConfig
 from service.delivery.dispatcher import Dispatcher, DispatcherConfig
@@ -34,7 +35,7 @@ from service.observation.table_read import IsolatedTableReader
 from service.queue import recovery
 from service.queue.leases import LeaseConfig
 from service.registration import detection, registry
-from service.runtime import retention
+from service.runtime import discovery_round, retention
 from service.runtime.connections import ConnectionLimits
 from service.runtime.dispatch import DispatchThread
 from service.runtime.local_worker import LocalWorkers, command
@@ -198,6 +199,9 @@ class Composition:
             Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, keep)),
             Tick("clock", _CLOCK_SECONDS, self._timekeeping.run_once),
         ]
+        if chosen.discover:
+            wanted = [DiscoverIn.model_validate({**each, "register": True}) for each in chosen.discover]
+            ticks.append(Tick("discover", chosen.discover_seconds, lambda: discovery_round.run_once(context, wanted)))
         if chosen.automatic:
             ticks.append(
                 Tick(

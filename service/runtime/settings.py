@@ -104,6 +104,10 @@ class Settings(BaseSettings):
     flink_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Hosts of Flink's REST API that may be called to stop jobs: `host` or `host:port`, with commas"
     )
+    discover: tuple[dict[str, Any], ...] = Field(
+        (), description="JSON list of what to register by itself: objects as for POST /v1/discover"
+    )
+    discover_seconds: float = Field(3600.0, ge=10, description="How often it is searched for new tables")
     automatic: bool = Field(True, description="Whether this process starts jobs by policies")
     plan_seconds: float = Field(2.0, gt=0, le=3600, description="How often the scheduler decides about due tables")
     max_active_jobs: int = Field(100, ge=1, description="With this many active jobs, policies start none")
@@ -235,6 +239,17 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"must be {least} at least, {_LISTENING + _LEAST_POOL} more than GROUNDSKEEPER_LOOK_THREADS"
             )
+        return value
+
+    @field_validator("discover")
+    @classmethod
+    def _can_be_discovered(cls, value: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
+        # Only `serve` needs the API, which takes long to import.
+        if value:
+            from service.api.discovery import DiscoverIn
+
+            for each in value:
+                DiscoverIn.model_validate({**each, "register": True})
         return value
 
     @property

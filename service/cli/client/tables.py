@@ -79,6 +79,52 @@ def add(
     out.note(f"Its state and the first decisions follow shortly: groundskeeper tables show {table['id']}")
 
 
+@app.command("discover")
+@of_service
+def discover(
+    service: Connection,
+    out: Output,
+    root: Annotated[str, typer.Argument(help="Folder, or URI (s3a://...), below which to look")],
+    *,
+    pattern: Annotated[str, typer.Option(help="Glob for the paths of tables relative to ROOT")] = "*",
+    register: Annotated[bool, typer.Option("--register", help="Register all that can be registered")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Most tables to look at or to register")] = 100,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="JSON object with lock, writers, hudi_options of all of them; - is standard input"),
+    ] = None,
+) -> None:
+    """Find the tables below a folder, and register them. Exit code 1 if one of them was refused."""
+    body = {
+        **given.from_file(file, "--file"),
+        "root": given.absolute(root),
+        "pattern": pattern,
+        "register": register,
+        "limit": limit,
+    }
+    found = service.call("POST", "/v1/discover", body=body)
+    if out.as_json:
+        out.json(found)
+    else:
+        _show_found(out, found)
+    if any(each["state"] == "refused" for each in found["items"]):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _show_found(out: Output, found: Json) -> None:
+    rows = []
+    for each in found["items"]:
+        reason = each["reason"] or {}
+        note = " ".join(part for part in (reason.get("title"), reason.get("detail")) if part)
+        state = "registered now" if each["is_new"] else each["state"]
+        rows.append((each["base_path"], each["name"] or "", state, each["table_id"] or note))
+    out.table(("PATH", "NAME", "STATE", "ID OR REASON"), rows, empty="There are no tables.")
+    for each in found["skipped"]:
+        out.note(f"Not looked into: {each['path']}: {each['reason']['title']} {each['reason']['detail']}")
+    if not found["is_complete"]:
+        out.note("There may be more: repeat the command with --register, or name a folder further below.")
+
+
 @app.command("list")
 @of_service
 def list_tables(service: Connection, out: Output, *, limit: Limit = 1000) -> None:

@@ -102,6 +102,37 @@ def worker(cli: CommandLine) -> Iterator[Worker]:
         yield Worker(client)  # type: ignore[arg-type]  # it calls `post` only
 
 
+def test_tables_below_a_folder_are_found_and_registered(cli: CommandLine) -> None:
+    lake = cli.folder / "discovered"
+    lake.mkdir()
+    SmallTable(lake / "clicks").commit("20260101120000000", completed="20260101120001000")
+    assert "can-be-registered" in cli.run("tables", "discover", str(lake)).stdout
+    found = cli.json("tables", "discover", str(lake), "--pattern", "cl*", "--register")
+    assert [each["is_new"] for each in found["items"]] == [True]
+    SmallTable(lake / "old")
+    (lake / "old" / ".hoodie" / "hoodie.properties").write_text("hoodie.table.name=x\nhoodie.table.version=5\n")
+    refused = cli.run("tables", "discover", str(lake), code=1).stdout
+    assert "does not support this kind of Hudi table" in refused
+    assert "allowed roots" in cli.refused("tables", "discover", "/etc", code=1)
+    cli.run("tables", "remove", str(lake / "clicks"), "--yes")
+
+
+def test_problems_are_listed_with_the_remedy(cli: CommandLine, table_id: str) -> None:
+    incident = Incident(
+        "inc_0", table_id, IncidentKind.STALE_WRITE, "20260101110000000", IncidentState.OPEN, utc_now(), details={}
+    )
+    with writing(cli.serving.engine) as connection:
+        incident_store.add(connection, [incident])
+    page = cli.json("problems", "--table", "orders", "--severity", "critical", code=1)
+    assert [(each["kind"], each["table_id"]) for each in page["items"]] == [("incident-standing", table_id)]
+    shown = cli.run("problems", code=1).stdout
+    for part in ("critical", "remedy", "consequence", "POST /v1/tables/"):
+        assert part in shown
+    assert cli.json("problems", "--severity", "notice")["counts"]["critical"] == 0
+    cli.run("incidents", "close", "inc_0", "--reason", "written again")
+    assert cli.json("problems", "--table", table_id)["counts"]["critical"] == 0
+
+
 def test_a_table_is_shown_by_id_name_and_path_as_the_api_shows_it(cli: CommandLine, table_id: str) -> None:
     by_path = cli.json("tables", "show", f"{cli.folder}/orders/")
     assert by_path["id"] == table_id

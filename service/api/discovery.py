@@ -1,0 +1,242 @@
+"""Finds the tables below a folder, and registers them: /v1/discover"""
+
+from __future__ import annotations
+
+import threading
+import time
+from enum import StrEnum
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from service.access.token import Role
+from service.api import tables
+from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs, roots_for
+from service.api.errors import ServiceBusyError
+from service.api.filters import Glob
+from service.api.problems import problem_uri
+from service.api.requests import LockIn, Options, Request, TableIn, WritersIn, without_secret
+from service.api.statuses import documented
+from service.catalog import table_store
+from service.db import companion
+from service.db.engine import reading
+from service.lake.location import canonical
+from service.model import errors
+from service.model.errors import GroundskeeperError
+from service.registration import discovery
+from service.registration.discovery import Glance
+
+router = APIRouter(prefix="/v1", tags=["tables"])
+
+# Clients wait a minute for an answer.
+_SECONDS = 40.0
+# A process searches for one caller at a time.
+_turn = threading.Lock()
+
+
+class DiscoverIn(Request):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"root": "s3a://lake/shop/"},
+                {
+                    "root": "s3a://lake/shop/",
+                    "pattern": "orders/*",
+                    "register": True,
+                    "lock": {"provider": "filesystem"},
+                    "writers": {"hudi_version": "1.2.0", "engines": ["spark"]},
+                },
+            ]
+        },
+    )
+
+    root: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]*$"),
+        AfterValidator(without_secret),
+    ] = Field(description="The folder: an absolute path or a URI (s3a://...)", examples=["s3a://lake/shop/"])
+    pattern: Glob = Field(
+        "*",
+        description="A glob for the paths of tables relative to the root; `*` also matches slashes",
+        examples=["orders/*"],
+    )
+    registers: bool = Field(
+        False,
+        alias="register",
+        description="Registers every table that was found and is not registered yet, with the members below",
+    )
+    limit: int = Field(
+        100,
+        ge=1,
+        le=500,
+        description="Most tables that this call looks at or registers, besides registered ones",
+    )
+    lock: LockIn = Field(
+        default_factory=lambda: LockIn.model_validate({}), description="The lock that the writers of all of them take"
+    )
+    writers: WritersIn | None = Field(None, description="What is known about the writers of all of them")
+    hudi_options: Options = Field(default_factory=dict, description="Added to the Hudi client's options in every job")
+
+
+class FoundState(StrEnum):
+    """`registered` is also the state of a table that this call has registered."""
+
+    REGISTERED = "registered"
+    CAN_BE_REGISTERED = "can-be-registered"
+    REFUSED = "refused"
+
+
+class ReasonOut(BaseModel):
+    """Why a folder or a table is left out."""
+
+    type: str = Field(description="Type of the problem", examples=["/problems/table-not-supported"])
+    title: str = Field(description="What it is", examples=["Groundskeeper does not support this kind of Hudi table"])
+    detail: str = Field(description="This case", examples=["Table version 5"])
+    hint: str = Field(
+        description="What to do", examples=["Table versions 6, 8 and 9 with Parquet base files are supported."]
+    )
+
+    @classmethod
+    def of(cls, error: GroundskeeperError) -> ReasonOut:
+        return cls(type=problem_uri(error.type), title=error.title, detail=error.detail, hint=error.hint)
+
+
+class FoundTable(BaseModel):
+    """A table below the root."""
+
+    base_path: str = Field(description="Canonical, as in a registration", examples=["s3a://lake/shop/orders"])
+    name: str | None = Field(description="The name in its properties; null if they were not read", examples=["orders"])
+    table_type: str | None = Field(description="As in its properties", examples=["MERGE_ON_READ"])
+    table_version: int | None = Field(description="As in its properties", examples=[9])
+    state: FoundState = Field(description="Whether it is, or can be, registered", examples=["registered"])
+    is_new: bool = Field(description="Whether this call has registered it", examples=[True])
+    table_id: str | None = Field(description="Null unless it is registered", examples=["tbl_0f3c2a9d5e7b1c44"])
+    reason: ReasonOut | None = Field(description="Why it is refused, else null")
+
+    @classmethod
+    def known(cls, base_path: str, table_id: str, seen: Glance | None = None, *, is_new: bool = False) -> FoundTable:
+        return cls._of(base_path, FoundState.REGISTERED, seen, table_id=table_id, is_new=is_new)
+
+    @classmethod
+    def unknown(cls, base_path: str, seen: Glance | None, error: GroundskeeperError | None = None) -> FoundTable:
+        state = FoundState.REFUSED if error else FoundState.CAN_BE_REGISTERED
+        return cls._of(base_path, state, seen, reason=ReasonOut.of(error) if error else None)
+
+    @classmethod
+    def _of(
+        cls,
+        base_path: str,
+        state: FoundState,
+        seen: Glance | None,
+        *,
+        table_id: str | None = None,
+        is_new: bool = False,
+        reason: ReasonOut | None = None,
+    ) -> FoundTable:
+        return cls(
+            base_path=base_path,
+            name=seen.name if seen else None,
+            table_type=seen.table_type if seen else None,
+            table_version=seen.table_version if seen else None,
+            state=state,
+            is_new=is_new,
+            table_id=table_id,
+            reason=reason,
+        )
+
+
+class SkippedFolder(BaseModel):
+    """A folder that could not be looked into."""
+
+    path: str = Field(description="Relative to the root", examples=["archive/2019"])
+    reason: ReasonOut = Field(description="Why")
+
+
+class DiscoveryOut(BaseModel):
+    items: list[FoundTable] = Field(description="The tables that match, in the order of their paths")
+    skipped: list[SkippedFolder] = Field(description="Folders that could not be looked into; 50 at most")
+    is_complete: bool = Field(
+        description="False if a limit of depth, number or time ended the search: repeat a call that registers, or name"
+        " folders further below",
+        examples=[True],
+    )
+
+
+@router.post(
+    "/discover",
+    operation_id="discoverTables",
+    summary="Find the tables below a folder, and register them",
+    dependencies=[Depends(needs(Role.ADMIN))],
+    responses=documented(*tables.REGISTRATION_ERRORS, ServiceBusyError),
+)
+def discover_tables(wanted: DiscoverIn, context: AppContextDep, caller: CallerDep) -> DiscoveryOut:
+    """Without `register` it only reads. A table that cannot be registered is listed with the reason, and stops none of
+    the others. Policies act on each registered table at once: see that its writers take the given lock."""
+    if not _turn.acquire(blocking=False):
+        raise ServiceBusyError("Another search for tables is going on.")
+    try:
+        return discover(wanted, context, caller)
+    finally:
+        _turn.release()
+
+
+def discover(wanted: DiscoverIn, context: AppContext, caller: Caller) -> DiscoveryOut:
+    """Searches and registers for `_SECONDS` at most, apart from the last table."""
+    end = time.monotonic() + _SECONDS
+    roots = roots_for(context, caller)
+    walked = context.readers.run(
+        discovery.walk,
+        context.readers.run(canonical, wanted.root),
+        pattern=wanted.pattern,
+        storage_options=context.storage_options,
+        allowed_roots=roots,
+    )
+    with reading(context.engine) as connection:
+        known = table_store.find_all(connection, walked.tables)
+    items: list[FoundTable] = []
+    left, is_complete = wanted.limit, walked.is_complete
+    for base_path in walked.tables:
+        if base_path in known:
+            items.append(FoundTable.known(base_path, known[base_path]))
+        elif left == 0 or time.monotonic() > end:
+            is_complete = False
+        else:
+            left -= 1
+            items.append(_new(base_path, wanted, context, caller))
+    skipped = [
+        SkippedFolder(
+            path=each.path,
+            reason=ReasonOut(
+                type=problem_uri(each.problem.type),
+                title=each.problem.title,
+                detail=each.problem.detail,
+                hint=each.problem.hint,
+            ),
+        )
+        for each in walked.skipped
+    ]
+    return DiscoveryOut(items=items, skipped=skipped, is_complete=is_complete)
+
+
+def _new(base_path: str, wanted: DiscoverIn, context: AppContext, caller: Caller) -> FoundTable:
+    seen = None
+    try:
+        seen = context.readers.run(
+            discovery.glance,
+            base_path,
+            storage_options=context.storage_options,
+            allowed_roots=roots_for(context, caller),
+        )
+        if not wanted.registers:
+            return FoundTable.unknown(base_path, seen)
+        body = TableIn(base_path=base_path, lock=wanted.lock, writers=wanted.writers, hudi_options=wanted.hudi_options)
+        # Each registration has an entry of its own in the audit trail.
+        with companion.separate():
+            table = tables.register_table(body, context, caller)
+        return FoundTable.known(base_path, table.id, seen, is_new=True)
+    except errors.TableAlreadyRegisteredError as error:
+        return FoundTable.known(base_path, str(error.extensions["table_id"]), seen)
+    except GroundskeeperError as error:
+        return FoundTable.unknown(base_path, seen, error)

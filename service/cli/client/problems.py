@@ -1,0 +1,87 @@
+"""`groundskeeper problems`"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from service.cli.client import given
+from service.cli.client.command import Limit, of_service
+from service.cli.client.connection import Connection, Json
+from service.cli.client.failure import ExitCode
+from service.cli.client.given import TableOption
+from service.cli.client.output import Output, ago
+from service.standing.problem import Severity
+
+
+@of_service
+def problems(
+    service: Connection,
+    out: Output,
+    *,
+    table: TableOption = None,
+    severity: Annotated[
+        list[Severity] | None, typer.Option(help="Only of this severity; repeat it for several. Default: any")
+    ] = None,
+    limit: Limit = 100,
+) -> None:
+    """List what is wrong now, the most serious first, with the remedy. Exit code 1 if a problem is critical, 0 if none
+    of those listed is."""
+    page = _listed(
+        service,
+        limit,
+        table_id=given.id_of(service, table),
+        severity=[each.value for each in severity] if severity else None,
+    )
+    if out.as_json:
+        out.json(page)
+    else:
+        for number, each in enumerate(page["items"]):
+            if number:
+                out.say("")
+            _show(out, each)
+        if not page["items"]:
+            out.note("There are no problems.")
+        elif page["next_cursor"]:
+            out.note(f"There are more: {_total(page)} in all. Raise --limit.")
+    if page["counts"]["critical"]:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _listed(service: Connection, limit: int, **params: Any) -> Json:
+    """Returns the problems as one page, with the counts of the last one."""
+    items: list[Json] = []
+    cursor: str | None = None
+    while True:
+        page = service.get("/v1/problems", limit=min(limit - len(items), 500), cursor=cursor, **params)
+        items += page["items"]
+        cursor = page["next_cursor"]
+        if cursor is None or len(items) >= limit:
+            return {**page, "items": items}
+
+
+def _show(out: Output, problem: Json) -> None:
+    out.pairs(
+        [
+            (problem["severity"], problem["title"]),
+            ("about", f"{problem['about']['type']} {problem['about']['name']} ({problem['about']['id']})"),
+            ("since", ago(problem["since"])),
+            ("detail", problem["detail"]),
+            ("consequence", problem["consequence"]),
+            ("remedy", problem["remedy"]),
+            ("call", _call(problem["action"])),
+        ]
+    )
+
+
+def _call(action: Json | None) -> str:
+    if action is None:
+        return ""
+    body = f" {json.dumps(action['body'])}" if action["body"] else ""
+    return f"{action['method']} {action['path']}{body}"
+
+
+def _total(page: Json) -> int:
+    return sum(int(number) for number in page["counts"].values())

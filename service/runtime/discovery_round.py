@@ -1,0 +1,85 @@
+"""Registers the tables below the folders of GROUNDSKEEPER_DISCOVER, from time to time."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from service.access import audit_store
+from service.access.audit_entry import AuditEntry, shown
+from service.access.token import Role
+from service.api.audit_objects import look
+from service.api.dependencies import AppContext, Caller
+from service.api.discovery import DiscoverIn, FoundState, discover
+from service.db import companion
+from service.model.errors import GroundskeeperError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection
+
+log = logging.getLogger(__name__)
+
+SETTING = "GROUNDSKEEPER_DISCOVER"
+
+
+class _Recorder:
+    """Writes the entry of the audit trail for a registration that no call has asked for."""
+
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
+        self._object: tuple[str, str] | None = None
+
+    def begun(self, connection: Connection) -> None:
+        pass
+
+    def about(self, kind: str, object_id: str) -> None:
+        self._object = (kind, object_id)
+
+    exists = about
+
+    def sibling(self) -> _Recorder:
+        return _Recorder(self._context)
+
+    def ends(self, connection: Connection) -> None:
+        if self._object is None:
+            return
+        kind, object_id = self._object
+        name, after = look(connection, self._context.cipher, kind, object_id)
+        entry = AuditEntry(
+            at=self._context.clock(),
+            who=SETTING,
+            method="CLI",
+            route=SETTING,
+            operation="discoverTables",
+            object_type=kind,
+            object_id=object_id,
+            object_name=name,
+            after=shown(after),
+        )
+        audit_store.add(connection, entry)
+
+
+def run_once(context: AppContext, wanted: Sequence[DiscoverIn]) -> str:
+    """Searches below each root and registers what it finds. Returns what it did, as a sentence. A root that cannot be
+    read does not stop the others."""
+    registered = 0
+    for each in wanted:
+        # The settings name the root, so it is allowed even if no roots are set.
+        roots = context.permissions.roots if context.permissions.roots is not None else (each.root,)
+        allowed = replace(context, permissions=replace(context.permissions, roots=roots))
+        accompanying = companion.current.set(_Recorder(context))
+        try:
+            found = discover(each, allowed, Caller(SETTING, Role.ADMIN))
+        except GroundskeeperError as error:
+            log.warning("Searching for tables below %s failed: %s %s", each.root, error.title, error.detail)
+            continue
+        finally:
+            companion.current.reset(accompanying)
+        registered += sum(table.is_new for table in found.items)
+        for table in found.items:
+            if table.state is FoundState.REFUSED and table.reason is not None:
+                log.warning("%s was not registered: %s %s", table.base_path, table.reason.title, table.reason.detail)
+    return f"registered {registered} tables"
