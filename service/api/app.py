@@ -41,6 +41,7 @@ from service.api import (
 from service.api.audit_trail import AuditTrail
 from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
+from service.api.document.completion import complete
 from service.api.job_waits import JobWaits
 from service.api.query_parameters import only_known
 from service.api.readiness import WorkerCheck
@@ -166,6 +167,7 @@ def _document_problems(app: FastAPI) -> None:
                     _replace_validation_error(operation["responses"])
                     is_conditional = entity_tags.document(method, address, operation)
                     document_common(method, operation, is_conditional=is_conditional)
+            complete(document, {name: each.example for name, each in problem_pages.every_type().items()})
         return app.openapi_schema or {}
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way

@@ -231,7 +231,14 @@ def _new(base_path: str, wanted: DiscoverIn, context: AppContext, caller: Caller
         )
         if not wanted.registers:
             return FoundTable.unknown(base_path, seen)
-        body = TableIn(base_path=base_path, lock=wanted.lock, writers=wanted.writers, hudi_options=wanted.hudi_options)
+        body = TableIn(
+            base_path=base_path,
+            name=None,
+            index=None,
+            lock=wanted.lock,
+            writers=wanted.writers,
+            hudi_options=wanted.hudi_options,
+        )
         # Each registration has an entry of its own in the audit trail.
         with companion.separate():
             table = tables.register_table(body, context, caller)

@@ -20,6 +20,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from service.access import session_store, token_store
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
+from service.api.document import event_schemas
 from service.api.event_catalogue import CATALOGUE, Entry
 from service.api.filters import OfTable, Since, Until
 from service.api.statuses import documented
@@ -88,7 +89,10 @@ class Streams:
     responses={
         200: {
             "description": "Server-sent events, each a CloudEvent; with `Accept: application/json` a page of them",
-            "content": {_STREAM: {"schema": {"type": "string"}}, "application/json": {"schema": {"type": "object"}}},
+            "content": {
+                _STREAM: {"schema": {"type": "string"}, "example": event_schemas.STREAM},
+                "application/json": {"schema": event_schemas.PAGE},
+            },
         },
         **documented(errors.ParamsInvalidError, errors.TooManyStreamsError),
     },

@@ -63,7 +63,7 @@ _TableName = Annotated[Word, Field(description="The table's name, typed in: rows
 class SavepointParams(Request):
     action: Literal["create", "list", "delete"] = "create"
     instant: Instant | None = Field(None, description="The commit. Default when creating: the latest completed one")
-    comment: str = Field("", max_length=1000, pattern=r"^[^\x00]*$")
+    comment: str = Field("", max_length=1000, pattern=r"^[^\x00]*$", description="Why, for others")
     wait_seconds: int = Field(60, ge=0, le=86_400, description="How long to wait for writes that began before it")
 
     @model_validator(mode="after")
@@ -95,7 +95,7 @@ class MetadataTableParams(Request):
 
 class SyncParams(Request):
     metastore_uris: MetastoreUris
-    database: HiveName = "default"
+    database: HiveName = Field("default", description="Database of the metastore")
     table: HiveName | None = Field(None, description="Name in the metastore. Default: the table's own")
     strategy: SyncStrategy = Field(
         SyncStrategy.ALL,

@@ -125,7 +125,7 @@ class PartitionTtlParams(Request):
 
 class CleaningParams(_ExecutesPlans):
     parallelism: _Parallelism = None
-    policy: CleaningPolicy = CleaningPolicy.KEEP_LATEST_COMMITS
+    policy: CleaningPolicy = Field(CleaningPolicy.KEEP_LATEST_COMMITS, description="What `retain` counts")
     retain: int = Field(10, ge=1, le=1_000_000, description="Commits, hours or file versions to keep")
 
 
@@ -148,7 +148,7 @@ class ClusteringParams(_BesideWriters):
     """Without `sort_by`: merges small files, on a table without a bucket index."""
 
     sort_by: Names | None = Field(None, description="Columns, the most important one first")
-    layout: ClusteringLayout = ClusteringLayout.LINEAR
+    layout: ClusteringLayout = Field(ClusteringLayout.LINEAR, description="How `sort_by` orders the rows")
     partitions: _Partitions | None = None
 
     @model_validator(mode="after")

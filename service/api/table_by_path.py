@@ -26,8 +26,6 @@ from service.registration import registry
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
-_TIMES = {"declared_at": None, "engines_at": None}
-
 
 @router.put(
     "/by-path",
@@ -106,12 +104,16 @@ def _differences(wanted: TableIn, stored: Registration, context: AppContext) -> 
     if not _are_same(wanted.hudi_options, stored.hudi_options, context):
         changes["hudi_options"] = wanted.hudi_options
     writers = tables.declared_writers(wanted.writers, Writers(), context)
-    if replace(writers, **_TIMES) != replace(stored.writers, **_TIMES):
+    if _without_times(writers) != _without_times(stored.writers):
         # A new declaration of the engines discards earlier detections, any other does not.
         declares_engines = writers.engines is not None and writers.engines != stored.writers.engines
         engines_at = context.clock() if declares_engines else stored.writers.engines_at
         changes["writers"] = replace(writers, engines_at=engines_at)
     return changes
+
+
+def _without_times(writers: Writers) -> Writers:
+    return replace(writers, declared_at=None, engines_at=None)
 
 
 def _are_same(sent: Mapping[str, str], stored: Mapping[str, str], context: AppContext) -> bool:

@@ -27,6 +27,7 @@ _INGESTS = sa.and_(
     sa.or_(_c.c.operation.is_(None), _c.c.operation.not_in(SERVICE_OPERATIONS)),
     _c.c.file_groups > 0,
 )
+_ANY: tuple[str | None, ...] = (None,)
 # The order of the timeline: completion times, which table versions before 8 do not have.
 _TIMELINE_TIME = sa.func.coalesce(_c.c.completion_time, _c.c.requested_time)
 
@@ -102,7 +103,7 @@ def page(
     # One step in an index for each action, however rare it is among the others.
     parts = [
         sa.select(_c.c.id).where(*conditions, *([_c.c.action == each] if each else [])).order_by(*latest).limit(most)
-        for each in sorted(set(actions)) or [None]
+        for each in sorted(set(actions)) or _ANY
     ]
     ids = parts[0] if len(parts) == 1 else sa.union_all(*(sa.select(each.subquery()) for each in parts))
     rows = [

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _j = schema.jobs
 _a = schema.job_attempts
 
+_ANY: tuple[str | None, ...] = (None,)
+
 
 def submit(connection: Connection, job: Job) -> Job:
     """Adds `job` and returns it, or returns the one that was submitted with the same idempotency key.
@@ -114,8 +116,8 @@ def page(
         .where(*conditions, *([_j.c.kind == kind] if kind else []), *([_j.c.state == state] if state else []))
         .order_by(*newest)
         .limit(limit + 1)
-        for kind in sorted({each.value for each in kinds}) or [None]
-        for state in sorted({each.value for each in states}) or [None]
+        for kind in sorted({each.value for each in kinds}) or _ANY
+        for state in sorted({each.value for each in states}) or _ANY
     ]
     ids = pairs[0] if len(pairs) == 1 else sa.union_all(*(sa.select(each.subquery()) for each in pairs))
     query = sa.select(_j).where(_j.c.id.in_(ids)).order_by(*newest).limit(limit + 1)

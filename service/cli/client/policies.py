@@ -62,7 +62,8 @@ def set_policy(
     """Change the policy of a table or pattern: only what is named, unless a file replaces all of it."""
     if not settings and not unset and file is None:
         raise CommandError.usage("Nothing to set: give NAME=VALUE, --unset or --file.")
-    old, tag = {}, None
+    old: Json = {}
+    tag: str | None = None
     if pattern:
         address = _of_pattern(target)
         if not file:

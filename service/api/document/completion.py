@@ -1,0 +1,109 @@
+"""Completes the OpenAPI document: a description for each member, schemas of what is stored as JSON, and an example for
+each answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from jobs.contract import WorkOrder
+from service.api.document import event_schemas
+from service.api.document.common_texts import COMMON, PARAMETERS
+from service.api.document.examples import Examples
+from service.api.document.model_texts import OF_MODELS
+from service.api.document.result_schemas import INCIDENT_DETAILS, RESULTS, name_of
+from service.api.document.stored_texts import OF_STORED
+from service.lake.table import TableProfile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_REF = "#/components/schemas/{model}"
+_METHODS = ("get", "put", "post", "patch", "delete")
+# Stored as JSON, and shown as it is.
+_STORED = {"WorkOrder": WorkOrder, "TableProfile": TableProfile}
+
+
+def complete(document: dict[str, Any], problems: Mapping[str, Mapping[str, Any]]) -> None:
+    """Changes the document in place. `problems` are examples of problem documents by type."""
+    schemas = document["components"]["schemas"]
+    for name, kind in _STORED.items():
+        schema = TypeAdapter(kind).json_schema(ref_template=_REF, mode="serialization")
+        for inner, each in schema.pop("$defs", {}).items():
+            schemas.setdefault(inner, each)
+        # Versions before and after may have fewer or more members.
+        schemas[name] = {**schema, "required": []}
+    schemas |= {name_of(kind): {"title": name_of(kind), **schema} for kind, schema in RESULTS.items()}
+    schemas["CloudEvent"] = event_schemas.CLOUD_EVENT
+    _refer(schemas)
+    for name, schema in schemas.items():
+        for member, each in schema.get("properties", {}).items():
+            _describe(name, member, each)
+    document["components"]["examples"] = {
+        name: {"summary": example["title"], "value": dict(example)} for name, example in problems.items()
+    }
+    examples = Examples(schemas)
+    for operation in _operations(document):
+        for parameter in operation.get("parameters", ()):
+            _describe_parameter(parameter)
+        for status, response in operation["responses"].items():
+            for media_type, content in response.get("content", {}).items():
+                _exemplify(content, media_type, response["description"] if status >= "400" else None, examples)
+
+
+def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for item in document["paths"].values():
+        yield from (item[method] for method in _METHODS if method in item)
+
+
+def _refer(schemas: dict[str, Any]) -> None:
+    """Names the schemas of members that are objects without one in the models."""
+    params = [{"$ref": _REF.format(model=name)} for name in sorted(schemas) if name.endswith("Params")]
+    results = [{"$ref": _REF.format(model=name_of(kind))} for kind in RESULTS]
+    for model, member, schema in (
+        ("JobOut", "result", {"anyOf": [*results, {"type": "null"}]}),
+        ("JobDetail", "result", {"anyOf": [*results, {"type": "null"}]}),
+        ("DecisionOut", "params", {"anyOf": params}),
+        ("EffectivePolicyOut", "policy", {"$ref": _REF.format(model="PolicyIn")}),
+        ("JobOut", "params", {"anyOf": params}),
+        ("JobDetail", "params", {"anyOf": params}),
+        ("IncidentOut", "details", INCIDENT_DETAILS),
+        ("EventTypeOut", "example", event_schemas.REFERENCE),
+        ("TableOut", "profile", {"$ref": _REF.format(model="TableProfile")}),
+        ("LeaseOut", "plan", {"$ref": _REF.format(model="WorkOrder")}),
+        ("PatternPolicyOut", "settings", {"$ref": _REF.format(model="PolicyIn")}),
+    ):
+        known = schemas[model]["properties"][member]
+        kept = {name: known[name] for name in ("title", "description", "examples") if name in known}
+        schemas[model]["properties"][member] = {**kept, **schema}
+
+
+def _describe(model: str, member: str, schema: dict[str, Any]) -> None:
+    own = OF_MODELS.get(model, {}).get(member) or OF_STORED.get(model, {}).get(member)
+    text, example = own or COMMON.get(member, ("", None))
+    if text:
+        schema.setdefault("description", text)
+    # An object has the examples of its members, unless it has one here.
+    if example is not None and (own or "$ref" not in str(schema)):
+        schema.setdefault("examples", [example])
+
+
+def _describe_parameter(parameter: dict[str, Any]) -> None:
+    name = parameter["name"]
+    text = PARAMETERS.get(name) or COMMON.get(name, ("", None))[0]
+    if text:
+        parameter.setdefault("description", text)
+
+
+def _exemplify(content: dict[str, Any], media_type: str, description: str | None, examples: Examples) -> None:
+    """Adds an example, or for an answer with problems one of each type that its description links."""
+    if "example" in content or "examples" in content:
+        return
+    if description is not None:
+        names = [part.partition(")")[0] for part in description.split("](/problems/")[1:]]
+        content["examples"] = {name: {"$ref": f"#/components/examples/{name}"} for name in names}
+    elif media_type == "text/html":
+        content["example"] = "<!doctype html><html><body><h1>...</h1></body></html>"
+    else:
+        content["example"] = examples.of(content["schema"])

@@ -1,0 +1,135 @@
+"""The OpenAPI document: members are described, answers have examples that are right, and no object is loose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from jobs.contract import JobKind
+from service.api.app import create_app
+from service.api.dependencies import AppContext
+from service.api.document.model_texts import OF_MODELS
+from service.api.document.result_schemas import RESULTS
+from service.api.document.stored_texts import OF_STORED
+from service.db.engine import open_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOOSE = {
+    "ActionOut/body": "the body of whatever call `path` names",
+    "EventTypeOut/data_schema": "a JSON Schema",
+    "ResultIn/details": "of a worker, which may be newer than the service",
+    "CloudEvent/data": "each type of event has its schema: GET /v1/event-types",
+    "WorkOrder/params": "for a worker, which may be newer; the service adds what the kind needs",
+    "ArchivalResult/limits": "each kind of limit has members of its own",
+    "ProblemDocument": "RFC 9457 has extension members",
+    "cure/params": "parameters of whatever kind of job cures the damage",
+}
+"""The objects without a schema, and why."""
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    engine = open_engine(f"sqlite:///{tmp_path_factory.mktemp('document')}/none.db")
+    return create_app(AppContext(engine, examine=None)).openapi()  # type: ignore[arg-type]
+
+
+def nodes(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Every object of the document that is not part of an example, with its path."""
+    if isinstance(value, dict):
+        yield path, value
+        for name, each in value.items():
+            if name not in ("example", "examples", "default", "enum", "const"):
+                yield from nodes(each, (*path, str(name)))
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from nodes(each, (*path, str(number)))
+
+
+def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for item in document["paths"].values():
+        yield from item.values()
+
+
+def test_every_member_and_parameter_has_a_description(document: dict[str, Any]) -> None:
+    missing = [
+        "/".join((*path, name))
+        for path, node in nodes(document)
+        if isinstance(node.get("properties"), dict) and (not path or path[-1] != "properties")
+        for name, member in node["properties"].items()
+        if len(member.get("description", "")) < 2
+    ]
+    missing += [
+        f"{operation['operationId']} {parameter['name']}"
+        for operation in operations(document)
+        for parameter in operation.get("parameters", ())
+        if not parameter.get("description")
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def test_every_operation_has_a_name_a_summary_and_an_example_of_each_answer(document: dict[str, Any]) -> None:
+    names = [operation["operationId"] for operation in operations(document)]
+    assert len(set(names)) == len(names) > 70
+    for operation in operations(document):
+        assert operation["summary"]
+        for status, response in operation["responses"].items():
+            for media_type, content in response.get("content", {}).items():
+                where = (operation["operationId"], status, media_type)
+                assert "example" in content or content.get("examples"), where
+                for each in content.get("examples", {}).values():
+                    name = each["$ref"].removeprefix("#/components/examples/") if "$ref" in each else None
+                    assert name is None or name in document["components"]["examples"], where
+
+
+def test_every_example_of_an_answer_is_one_that_the_schema_allows(document: dict[str, Any]) -> None:
+    wrong = []
+    for operation in operations(document):
+        for status, response in operation["responses"].items():
+            for media_type, content in response.get("content", {}).items():
+                if media_type == "text/html" or "example" not in content:
+                    continue
+                schema = {**content["schema"], "components": document["components"]}
+                found = jsonschema.Draft202012Validator(schema).iter_errors(content["example"])
+                wrong += [f"{operation['operationId']} {status} {each.json_path}: {each.message}" for each in found]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_examples_of_problems_are_problem_documents(document: dict[str, Any]) -> None:
+    schema = {"$ref": "#/components/schemas/ProblemDocument", "components": document["components"]}
+    validator = jsonschema.Draft202012Validator(schema)
+    examples = document["components"]["examples"]
+    assert len(examples) > 60
+    for name, example in examples.items():
+        if "status" in example["value"]:
+            assert not list(validator.iter_errors(example["value"])), name
+
+
+def test_no_object_is_loose_where_its_schema_is_known(document: dict[str, Any]) -> None:
+    known = {"properties", "additionalProperties", "patternProperties", "$ref", "anyOf"}
+    found = set()
+    for path, node in nodes(document):
+        is_object = node.get("type") == "object" or node.get("type") == ["object", "null"]
+        is_loose = (is_object and not known & node.keys()) or node.get("additionalProperties") is True
+        if is_loose and "headers" not in path:
+            names = [part for part in path if part not in ("components", "schemas", "properties", "anyOf", "items")]
+            found.add("/".join(part for part in names if not part.isdigit()))
+    unexplained = [each for each in found if not any(each.endswith(name) for name in LOOSE)]
+    assert not unexplained, unexplained
+    assert all(any(each.endswith(name) for each in found) for name in LOOSE)
+
+
+def test_every_kind_of_job_has_a_schema_of_its_result(document: dict[str, Any]) -> None:
+    assert RESULTS.keys() == set(JobKind)
+    assert all(len(schema["properties"]) > 4 for schema in RESULTS.values())
+    choices = document["components"]["schemas"]["JobDetail"]["properties"]["result"]["anyOf"]
+    assert len(choices) == len(JobKind) + 1
+
+
+def test_there_is_no_text_about_a_member_that_does_not_exist(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    for name, members in {**OF_MODELS, **OF_STORED}.items():
+        assert members.keys() <= schemas[name]["properties"].keys(), name
