@@ -63,7 +63,8 @@ def get_policy(pattern: Pattern, context: AppContextDep, response: Response) -> 
     dependencies=[_operator],
     responses={
         int(CREATED): {"model": PatternPolicyOut, "description": "The pattern had no policy before"},
-        **documented(errors.ParamsInvalidError),
+        # A line break is part of no address.
+        **documented(errors.ParamsInvalidError, errors.RouteNotFoundError),
     },
 )
 def put_policy(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _REF = "#/components/schemas/{model}"
 _METHODS = ("get", "put", "post", "patch", "delete")
+_KEPT = ("title", "description", "examples")
 # Stored as JSON, and shown as it is.
 _STORED = {"WorkOrder": WorkOrder, "TableProfile": TableProfile}
 
@@ -36,10 +37,10 @@ def complete(document: dict[str, Any], problems: Mapping[str, Mapping[str, Any]]
         schemas[name] = {**schema, "required": []}
     schemas |= {name_of(kind): {"title": name_of(kind), **schema} for kind, schema in RESULTS.items()}
     schemas["CloudEvent"] = event_schemas.CLOUD_EVENT
-    _refer(schemas)
     for name, schema in schemas.items():
         for member, each in schema.get("properties", {}).items():
             _describe(name, member, each)
+    _refer(schemas)
     document["components"]["examples"] = {
         name: {"summary": example["title"], "value": dict(example)} for name, example in problems.items()
     }
@@ -65,7 +66,7 @@ def _refer(schemas: dict[str, Any]) -> None:
         ("JobOut", "result", {"anyOf": [*results, {"type": "null"}]}),
         ("JobDetail", "result", {"anyOf": [*results, {"type": "null"}]}),
         ("DecisionOut", "params", {"anyOf": params}),
-        ("EffectivePolicyOut", "policy", {"$ref": _REF.format(model="PolicyIn")}),
+        ("EffectivePolicyOut", "policy", _relaxed(schemas["PolicyIn"], schemas)),
         ("JobOut", "params", {"anyOf": params}),
         ("JobDetail", "params", {"anyOf": params}),
         ("IncidentOut", "details", INCIDENT_DETAILS),
@@ -77,6 +78,29 @@ def _refer(schemas: dict[str, Any]) -> None:
         known = schemas[model]["properties"][member]
         kept = {name: known[name] for name in ("title", "description", "examples") if name in known}
         schemas[model]["properties"][member] = {**kept, **schema}
+
+
+def _relaxed(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a schema with the members of a request and their types, any of which may be null, without its limits."""
+    if "$ref" in schema:
+        target = schemas[schema["$ref"].rpartition("/")[2]]
+        if "properties" not in target:
+            return {"anyOf": [{"$ref": schema["$ref"]}, {"type": "null"}]}
+        return _relaxed(target, schemas)
+    if "properties" in schema:
+        members = schema["properties"]
+        return {
+            "type": "object",
+            "properties": {
+                name: {**{key: each[key] for key in _KEPT if key in each}, **_relaxed(each, schemas)}
+                for name, each in members.items()
+            },
+        }
+    if "anyOf" in schema:
+        return {"anyOf": [*(_relaxed(each, schemas) for each in schema["anyOf"]), {"type": "null"}]}
+    if schema.get("type") == "array":
+        return {"type": ["array", "null"], "items": _relaxed(schema.get("items", {}), schemas)}
+    return {"type": [schema["type"], "null"]} if isinstance(schema.get("type"), str) else {}
 
 
 def _describe(model: str, member: str, schema: dict[str, Any]) -> None:
