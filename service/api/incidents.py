@@ -104,6 +104,7 @@ _CLOSE_EXAMPLES: dict[str, Any] = {
 
 
 def _wanted(
+    *,
     kind: KindQuery = [],  # noqa: B006 - FastAPI's way; never changed
     state: StateQuery = [],  # noqa: B006
     since: Since = None,
