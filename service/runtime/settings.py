@@ -107,7 +107,7 @@ class Settings(BaseSettings):
     discover: tuple[dict[str, Any], ...] = Field(
         (), description="JSON list of what to register by itself: objects as for POST /v1/discover"
     )
-    discover_seconds: float = Field(3600.0, ge=10, description="How often it is searched for new tables")
+    discover_seconds: float = Field(3600.0, ge=1, description="How often it is searched for new tables")
     automatic: bool = Field(True, description="Whether this process starts jobs by policies")
     plan_seconds: float = Field(2.0, gt=0, le=3600, description="How often the scheduler decides about due tables")
     max_active_jobs: int = Field(100, ge=1, description="With this many active jobs, policies start none")

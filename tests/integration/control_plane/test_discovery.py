@@ -178,7 +178,7 @@ def test_a_process_searches_for_one_caller_at_a_time(api: TestClient, lake: Path
 
 def test_the_settings_register_tables_by_themselves(lake: Path, tmp_path: Path) -> None:
     wanted = [{"root": str(lake / "none")}, {"root": str(lake), "pattern": "shop/*", "writers": {"stopped": True}}]
-    with Serving(tmp_path, AUTOMATIC="false", DISCOVER=json.dumps(wanted), DISCOVER_SECONDS="10") as service:
+    with Serving(tmp_path, AUTOMATIC="false", DISCOVER=json.dumps(wanted), DISCOVER_SECONDS="1") as service:
 
         def listed() -> set[str]:
             items = httpx.get(f"{service.url}/v1/tables").json()["items"]
