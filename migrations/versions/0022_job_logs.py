@@ -8,7 +8,7 @@ from alembic import op
 from service.db.schema import UtcDateTime
 
 revision = "0022"
-down_revision = "0019"
+down_revision = "0021"
 works_with = "0010"
 
 

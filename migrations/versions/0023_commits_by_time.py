@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "0023"
-down_revision = "0019"
+down_revision = "0022"
 works_with = "0010"
 
 

@@ -14,6 +14,7 @@ from jobs.redaction import MASK
 from service.access.errors import SecretUnreadableError
 from service.access.secret_cipher import SecretCipher
 from service.api.requests import Moment, Request, Word
+from service.delivery.open_lineage import SCHEME
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, Webhook
 from service.events.event import EventType
 
@@ -50,7 +51,10 @@ class WebhookIn(Request):
         },
     )
 
-    url: _Url = Field(description="https, or a Kafka topic: `kafka+ssl://broker-1:9093,broker-2:9093/topic`")
+    url: _Url = Field(
+        description="https; a Kafka topic: `kafka+ssl://broker-1:9093,broker-2:9093/topic`; or an OpenLineage endpoint,"
+        " which gets run events of jobs: `openlineage+https://marquez.example.com/api/v1/lineage`"
+    )
     types: _Types = Field(default_factory=lambda: ["*"], description="Types of events; `*` matches anything: `job.*`")
     tables: _Tables = Field(
         default_factory=list,
@@ -215,7 +219,7 @@ class EventTypeList(BaseModel):
 def _without_path(url: str) -> str:
     """Returns the URL without its path, which is the credential of a chat's URL. A Kafka topic has none."""
     split = urlsplit(url)
-    if split.scheme not in ("http", "https") or (split.path in ("", "/") and not split.query):
+    if split.scheme.removeprefix(SCHEME) not in ("http", "https") or (split.path in ("", "/") and not split.query):
         return url
     return f"{split.scheme}://{split.netloc}/{MASK}"
 

@@ -19,8 +19,9 @@ from uuid import uuid4
 
 from service.access.errors import SecretUnreadableError
 from service.db.engine import reading, writing
-from service.delivery import cloud_event, queue_store, signing, webhook_store
+from service.delivery import cloud_event, open_lineage, queue_store, signing, webhook_store
 from service.delivery.attempt_policy import DeliveryConfig, Done, GiveUp, TryAgain, after_answer, reason_to_disable
+from service.delivery.open_lineage import Facts
 from service.delivery.queue_store import AttemptRecord
 from service.delivery.webhook import DeliveryAttempt, DeliveryState, SendResult
 from service.delivery.webhooks import disable
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from service.access.secret_cipher import SecretCipher
     from service.delivery.transport import Transport
     from service.delivery.webhook import Delivery, DeliveryQueue, Webhook
-    from service.events.event import Published
+    from service.events.event import Event, Published
     from service.events.notifier import Notifier
     from service.model.clock import Clock
 
@@ -47,11 +48,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DispatcherConfig:
-    """`source` is that of the CloudEvents. `per_webhook` and `at_once` limit the claimed delivery queues; a failing
-    webhook has at most one. `run` limits the deliveries that are read from a queue at once."""
+    """`source` is that of the CloudEvents, `namespace` that of the jobs in OpenLineage events. `per_webhook` and
+    `at_once` limit the claimed delivery queues; a failing webhook has at most one. `run` limits the deliveries that are
+    read from a queue at once."""
 
     delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
     source: str = "/groundskeeper"
+    namespace: str = "groundskeeper"
     per_webhook: int = 16
     at_once: int = 512
     run: int = 50
@@ -59,12 +62,14 @@ class DispatcherConfig:
 
 @dataclass(frozen=True)
 class _Run:
-    """A claimed delivery queue and the deliveries to send, until `deadline` on the monotonic clock."""
+    """A claimed delivery queue and the deliveries to send, until `deadline` on the monotonic clock. `facts` are those
+    of the events by their `seq`, for an OpenLineage endpoint only."""
 
     webhook: Webhook
     queue: DeliveryQueue
     waiting: Sequence[tuple[Delivery, Published]]
     deadline: float
+    facts: Mapping[int, Facts] = field(default_factory=dict)
 
 
 @dataclass
@@ -95,6 +100,7 @@ class Dispatcher:
         config: DispatcherConfig,
         wake: Callable[[], None] = lambda: None,
         on_attempt: Callable[[AttemptRecord], None] = lambda _record: None,
+        facts: Callable[[Connection, Event], Facts] = lambda _connection, _event: Facts(),
         wall: Clock = utc_now,
     ) -> None:
         self._engine = engine
@@ -108,6 +114,7 @@ class Dispatcher:
         self._config = config
         self._wake = wake
         self._on_attempt = on_attempt
+        self._facts = facts
         self._name = uuid4().hex
         # Sending may start in the first half of a claim; what has started then ends before the claim does.
         self._half_claim = timedelta(seconds=transport.limits.longest)
@@ -173,7 +180,7 @@ class Dispatcher:
                 if self._is_stopping or time.monotonic() > run.deadline:
                     return
                 at = self._clock()
-                answer = await self._attempt(run.webhook, published, at)
+                answer = await self._attempt(run, published, at)
                 tried = self._attempt_record(delivery, answer, at)
                 self._unrecorded.tried.append(tried)
                 self._on_attempt(tried)
@@ -186,15 +193,16 @@ class Dispatcher:
             self._unrecorded.webhooks[run.webhook.id] += 1
             self._wake()
 
-    async def _attempt(self, webhook: Webhook, published: Published, at: datetime) -> SendResult:
+    async def _attempt(self, run: _Run, published: Published, at: datetime) -> SendResult:
         """Sends one event. Every error is a result, so that one delivery never stops the others."""
         try:
-            return await self._sent(webhook, published, at)
+            return await self._sent(run, published, at)
         except Exception as error:
-            log.exception("Event %s could not be sent to webhook %s", published.event.id, webhook.id)
+            log.exception("Event %s could not be sent to webhook %s", published.event.id, run.webhook.id)
             return SendResult(0.0, error=f"it could not be sent: {type(error).__name__}")
 
-    async def _sent(self, webhook: Webhook, published: Published, at: datetime) -> SendResult:
+    async def _sent(self, run: _Run, published: Published, at: datetime) -> SendResult:
+        webhook = run.webhook
         try:
             own = json.loads(self._cipher.open(webhook.sealed_headers))
             signers = [self._cipher.open(webhook.sealed_secret)]
@@ -202,9 +210,14 @@ class Dispatcher:
                 signers.append(self._cipher.open(webhook.sealed_old_secret))
         except SecretUnreadableError as error:
             return SendResult(0.0, error=error.title)
-        body = cloud_event.body(published, self._config.source)
+        if webhook.is_lineage:
+            media_type = open_lineage.MEDIA_TYPE
+            body = open_lineage.body(published.event, self._config.namespace, run.facts.get(published.seq, Facts()))
+        else:
+            media_type = f"{cloud_event.MEDIA_TYPE}; charset=utf-8"
+            body = cloud_event.body(published, self._config.source)
         headers = {
-            "Content-Type": f"{cloud_event.MEDIA_TYPE}; charset=utf-8",
+            "Content-Type": media_type,
             **signing.signed_headers(signers, published.event.id, int(self._wall().timestamp()), body),
         }
         return await self._transport.send(webhook.url, published.event.table_id or "", body, headers, own)
@@ -285,7 +298,18 @@ class Dispatcher:
             return []
         claimed = queue_store.claim(connection, capacity, claimant=self._name, now=now, until=until)
         waiting = queue_store.waiting(connection, [queue.id for queue in claimed], self._config.run)
-        return [_Run(chosen[queue.webhook_id], queue, waiting[queue.id], deadline) for queue in claimed]
+        return [
+            _Run(webhook, queue, waiting[queue.id], deadline, self._facts_of(connection, webhook, waiting[queue.id]))
+            for queue in claimed
+            for webhook in [chosen[queue.webhook_id]]
+        ]
+
+    def _facts_of(
+        self, connection: Connection, webhook: Webhook, waiting: Sequence[tuple[Delivery, Published]]
+    ) -> dict[int, Facts]:
+        if not webhook.is_lineage:
+            return {}
+        return {published.seq: self._facts(connection, published.event) for _, published in waiting}
 
     def _record(self, connection: Connection, tried: Sequence[AttemptRecord], now: datetime) -> Mapping[str, str]:
         """Records attempts and the health of their webhooks. Returns the reasons to disable webhooks, by their ids."""

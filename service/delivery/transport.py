@@ -1,10 +1,10 @@
-"""Selects the transport of a message by its URL: HTTP, or a Kafka topic."""
+"""Selects the transport of a message by its URL: HTTP, perhaps to an OpenLineage endpoint, or a Kafka topic."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from service.delivery import kafka
+from service.delivery import kafka, open_lineage
 from service.delivery.kafka_url import SCHEMES, parsed
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def checked(url: str, guard: Guard) -> str:
     """Returns the URL unchanged. Raises UrlNotAllowedError or KafkaMissingError."""
     if not _is_kafka(url):
-        return guard.checked(url)
+        guard.checked(url.removeprefix(open_lineage.SCHEME))
+        return url
     target = parsed(url)
     for broker in target.brokers:
         guard.check_host(broker.host, is_encrypted=target.is_encrypted)
@@ -48,7 +49,7 @@ class Transport:
         """Sends one message. `own` are the headers that the webhook's owner added. Raises nothing but cancellation."""
         if _is_kafka(url):
             return await self._kafka.produce(url, key, body, headers, own)
-        return await self._http.post(url, body, headers, own)
+        return await self._http.post(url.removeprefix(open_lineage.SCHEME), body, headers, own)
 
     async def close(self) -> None:
         await self._http.close()

@@ -8,6 +8,8 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from service.delivery import open_lineage
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -53,7 +55,14 @@ class Webhook:
             return self.evolve(failing_since=None, last_success_at=at)
         return self.evolve(failing_since=self.failing_since or at)
 
+    @property
+    def is_lineage(self) -> bool:
+        """True for an OpenLineage endpoint, which gets run events instead of CloudEvents."""
+        return self.url.startswith(open_lineage.SCHEME)
+
     def wants(self, event: Event) -> bool:
+        if self.is_lineage and not open_lineage.concerns(event):
+            return False
         return self._wants_type(event.type) and self._wants_table(event.table_id, event.table_name)
 
     def _wants_type(self, type_: str) -> bool:

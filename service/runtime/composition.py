@@ -16,6 +16,7 @@ from service.api.app import create_app
 from service.api.dependencies import AppContext, is_loopback
 from service.api.discovery import DiscoverIn
 from service.db.timekeeping import Timekeeping
+from service.delivery import lineage_webhook
 from service.delivery.attempt_policy import DeliveryConfig
 from service.delivery.dispatcher import Dispatcher, DispatcherConfig
 from service.delivery.guard import Guard
@@ -32,7 +33,7 @@ from service.observability.process_metrics import ProcessMetrics
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import IsolatedTableReader
-from service.queue import recovery
+from service.queue import lineage_facts, recovery
 from service.queue.leases import LeaseConfig
 from service.registration import detection, registry
 from service.runtime import discovery_round, retention
@@ -94,6 +95,14 @@ class Composition:
         """Returns the service with its local workers."""
         chosen = self.chosen
         registry.seal_stored(self.engine, self._cipher)
+        lineage_webhook.ensure(
+            self.engine,
+            self._clock,
+            self._cipher,
+            self._guard,
+            url=chosen.openlineage_url,
+            api_key=chosen.openlineage_api_key.get_secret_value() if chosen.openlineage_api_key else None,
+        )
         secret, token = issued("local worker", Role.WORKER, self._clock(), groups=(chosen.worker_group,))
         context = AppContext(
             engine=self.engine,
@@ -267,9 +276,10 @@ class Composition:
                 Sender(self._guard, limits, user_agent=agent, tls=tls),
                 KafkaSender(self._guard, limits, client_id=agent, tls=tls),
             ),
-            config=DispatcherConfig(delivery, chosen.event_source),
+            config=DispatcherConfig(delivery, chosen.event_source, chosen.openlineage_namespace),
             wake=wake,
             on_attempt=self._metrics.sent,
+            facts=lineage_facts.facts,
         )
 
     def _end(self) -> None:

@@ -172,6 +172,12 @@ class Settings(BaseSettings):
     webhook_timeout_seconds: float = Field(15.0, gt=0, le=120, description="Time limit until the receiver's status")
     webhook_poll_seconds: float = Field(1.0, gt=0, le=60, description="How often due retries are collected")
 
+    openlineage_url: str | None = Field(
+        None, repr=False, description="Endpoint for OpenLineage events of all jobs. The hosts allowed to webhooks hold"
+    )
+    openlineage_api_key: SecretStr | None = Field(None, description="Sent there as a bearer token")
+    openlineage_namespace: str = Field("groundskeeper", min_length=1, description="That of the jobs in these events")
+
     session_hours: float = Field(12.0, gt=0, le=8760, description="How long a log-in to the dashboard lasts")
     worker_token: SecretStr | None = Field(None, description="Bearer token of a worker, which `serve` accepts")
     admin_token: SecretStr | None = Field(None, description="Bearer token with the role admin that `serve` accepts")

@@ -1,0 +1,79 @@
+"""The webhook that the settings make for an OpenLineage endpoint."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from service.db.engine import writing
+from service.delivery import headers as header_rules
+from service.delivery import open_lineage, outbox, signing, transport, webhook_store
+from service.delivery.webhook import Webhook
+from service.model.errors import GroundskeeperError, SettingsError, WebhookNotFoundError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from service.access.secret_cipher import SecretCipher
+    from service.delivery.guard import Guard
+    from service.model.clock import Clock
+
+ID = "wh_openlineage"
+_DESCRIPTION = "GROUNDSKEEPER_OPENLINEAGE_URL"
+
+
+def ensure(
+    engine: Engine, clock: Clock, cipher: SecretCipher, guard: Guard, *, url: str | None, api_key: str | None
+) -> None:
+    """Creates or changes the webhook so that it is as the settings say, or removes it. An unchanged one keeps its
+    deliveries and its state. Replicas with the same settings may call it at the same time.
+
+    Raises SettingsError for settings by which no webhook can be made.
+    """
+    now = clock()
+    with writing(engine) as connection:
+        outbox.lock(connection)
+        try:
+            stored = webhook_store.get(connection, ID, for_update=True)
+        except WebhookNotFoundError:
+            stored = None
+        if url is None:
+            if stored is not None:
+                webhook_store.remove(connection, ID)
+            return
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        try:
+            target = transport.checked(_target(url), guard)
+            sealed_headers = cipher.seal(json.dumps(header_rules.checked(headers)))
+            if stored is None:
+                sealed_secret = cipher.seal(signing.new_secret())
+        except GroundskeeperError as error:
+            raise SettingsError(
+                f"GROUNDSKEEPER_OPENLINEAGE_URL cannot be used: {error.title}: {error.detail}",
+                hint=error.hint or "GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS allows hosts that are not public, and http.",
+            ) from error
+        if stored is None:
+            webhook = Webhook(ID, target, now, now, sealed_secret, sealed_headers, description=_DESCRIPTION)
+            webhook_store.add(connection, webhook)
+        elif stored.url != target or _opened(cipher, stored) != headers:
+            # The new address or key may be what was wrong.
+            changed = stored.evolve(
+                url=target,
+                sealed_headers=sealed_headers,
+                disabled_because=None,
+                disabled_at=None,
+                failing_since=None,
+                updated_at=now,
+            )
+            webhook_store.change(connection, changed)
+
+
+def _target(url: str) -> str:
+    return url if url.startswith(open_lineage.SCHEME) else open_lineage.SCHEME + url
+
+
+def _opened(cipher: SecretCipher, webhook: Webhook) -> object:
+    try:
+        return json.loads(cipher.open(webhook.sealed_headers))
+    except GroundskeeperError:
+        return None

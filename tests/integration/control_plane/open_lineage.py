@@ -1,0 +1,71 @@
+"""Checks run events with OpenLineage's own classes, which its project generates from its JSON schemas."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Any
+
+import attr
+import msgspec
+from openlineage.client import generated
+from openlineage.client.generated import base
+
+for _module in pkgutil.iter_modules(generated.__path__):
+    importlib.import_module(f"{generated.__name__}.{_module.name}")
+
+
+def _facets() -> dict[str, type]:
+    """The classes of all facets by the URLs of their schemas."""
+    found: dict[str, type] = {}
+    todo = [base.BaseFacet]
+    while todo:
+        each = todo.pop()
+        # attrs makes a second class of each; the first one lives until it is collected.
+        if "__attrs_attrs__" in vars(each):
+            found[each._get_schema()] = each
+        todo += each.__subclasses__()
+    return found
+
+
+FACETS = _facets()
+
+
+def check(event: dict[str, Any]) -> None:
+    """Fails for what is missing, unknown or of another type."""
+    assert event["schemaURL"] == base.RunEvent._get_schema()
+    base.RunEvent(
+        eventType=base.EventType(event["eventType"]),
+        eventTime=event["eventTime"],
+        producer=event["producer"],
+        run=base.Run(runId=event["run"]["runId"], facets=_checked(event["run"]["facets"], base.RunFacet)),
+        job=base.Job(**{**event["job"], "facets": _checked(event["job"]["facets"], base.JobFacet)}),
+        inputs=[_dataset(each, "input") for each in event["inputs"]],
+        outputs=[_dataset(each, "output") for each in event["outputs"]],
+    )
+    assert set(event) == {"eventType", "eventTime", "producer", "schemaURL", "run", "job", "inputs", "outputs"}
+
+
+def _dataset(given: dict[str, Any], kind: str) -> Any:
+    class_, facet = {
+        "input": (base.InputDataset, base.InputDatasetFacet),
+        "output": (base.OutputDataset, base.OutputDatasetFacet),
+    }[kind]
+    own = f"{kind}Facets"
+    return class_(**{**given, "facets": _checked(given["facets"], base.DatasetFacet), own: _checked(given[own], facet)})
+
+
+def _checked(facets: dict[str, Any], of: type) -> dict[str, Any]:
+    for name, facet in facets.items():
+        if name.startswith("groundskeeper_"):
+            assert {"_producer", "_schemaURL"} <= set(facet)
+            continue
+        class_ = FACETS[facet["_schemaURL"]]
+        assert issubclass(class_, of), name
+        content = {key: value for key, value in facet.items() if key not in ("_schemaURL", "_producer")}
+        class_(**content)
+        for field in attr.fields(class_):
+            if field.name in content:
+                known = attr.resolve_types(class_)
+                msgspec.convert(content[field.name], attr.fields_dict(known)[field.name].type)
+    return facets
