@@ -8,13 +8,21 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 GUIDES = sorted((ROOT / ".docs").glob("*.md"))
+GUIDE_OF_TOOLS = ROOT / ".docs" / "integrations.md"
 PAGES = {str(path.relative_to(ROOT)): path for path in (README, *GUIDES)}
 
+_PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def shell_blocks(path: Path) -> list[str]:
     return _BLOCK.findall(path.read_text())
+
+
+def python_block(path: Path, word: str) -> str:
+    """The one example in Python that has this word."""
+    [block] = [block for block in _PYTHON.findall(path.read_text()) if word in block]
+    return str(block)
 
 
 def is_installation(block: str) -> bool:

@@ -48,7 +48,7 @@ QUESTIONS = ("What", "Who", "How", "Whether", "Which", "When", "Where")
 def test_files_are_short_and_their_docstrings_name_something() -> None:
     for path in MODULES:
         text = path.read_text()
-        assert len(text.splitlines()) <= 350, path
+        assert len(text.splitlines()) <= 350 or path.parent.name == "generated", path
         described = ast.get_docstring(ast.parse(text)) or ""
         assert not described.startswith(QUESTIONS), path
 

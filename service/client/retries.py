@@ -1,0 +1,58 @@
+"""The decision whether to send a call again."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+_NOT_DONE = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+
+
+@dataclass(frozen=True)
+class Retries:
+    """A call is sent at most `times` + 1 times, with pauses in seconds that double from `first` up to `most`, and a
+    little chance in them. The service's `Retry-After` counts instead if it is longer, up to `longest`: if it asks for
+    more, the call fails at once."""
+
+    times: int = 4
+    first: float = 0.3
+    most: float = 10.0
+    longest: float = 120.0
+
+    def pause(self, tries: int, *, retry_after: str | None = None) -> float | None:
+        """Returns the seconds until the next try after `tries` of them, None if there is none."""
+        if tries > self.times:
+            return None
+        own = min(self.first * 2.0 ** (tries - 1), self.most) * random.uniform(0.8, 1.2)  # noqa: S311 - no secret
+        asked = _seconds(retry_after)
+        if asked is None:
+            return own
+        return max(own, asked) if asked <= self.longest else None
+
+
+NO_RETRIES = Retries(times=0)
+
+
+def is_passing(status: int) -> bool:
+    """Returns whether the service asks to try again: it has not done the call (429), or could not (503)."""
+    return status in _NOT_DONE
+
+
+def may_repeat(status: int, *, is_repeatable: bool) -> bool:
+    """A 503 may come after the call has had its effect, so only a call that may be repeated is."""
+    return status == HTTPStatus.TOO_MANY_REQUESTS or (is_passing(status) and is_repeatable)
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """RFC 9110, 10.2.3: seconds or a date. None if it is neither."""
+    text = (retry_after or "").strip()
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return float(text)
+    try:
+        at = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max(0.0, (at.replace(tzinfo=at.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

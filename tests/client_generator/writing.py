@@ -1,0 +1,65 @@
+"""The generated files, from the document of the application as it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import create_engine
+
+from service.api.app import create_app
+from service.api.dependencies import AppContext
+from tests.client_generator import call_code, model_code
+from tests.client_generator.names import refers_to
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "service" / "client" / "generated"
+
+
+def files() -> dict[str, str]:
+    """The text of each file, formatted."""
+    document = create_app(AppContext(create_engine("sqlite://"), examine=_never)).openapi()
+    everything: dict[str, Any] = document["components"]["schemas"]  # type: ignore[index,assignment]
+    found = list(call_code.operations(document))
+    requests = _reached([each.body for each in found], everything)
+    answers = _reached([content for each in found for content in each.answers], everything)
+    schemas = {name: everything[name] for name in requests | answers}
+    written = {
+        "__init__.py": '"""Generated from the API\'s OpenAPI document by `python -m tests.client_generator`."""\n',
+        "calls.py": call_code.code(found, schemas),
+        "models.py": model_code.code(schemas, requests - answers),
+        "problems.py": call_code.problems_code(found),
+    }
+    return {name: _formatted(name, text) for name, text in written.items()}
+
+
+def _reached(part: Any, schemas: dict[str, Any]) -> set[str]:
+    """The names of the schemas that a part of the document refers to, over others too."""
+    found: set[str] = set()
+    todo = [part]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, dict):
+            name = refers_to(part)
+            if name is not None and name not in found:
+                found.add(name)
+                todo.append(schemas[name])
+            todo += part.values()
+        elif isinstance(part, list):
+            todo += part
+    return found
+
+
+def _formatted(name: str, text: str) -> str:
+    for command in (["check", "--fix-only", "--select", "I,F401", "-q"], ["format", "-q"]):
+        ruff = [Path(sys.executable).parent / "ruff", *command, "--stdin-filename", FOLDER / name, "-"]
+        text = subprocess.run(
+            [str(part) for part in ruff], input=text, capture_output=True, text=True, check=True, cwd=ROOT
+        ).stdout
+    return text
+
+
+def _never(*_arguments: object, **_more: object) -> None:
+    raise AssertionError
