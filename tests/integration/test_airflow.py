@@ -1,0 +1,140 @@
+"""The Airflow provider, in a real Airflow with its own database, against a real service."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import Outcome, Problem, Result
+from service.access.token import Role
+from service.client import calls, models
+from service.model.clock import utc_now
+from tests.guides import GUIDE_OF_TOOLS, ROOT, python_block
+from tests.integration.serving import eventually
+from tests.integration.tool_environment import ToolEnvironment
+from tests.integration.tool_service import COMPACTION, ToolService, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
+
+AIRFLOW = "apache-airflow==3.3.2"
+RUNS = ROOT / "tests" / "integration" / "airflow_runs.py"
+IN_WORKER = """
+from datetime import datetime
+from airflow.sdk import DAG
+from service.integrations.airflow.operator import GroundskeeperJobOperator
+from service.integrations.airflow.sensors import CommitSeenSensor, TableHealthySensor
+
+with DAG("in_worker", start_date=datetime(2026, 1, 1), schedule=None) as dag:
+    of_services = dict(table="orders", of_services=True, deferrable=False, poke_interval=1, timeout=5)
+    seen = CommitSeenSensor(task_id="seen", instant="20260101120000000", **of_services)
+    audit = GroundskeeperJobOperator(
+        task_id="audit", table="{{ dag_run.conf['table'] }}", kind="audit", deferrable=False, poll_seconds=0.2
+    )
+    strict = TableHealthySensor(task_id="strict", table="orders", deferrable=False, strict=True)
+    seen >> audit
+"""
+
+
+class Airflow:
+    """Airflow with one connection to a service."""
+
+    def __init__(self, environment: ToolEnvironment, service: ToolService) -> None:
+        self.environment = environment
+        token = service.token(Role.OPERATOR)
+        connection = {"conn_type": "groundskeeper", "host": service.serving.url, "password": token}
+        self.variables = {
+            "AIRFLOW_HOME": str(environment.folder / "home"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(environment.folder / "dags"),
+            "AIRFLOW_CONN_GROUNDSKEEPER_DEFAULT": json.dumps(connection),
+        }
+        dags = environment.folder / "dags"
+        dags.mkdir()
+        (dags / "orders_upkeep.py").write_text(python_block(GUIDE_OF_TOOLS, "airflow.sdk"))
+        (dags / "in_worker.py").write_text(IN_WORKER)
+        environment.run("-m", "airflow", "db", "migrate", **self.variables)
+
+    def start(self, *arguments: str) -> Any:
+        return self.environment.start(RUNS, *arguments, **self.variables)
+
+    def run(self, *arguments: str) -> Any:
+        return json.loads(self.environment.run(RUNS, *arguments, **self.variables).splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolService]:
+    service = ToolService(tmp_path_factory.mktemp("service"))
+    yield service
+    service.close()
+
+
+@pytest.fixture(scope="module")
+def airflow(tmp_path_factory: pytest.TempPathFactory, service: ToolService) -> Airflow:
+    return Airflow(ToolEnvironment.of(AIRFLOW, folder=tmp_path_factory.mktemp("airflow")), service)
+
+
+@pytest.fixture
+def work(service: ToolService, airflow: Airflow) -> Iterator[Work]:
+    work = Work(service)
+    yield work
+    work.close()
+
+
+def test_airflow_finds_the_provider_and_its_connection_works(airflow: Airflow) -> None:
+    found = airflow.run("provider")
+    assert found["hook"] == ["Groundskeeper", "groundskeeper"]
+    assert found["connection"] == [True, "The service accepts the token."]
+
+
+def test_the_dag_of_the_guide_runs_with_everything_deferred(airflow: Airflow, service: ToolService, work: Work) -> None:
+    work.result = lambda order: Result(
+        Outcome.SUCCEEDED, () if order.dry_run else (COMPACTION,), {"dry_run": order.dry_run}
+    )
+    since = utc_now().isoformat()
+    process = airflow.start("run", "orders_upkeep", json.dumps({"loaded_since": since, "limit_bytes": 5}))
+    time.sleep(15)
+    assert service.client.send(calls.list_jobs()).items == []
+    assert process.poll() is None
+    instant = service.commit()
+    out, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, out[-6000:]
+    ended = json.loads(out.splitlines()[-1])
+    assert set(ended["tasks"].values()) == {"success"}, ended
+    assert ended["returned"]["loaded"]["instant"] == instant
+    assert ended["returned"]["healthy"] == {"table_id": service.table.id, "table": "orders"}
+    assert ended["returned"]["compact"]["instants"] == [COMPACTION]
+    assert [(order.kind.value, order.dry_run) for order in work.orders] == [("compaction", True), ("compaction", False)]
+    assert "deferred" in out.lower()
+
+
+def test_tasks_run_in_the_worker_too_and_a_failed_job_fails_its_task(
+    airflow: Airflow, service: ToolService, work: Work
+) -> None:
+    why = Problem("table-unreadable", "The table cannot be read", "no such file", "Look", retriable=False)
+    work.result = lambda _order: Result(Outcome.FAILED, error=why)
+    out = airflow.start("run", "in_worker", json.dumps({"table": service.table.id})).communicate(timeout=300)[0]
+    ended = json.loads(out.splitlines()[-1])
+    assert ended["tasks"] == {"seen": "success", "audit": "failed", "strict": "success"}, out[-5000:]
+    assert "The table cannot be read: no such file Look" in out
+
+
+def test_a_task_that_is_killed_cancels_its_job(airflow: Airflow, service: ToolService, work: Work) -> None:
+    work.result = lambda _order: None
+    process = airflow.start("run", "in_worker", json.dumps({"table": service.table.id}))
+    assert eventually(lambda: bool(work.orders), 120)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    ended = service.client.wait_for(work.orders[0].job_id, seconds=30, poll_seconds=0.2, check=False)
+    assert ended.state is models.JobState.CANCELLED
+
+    deferred = service.client.send(calls.submit_job(service.table.id, models.AuditIn()))
+    airflow.run("kill_deferred", deferred.id)
+    ended = service.client.wait_for(deferred, seconds=30, poll_seconds=0.2, check=False)
+    assert ended.state is models.JobState.CANCELLED

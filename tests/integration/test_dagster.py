@@ -1,0 +1,126 @@
+"""The Dagster integration, with the real Dagster, against a real service."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import Outcome, Problem, Result
+from service.access.token import Role
+from service.client import calls, models
+from tests.guides import GUIDE_OF_TOOLS, ROOT, python_block
+from tests.integration.serving import eventually
+from tests.integration.tool_environment import ToolEnvironment
+from tests.integration.tool_service import COMPACTION, ToolService, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
+
+DAGSTER = "dagster==1.13.29"
+RUNS = ROOT / "tests" / "integration" / "dagster_runs.py"
+
+
+class Dagster:
+    """A process with the definitions of the guide, and an instance with its own database."""
+
+    def __init__(self, environment: ToolEnvironment, service: ToolService) -> None:
+        example = environment.folder / "example.py"
+        example.write_text(python_block(GUIDE_OF_TOOLS, "import Definitions"))
+        self._log = (environment.folder / "dagster.log").open("w+")
+        token = service.token(Role.OPERATOR)
+        self.process = environment.start(
+            RUNS, example, service.serving.url, token, log=self._log, DAGSTER_DISABLE_TELEMETRY="1"
+        )
+
+    def ask(self, *call: Any) -> Any:
+        self.tell(*call)
+        return self.answer()
+
+    def tell(self, *call: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(call) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> Any:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                return json.loads(line)
+        self._log.seek(0)
+        raise AssertionError(self._log.read()[-6000:])
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(timeout=30)
+        self._log.close()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolService]:
+    service = ToolService(tmp_path_factory.mktemp("service"))
+    yield service
+    service.close()
+
+
+@pytest.fixture(scope="module")
+def dagster(tmp_path_factory: pytest.TempPathFactory, service: ToolService) -> Iterator[Dagster]:
+    dagster = Dagster(ToolEnvironment.of(DAGSTER, folder=tmp_path_factory.mktemp("dagster")), service)
+    yield dagster
+    dagster.close()
+
+
+@pytest.fixture
+def work(service: ToolService) -> Iterator[Work]:
+    work = Work(service)
+    yield work
+    work.close()
+
+
+def test_the_assets_of_the_guide_are_materialized_by_jobs(dagster: Dagster, work: Work) -> None:
+    work.result = lambda order: Result(
+        Outcome.SUCCEEDED, (COMPACTION,) if order.kind.value == "compaction" else (), {"rows": 7}
+    )
+    ended = dagster.ask("run")
+    assert ended["success"], ended
+    assert [(order.kind.value, dict(order.params)) for order in work.orders] == [
+        ("compaction", {"limit_bytes": 53687091200}),
+        ("audit", {}),
+    ]
+    compacted = ended["materialized"]["orders_compaction"]
+    assert (compacted["job_id"], compacted["instants"]) == (work.orders[0].job_id, [COMPACTION])
+    assert ended["materialized"]["orders_audit"]["result"] == {"rows": 7}
+
+
+def test_a_job_that_fails_fails_its_step_with_the_reason(dagster: Dagster, work: Work) -> None:
+    why = Problem("table-unreadable", "The table cannot be read", "no such file", "Look", retriable=False)
+    work.result = lambda _order: Result(Outcome.FAILED, error=why)
+    ended = dagster.ask("run")
+    assert (ended["success"], ended["materialized"]) == (False, {})
+    assert "The table cannot be read: no such file Look" in str(ended["failures"])
+
+
+def test_each_commit_of_a_writer_asks_for_one_run(dagster: Dagster, service: ToolService) -> None:
+    first = dagster.ask("tick", None)
+    assert first["requests"] == []
+    instant = service.commit()
+    seen = lambda: any(each.requested_time == instant for each in service.client.items(calls.list_commits()))  # noqa: E731
+    assert eventually(seen, 20)
+    second = dagster.ask("tick", first["cursor"])
+    [request] = second["requests"]
+    assert request["tags"]["groundskeeper/instant"] == instant
+    assert request["tags"]["groundskeeper/table"] == service.table.id
+    assert dagster.ask("tick", second["cursor"]) == {"cursor": second["cursor"], "requests": []}
+
+
+def test_a_run_that_is_interrupted_cancels_its_job(dagster: Dagster, service: ToolService, work: Work) -> None:
+    work.result = lambda _order: None
+    dagster.tell("run")
+    assert eventually(lambda: bool(work.orders), 60)
+    dagster.process.send_signal(2)
+    ended = service.client.wait_for(work.orders[0].job_id, seconds=30, poll_seconds=0.2, check=False)
+    assert ended.state is models.JobState.CANCELLED

@@ -1,0 +1,67 @@
+"""A virtual environment for a tool whose pins do not fit ours: it has this package without its dependencies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+from jobs.hudi import session
+from tests.guides import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class ToolEnvironment:
+    """`folder` is for what the tool writes; `site` has this package as `pip install --no-deps` puts it there."""
+
+    python: Path
+    site: Path
+    folder: Path
+
+    @classmethod
+    def of(cls, *requirements: str, folder: Path) -> ToolEnvironment:
+        """The first call on a machine installs the tool, which takes minutes."""
+        home = session.CACHE / "tools" / "-".join(requirements).replace("==", "-")
+        home.parent.mkdir(parents=True, exist_ok=True)
+        python = home / "bin" / "python"
+        with home.with_suffix(".lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            done = home / "complete"
+            if not done.exists():
+                _run(sys.executable, "-m", "venv", "--clear", home)
+                _run(python, "-m", "pip", "install", "-q", *requirements)
+                done.touch()
+        site = folder / "site"
+        _run(python, "-m", "pip", "install", "-q", "--no-deps", "--target", site, ROOT)
+        return cls(python, site, folder)
+
+    def start(self, *arguments: object, log: IO[str] | None = None, **variables: str) -> subprocess.Popen[str]:
+        """`log` gets its errors; else they are part of what it prints."""
+        kept = {name: os.environ[name] for name in ("PATH", "LANG", "HOME") if name in os.environ}
+        return subprocess.Popen(
+            [str(self.python), *map(str, arguments)],
+            cwd=self.folder,
+            env={**kept, "PYTHONPATH": str(self.site), "NO_PROXY": "127.0.0.1", **variables},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log or subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, *arguments: object, **variables: str) -> str:
+        """Returns what it printed. It has to succeed."""
+        with self.start(*arguments, **variables) as process:
+            out, _ = process.communicate(timeout=600)
+        assert process.returncode == 0, out[-6000:]
+        return out
+
+
+def _run(*command: object) -> None:
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=1500, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
