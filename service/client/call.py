@@ -35,7 +35,9 @@ class Call(Generic[T_co]):
     @property
     def is_repeatable(self) -> bool:
         """Whether sending it twice has the effect of sending it once."""
-        return self.method in ("GET", "PUT") or bool(self.headers.get(KEY_HEADER))
+        # The second one would no longer find the state that it has to match.
+        has_condition = any(name.lower() == "if-match" and value for name, value in self.headers.items())
+        return (self.method in ("GET", "PUT") and not has_condition) or bool(self.headers.get(KEY_HEADER))
 
     def with_key(self, key: str) -> Call[T_co]:
         """Returns the call with this Idempotency-Key, if it takes one and has none yet."""

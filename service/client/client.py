@@ -11,8 +11,6 @@ import httpx
 from service.client import exchange
 from service.client.errors import ApiError, JobEndedError, WaitedTooLongError
 from service.client.event_stream import Event, Messages
-from service.client.exchange import id_of
-from service.client.generated import calls
 from service.client.generated.models import JobState
 from service.client.retries import Retries, is_passing
 
@@ -95,14 +93,16 @@ class Client:
         """
         end = None if seconds is None else time.monotonic() + seconds
         for pause in exchange.polls(poll_seconds):
-            now = self.send(calls.get_job(id_of(job)))
+            began = time.monotonic()
+            now = self.send(exchange.look(job, end))
             if now.state in exchange.ENDED:
                 if check and now.state is not JobState.SUCCEEDED:
                     raise JobEndedError(now)
                 return now
-            if end is not None and time.monotonic() + pause > end:
+            rest = max(0.0, began + pause - time.monotonic())
+            if end is not None and time.monotonic() + rest >= end:
                 raise WaitedTooLongError(now, seconds or 0.0)
-            time.sleep(pause)
+            time.sleep(rest)
         raise AssertionError
 
     def events(self, types: str = "*", *, table_id: str | None = None, after: int | None = None) -> Iterator[Event]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,6 +11,7 @@ import httpx
 
 from service.client.call import Answer, Call
 from service.client.errors import ApiError, ClientError, NoAnswerError, UnreachableError
+from service.client.generated import calls
 from service.client.generated.models import JobState
 from service.client.generated.problems import BY_TYPE
 from service.client.retries import Retries, is_passing, may_repeat
@@ -24,6 +27,7 @@ ENDED = {JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED}
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 # The service sends a sign of life every 15 s.
 STREAM_TIMEOUT = httpx.Timeout(45.0, connect=10.0)
+_LONGEST_LOOK_SECONDS = 20.0
 _FIRST_POLL_SECONDS = 0.2
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
@@ -88,16 +92,20 @@ def is_lasting(answer: httpx.Response) -> bool:
     return answer.status_code != HTTPStatus.OK and not is_passing(answer.status_code)
 
 
+def look(job: str | JobOut | JobDetail, until: float | None) -> Call[JobDetail]:
+    """Returns the call that answers when the job has ended, or at `until` on the monotonic clock, or after 20 s. A
+    service that cannot wait answers at once."""
+    seconds = _LONGEST_LOOK_SECONDS if until is None else max(0.0, until - time.monotonic())
+    call = calls.get_job(job if isinstance(job, str) else job.id)
+    return replace(call, query={**call.query, "wait_seconds": round(min(seconds, _LONGEST_LOOK_SECONDS), 3)})
+
+
 def polls(seconds: float) -> Iterator[float]:
-    """Yields the pauses between the looks at a job: short ones at first, for jobs that end at once."""
+    """Yields the shortest times from one look at a job to the next: short ones at first, for jobs that end at once."""
     pause = min(_FIRST_POLL_SECONDS, seconds)
     while True:
         yield pause
         pause = min(pause * 1.5, seconds)
-
-
-def id_of(job: str | JobOut | JobDetail) -> str:
-    return job if isinstance(job, str) else job.id
 
 
 def _where(answer: httpx.Response) -> str:

@@ -34,7 +34,8 @@ _PROBLEMS = '''"""The errors of the API, a class for each type of problem. Gener
 from service.client.errors import ApiError
 '''
 _JSON, _STREAM, _TEXT = "application/json", "text/event-stream", "text/plain"
-_SLUG = re.compile(r"`([a-z][a-z0-9-]*)`: ([^`]*)")
+# Perhaps with a link to the page about it.
+_SLUG = re.compile(r"\[?`([a-z][a-z0-9-]*)`(?:\]\([^)]*\))?: ")
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,8 @@ class Operation:
         found = {}
         for status, response in self.schema["responses"].items():
             if not status.startswith("2"):
-                found.update({slug: text.strip(" \n;.-") for slug, text in _SLUG.findall(response["description"])})
+                parts = _SLUG.split(response["description"])[1:]
+                found.update({slug: text.strip(" \n;.-") for slug, text in zip(parts[::2], parts[1::2], strict=True)})
         return found
 
 
@@ -98,6 +100,7 @@ def problems_code(found: list[Operation]) -> str:
     titles: dict[str, str] = {}
     for operation in found:
         titles.update({slug: title for slug, title in operation.problems().items() if slug not in titles})
+    assert titles, "no answer describes a type of problem as this generator expects"
     classes = [
         "\n".join([f"class {error_name(slug)}(ApiError):", *docstring(title or slug, 4), "", f'    type = "{slug}"'])
         + "\n"

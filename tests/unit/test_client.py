@@ -73,6 +73,8 @@ def test_a_call_is_repeated_only_where_that_does_no_harm() -> None:
     assert submitted.with_key("k").is_repeatable
     assert submitted.with_key("k").with_key("other").headers["idempotency-key"] == "k"
     assert post.with_key("k") is post
+    assert Call("PUT", "/", str).is_repeatable
+    assert not Call("PUT", "/", str, headers={"If-Match": '"1"'}).is_repeatable
 
 
 def test_a_service_that_asks_for_patience_gets_it_within_limits() -> None:

@@ -157,19 +157,19 @@ def test_only_public_http_endpoints_or_allowed_ones_may_be_given(client: Client)
             client.send(calls.create_webhook(models.WebhookIn(url=url)))
 
 
-def test_the_webhook_of_the_settings_follows_them(sqlite: sa.Engine, clock: FakeClock) -> None:
+def test_the_webhook_of_the_settings_follows_them(engine: sa.Engine, clock: FakeClock) -> None:
     cipher = SecretCipher.fresh()
 
     def ensured(url: str | None, api_key: str | None = None) -> Webhook | None:
-        lineage_webhook.ensure(sqlite, clock, cipher, Guard(), url=url, api_key=api_key)
-        with reading(sqlite) as connection:
+        lineage_webhook.ensure(engine, clock, cipher, Guard(), url=url, api_key=api_key)
+        with reading(engine) as connection:
             return next(iter(webhook_store.enabled(connection)), None)
 
     first = ensured("https://example.com/lineage")
     assert first is not None
     clock.advance(60)
     assert ensured("https://example.com/lineage") == first
-    disable(sqlite, Notifier(), LINEAGE, because="410", now=clock())
+    disable(engine, Notifier(), LINEAGE, because="410", now=clock())
     assert ensured("https://example.com/lineage") is None
     changed = ensured("https://example.com/lineage", "a key")
     assert changed is not None
