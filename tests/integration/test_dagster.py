@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
 
-DAGSTER = "dagster==1.13.29"
+DAGSTER = ("dagster==1.13.29", "httpx==0.28.1", "msgspec==0.22.0")
 RUNS = ROOT / "tests" / "integration" / "dagster_runs.py"
 
 
@@ -69,7 +69,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolService]:
 
 @pytest.fixture(scope="module")
 def dagster(tmp_path_factory: pytest.TempPathFactory, service: ToolService) -> Iterator[Dagster]:
-    dagster = Dagster(ToolEnvironment.of(DAGSTER, folder=tmp_path_factory.mktemp("dagster")), service)
+    dagster = Dagster(ToolEnvironment.of(*DAGSTER, folder=tmp_path_factory.mktemp("dagster")), service)
     yield dagster
     dagster.close()
 

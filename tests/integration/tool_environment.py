@@ -30,7 +30,7 @@ class ToolEnvironment:
         home = session.CACHE / "tools" / "-".join(requirements).replace("==", "-")
         home.parent.mkdir(parents=True, exist_ok=True)
         python = home / "bin" / "python"
-        with home.with_suffix(".lock").open("w") as file:
+        with home.with_name(f"{home.name}.lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             done = home / "complete"
             if not done.exists():
