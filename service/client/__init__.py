@@ -16,6 +16,7 @@ from service.client.errors import (
 )
 from service.client.event_stream import Event
 from service.client.generated import calls, models, problems
+from service.client.model import typed
 from service.client.retries import Retries
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "calls",
     "models",
     "problems",
+    "typed",
 ]

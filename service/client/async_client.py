@@ -10,10 +10,10 @@ from uuid import uuid4
 import httpx
 
 from service.client import exchange
-from service.client.errors import ApiError, JobEndedError, WaitedTooLongError
+from service.client.errors import JobEndedError, WaitedTooLongError
 from service.client.event_stream import Event, Messages
 from service.client.generated.models import JobState
-from service.client.retries import Retries, is_passing
+from service.client.retries import Retries
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -110,7 +110,8 @@ class AsyncClient:
     async def events(
         self, types: str = "*", *, table_id: str | None = None, after: int | None = None
     ) -> AsyncIterator[Event]:
-        """Yields events as they happen, without end, over broken connections too: none is lost or repeated.
+        """Yields events as they happen, without end, over broken connections too: after the first sign of life of
+        the stream (within 15 s) none is lost or repeated.
 
         `types` are patterns, separated by commas. `after` is the `sequence` of the last event that is known; by default
         it begins with new ones. Raises what `send` raises, UnreachableError after all retries in a row.
@@ -131,22 +132,19 @@ class AsyncClient:
             try:
                 answer = await self._http.send(request, stream=True)
                 try:
-                    if not answer.is_success:
+                    if answer.is_success:
+                        async for line in answer.aiter_lines():
+                            tries = 0
+                            event = messages.event(line)
+                            if event is not None:
+                                yield event
+                    else:
                         await answer.aread()
-                        raise exchange.error_of(answer)
-                    async for line in answer.aiter_lines():
-                        tries = 0
-                        event = messages.event(line)
-                        if event is not None:
-                            yield event
+                        failure, retry_after = exchange.refused_stream(answer), answer.headers.get("retry-after")
                 finally:
                     await answer.aclose()
             except httpx.TransportError as error:
                 failure = exchange.unreachable(error, self.url)
-            except ApiError as error:
-                if not is_passing(error.status):
-                    raise
-                failure, retry_after = error, answer.headers.get("retry-after")
             messages.lost()
             pause = self._retries.pause(max(tries, 1), retry_after=retry_after)
             if pause is None:

@@ -29,6 +29,8 @@ TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 STREAM_TIMEOUT = httpx.Timeout(45.0, connect=10.0)
 _LONGEST_LOOK_SECONDS = 20.0
 _FIRST_POLL_SECONDS = 0.2
+# Answers of a proxy whose service is away; other calls get the first one from the service too.
+_OF_PROXIES = {HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT}
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -87,9 +89,13 @@ def error_of(answer: httpx.Response) -> ClientError:
     return BY_TYPE.get(document["type"].rpartition("/")[2], ApiError)({"status": answer.status_code, **document})
 
 
-def is_lasting(answer: httpx.Response) -> bool:
-    """Returns whether a stream that got this answer must not be tried again."""
-    return answer.status_code != HTTPStatus.OK and not is_passing(answer.status_code)
+def refused_stream(answer: httpx.Response) -> ClientError:
+    """Returns the error of a stream that was not opened, if it shall be opened again. Raises any other error. The
+    answer has been read."""
+    error = error_of(answer)
+    if is_passing(answer.status_code) or answer.status_code in _OF_PROXIES:
+        return error
+    raise error
 
 
 def look(job: str | JobOut | JobDetail, until: float | None) -> Call[JobDetail]:

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TypeVar
 
 import msgspec
+
+from service.client.errors import NoAnswerError
 
 
 class Model(msgspec.Struct, frozen=True):
     """An object of the API. A member that is `UNSET` is not sent. Members that a later service adds are ignored."""
+
+
+M = TypeVar("M", bound=Model)
+
+
+def typed(model: type[M], value: object) -> M:
+    """Returns a dictionary of an answer as a model, such as a job's result, whose members depend on the kind.
+
+    Raises NoAnswerError if it is not one.
+    """
+    try:
+        return msgspec.convert(value, model)
+    except msgspec.ValidationError as error:
+        raise NoAnswerError(f"This is no {model.__name__}: {error}") from error
 
 
 class Word(StrEnum):

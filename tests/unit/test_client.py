@@ -8,7 +8,7 @@ import sys
 import msgspec
 import pytest
 
-from service.client import ApiError, Call, NoAnswerError, Retries, calls, models, problems
+from service.client import ApiError, Call, NoAnswerError, Retries, calls, models, problems, typed
 from service.client.call import segment
 from service.client.event_stream import Messages
 from service.client.exchange import error_of, options
@@ -61,6 +61,13 @@ def test_an_answer_that_breaks_the_documents_promise_is_an_error_of_its_own() ->
     for content in (b"<html>", b"{}", b"\xff", b"[]"):
         with pytest.raises(NoAnswerError):
             call.parsed(content, "http://127.0.0.1")
+
+
+def test_a_dictionary_of_an_answer_becomes_a_model() -> None:
+    given = {"tasks_done": 1, "tasks_total": 2, "bytes_done": 3, "bytes_total": 4, "step": "sorting", "more": 5}
+    assert typed(models.ProgressOut, given).step == "sorting"
+    with pytest.raises(NoAnswerError, match="no ProgressOut"):
+        typed(models.ProgressOut, None)
 
 
 def test_a_call_is_repeated_only_where_that_does_no_harm() -> None:

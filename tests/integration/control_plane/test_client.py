@@ -8,6 +8,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import httpx
@@ -79,6 +80,33 @@ def worker(serving: Serving) -> Iterator[Worker]:
     headers = {"Authorization": f"Bearer {bearer_of(serving, Role.WORKER)}"}
     with httpx.Client(base_url=serving.url, headers=headers) as connection:
         yield Worker(connection)  # type: ignore[arg-type]  # it calls `post` only
+
+
+class ProxyWithoutService:
+    """Answers as nginx does."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                proxy.asked += 1
+                self.send_error(502)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def __enter__(self) -> ProxyWithoutService:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
 
 
 def bearer_of(serving: Serving, role: Role) -> str:
@@ -238,6 +266,13 @@ def test_a_busy_service_gets_a_job_again_under_the_same_key_and_after_the_time_i
     [key] = {got.headers["idempotency-key"] for got in submitted}
     assert len(key) == 32
     assert "idempotency-key" not in cancelled.headers
+
+
+def test_a_stream_behind_a_proxy_waits_for_the_service_and_then_gives_up() -> None:
+    with ProxyWithoutService() as proxy, Client(proxy.url, retries=QUICK) as client:
+        with pytest.raises(NoAnswerError, match="502"):
+            next(client.events())
+        assert proxy.asked == QUICK.times + 1
 
 
 def test_what_may_have_been_done_is_not_done_twice() -> None:
