@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -20,10 +21,11 @@ FOLDER = ROOT / "service" / "client" / "generated"
 
 def files() -> dict[str, str]:
     """The text of each file, formatted."""
-    document = create_app(AppContext(create_engine("sqlite://"), examine=_never)).openapi()
-    everything: dict[str, Any] = document["components"]["schemas"]  # type: ignore[index,assignment]
+    document = _with_short_names(create_app(AppContext(create_engine("sqlite://"), examine=_never)).openapi())
+    everything: dict[str, Any] = document["components"]["schemas"]
     found = list(call_code.operations(document))
-    requests = _reached([each.body for each in found], everything)
+    parameters = [each.schema.get("parameters", []) for each in found]
+    requests = _reached([[each.body for each in found], parameters], everything)
     answers = _reached([content for each in found for content in each.answers], everything)
     schemas = {name: everything[name] for name in requests | answers}
     written = {
@@ -33,6 +35,19 @@ def files() -> dict[str, str]:
         "problems.py": call_code.problems_code(found),
     }
     return {name: _formatted(name, text) for name, text in written.items()}
+
+
+def _with_short_names(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with `JobVerdict` for `service__queue__job__Verdict`, the name of one of several of a name."""
+    text = json.dumps(document)
+    for name in document["components"]["schemas"]:
+        if "__" in name:
+            *_, module, own = name.split("__")
+            short = "".join(part.capitalize() for part in module.split("_")) + own
+            assert short not in document["components"]["schemas"], short
+            text = text.replace(f'"{name}"', f'"{short}"').replace(f'/{name}"', f'/{short}"')
+    renamed: dict[str, Any] = json.loads(text)
+    return renamed
 
 
 def _reached(part: Any, schemas: dict[str, Any]) -> set[str]:
