@@ -8,7 +8,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from jobs.contract import PartitionExtractor
+from jobs.job_params import PartitionExtractor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

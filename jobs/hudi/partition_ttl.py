@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import TtlStrategy
 from jobs.hudi.jvm import translated
+from jobs.job_params import TtlStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import CleaningPolicy, Problem
+from jobs.contract import Problem
 from jobs.format import plan_files
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.instants import wall_clock
 from jobs.hudi.plans import pending_plans
+from jobs.job_params import CleaningPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

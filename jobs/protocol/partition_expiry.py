@@ -12,7 +12,6 @@ from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import TtlStrategy
 from jobs.errors import RefusedError
 from jobs.format.bucket_rules import Selection
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
@@ -20,6 +19,7 @@ from jobs.format.instants import instant_of
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.jvm import translated
 from jobs.hudi.rows import count_by_partition
+from jobs.job_params import TtlStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

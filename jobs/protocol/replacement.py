@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from jobs.contract import ExpansionStep, OnActiveWriters
+from jobs.contract import ExpansionStep
 from jobs.errors import (
     CommitLostError,
     CommitStateUnknownError,
@@ -30,6 +30,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import INGESTION, REPLACE
+from jobs.job_params import OnActiveWriters
 from jobs.protocol.replaced import Replaced
 from jobs.protocol.stale_writer_watch import Before
 from jobs.protocol.writers import Writers, quiet_seconds, seconds_until_next_write

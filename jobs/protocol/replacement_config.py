@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import OnActiveWriters
+from jobs.job_params import OnActiveWriters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,10 +9,10 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from jobs.contract import OnActiveWriters
 from jobs.errors import JobError
 from jobs.format.instants import wall_clock
 from jobs.hudi.records import INGESTION
+from jobs.job_params import OnActiveWriters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

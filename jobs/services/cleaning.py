@@ -6,7 +6,12 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import CleaningPolicy, Outcome, Problem, Result, WriterEngine
+from jobs.contract import (
+    Outcome,
+    Problem,
+    Result,
+    WriterEngine,
+)
 from jobs.errors import RefusedError
 from jobs.format.stale_writes import hits, stale_writes
 from jobs.hudi import plan_firewall
@@ -16,6 +21,7 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS
 from jobs.hudi.records import CLEAN, INGESTION, Cleanable
+from jobs.job_params import CleaningPolicy
 from jobs.protocol.consumers import behind_replacements, first_needed, pending_cleans, retention
 from jobs.protocol.partition_holds import being_written, writing_into
 from jobs.protocol.writers import dead_writes, remove_all_late_files, roll_back_dead

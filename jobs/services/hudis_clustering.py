@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from jobs.contract import ClusteringLayout
 from jobs.format.bucket_rules import exactly
 from jobs.hudi.plans import last_clustering
+from jobs.job_params import ClusteringLayout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

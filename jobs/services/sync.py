@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import Outcome, PartitionExtractor, Problem, Result, SyncStrategy
+from jobs.contract import Outcome, Problem, Result
 from jobs.errors import MetastoreError, RefusedError
 from jobs.format.partition_values import (
     CLASSES,
@@ -22,6 +22,7 @@ from jobs.format.partition_values import (
     without_scheme,
 )
 from jobs.hudi.hive_sync import Metastore, Target, timeline_of
+from jobs.job_params import PartitionExtractor, SyncStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

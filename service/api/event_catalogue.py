@@ -13,7 +13,7 @@ from service.delegation.plan import DelegatedService
 from service.events.event import EventType
 from service.incidents.incident import IncidentKind, IncidentState
 from service.queue.hand_over import HandOverState
-from service.queue.job import Verdict
+from service.queue.job import JobVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +49,7 @@ _JOB = object_of(
     attempt={**COUNT, "description": "Number of leases so far"},
     max_attempts=COUNT,
     instants={**_INSTANTS, "description": "Created by its attempts on the table's timeline"},
-    verdict={"enum": [*(verdict.value for verdict in Verdict), None], "description": "As of GET /v1/jobs/{id}"},
+    verdict={"enum": [*(verdict.value for verdict in JobVerdict), None], "description": "As of GET /v1/jobs/{id}"},
     error=or_null(_PROBLEM),
     hand_over=or_null(_HAND_OVER),
 )

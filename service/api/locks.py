@@ -43,7 +43,7 @@ class WriterBesideOut(BaseModel):
 
     instant: str = Field(description="Of the write", examples=["20260101120000000"])
     heartbeat_at: datetime = Field(description="Time of the last one")
-    heartbeat_age_seconds: float = Field(examples=[42.0])
+    heartbeat_age_seconds: float = Field(description="Seconds since then", examples=[42.0])
     is_alive: bool = Field(description="Whether it is less than five minutes old")
     job_id: str | None = Field(
         description="The job of this service whose instant it is", examples=["job_4be1c0d2f6a89b37"]
@@ -85,13 +85,13 @@ class JobBesideOut(BaseModel):
 class RefusalOut(BaseModel):
     """The problem with which the service would answer now if it were asked to break the lock."""
 
-    type: str = Field(examples=["lock-too-young"])
+    type: str = Field(description="Name of its type: GET /problems/{name} explains it", examples=["lock-too-young"])
     title: str = Field(examples=["The lock has not been held for long enough to take its holder for dead"])
     detail: str = Field(description="Why, in this case; may be empty")
     hint: str = Field(description="What to do")
 
 
-class LockOut(BaseModel):
+class HeldLockOut(BaseModel):
     """A table's lock, and what tells whether its holder is alive."""
 
     table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
@@ -109,7 +109,7 @@ class LockOut(BaseModel):
     )
     path: str | None = Field(description="File of the lock", examples=["/data/trips/.hoodie/lock"])
     since: datetime | None = Field(description="Time at which it was taken; null if that is not known")
-    age_seconds: float | None = Field(examples=[10800.0])
+    age_seconds: float | None = Field(description="Seconds since then", examples=[10800.0])
     holder: str | None = Field(
         description="As far as the provider tells: Hudi does not sign its filesystem lock, this service does",
         examples=["a writer that did not sign it"],
@@ -129,7 +129,7 @@ class LockOut(BaseModel):
     jobs: list[JobBesideOut] = Field(description="Jobs of this service that may hold it or wait for it")
 
     @classmethod
-    def of(cls, lock: HeldLock, desk: LockDesk) -> LockOut:
+    def of(cls, lock: HeldLock, desk: LockDesk) -> HeldLockOut:
         now, file, holding = desk.clock(), lock.file, lock.holding_job()
         age, why_not = lock.age(now), refusal(lock, now, desk.break_after)
         return cls(
@@ -159,8 +159,8 @@ class BrokenLockOut(BaseModel):
     table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
     path: str | None = Field(description="The file that was removed", examples=["/data/trips/.hoodie/lock"])
     since: datetime | None = Field(description="Time at which it was taken")
-    held_seconds: float | None = Field(examples=[10800.0])
-    holder: str | None = Field(examples=["a writer that did not sign it"])
+    held_seconds: float | None = Field(description="For how long it was held", examples=[10800.0])
+    holder: str | None = Field(description="As far as it was known", examples=["a writer that did not sign it"])
     reason: str = Field(examples=["the writer was killed with its machine"])
     waiting_jobs: list[str] = Field(
         description="Jobs that waited for it. Those in the queue are due at once", examples=[["job_4be1c0d2f6a89b37"]]
@@ -186,10 +186,10 @@ def desk_of(context: AppContext) -> LockDesk:
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(*_READING),
 )
-def get_lock(table_id: TableId, context: AppContextDep) -> LockOut:
+def get_lock(table_id: TableId, context: AppContextDep) -> HeldLockOut:
     """Reads the storage of the table: the file of the lock, the heartbeats and the timeline. Takes no lock."""
     desk = desk_of(context)
-    return LockOut.of(desk.look(table_id), desk)
+    return HeldLockOut.of(desk.look(table_id), desk)
 
 
 @router.delete(

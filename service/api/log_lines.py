@@ -27,9 +27,13 @@ def _bounded(lines: list[LogLineIn]) -> list[LogLineIn]:
 class LogLineIn(BaseModel):
     number: int = Field(ge=0, lt=10**9, description="Counts up within the attempt; a line is stored once")
     at: AwareDatetime = Field(ge="1970-01-01T00:00:00Z", lt="3000-01-01T00:00:00Z")
-    level: LogLevel
-    logger: Annotated[str, StringConstraints(max_length=1024), AfterValidator(_shortened)]
-    message: Annotated[str, StringConstraints(max_length=MOST_LINE_CHARACTERS), AfterValidator(redacted)]
+    level: LogLevel = Field(description="How serious it is")
+    logger: Annotated[str, StringConstraints(max_length=1024), AfterValidator(_shortened)] = Field(
+        description="The module of the worker, or the Java class; of a long name the end is stored"
+    )
+    message: Annotated[str, StringConstraints(max_length=MOST_LINE_CHARACTERS), AfterValidator(redacted)] = Field(
+        description="The line, which may have several lines itself; secrets are masked"
+    )
 
 
 LogLines = Annotated[list[LogLineIn], Field(max_length=MOST_LOG_LINES), AfterValidator(_bounded)]
@@ -37,7 +41,7 @@ LogLines = Annotated[list[LogLineIn], Field(max_length=MOST_LOG_LINES), AfterVal
 
 class LogLineOut(BaseModel):
     at: datetime = Field(description="By the clock of the worker", examples=["2026-11-23T23:57:04.120Z"])
-    level: LogLevel = Field(examples=[LogLevel.WARNING])
+    level: LogLevel = Field(description="How serious it is", examples=[LogLevel.WARNING])
     logger: str = Field(description="The module of the worker, or the Java class", examples=["jobs.hudi.lock"])
     message: str = Field(
         description="With the stack trace, if there is one; without secrets",

@@ -152,7 +152,7 @@ class SizeClassOut(BaseModel):
     """A class of file sizes. It begins where the one before it ends."""
 
     below_bytes: int | None = Field(description="Null in the last class", examples=[134_217_728])
-    files: int = Field(examples=[12])
+    files: int = Field(description="Number of files in it", examples=[12])
 
 
 class SnapshotOut(BaseModel):
@@ -217,7 +217,7 @@ class SampleOut(BaseModel):
         description="Commits of writers since the last compaction; 0 of a copy-on-write table", examples=[4]
     )
     file_groups: int = Field(examples=[8])
-    base_files: int = Field(examples=[8])
+    base_files: int = Field(description="Number of current base files", examples=[8])
     small_files: int = Field(description="Base files below GROUNDSKEEPER_SMALL_FILE_BYTES", examples=[8])
     freed_bytes: int = Field(description="Size of files in no latest slice: the most that cleaning could free")
     timeline_commits: int = Field(description="Completed commits on the active timeline", examples=[12])

@@ -30,7 +30,7 @@ class BriefProblem(BaseModel):
 
     id: str = Field(examples=["prb_8c1d0e5f2a7b4963"])
     kind: StandingKind = Field(examples=["compaction-behind"])
-    severity: Severity
+    severity: Severity = Field(description="How serious it is", examples=["warning"])
     title: str = Field(examples=["Compaction is far behind"])
     since: datetime = Field(description="As exact as the data allows")
 
@@ -157,9 +157,9 @@ class ActiveJob(JobOut):
 
 
 class ActiveJobs(BaseModel):
-    queued: int = 0
-    leased: int = 0
-    running: int = 0
+    queued: int = Field(description="Jobs that no worker has", examples=[3])
+    leased: int = Field(description="Jobs that a worker has taken and not begun", examples=[0])
+    running: int = Field(description="Jobs that a worker runs", examples=[2])
     items: list[ActiveJob] = Field(description="At most 50: those that workers hold first, then the oldest")
 
 
@@ -177,9 +177,9 @@ class SuggestionOut(BaseModel):
 
 
 class WebhookSummary(BaseModel):
-    total: int = Field(examples=[3])
+    total: int = Field(description="All of them", examples=[3])
     failing: int = Field(description="Enabled ones whose last delivery failed", examples=[1])
-    disabled: int = Field(examples=[0])
+    disabled: int = Field(description="Ones to which nothing is sent", examples=[0])
     pending: int = Field(description="Deliveries that are due, or wait for their next attempt", examples=[12])
     given_up: int = Field(description="Deliveries that can be replayed", examples=[0])
 
@@ -203,14 +203,14 @@ class WorkerSummary(BaseModel):
 
 class Overview(BaseModel):
     at: datetime = Field(description="The service's time of this answer")
-    problems: ProblemsNow
+    problems: ProblemsNow = Field(description="Everything that is wrong")
     pause: PauseOut = Field(description="Of automatic jobs on all tables")
-    jobs: ActiveJobs
+    jobs: ActiveJobs = Field(description="Jobs that have not ended")
     incidents: IncidentCounts = Field(description="Unresolved incidents of all tables")
     suggestions: list[SuggestionOut] = Field(description="At most 20")
-    webhooks: WebhookSummary
-    workers: WorkerSummary
-    tables: TableRows
+    webhooks: WebhookSummary = Field(description="Webhooks and their deliveries")
+    workers: WorkerSummary = Field(description="Workers of all groups")
+    tables: TableRows = Field(description="One page of tables")
 
 
 def _buckets(declared: int | None, profile: Mapping[str, Any]) -> int | None:

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from jobs.contract import JobKind, PartitionExtractor, SyncStrategy
+from jobs.contract import JobKind
+from jobs.job_params import PartitionExtractor, SyncStrategy
 from service.api.requests import BucketIndexIn, HiveName, MetastoreUris, Names, Request, Word
 from service.api.service_params import (
     BucketContractionParams,

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 from typing_extensions import TypedDict
 
-from jobs.contract import CleaningPolicy, ClusteringLayout, OnActiveWriters, SyncStrategy, TtlStrategy
+from jobs.job_params import CleaningPolicy, ClusteringLayout, OnActiveWriters, SyncStrategy, TtlStrategy
 from service.api.requests import HiveName, MetastoreUris, Names
 from service.api.service_params import ChoiceOfPolicy
 from service.policies.policy import GIB, GROUP_PATTERN, MOST_TIMEOUT_SECONDS, Mode, Trigger

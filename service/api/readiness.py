@@ -43,14 +43,14 @@ class WorkersCheck(Check):
 class Checks(BaseModel):
     """What `/readyz` has checked."""
 
-    database: Check
+    database: Check = Field(description="Whether it answers")
     scheduler: Check = Field(description="The background tasks of this process")
-    workers: WorkersCheck
+    workers: WorkersCheck = Field(description="Whether a worker takes jobs")
 
 
 class Readiness(BaseModel):
-    status: Literal["ok"] = "ok"
-    checks: Checks
+    status: Literal["ok"] = Field(default="ok", description="Always `ok`: else the answer is a problem document")
+    checks: Checks = Field(description="The checks, one by one")
 
 
 class WorkerCheck:

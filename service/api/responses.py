@@ -16,7 +16,7 @@ from service.catalog.table_secrets import masked
 from service.incidents.incident import IncidentState
 from service.lake.engine_sighting import Sightings
 from service.queue.hand_over import HandOverState
-from service.queue.job import Attempt, AttemptOutcome, Job, JobState, Verdict
+from service.queue.job import Attempt, AttemptOutcome, Job, JobState, JobVerdict
 
 
 class FieldError(BaseModel):
@@ -236,7 +236,7 @@ class JobOut(BaseModel):
     progress: ProgressOut | None
     instants: list[str] = Field(description="Instants that its attempts created on the table's timeline")
     result: dict[str, Any] | None = Field(description="Measured values; for a dry run, the plan")
-    verdict: Verdict | None = Field(
+    verdict: JobVerdict | None = Field(
         description="Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has"
         " `nothing_to_do`. Of another job only that it was refused, or had nothing to do",
         examples=["refused"],

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
 from typing_extensions import TypedDict
 
-from jobs.contract import CleaningPolicy, ClusteringLayout, OnActiveWriters, TtlStrategy
+from jobs.job_params import CleaningPolicy, ClusteringLayout, OnActiveWriters, TtlStrategy
 from service.api.requests import Names, PartitionPath, Request, Word
 from service.queue.hand_over_policy import DEFAULT_SECONDS
 

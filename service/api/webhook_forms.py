@@ -182,7 +182,7 @@ class DeliveryOut(BaseModel):
 class BlockedOut(BaseModel):
     """A delivery that was tried in vain and will be tried again. Events of the same table wait behind it."""
 
-    delivery: DeliveryOut
+    delivery: DeliveryOut = Field(description="The delivery")
     waiting_behind: int = Field(description="Deliveries that are not sent before it", examples=[17])
 
 

@@ -30,7 +30,8 @@ class Companion(Protocol):
     def exists(self, kind: str, object_id: str) -> None:
         """Names the object that the next transaction changes."""
 
-    def told(self, before: Any, after: Any) -> None: ...
+    def told(self, before: Any, after: Any) -> None:
+        """States the object before and after the call, instead of what the database shows."""
 
 
 # Inherited by the threads in which the calls of the API run.

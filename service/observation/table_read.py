@@ -221,8 +221,8 @@ def _changed(engine: Engine, storage: Storage, table_id: str, small_file_bytes: 
         judged,
         over,
         commits,
-        vanished,
-        undone,
+        vanished=vanished,
+        undone=undone,
     )
 
 

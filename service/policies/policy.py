@@ -8,14 +8,8 @@ from datetime import time
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import (
-    DEFAULT_GROUP,
-    CleaningPolicy,
-    ClusteringLayout,
-    OnActiveWriters,
-    SyncStrategy,
-    TtlStrategy,
-)
+from jobs.contract import DEFAULT_GROUP
+from jobs.job_params import CleaningPolicy, ClusteringLayout, OnActiveWriters, SyncStrategy, TtlStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

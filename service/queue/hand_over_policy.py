@@ -5,7 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import RESCALES, JobKind, OnActiveWriters, Problem, WriterEngine
+from jobs.contract import (
+    RESCALES,
+    JobKind,
+    Problem,
+    WriterEngine,
+)
+from jobs.job_params import OnActiveWriters
 from service.queue.hand_over import HandOver, HandOverState
 
 if TYPE_CHECKING:

@@ -73,7 +73,7 @@ class AttemptOutcome(StrEnum):
     LOST = "lost"
 
 
-class Verdict(StrEnum):
+class JobVerdict(StrEnum):
     """What a job that has ended says of its work: a plan that can be executed, one that would be or was refused, or
     that there was nothing to do."""
 
@@ -162,17 +162,17 @@ class Job:
         return self.attempt >= self.max_attempts
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> JobVerdict | None:
         """Of a dry run; of another job only if it was refused, or had nothing to do."""
         if self.result is None or self.state not in (JobState.SUCCEEDED, JobState.FAILED):
             return None
         if self.result.get("refusals"):
-            return Verdict.REFUSED
+            return JobVerdict.REFUSED
         if self.state is JobState.FAILED:
             return None
         if self.result.get("nothing_to_do") is True:
-            return Verdict.NOTHING_TO_DO
-        return Verdict.READY if self.dry_run else None
+            return JobVerdict.NOTHING_TO_DO
+        return JobVerdict.READY if self.dry_run else None
 
     def is_leased_to(self, holder: Holder) -> bool:
         """Returns whether the lease belongs to this token and worker."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
-from jobs.contract import HeartbeatAnswer, JobKind, OnActiveWriters, Result, WorkOrder
+from jobs.contract import (
+    HeartbeatAnswer,
+    JobKind,
+    Result,
+    WorkOrder,
+)
+from jobs.job_params import OnActiveWriters
 from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, snapshot_store, table_store, watch_store
 from service.catalog.declared import check_declared, check_metastore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from service.access import audit_store
 from service.access.audit_entry import AuditEntry, shown
@@ -39,6 +39,9 @@ class _Recorder:
         self._object = (kind, object_id)
 
     exists = about
+
+    def told(self, before: Any, after: Any) -> None:
+        pass
 
     def sibling(self) -> _Recorder:
         return _Recorder(self._context)

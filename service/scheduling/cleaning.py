@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import CleaningPolicy, JobKind
+from jobs.contract import JobKind
+from jobs.job_params import CleaningPolicy
 from service.catalog.consumer import awaited
 from service.incidents.incident import IncidentKind
 from service.model.formatting import count, size

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import ClusteringLayout, JobKind
+from jobs.contract import JobKind
+from jobs.job_params import ClusteringLayout
 from service.model.formatting import count, size
 from service.scheduling.decision import Run, Skip
 from service.scheduling.pending_plans import plans_of

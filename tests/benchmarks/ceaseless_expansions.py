@@ -21,9 +21,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from jobs.contract import BucketIndex, OnActiveWriters
+from jobs.contract import BucketIndex
 from jobs.errors import WritersActiveError
 from jobs.hudi.session import start_session
+from jobs.job_params import OnActiveWriters
 from tests.integration import ceaseless_writer, tables
 from tests.integration.run import hudi_table, run_job
 

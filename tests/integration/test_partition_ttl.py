@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.contract import JobKind, Table, TtlStrategy, WorkOrder
+from jobs.contract import JobKind, Table, WorkOrder
 from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.partition_ttl import keeping
+from jobs.job_params import TtlStrategy
 from jobs.services.compaction import DUE
 from tests.integration import tables
 from tests.integration.aged import age

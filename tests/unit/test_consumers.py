@@ -6,9 +6,9 @@ from datetime import datetime
 
 import pytest
 
-from jobs.contract import CleaningPolicy
 from jobs.format.stale_writes import CompletedWrite
 from jobs.hudi.records import Commit
+from jobs.job_params import CleaningPolicy
 from jobs.protocol.consumers import behind_replacements, files_needed, first_needed, retention
 from service.catalog.consumer import Consumer
 from service.lake.snapshot import PartitionState

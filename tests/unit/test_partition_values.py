@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.contract import PartitionExtractor
 from jobs.format.partition_values import PartitionChanges, changes, extractor_for, misfit, values_of
+from jobs.job_params import PartitionExtractor
 
 NONE, PARTS, WHOLE, DAY, HOUR = PartitionExtractor
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _REF = "#/components/schemas/{model}"
 _METHODS = ("get", "put", "post", "patch", "delete")
+_JOBS = ("JobOut", "JobDetail", "ActiveJob")
 _KEPT = ("title", "description", "examples")
 # Stored as JSON, and shown as it is.
 _STORED = {"WorkOrder": WorkOrder, "TableProfile": TableProfile}
@@ -63,15 +64,14 @@ def _refer(schemas: dict[str, Any]) -> None:
     params = [{"$ref": _REF.format(model=name)} for name in sorted(schemas) if name.endswith("Params")]
     results = [{"$ref": _REF.format(model=name_of(kind))} for kind in RESULTS]
     for model, member, schema in (
-        ("JobOut", "result", {"anyOf": [*results, {"type": "null"}]}),
-        ("JobDetail", "result", {"anyOf": [*results, {"type": "null"}]}),
+        *((model, "result", {"anyOf": [*results, {"type": "null"}]}) for model in _JOBS),
+        *((model, "params", {"anyOf": params}) for model in _JOBS),
         ("DecisionOut", "params", {"anyOf": params}),
         ("EffectivePolicyOut", "policy", _relaxed(schemas["PolicyIn"], schemas)),
-        ("JobOut", "params", {"anyOf": params}),
-        ("JobDetail", "params", {"anyOf": params}),
         ("IncidentOut", "details", INCIDENT_DETAILS),
         ("EventTypeOut", "example", event_schemas.REFERENCE),
         ("TableOut", "profile", {"$ref": _REF.format(model="TableProfile")}),
+        ("TableDetected", "profile", {"$ref": _REF.format(model="TableProfile")}),
         ("LeaseOut", "plan", {"$ref": _REF.format(model="WorkOrder")}),
         ("PatternPolicyOut", "settings", {"$ref": _REF.format(model="PolicyIn")}),
     ):

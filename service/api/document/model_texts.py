@@ -186,6 +186,7 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
         "hash_fields": ("Fields whose hash decides the bucket", ["id"]),
     },
     "JobOut": _JOB,
+    "ActiveJob": _JOB,
     "JobDetail": {
         **_JOB,
         "attempts": ("All attempts, first to last", None),
@@ -295,6 +296,7 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
     },
     "WebhookIn": _WEBHOOK_IN,
     "WebhookOut": _WEBHOOK,
+    "WebhookDetail": _WEBHOOK,
     "WebhookCreated": _WEBHOOK,
     "WebhookChange": _WEBHOOK_IN,
     "WindowIn": {

@@ -56,5 +56,6 @@ OF_STORED: Final[dict[str, dict[str, tuple[str, Any]]]] = {
         "writers_stopped": ("Whether the writers were stopped for this job", False),
         "timeout_seconds": ("Time limit of the attempt", 3600),
         "version": ("Version of this contract", 1),
+        "traceparent": ("The trace of the job (W3C Trace Context); null without one", None),
     },
 }

@@ -134,4 +134,14 @@ OF_CALLS: Final = {
         " for each token.",
         "100 calls of this token wait for jobs.",
     ),
+    "job-not-retriable": Explanation(
+        "A retry repeats the work of a job that came to nothing. This job has succeeded, or has not ended yet, or its"
+        " end is not known, so a repetition might do the work twice.",
+        "Job job_4be1c0d2f6a89b37 is running.",
+    ),
+    "delivery-ended": Explanation(
+        "Only a delivery that waits for its next attempt can hold up those behind it. This one was delivered, was given"
+        " up or was skipped before.",
+        "Delivery dlv_6f0a1b2c3d4e5f60 is delivered.",
+    ),
 }

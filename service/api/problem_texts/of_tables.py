@@ -148,4 +148,43 @@ OF_TABLES: Final = {
         " it, or the job has ended, so that a late report must change nothing.",
         "Attempt 1 of job_4be1c0d2f6a89b37 is over.",
     ),
+    "lock-free": Explanation(
+        "The call asked to break the lock of a table, and by then nobody held it: its holder may have given it back"
+        " since the caller looked.",
+        "/data/orders/.hoodie/.locks/lock is not there.",
+    ),
+    "lock-not-removable": Explanation(
+        "The lock is kept by a server for which the service has no client, such as ZooKeeper, DynamoDB or a Hive"
+        " metastore. Such a server ends a dead holder's lock by itself, or its own tools can remove it.",
+        "ZooKeeper ends it when the session of its holder ends.",
+    ),
+    "lock-ends-by-itself": Explanation(
+        "The lock has an end that its holder has to move on all the time, so a dead holder's lock ends without anyone's"
+        " help, and one that goes on has a holder that is alive.",
+        "It ends 40 s from now, at 2026-03-01T10:20:30+00:00, unless its holder renews it.",
+        {"ends_at": "2026-03-01T10:20:30Z"},
+    ),
+    "lock-too-young": Explanation(
+        "A writer that pauses for minutes, such as in a garbage collection, looks just like a dead one. So only a lock"
+        " that has been held for far longer than any pause is broken.",
+        "It has been held for 12 min by a writer that did not sign it; it may be broken after 1 h.",
+        {"breakable_at": "2026-03-01T11:08:00Z"},
+    ),
+    "lock-held-by-job": Explanation(
+        "The lock is signed by a job of this service that runs now. A job gives its lock back when it ends, also when"
+        " it is cancelled, and the next attempt removes that of a worker that died.",
+        "Compaction job job_4be1c0d2f6a89b37 on worker host-4711-1f0c2a signed it.",
+        {"job_id": "job_4be1c0d2f6a89b37"},
+    ),
+    "writers-alive": Explanation(
+        "An instant of the table has had a heartbeat within five minutes, so its writer is alive. Hudi does not sign"
+        " its lock, so it may be this writer's, and a broken lock would let two write at once.",
+        "The last heartbeat of 20260301102000123 was 20 s ago.",
+        {"instants": ["20260301102000123"]},
+    ),
+    "lock-changed": Explanation(
+        "The call named the lock that its caller had seen (`lock_id`), and by now another holder has taken the lock"
+        " anew. What was known about the former holder says nothing about this one.",
+        "It was released or taken again while it was looked at.",
+    ),
 }

@@ -11,6 +11,7 @@ from service.client.generated.models import (
     ArchivalIn,
     AuditIn,
     AuditPage,
+    BrokenLockOut,
     BucketContractionIn,
     BucketExpansionIn,
     BucketsOut,
@@ -31,11 +32,16 @@ from service.client.generated.models import (
     DeliveryState,
     DemandByGroup,
     DiagnosisIn,
+    DiscoverIn,
+    DiscoveryOut,
     EffectivePolicyOut,
     EvaluationOut,
     EventTypeList,
     FinishExpansionIn,
+    Health,
     HealthOut,
+    HeldLockOut,
+    HistoryOut,
     IncidentCloseIn,
     IncidentKind,
     IncidentOut,
@@ -43,11 +49,15 @@ from service.client.generated.models import (
     IncidentState,
     JobDetail,
     JobKind,
+    JobLog,
     JobOut,
     JobPage,
     JobState,
+    LogLevel,
     MetadataTableIn,
+    Order,
     Outcome,
+    Overview,
     PartitionTtlIn,
     PatternPolicyIn,
     PatternPolicyList,
@@ -58,6 +68,8 @@ from service.client.generated.models import (
     PlanState,
     PolicyIn,
     ProblemType,
+    ProblemTypeList,
+    Readiness,
     RepairIn,
     ReplayIn,
     ReplayOut,
@@ -71,17 +83,22 @@ from service.client.generated.models import (
     StandingProblemPage,
     SyncIn,
     TableChange,
+    TableDetected,
     TableIn,
     TableOut,
     TablePage,
+    TableState,
     TableType,
     TimelineOut,
+    Verdict,
     WebhookChange,
     WebhookCreated,
+    WebhookDetail,
     WebhookIn,
     WebhookOut,
     WebhookPage,
     WorkerList,
+    WorkerState,
     WriterEngine,
     WriterOptionsOut,
     WritersStopped,
@@ -107,6 +124,28 @@ SubmitJobBody = (
 )
 
 
+def break_lock(table_id: str, *, reason: str, lock_id: str | None = None) -> Call[BrokenLockOut]:
+    """Break a lock that a dead writer has left.
+
+    Removes the file of a lock that never ends by itself, if it is older than the limit, no heartbeat of a
+    writer is alive and no job of this service holds it. **A holder that is alive all the same, and only slow,
+    then writes beside others**: the limit has to be far longer than any pause of a writer.
+
+    `reason`: Why its holder is dead; kept in the audit trail
+
+    `lock_id`: Break only the lock with this `id`
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, LockChangedError, LockEndsByItselfError,
+    LockFreeError, LockHeldByJobError, LockNotRemovableError, LockTooYoungError, NotAHudiTableError,
+    OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError,
+    ServiceBusyError, StorageError, StorageNotSupportedError, TableNotFoundError, TableNotSupportedError,
+    TooManyReadsError, UnauthenticatedError, WritersAliveError.
+    """
+    return Call(
+        "DELETE", f"/v1/tables/{segment(table_id)}/lock", BrokenLockOut, query={"reason": reason, "lock_id": lock_id}
+    )
+
+
 def cancel_job(job_id: str) -> Call[JobOut]:
     """Cancel a job.
 
@@ -118,29 +157,35 @@ def cancel_job(job_id: str) -> Call[JobOut]:
     return Call("POST", f"/v1/jobs/{segment(job_id)}/cancel", JobOut)
 
 
-def change_table(table_id: str, body: TableChange) -> Call[TableOut]:
+def change_table(table_id: str, body: TableChange, *, if_match: str | None = None) -> Call[TableOut]:
     """Change the declarations of a table.
 
     Verifies a new index on sampled record keys before it takes effect.
 
-    Raises BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError, ForbiddenError,
-    JsonRequiredError, LockUnavailableError, OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError,
-    RequestTooLargeError, SecretKeyMissingError, ServiceBusyError, StorageError, TableNotFoundError,
-    TooManyReadsError, UnauthenticatedError.
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
+    FlinkHostNotAllowedError, ForbiddenError, JsonRequiredError, LockUnavailableError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
+    StorageError, TableNotFoundError, TooManyReadsError, UnauthenticatedError.
     """
-    return Call("PATCH", f"/v1/tables/{segment(table_id)}", TableOut, body=body)
+    return Call("PATCH", f"/v1/tables/{segment(table_id)}", TableOut, headers={"If-Match": if_match}, body=body)
 
 
-def change_webhook(webhook_id: str, body: WebhookChange) -> Call[WebhookOut]:
+def change_webhook(webhook_id: str, body: WebhookChange, *, if_match: str | None = None) -> Call[WebhookOut]:
     """Change a webhook.
 
     Pending deliveries go to the new URL, with the new headers.
 
-    Raises DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError, JsonRequiredError,
-    KafkaNotInstalledError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
-    UnauthenticatedError, UrlNotAllowedError, WebhookNotFoundError.
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError,
+    JsonRequiredError, KafkaNotInstalledError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError,
+    ServiceBusyError, UnauthenticatedError, UrlNotAllowedError, WebhookNotFoundError.
     """
-    return Call("PATCH", f"/v1/webhooks/{segment(webhook_id)}", WebhookOut, body=body)
+    return Call("PATCH", f"/v1/webhooks/{segment(webhook_id)}", WebhookOut, headers={"If-Match": if_match}, body=body)
 
 
 def close_incident(incident_id: str, body: IncidentCloseIn) -> Call[IncidentOut]:
@@ -199,7 +244,13 @@ def delegate_plans(
     next: each names all pending plans. Credentials go into the URI of the writer's option, as
     `http://writer:<token>@...`: the callback key if the service has one, otherwise any token.
 
+    `action`: Always `REQUEST`
+
+    `basepath`: Base path of the table, as the writer spells it
+
     `instant`: All pending instants, separated by commas
+
+    `table_name`: Name of the table
 
     `queue`: A wish: ignored if it is not usable
 
@@ -231,40 +282,69 @@ def delegate_plans(
     )
 
 
-def delete_consumer(table_id: str, name: str) -> Call[None]:
+def delete_consumer(table_id: str, name: str, *, if_match: str | None = None) -> Call[None]:
     """Delete a consumer, so that nothing is kept for it.
 
-    Raises ConsumerNotFoundError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
-    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, ConsumerNotFoundError, DatabaseUnavailableError, ForbiddenError,
+    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError,
+    UnauthenticatedError.
     """
-    return Call("DELETE", f"/v1/tables/{segment(table_id)}/consumers/{segment(name)}", NoneType)
+    return Call(
+        "DELETE", f"/v1/tables/{segment(table_id)}/consumers/{segment(name)}", NoneType, headers={"If-Match": if_match}
+    )
 
 
-def delete_policy(pattern: str) -> Call[None]:
+def delete_policy(pattern: str, *, if_match: str | None = None) -> Call[None]:
     """Delete the policy of a pattern.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError, PolicyNotFoundError,
-    RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
-    return Call("DELETE", f"/v1/policies/{segment(pattern)}", NoneType)
+    return Call("DELETE", f"/v1/policies/{segment(pattern)}", NoneType, headers={"If-Match": if_match})
 
 
-def delete_table_policy(table_id: str) -> Call[None]:
+def delete_table_policy(table_id: str, *, if_match: str | None = None) -> Call[None]:
     """Delete the policy of one table.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError, PolicyNotFoundError,
-    RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, TableNotFoundError,
+    UnauthenticatedError.
     """
-    return Call("DELETE", f"/v1/tables/{segment(table_id)}/policy", NoneType)
+    return Call("DELETE", f"/v1/tables/{segment(table_id)}/policy", NoneType, headers={"If-Match": if_match})
 
 
-def delete_webhook(webhook_id: str) -> Call[None]:
+def delete_webhook(webhook_id: str, *, if_match: str | None = None) -> Call[None]:
     """Delete a webhook and its deliveries.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
-    RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError.
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError.
     """
-    return Call("DELETE", f"/v1/webhooks/{segment(webhook_id)}", NoneType)
+    return Call("DELETE", f"/v1/webhooks/{segment(webhook_id)}", NoneType, headers={"If-Match": if_match})
+
+
+def detect_table(body: TableIn) -> Call[TableDetected]:
+    """Show what a registration would find.
+
+    Reads the table as a registration does, with the same refusals, and stores nothing.
+
+    Raises BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError, ForbiddenError,
+    JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError, ParamsInvalidError,
+    PathNotAllowedError, PathNotFoundError, RequestTooLargeError, ServiceBusyError, StorageError,
+    StorageNotSupportedError, TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
+    """
+    return Call("POST", "/v1/tables/detect", TableDetected, body=body)
 
 
 def disable_webhook(webhook_id: str) -> Call[WebhookOut]:
@@ -274,6 +354,20 @@ def disable_webhook(webhook_id: str) -> Call[WebhookOut]:
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError.
     """
     return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/disable", WebhookOut)
+
+
+def discover_tables(body: DiscoverIn) -> Call[DiscoveryOut]:
+    """Find the tables below a folder, and register them.
+
+    Without `register` it only reads. A table that cannot be registered is listed with the reason, and stops
+    none of the others. Policies act on each registered table at once: see that its writers take the given lock.
+
+    Raises BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError, ForbiddenError,
+    JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError, ParamsInvalidError,
+    PathNotAllowedError, PathNotFoundError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
+    StorageError, StorageNotSupportedError, TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
+    """
+    return Call("POST", "/v1/discover", DiscoveryOut, body=body)
 
 
 def enable_webhook(webhook_id: str) -> Call[WebhookOut]:
@@ -299,7 +393,10 @@ def evaluate_table(table_id: str) -> Call[EvaluationOut]:
 
 
 def explain_problem(name: str) -> Call[ProblemType]:
-    """Explain a problem type.
+    """Explain a type of problem.
+
+    What it means, why it happens, what to do, and an example. The `type` of every problem document is the
+    address of such a page.
 
     Raises ParamsInvalidError, RouteNotFoundError.
     """
@@ -340,22 +437,99 @@ def get_delivery(delivery_id: str) -> Call[DeliveryOut]:
 def get_demand(*, group: list[str] | None = None) -> Call[DemandByGroup]:
     """Show what each worker group needs, for a scaler.
 
+    Lists a `group` that you name even if it has neither jobs nor workers.
+
     With `wanted_slots` of a group and the slots of one worker as the target, a scaler gets the number of
     workers.
 
-    `group`: Group to list even if it has neither jobs nor workers; may be repeated
+    `group`: Worker group; may be repeated
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
     return Call("GET", "/v1/workers/demand", DemandByGroup, query={"group": group})
 
 
-def get_job(job_id: str) -> Call[JobDetail]:
+def get_history(
+    table_id: str, *, since: datetime | None = None, until: datetime | None = None, limit: int | None = None
+) -> Call[HistoryOut]:
+    """Show how a table's backlog and files have developed.
+
+    Has a sample of each poll that found the timeline changed, but at most one of each five minutes of the last
+    day, of each hour of the last 30 days, and of each day before.
+
+    `since`: From this time on
+
+    `until`: Before this time
+
+    `limit`: The newest of the period
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        f"/v1/tables/{segment(table_id)}/history",
+        HistoryOut,
+        query={"since": since, "until": until, "limit": limit},
+    )
+
+
+def get_job(job_id: str, *, wait_seconds: float | None = None) -> Call[JobDetail]:
     """Show a job, its attempts, and what it waits for.
+
+    With `wait_seconds` one call takes the place of many: repeat it until `state` is `succeeded`, `failed` or
+    `cancelled`.
+
+    `wait_seconds`: Answers when the job has ended, or after this time
+
+    Raises DatabaseUnavailableError, ForbiddenError, JobNotFoundError, ParamsInvalidError, TooManyWaitsError,
+    UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/jobs/{segment(job_id)}", JobDetail, query={"wait_seconds": wait_seconds})
+
+
+def get_job_log(
+    job_id: str,
+    *,
+    level: LogLevel | None = None,
+    format: Literal["json", "text"] | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[JobLog]:
+    """Read the log of a job.
+
+    Lines of all its attempts, the oldest first: those of the worker, and warnings and errors of its JVM. A
+    worker sends them with its heartbeats, so of one that was killed the last second may be missing. The newest
+    MiB of a job is kept, for as long as the job.
+
+    `level`: Only lines of this level and above
+
+    `format`: Default: text if `Accept` names `text/plain`, else json
+
+    `limit`: Maximum number of items on a page
+
+    `cursor`: `next_cursor` or `position` of an earlier answer
 
     Raises DatabaseUnavailableError, ForbiddenError, JobNotFoundError, ParamsInvalidError, UnauthenticatedError.
     """
-    return Call("GET", f"/v1/jobs/{segment(job_id)}", JobDetail)
+    return Call(
+        "GET",
+        f"/v1/jobs/{segment(job_id)}/log",
+        JobLog,
+        query={"level": level, "format": format, "limit": limit, "cursor": cursor},
+    )
+
+
+def get_lock(table_id: str) -> Call[HeldLockOut]:
+    """Show the table's lock, and who may hold it.
+
+    Reads the storage of the table: the file of the lock, the heartbeats and the timeline. Takes no lock.
+
+    Raises DatabaseUnavailableError, ForbiddenError, NotAHudiTableError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PathNotFoundError, StorageError, StorageNotSupportedError,
+    TableNotFoundError, TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/tables/{segment(table_id)}/lock", HeldLockOut)
 
 
 def get_metrics() -> Call[str]:
@@ -364,15 +538,67 @@ def get_metrics() -> Call[str]:
     Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. The answer is made once a second at most:
     callers in between get the last one.
 
-    Raises DatabaseUnavailableError, ForbiddenError, NotReadyError, UnauthenticatedError.
+    Raises DatabaseUnavailableError, ForbiddenError, NotReadyError, ParamsInvalidError, UnauthenticatedError.
     """
     return Call("GET", "/metrics", str)
+
+
+def get_overview(
+    *,
+    q: str | None = None,
+    health: list[Health] | None = None,
+    kind: list[StandingKind] | None = None,
+    table_type: list[TableType] | None = None,
+    state: list[TableState] | None = None,
+    sort: Order | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[Overview]:
+    """Show the state of everything, and a page of tables with their last jobs.
+
+    All that the first page of the dashboard shows. The filter and the order are those of the tables. Problems
+    and backlogs are some seconds old, so that a call takes milliseconds also with a thousand tables.
+
+    `q`: A part of the name or path, in capitals or not
+
+    `health`: The most serious problem. May be repeated. Default: any
+
+    `kind`: A problem of this kind. May be repeated. Default: any
+
+    `table_type`: May be repeated. Default: any
+
+    `state`: May be repeated. Default: any
+
+    `sort`: `problems`: the most serious first; `backlog`: the most bytes of logs first; `commit`: the last
+    commit first; `silent`: the longest without a commit first; `registered`: the newest first
+
+    `limit`: Maximum number of tables on a page
+
+    `cursor`: `next_cursor` of the previous page
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        "/v1/overview",
+        Overview,
+        query={
+            "q": q,
+            "health": health,
+            "kind": kind,
+            "table_type": table_type,
+            "state": state,
+            "sort": sort,
+            "limit": limit,
+            "cursor": cursor,
+        },
+    )
 
 
 def get_pause() -> Call[PauseOut]:
     """Show whether automatic jobs are paused.
 
-    Raises DatabaseUnavailableError, ForbiddenError, UnauthenticatedError.
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
     return Call("GET", "/v1/pause", PauseOut)
 
@@ -389,7 +615,7 @@ def get_policy(pattern: str) -> Call[PatternPolicyOut]:
 def get_session() -> Call[SessionOut]:
     """Show who you are.
 
-    Raises DatabaseUnavailableError, ForbiddenError, UnauthenticatedError.
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
     return Call("GET", "/v1/session", SessionOut)
 
@@ -419,7 +645,7 @@ def get_table(table_id: str) -> Call[TableOut]:
 def get_table_policy(table_id: str) -> Call[EffectivePolicyOut]:
     """Show the effective policy of a table.
 
-    Returns all levels merged, and the source of each value.
+    Returns all levels merged, and the source of each value. The `ETag` is that of the table's own level.
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
     UnauthenticatedError.
@@ -432,19 +658,19 @@ def get_timeline(table_id: str) -> Call[TimelineOut]:
 
     Reads the table's storage now. Pending instants have their age and heartbeat.
 
-    Raises DatabaseUnavailableError, ForbiddenError, PathNotAllowedError, PathNotFoundError, StorageError,
-    TableNotFoundError, TooManyReadsError, UnauthenticatedError.
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, PathNotAllowedError, PathNotFoundError,
+    StorageError, TableNotFoundError, TooManyReadsError, UnauthenticatedError.
     """
     return Call("GET", f"/v1/tables/{segment(table_id)}/timeline", TimelineOut)
 
 
-def get_webhook(webhook_id: str) -> Call[WebhookOut]:
+def get_webhook(webhook_id: str) -> Call[WebhookDetail]:
     """Show a webhook.
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError,
     WebhookNotFoundError.
     """
-    return Call("GET", f"/v1/webhooks/{segment(webhook_id)}", WebhookOut)
+    return Call("GET", f"/v1/webhooks/{segment(webhook_id)}", WebhookDetail)
 
 
 def get_writer_options(
@@ -491,6 +717,12 @@ def get_writer_options_of_new_table(
 
     `engine`: The writer's engine
 
+    `base_path`: The table's base path, an absolute path or a URI
+
+    `table_name`: Name of the table
+
+    `table_type`: Type of the new table
+
     `record_key`: Columns, separated by commas
 
     `partition_by`: Columns, separated by commas
@@ -500,6 +732,8 @@ def get_writer_options_of_new_table(
     `num_buckets`: For a bucket index
 
     `hash_fields`: Default: the record key
+
+    `lock_provider`: `filesystem`, `zookeeper`, or the full name of a Hudi LockProvider class
 
     `services`: `delegated`: the writer plans compactions, and delegates them by Hudi's own protocol
 
@@ -539,19 +773,23 @@ def hudi_callback(body: CallbackIn, *, hudi_callback_key: str | None = None) -> 
 
 
 def is_alive() -> Call[HealthOut]:
-    """Check that the process is alive."""
+    """Check that the process is alive.
+
+    Raises ParamsInvalidError.
+    """
     return Call("GET", "/healthz", HealthOut)
 
 
-def is_ready() -> Call[HealthOut]:
+def is_ready() -> Call[Readiness]:
     """Check that the database can be used, and that no background task fails or stands still.
 
     Writes and commits, once a second at most: callers in between get the last outcome. Of an SQLite database it
-    also checks that its files are still those that were opened, intact, and on a disk with space left.
+    also checks that its files are still those that were opened, intact, and on a disk with space left. `checks`
+    says what was found, also with status 503. A service without workers is ready: it takes calls.
 
-    Raises DatabaseDamagedError, DatabaseUnavailableError, NotReadyError.
+    Raises DatabaseDamagedError, DatabaseUnavailableError, NotReadyError, ParamsInvalidError.
     """
-    return Call("GET", "/readyz", HealthOut)
+    return Call("GET", "/readyz", Readiness)
 
 
 def list_audit_entries(
@@ -572,6 +810,18 @@ def list_audit_entries(
     Has an entry for every call that changed something, or was refused, except the frequent ones of workers and
     writers; and for tokens that were created or revoked on the command line. An entry is written in the same
     transaction as the change.
+
+    `who`: Name of the token of the caller
+
+    `token_id`: Id of the token of the caller
+
+    `operation`: `operationId` of the call
+
+    `object_type`: Type of the object that was changed, such as `table`
+
+    `object_id`: Id of the object that was changed
+
+    `outcome`: `done`, `refused` (status 400 to 499) or `failed` (500 and above)
 
     `since`: At this time or later
 
@@ -605,17 +855,23 @@ def list_audit_entries(
 def list_commits(
     *,
     table_id: str | None = None,
-    action: str | None = None,
+    action: list[str] | None = None,
     since: datetime | None = None,
+    until: datetime | None = None,
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Call[CommitPage]:
     """List commits, latest first.
 
-    Lists every completed instant of every table, of writers and table services. The commits of one table are in
-    the order of completion.
+    Lists every completed instant of every table, of writers and table services, by the time of completion.
 
-    `since`: Completed at this time or later
+    `table_id`: Only those of the table with this id
+
+    `action`: May be repeated. Default: any
+
+    `since`: At this time or later
+
+    `until`: Before this time
 
     `limit`: Maximum number of items on a page
 
@@ -627,7 +883,14 @@ def list_commits(
         "GET",
         "/v1/commits",
         CommitPage,
-        query={"table_id": table_id, "action": action, "since": since, "limit": limit, "cursor": cursor},
+        query={
+            "table_id": table_id,
+            "action": action,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "cursor": cursor,
+        },
     )
 
 
@@ -643,14 +906,26 @@ def list_consumers(table_id: str) -> Call[ConsumerList]:
 def list_decisions(
     table_id: str,
     *,
-    kind: JobKind | None = None,
+    kind: list[JobKind] | None = None,
+    verdict: list[Verdict] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
     current: bool | None = None,
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Call[DecisionPage]:
     """List the decisions about a table, newest first.
 
-    Lists equal decisions in a row as one item, with `count` and the latest figures.
+    Lists equal decisions in a row as one item, with `count` and the latest figures. `since` and `until` select
+    those that were made or repeated then.
+
+    `kind`: May be repeated. Default: any
+
+    `verdict`: May be repeated. Default: any
+
+    `since`: At this time or later
+
+    `until`: Before this time
 
     `current`: Only the current decisions: the last of each kind
 
@@ -665,7 +940,15 @@ def list_decisions(
         "GET",
         f"/v1/tables/{segment(table_id)}/decisions",
         DecisionPage,
-        query={"kind": kind, "current": current, "limit": limit, "cursor": cursor},
+        query={
+            "kind": kind,
+            "verdict": verdict,
+            "since": since,
+            "until": until,
+            "current": current,
+            "limit": limit,
+            "cursor": cursor,
+        },
     )
 
 
@@ -679,6 +962,8 @@ def list_delegated_plans(
     """List the plans that writers have delegated, newest first.
 
     `state=unregistered` lists the tables that wait to be registered.
+
+    `table_id`: Id of the table
 
     `state`: May be repeated. Default: any state
 
@@ -697,9 +982,23 @@ def list_delegated_plans(
 
 
 def list_deliveries(
-    webhook_id: str, *, state: DeliveryState | None = None, limit: int | None = None, cursor: str | None = None
+    webhook_id: str,
+    *,
+    state: list[DeliveryState] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
 ) -> Call[DeliveryPage]:
     """List the deliveries to a webhook, newest first.
+
+    `since` and `until` are times of the events.
+
+    `state`: May be repeated. Default: any
+
+    `since`: At this time or later
+
+    `until`: Before this time
 
     `limit`: Maximum number of items on a page
 
@@ -712,7 +1011,7 @@ def list_deliveries(
         "GET",
         f"/v1/webhooks/{segment(webhook_id)}/deliveries",
         DeliveryPage,
-        query={"state": state, "limit": limit, "cursor": cursor},
+        query={"state": state, "since": since, "until": until, "limit": limit, "cursor": cursor},
     )
 
 
@@ -721,7 +1020,7 @@ def list_event_types() -> Call[EventTypeList]:
 
     Returns each type with the JSON Schema of its `data` and an example of the whole event.
 
-    Raises DatabaseUnavailableError, ForbiddenError, UnauthenticatedError.
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
     return Call("GET", "/v1/event-types", EventTypeList)
 
@@ -729,16 +1028,26 @@ def list_event_types() -> Call[EventTypeList]:
 def list_incidents(
     *,
     table_id: str | None = None,
-    kind: IncidentKind | None = None,
+    kind: list[IncidentKind] | None = None,
     state: list[IncidentState] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Call[IncidentPage]:
     """List incidents, newest first.
 
-    `kind`: `late-files`: files of a fenced write; `damage`: found by a diagnosis
+    `since` and `until` are times of opening.
+
+    `table_id`: Only those of the table with this id
+
+    `kind`: `late-files`: files of a fenced write; `damage`: found by a diagnosis. May be repeated
 
     `state`: May be repeated. Default: any state
+
+    `since`: At this time or later
+
+    `until`: Before this time
 
     `limit`: Maximum number of items on a page
 
@@ -750,23 +1059,37 @@ def list_incidents(
         "GET",
         "/v1/incidents",
         IncidentPage,
-        query={"table_id": table_id, "kind": kind, "state": state, "limit": limit, "cursor": cursor},
+        query={
+            "table_id": table_id,
+            "kind": kind,
+            "state": state,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "cursor": cursor,
+        },
     )
 
 
 def list_incidents_of_table(
     table_id: str,
     *,
-    kind: IncidentKind | None = None,
+    kind: list[IncidentKind] | None = None,
     state: list[IncidentState] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Call[IncidentPage]:
     """List the incidents of a table, newest first.
 
-    `kind`: `late-files`: files of a fenced write; `damage`: found by a diagnosis
+    `kind`: `late-files`: files of a fenced write; `damage`: found by a diagnosis. May be repeated
 
     `state`: May be repeated. Default: any state
+
+    `since`: At this time or later
+
+    `until`: Before this time
 
     `limit`: Maximum number of items on a page
 
@@ -779,19 +1102,33 @@ def list_incidents_of_table(
         "GET",
         f"/v1/tables/{segment(table_id)}/incidents",
         IncidentPage,
-        query={"kind": kind, "state": state, "limit": limit, "cursor": cursor},
+        query={"kind": kind, "state": state, "since": since, "until": until, "limit": limit, "cursor": cursor},
     )
 
 
 def list_jobs(
     *,
     table_id: str | None = None,
-    kind: JobKind | None = None,
-    state: JobState | None = None,
+    kind: list[JobKind] | None = None,
+    state: list[JobState] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Call[JobPage]:
     """List jobs, newest first.
+
+    `since` and `until` are times of submission.
+
+    `table_id`: Only those of the table with this id
+
+    `kind`: May be repeated. Default: any
+
+    `state`: May be repeated. Default: any
+
+    `since`: At this time or later
+
+    `until`: Before this time
 
     `limit`: Maximum number of items on a page
 
@@ -803,16 +1140,32 @@ def list_jobs(
         "GET",
         "/v1/jobs",
         JobPage,
-        query={"table_id": table_id, "kind": kind, "state": state, "limit": limit, "cursor": cursor},
+        query={
+            "table_id": table_id,
+            "kind": kind,
+            "state": state,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "cursor": cursor,
+        },
     )
 
 
 def list_policies() -> Call[PatternPolicyList]:
     """List the policies of patterns.
 
-    Raises DatabaseUnavailableError, ForbiddenError, UnauthenticatedError.
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
     return Call("GET", "/v1/policies", PatternPolicyList)
+
+
+def list_problem_types() -> Call[ProblemTypeList]:
+    """List the types of problems.
+
+    Raises ParamsInvalidError.
+    """
+    return Call("GET", "/problems", ProblemTypeList)
 
 
 def list_problems(
@@ -825,8 +1178,9 @@ def list_problems(
 ) -> Call[StandingProblemPage]:
     """List what is wrong now, the most serious first.
 
-    Computed from what the service knows: tables are not read for it. Equally serious problems are listed oldest
-    first.
+    Computed now from what the service knows: tables are not read for it. So it shows at once whether a remedy
+    has helped; the events `problem.opened` and `problem.resolved` follow by a check every half minute. Equally
+    serious problems are listed oldest first.
 
     `table_id`: Only the problems of this table
 
@@ -848,8 +1202,26 @@ def list_problems(
     )
 
 
-def list_tables(*, limit: int | None = None, cursor: str | None = None) -> Call[TablePage]:
-    """List the registered tables.
+def list_tables(
+    *,
+    name: str | None = None,
+    path: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[TablePage]:
+    """List the registered tables, in the order of their registration.
+
+    `since` and `until` are times of registration.
+
+    `name`: A pattern of names with `*` and `?`, in upper or lower case
+
+    `path`: A base path, or a folder: lists the tables below it
+
+    `since`: At this time or later
+
+    `until`: Before this time
 
     `limit`: Maximum number of items on a page
 
@@ -857,29 +1229,85 @@ def list_tables(*, limit: int | None = None, cursor: str | None = None) -> Call[
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
-    return Call("GET", "/v1/tables", TablePage, query={"limit": limit, "cursor": cursor})
+    return Call(
+        "GET",
+        "/v1/tables",
+        TablePage,
+        query={"name": name, "path": path, "since": since, "until": until, "limit": limit, "cursor": cursor},
+    )
 
 
-def list_webhooks(*, limit: int | None = None, cursor: str | None = None) -> Call[WebhookPage]:
+def list_webhooks(
+    *,
+    description: str | None = None,
+    enabled: bool | None = None,
+    failing: bool | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[WebhookPage]:
     """List the webhooks.
 
+    `since` and `until` are times of creation.
+
+    `description`: A pattern with `*` and `?`, in upper or lower case
+
+    `enabled`: Only those that are enabled, or disabled
+
+    `failing`: Only those whose last delivery failed, or succeeded
+
+    `since`: At this time or later
+
+    `until`: Before this time
+
     `limit`: Maximum number of items on a page
 
     `cursor`: `next_cursor` of the previous page
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
-    return Call("GET", "/v1/webhooks", WebhookPage, query={"limit": limit, "cursor": cursor})
+    return Call(
+        "GET",
+        "/v1/webhooks",
+        WebhookPage,
+        query={
+            "description": description,
+            "enabled": enabled,
+            "failing": failing,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "cursor": cursor,
+        },
+    )
 
 
-def list_workers() -> Call[WorkerList]:
+def list_workers(
+    *,
+    group: list[str] | None = None,
+    state: list[WorkerState] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Call[WorkerList]:
     """List the workers, most recently seen first.
 
-    Leaves out workers that were not seen for a day.
+    Leaves out workers that were not seen for a day. `since` and `until` are times at which a worker was last
+    seen.
 
-    Raises DatabaseUnavailableError, ForbiddenError, UnauthenticatedError.
+    `group`: Worker group; may be repeated
+
+    `state`: May be repeated. Default: any
+
+    `since`: At this time or later
+
+    `until`: Before this time
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
-    return Call("GET", "/v1/workers", WorkerList)
+    return Call(
+        "GET", "/v1/workers", WorkerList, query={"group": group, "state": state, "since": since, "until": until}
+    )
 
 
 def log_in() -> Call[SessionOut]:
@@ -890,7 +1318,7 @@ def log_in() -> Call[SessionOut]:
     each call.
 
     Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, LoginUnencryptedError, NoLoginError,
-    RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("POST", "/v1/session", SessionOut)
 
@@ -900,54 +1328,93 @@ def log_out() -> Call[None]:
 
     A copy of the cookie is worth nothing afterwards. Without a session it changes nothing.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, RequestTooLargeError, ServiceBusyError,
-    UnauthenticatedError.
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("DELETE", "/v1/session", NoneType)
 
 
-def pause(body: PauseIn | None = None) -> Call[PauseOut]:
+def pause(body: PauseIn | None = None, *, if_match: str | None = None) -> Call[PauseOut]:
     """Pause automatic jobs on all tables.
 
     Withdraws automatic jobs that wait for their first worker; those that have begun go on. Posting still works.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
-    RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
-    return Call("PUT", "/v1/pause", PauseOut, body=body)
+    return Call("PUT", "/v1/pause", PauseOut, headers={"If-Match": if_match}, body=body)
 
 
-def put_consumer(table_id: str, name: str, body: ConsumerIn) -> Call[ConsumerOut]:
+def put_consumer(table_id: str, name: str, body: ConsumerIn, *, if_match: str | None = None) -> Call[ConsumerOut]:
     """Report how far a consumer has come.
 
     Registers the consumer, or renews it. What was cleaned before is not brought back by an earlier instant.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
-    RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
-    return Call("PUT", f"/v1/tables/{segment(table_id)}/consumers/{segment(name)}", ConsumerOut, body=body)
+    return Call(
+        "PUT",
+        f"/v1/tables/{segment(table_id)}/consumers/{segment(name)}",
+        ConsumerOut,
+        headers={"If-Match": if_match},
+        body=body,
+    )
 
 
-def put_policy(pattern: str, body: PatternPolicyIn) -> Call[PatternPolicyOut]:
+def put_policy(pattern: str, body: PatternPolicyIn, *, if_match: str | None = None) -> Call[PatternPolicyOut]:
     """Set the policy of all tables whose name matches.
 
     Replaces the previous policy. Members that are left out come from weaker patterns, or from the defaults.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
-    RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, RouteNotFoundError, ServiceBusyError, UnauthenticatedError.
     """
-    return Call("PUT", f"/v1/policies/{segment(pattern)}", PatternPolicyOut, body=body)
+    return Call("PUT", f"/v1/policies/{segment(pattern)}", PatternPolicyOut, headers={"If-Match": if_match}, body=body)
 
 
-def put_table_policy(table_id: str, body: PolicyIn) -> Call[EffectivePolicyOut]:
+def put_table_by_path(body: TableIn, *, if_match: str | None = None) -> Call[TableOut]:
+    """Register a table, or change it to these declarations.
+
+    The same body again changes nothing, and returns the same table. The base path may be spelt in any way.
+    `name` and `index` keep their values if left out, as they were detected; everything else gets its default
+    then.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
+    FlinkHostNotAllowedError, ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError,
+    OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError,
+    SecretKeyMissingError, ServiceBusyError, StorageError, StorageNotSupportedError, TableNotSupportedError,
+    TooManyReadsError, UnauthenticatedError.
+    """
+    return Call("PUT", "/v1/tables/by-path", TableOut, headers={"If-Match": if_match}, body=body)
+
+
+def put_table_policy(table_id: str, body: PolicyIn, *, if_match: str | None = None) -> Call[EffectivePolicyOut]:
     """Set the policy of one table.
 
     Replaces the previous policy of this table, and returns the new effective one.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
-    RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
-    return Call("PUT", f"/v1/tables/{segment(table_id)}/policy", EffectivePolicyOut, body=body)
+    return Call(
+        "PUT", f"/v1/tables/{segment(table_id)}/policy", EffectivePolicyOut, headers={"If-Match": if_match}, body=body
+    )
 
 
 def register_table(body: TableIn) -> Call[TableOut]:
@@ -987,15 +1454,35 @@ def replay_webhook(webhook_id: str, body: ReplayIn) -> Call[ReplayOut]:
     return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/replay", ReplayOut, body=body)
 
 
-def resume() -> Call[None]:
+def resume(*, if_match: str | None = None) -> Call[None]:
     """End the pause.
 
     Decides about every table anew, and starts a few jobs at a time.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, RequestTooLargeError, ServiceBusyError,
-    UnauthenticatedError.
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
-    return Call("DELETE", "/v1/pause", NoneType)
+    return Call("DELETE", "/v1/pause", NoneType, headers={"If-Match": if_match})
+
+
+def retry_job(job_id: str, *, idempotency_key: str | None = None) -> Call[JobOut]:
+    """Submit a job again that failed or was cancelled.
+
+    Makes a new job with the same kind, parameters and table, as if it was submitted anew: it may be refused
+    now, and goes to the worker group of the table's policy. `retry_of` names the old one. While the new one has
+    not ended, a repeated call returns it.
+
+    `idempotency_key`: The same key on the same table returns the same job
+
+    Raises DatabaseUnavailableError, FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError,
+    IncidentOpenError, JobConflictError, JobNotFoundError, JobNotRetriableError, JsonRequiredError,
+    MetastoreNotAllowedError, OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError,
+    RequestTooLargeError, SecretUnreadableError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
+    """
+    return Call("POST", f"/v1/jobs/{segment(job_id)}/retry", JobOut, headers={"idempotency-key": idempotency_key})
 
 
 def rotate_webhook_secret(webhook_id: str) -> Call[WebhookCreated]:
@@ -1007,6 +1494,18 @@ def rotate_webhook_secret(webhook_id: str) -> Call[WebhookCreated]:
     RequestTooLargeError, SecretKeyMissingError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError.
     """
     return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/rotate-secret", WebhookCreated)
+
+
+def skip_delivery(delivery_id: str) -> Call[DeliveryOut]:
+    """Give up a delivery that holds others up.
+
+    The delivery becomes `dead`, as after its last attempt, and those behind it are sent at once. A replay sends
+    it later.
+
+    Raises DatabaseUnavailableError, DeliveryEndedError, DeliveryNotFoundError, ForbiddenError,
+    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("POST", f"/v1/deliveries/{segment(delivery_id)}/skip", DeliveryOut)
 
 
 def submit_job(table_id: str, body: SubmitJobBody, *, idempotency_key: str | None = None) -> Call[JobOut]:
@@ -1037,12 +1536,16 @@ def test_webhook(webhook_id: str) -> Call[DeliveryOut]:
     return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/test", DeliveryOut)
 
 
-def unregister_table(table_id: str) -> Call[None]:
+def unregister_table(table_id: str, *, if_match: str | None = None) -> Call[None]:
     """Unregister a table.
 
     Deletes the registration and the ended jobs. Does not touch the table's data.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
-    RequestTooLargeError, ServiceBusyError, TableBusyError, TableNotFoundError, UnauthenticatedError.
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableBusyError, TableNotFoundError,
+    UnauthenticatedError.
     """
-    return Call("DELETE", f"/v1/tables/{segment(table_id)}", NoneType)
+    return Call("DELETE", f"/v1/tables/{segment(table_id)}", NoneType, headers={"If-Match": if_match})

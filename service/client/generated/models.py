@@ -14,9 +14,11 @@ class AboutOut(Model, frozen=True, kw_only=True):
     """The object that has the problem."""
 
     type: ObjectType
+    """What it is"""
     id: str
     """Of a worker group its name"""
     name: str
+    """Its name"""
 
 
 class ActionOut(Model, frozen=True, kw_only=True):
@@ -25,9 +27,89 @@ class ActionOut(Model, frozen=True, kw_only=True):
     label: str
     """For a button"""
     method: str
+    """Method of HTTP"""
     path: str
+    """Address of the call"""
     body: dict[str, Any] | None
     """The JSON to send; null for none"""
+
+
+class ActiveJob(Model, frozen=True, kw_only=True):
+    id: str
+    """Id of the job"""
+    table_id: str
+    """Id of the table"""
+    kind: JobKind
+    """Kind of job"""
+    params: dict[str, Any]
+    """Parameters of the kind, with all defaults"""
+    dry_run: bool
+    """Whether the job only plans, and changes nothing"""
+    state: JobState
+    """`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell"""
+    attempt: int
+    """Number of leases so far"""
+    max_attempts: int
+    """Attempts after which the job fails"""
+    cancel_requested: bool
+    """Whether somebody has asked to cancel it"""
+    priority: int
+    """Jobs with a higher one start first"""
+    worker_group: str
+    """Only workers of this group get the job"""
+    timeout_seconds: int | None
+    """Time limit of one attempt; null: the service's setting"""
+    requested_by: str | None
+    """The caller that submitted it, or `policy`"""
+    reason: str | None
+    """The reason, if a policy submitted it"""
+    retry_of: str | None
+    """The job that it repeats; that may have been deleted"""
+    worker_id: str | None
+    """Id by which the worker calls itself; null if no worker has it"""
+    progress: ProgressOut | None
+    """What it does now; null before it runs"""
+    instants: list[str]
+    """Instants that its attempts created on the table's timeline"""
+    result: dict[str, Any] | None
+    """Measured values; for a dry run, the plan"""
+    verdict: JobVerdict | None
+    """Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has `nothing_to_do`. Of
+    another job only that it was refused, or had nothing to do
+    """
+    error: JobProblem | None
+    """Error of the last attempt"""
+    created_at: datetime
+    """When it was created"""
+    not_before: datetime
+    """No worker gets it earlier"""
+    leased_at: datetime | None
+    """When a worker last took it; null before"""
+    started_at: datetime | None
+    """When it started; null before"""
+    finished_at: datetime | None
+    """When it ended, in whatever way; null until then"""
+    lease_deadline: datetime | None
+    """When the lease expires without a heartbeat"""
+    hand_over: HandOverOut | None
+    """Set if the job waits, or has waited, until the writers are stopped"""
+    waits_for: str | UnsetType | None = UNSET
+    """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
+    `waits for`. Null if the job waits for nothing
+    """
+    table_name: str
+    """Name of the table"""
+
+
+class ActiveJobs(Model, frozen=True, kw_only=True):
+    queued: int
+    """Jobs that no worker has"""
+    leased: int
+    """Jobs that a worker has taken and not begun"""
+    running: int
+    """Jobs that a worker runs"""
+    items: list[ActiveJob]
+    """At most 50: those that workers hold first, then the oldest"""
 
 
 class ArchivalIn(Model, frozen=True, kw_only=True):
@@ -40,7 +122,9 @@ class ArchivalIn(Model, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
     kind: Literal["archival"] = "archival"
+    """Kind of job"""
     params: ArchivalParams | UnsetType = UNSET
+    """Parameters of the kind"""
 
 
 class ArchivalParams(Model, frozen=True, kw_only=True):
@@ -63,13 +147,46 @@ class ArchivalPolicyIn(Model, frozen=True, kw_only=True):
     """Parameter of the job"""
 
 
+class ArchivalResult(Model, frozen=True, kw_only=True):
+    retain: int | UnsetType = UNSET
+    """Commits to keep at least"""
+    instants: int | UnsetType = UNSET
+    """Instants on the active timeline"""
+    commits: int | UnsetType = UNSET
+    """Commits among them"""
+    candidates: Any | UnsetType = UNSET
+    """Instants that can be archived"""
+    limits: list[dict[str, Any]] | UnsetType = UNSET
+    """What keeps more of them there"""
+    archived: int | UnsetType = UNSET
+    """Instants that were archived"""
+    last_archived: Any | UnsetType = UNSET
+    """The last of them"""
+    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: dict[str, Any] | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
 class AttemptOut(Model, frozen=True, kw_only=True):
     attempt: int
+    """Number of the attempt, from 1"""
     worker_id: str
+    """Id by which the worker calls itself; null if no worker has it"""
     started_at: datetime
+    """When it started; null before"""
     ended_at: datetime | None
+    """When it ended; null until then"""
     outcome: AttemptOutcome | None
+    """How it ended; null until then"""
     error: JobProblem | None
+    """What went wrong; null if nothing did"""
 
 
 class AttemptOutcome(Word):
@@ -86,23 +203,31 @@ class AuditEntryOut(Model, frozen=True, kw_only=True):
     """A call that changed something, or that was refused."""
 
     id: int
+    """Number of the entry; grows with time"""
     at: datetime
+    """When the call was made"""
     who: str
     """Name of the token; `anybody` while no token exists, `nobody` if the call had no valid one, `<user> on the
     command line`
     """
     token_id: str | None
+    """Id of the token; null without one"""
     role: Role | None
+    """Role of the token; null without one"""
     address: str | None
     """Of the caller; null for a command"""
     method: str
     """Of HTTP; `CLI` for a command"""
     route: str
+    """Address of the call, with names for its variable parts"""
     operation: str
     """`operationId` of this documentation"""
     object_type: str | None
+    """Type of the object; null if there is none"""
     object_id: str | None
+    """Id of the object; null if there is none"""
     object_name: str | None
+    """Name of the object; null if it has none"""
     before: Any
     """The object before the call, with masks for secrets; null if it did not exist"""
     after: Any
@@ -113,6 +238,8 @@ class AuditEntryOut(Model, frozen=True, kw_only=True):
     """HTTP status; null for a command"""
     problem: str | None
     """Type of the problem"""
+    request_id: str | None
+    """`X-Request-Id` of the call; null for a command"""
     repeats: int
     """Calls of the same caller that were refused within the minute after this one and got no entry of their own;
     rounded down to a power of two
@@ -129,18 +256,115 @@ class AuditIn(Model, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
     kind: Literal["audit"] = "audit"
+    """Kind of job"""
     params: AuditParams | UnsetType = UNSET
+    """Parameters of the kind"""
 
 
 class AuditPage(Model, frozen=True, kw_only=True):
     items: list[AuditEntryOut]
+    """The items of this page, or all if there are no pages"""
     next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
 
 
 class AuditParams(Model, frozen=True, kw_only=True):
     """No parameters."""
 
     pass
+
+
+class AuditResult(Model, frozen=True, kw_only=True):
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
+    file_groups: int | UnsetType = UNSET
+    """Number of file groups"""
+    partitions: int | UnsetType = UNSET
+    """Number of partitions"""
+    misplaced: int | UnsetType = UNSET
+    """Rows in a bucket that is not theirs"""
+    duplicates: int | UnsetType = UNSET
+    """Rows whose key exists in another one, too"""
+    buckets_with_several_file_groups: Any | UnsetType = UNSET
+    """Buckets with more than one file group"""
+    file_groups_without_bucket: Any | UnsetType = UNSET
+    """File groups whose names have no bucket"""
+    dangling_hashing_configs: list[str] | UnsetType = UNSET
+    """Hashing configs without a completed commit"""
+    stale_writes: list[Any] | UnsetType = UNSET
+    """Commits whose rows no reader sees"""
+    pending_instants: list[str] | UnsetType = UNSET
+    """Instants that have not completed"""
+    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: dict[str, Any] | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class BacklogOut(Model, frozen=True, kw_only=True):
+    """What the services of a table have not done yet, at the last poll that found something new."""
+
+    log_bytes: int
+    """Of the log files of all partitions"""
+    base_bytes: int
+    """Of the latest base files of all partitions"""
+    commits: int
+    """Commits since the last compaction"""
+
+
+class BlockedOut(Model, frozen=True, kw_only=True):
+    """A delivery that was tried in vain and will be tried again. Events of the same table wait behind it."""
+
+    delivery: DeliveryOut
+    """The delivery"""
+    waiting_behind: int
+    """Deliveries that are not sent before it"""
+
+
+class BriefProblem(Model, frozen=True, kw_only=True):
+    """`GET /v1/problems` has the whole of it, with what to do."""
+
+    id: str
+    """Id"""
+    kind: StandingKind
+    """Kind of job"""
+    severity: Severity
+    """How serious it is"""
+    title: str
+    """What it is, the same for every case"""
+    since: datetime
+    """As exact as the data allows"""
+
+
+class BrokenLockOut(Model, frozen=True, kw_only=True):
+    """The lock that was broken, as it was."""
+
+    table_id: str
+    """Id of the table"""
+    path: str | None
+    """The file that was removed"""
+    since: datetime | None
+    """Time at which it was taken"""
+    held_seconds: float | None
+    """For how long it was held"""
+    holder: str | None
+    """As far as it was known"""
+    reason: str
+    """Why, for other users"""
+    waiting_jobs: list[str]
+    """Jobs that waited for it. Those in the queue are due at once"""
 
 
 class BucketContractionIn(Model, frozen=True, kw_only=True):
@@ -153,7 +377,9 @@ class BucketContractionIn(Model, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
     kind: Literal["bucket_contraction"] = "bucket_contraction"
+    """Kind of job"""
     params: BucketContractionParams
+    """Parameters of the kind"""
 
 
 class BucketContractionParams(Model, frozen=True, kw_only=True):
@@ -185,6 +411,59 @@ class BucketContractionParams(Model, frozen=True, kw_only=True):
     """Compression of the new files. Default: the table's"""
 
 
+class BucketContractionResult(Model, frozen=True, kw_only=True):
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
+    file_groups: dict[str, Any] | UnsetType = UNSET
+    """Number of file groups"""
+    files_read: int | UnsetType = UNSET
+    """Files that were read"""
+    files_written: int | UnsetType = UNSET
+    """Files that were written"""
+    bytes_read: int | UnsetType = UNSET
+    """Bytes that were read"""
+    bytes_written: int | UnsetType = UNSET
+    """Bytes that were written"""
+    rounds: int | UnsetType = UNSET
+    """Rounds in which changed slices were done again"""
+    rewritten_again: int | UnsetType = UNSET
+    """Slices that were done again"""
+    left_out: int | UnsetType = UNSET
+    """Slices that were left out since writers changed them"""
+    waited_seconds: float | UnsetType = UNSET
+    """Wait for a moment without writes in flight"""
+    locked_seconds: float | UnsetType = UNSET
+    """Time for which the table's lock was held"""
+    fenced: list[str] | UnsetType = UNSET
+    """Instants of writers that were rolled back"""
+    lock_lost: bool | UnsetType = UNSET
+    """Whether the lock was lost after the commit"""
+    repaired: list[str] | UnsetType = UNSET
+    """Stale writes that were repaired afterwards"""
+    buckets: Any | UnsetType = UNSET
+    """Numbers of buckets before and after"""
+    partitions: int | UnsetType = UNSET
+    """Partitions that were rewritten"""
+    rules: Any | UnsetType = UNSET
+    """Rules of the hashing config; of a dry run before and after"""
+    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: dict[str, Any] | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
 class BucketExpansionIn(Model, frozen=True, kw_only=True):
     """Gives a bucket-indexed table more buckets, without a shuffle."""
 
@@ -195,7 +474,9 @@ class BucketExpansionIn(Model, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
     kind: Literal["bucket_expansion"] = "bucket_expansion"
+    """Kind of job"""
     params: BucketExpansionParams
+    """Parameters of the kind"""
 
 
 class BucketExpansionParams(Model, frozen=True, kw_only=True):
@@ -227,36 +508,136 @@ class BucketExpansionParams(Model, frozen=True, kw_only=True):
     """Compression of the new files. Default: the table's"""
 
 
+class BucketExpansionResult(Model, frozen=True, kw_only=True):
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
+    file_groups: dict[str, Any] | UnsetType = UNSET
+    """Number of file groups"""
+    files_read: int | UnsetType = UNSET
+    """Files that were read"""
+    files_written: int | UnsetType = UNSET
+    """Files that were written"""
+    bytes_read: int | UnsetType = UNSET
+    """Bytes that were read"""
+    bytes_written: int | UnsetType = UNSET
+    """Bytes that were written"""
+    rounds: int | UnsetType = UNSET
+    """Rounds in which changed slices were done again"""
+    rewritten_again: int | UnsetType = UNSET
+    """Slices that were done again"""
+    left_out: int | UnsetType = UNSET
+    """Slices that were left out since writers changed them"""
+    waited_seconds: float | UnsetType = UNSET
+    """Wait for a moment without writes in flight"""
+    locked_seconds: float | UnsetType = UNSET
+    """Time for which the table's lock was held"""
+    fenced: list[str] | UnsetType = UNSET
+    """Instants of writers that were rolled back"""
+    lock_lost: bool | UnsetType = UNSET
+    """Whether the lock was lost after the commit"""
+    repaired: list[str] | UnsetType = UNSET
+    """Stale writes that were repaired afterwards"""
+    buckets: Any | UnsetType = UNSET
+    """Numbers of buckets before and after"""
+    partitions: int | UnsetType = UNSET
+    """Partitions that were rewritten"""
+    rules: Any | UnsetType = UNSET
+    """Rules of the hashing config; of a dry run before and after"""
+    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: dict[str, Any] | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
 class BucketIndexIn(Model, frozen=True, kw_only=True):
     """The writers' values of `hoodie.bucket.index.num.buckets` and `hoodie.bucket.index.hash.field`."""
 
     type: Literal["bucket"] = "bucket"
+    """Type of the index"""
     num_buckets: int
+    """Number of buckets; 0 without a bucket index"""
     hash_fields: list[str]
+    """Fields whose hash decides the bucket"""
+
+
+class BucketIndexKind(Word):
+    """`UNKNOWN`: there are no file groups yet, or they do not fit any kind."""
+
+    SIMPLE = "simple"
+    CONSISTENT_HASHING = "consistent_hashing"
+    NONE = "none"
+    UNKNOWN = "unknown"
+
+
+class BucketLayout(Model, frozen=True, kw_only=True):
+    """The bucket index that the file groups indicate.
+
+    `highest_bucket` is the highest bucket id of a file group, None without one. `keys_checked` counts the
+    sampled record keys that were found in the bucket that the registered index computes for them (0: there was
+    nothing to check, or there is no index). `fixed_file_ids`: the file ids are those of non-blocking
+    concurrency control, the same in each partition. `hashing_config` is the instant of the hashing config in
+    force: the config, not the writers' options, sets each partition's number of buckets.
+    """
+
+    kind: BucketIndexKind
+    """What the names of the files indicate"""
+    file_groups: int | UnsetType = UNSET
+    """Number of file groups"""
+    highest_bucket: int | UnsetType | None = UNSET
+    """Highest number of a bucket; null without files"""
+    keys_checked: int | UnsetType = UNSET
+    """Sampled record keys that were found in their buckets"""
+    fixed_file_ids: bool | UnsetType = UNSET
+    """Whether the file ids are those of non-blocking concurrency control"""
+    hashing_config: str | UnsetType | None = UNSET
+    """Instant of the hashing config in force; null without one"""
 
 
 class BucketOut(Model, frozen=True, kw_only=True):
     bucket: int
+    """Number of the bucket, from 0"""
     bytes: int
+    """Size in bytes"""
     rows: int | None
+    """Number of rows; null if it is not known"""
 
 
 class BucketsOfPartition(Model, frozen=True, kw_only=True):
     path: str
+    """Path of the partition relative to the base path; empty without partitions"""
     num_buckets: int
+    """Number of buckets; 0 without a bucket index"""
     bytes: int
+    """Size in bytes"""
     rows: int | None
+    """Number of rows; null if it is not known"""
     skew: float | None
     """Size of the largest bucket divided by the mean of all, including empty ones; 1 is even"""
     buckets: list[BucketOut]
+    """The buckets of the partition"""
 
 
 class BucketsOut(Model, frozen=True, kw_only=True):
     """Empty for a table without a simple bucket index."""
 
     taken_at: datetime
+    """When the service read this state of the table"""
     num_buckets: int
+    """Number of buckets; 0 without a bucket index"""
     num_partitions: int
+    """Number of partitions"""
     partitions: list[BucketsOfPartition]
     """The largest ones"""
 
@@ -267,13 +648,34 @@ class CallbackIn(Model, frozen=True, kw_only=True):
     """
 
     commit_time: str = field(name="commitTime")
+    """Requested time of the commit"""
     base_path: str = field(name="basePath")
+    """Base path of the table"""
 
 
 class CallbackOut(Model, frozen=True, kw_only=True):
     table_id: str
+    """Id of the table"""
     is_new: bool
     """False if the commit is known, or a poll of the table is already requested"""
+
+
+class Check(Model, frozen=True, kw_only=True):
+    status: Literal["ok", "warning", "failing"]
+    """`warning`: the service is ready nevertheless"""
+    detail: str | UnsetType = UNSET
+    """This case"""
+
+
+class Checks(Model, frozen=True, kw_only=True):
+    """What `/readyz` has checked."""
+
+    database: Check
+    """Whether it answers"""
+    scheduler: Check
+    """The background tasks of this process"""
+    workers: WorkersCheck
+    """Whether a worker takes jobs"""
 
 
 class CleaningIn(Model, frozen=True, kw_only=True):
@@ -286,16 +688,20 @@ class CleaningIn(Model, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
     kind: Literal["cleaning"] = "cleaning"
+    """Kind of job"""
     params: CleaningParams | UnsetType = UNSET
+    """Parameters of the kind"""
 
 
 class CleaningParams(Model, frozen=True, kw_only=True):
     plans: list[str] | UnsetType | None = UNSET
+    """Pending plans: exactly these are executed"""
     take_over: bool | UnsetType | None = UNSET
     """With `plans`: also those that another process has begun, which must be dead"""
     parallelism: int | UnsetType | None = UNSET
     """With `plans`: most tasks at once"""
     policy: CleaningPolicy | UnsetType = UNSET
+    """What `retain` counts"""
     retain: int | UnsetType = UNSET
     """Commits, hours or file versions to keep"""
 
@@ -331,6 +737,80 @@ class CleaningPolicyIn(Model, frozen=True, kw_only=True):
     """Nothing is kept for a consumer that has been silent for so long"""
 
 
+class CleaningResult(Model, frozen=True, kw_only=True):
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
+    plans: list[str] | UnsetType = UNSET
+    """Plans that were executed"""
+    completed_before: list[str] | UnsetType = UNSET
+    """Plans that had completed before"""
+    gone: list[str] | UnsetType = UNSET
+    """Plans that do not exist any more"""
+    scheduled: bool | UnsetType = UNSET
+    """Always false: none is scheduled with `plans`"""
+    policy: str | UnsetType = UNSET
+    """The policy that was applied"""
+    retain: int | UnsetType = UNSET
+    """How much it retains, as asked for"""
+    retained: int | UnsetType = UNSET
+    """How much it retains, with what else needs it"""
+    consumers: list[Any] | UnsetType = UNSET
+    """Consumers for which more was kept"""
+    partitions: int | UnsetType = UNSET
+    """Partitions with files to delete"""
+    dropped_partitions: list[str] | UnsetType = UNSET
+    """Partitions that are deleted as a whole"""
+    paths: list[str] | UnsetType = UNSET
+    """Files that would be deleted; 1000 at most"""
+    rolled_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that were rolled back"""
+    late_files_deleted: int | UnsetType = UNSET
+    """Files of fenced writers that were removed"""
+    files_deleted: int | UnsetType = UNSET
+    """Files that were deleted"""
+    failed_deletes: int | UnsetType = UNSET
+    """Files that could not be deleted"""
+    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: dict[str, Any] | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class CloudEvent(Model, frozen=True, kw_only=True):
+    """An event: CloudEvents 1.0, JSON"""
+
+    specversion: Literal["1.0"] = "1.0"
+    """Version of CloudEvents"""
+    id: str
+    """Id of the event"""
+    source: str
+    """The service"""
+    type: str
+    """Type of the event"""
+    time: datetime
+    """When it happened"""
+    sequence: str
+    """Sorts in the order of the events"""
+    datacontenttype: Literal["application/json"] = "application/json"
+    """Media type of `data`"""
+    subject: str | UnsetType = UNSET
+    """Id of the table"""
+    data: dict[str, Any]
+    """The event itself; GET /v1/event-types has its schema"""
+
+
 class ClusteringIn(Model, frozen=True, kw_only=True):
     """Sorts the rows; inside each bucket when the table has a bucket index. Or merges small files."""
 
@@ -341,7 +821,9 @@ class ClusteringIn(Model, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
     kind: Literal["clustering"] = "clustering"
+    """Kind of job"""
     params: ClusteringParams | GivenClusteringParams
+    """Parameters of the kind"""
 
 
 class ClusteringLayout(Word):
@@ -370,7 +852,9 @@ class ClusteringParams(Model, frozen=True, kw_only=True):
     sort_by: list[str] | UnsetType | None = UNSET
     """Columns, the most important one first"""
     layout: ClusteringLayout | UnsetType = UNSET
+    """How `sort_by` orders the rows"""
     partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
+    """Paths of partitions, relative to the base path"""
 
 
 class ClusteringPolicyIn(Model, frozen=True, kw_only=True):
@@ -402,32 +886,114 @@ class ClusteringPolicyIn(Model, frozen=True, kw_only=True):
     """Parameter of the job"""
 
 
+class ClusteringResult(Model, frozen=True, kw_only=True):
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
+    file_groups: dict[str, Any] | UnsetType = UNSET
+    """Number of file groups"""
+    files_read: int | UnsetType = UNSET
+    """Files that were read"""
+    files_written: int | UnsetType = UNSET
+    """Files that were written"""
+    bytes_read: int | UnsetType = UNSET
+    """Bytes that were read"""
+    bytes_written: int | UnsetType = UNSET
+    """Bytes that were written"""
+    rounds: int | UnsetType = UNSET
+    """Rounds in which changed slices were done again"""
+    rewritten_again: int | UnsetType = UNSET
+    """Slices that were done again"""
+    left_out: int | UnsetType = UNSET
+    """Slices that were left out since writers changed them"""
+    waited_seconds: float | UnsetType = UNSET
+    """Wait for a moment without writes in flight"""
+    locked_seconds: float | UnsetType = UNSET
+    """Time for which the table's lock was held"""
+    fenced: list[str] | UnsetType = UNSET
+    """Instants of writers that were rolled back"""
+    lock_lost: bool | UnsetType = UNSET
+    """Whether the lock was lost after the commit"""
+    repaired: list[str] | UnsetType = UNSET
+    """Stale writes that were repaired afterwards"""
+    plans: list[str] | UnsetType = UNSET
+    """Plans that were executed"""
+    completed_before: list[str] | UnsetType = UNSET
+    """Plans that had completed before"""
+    gone: list[str] | UnsetType = UNSET
+    """Plans that do not exist any more"""
+    scheduled: bool | UnsetType = UNSET
+    """Always false: none is scheduled with `plans`"""
+    inside_buckets: bool | UnsetType = UNSET
+    """Whether rows were ordered inside each bucket"""
+    left: dict[str, Any] | UnsetType = UNSET
+    """What is left to the next job"""
+    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: dict[str, Any] | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class Column(Model, frozen=True, kw_only=True):
+    """A column that is not one of Hudi's meta columns; `type` as Arrow spells it."""
+
+    name: str
+    """Name of the column"""
+    type: str
+    """Its type, as Arrow spells it"""
+
+
 class CommitOut(Model, frozen=True, kw_only=True):
     """A completed instant. Counts are null where the action writes no data."""
 
     id: int
+    """Number of the commit; grows in the order in which commits were seen"""
     table_id: str
+    """Id of the table"""
     requested_time: str
+    """The instant: its requested time, in the timeline's zone"""
     action: str
     """The completed action: a compaction is a `commit`"""
     completion_time: str | None
     """Null before table version 8, whose timelines do not contain it"""
     completed_at: datetime
+    """When it completed"""
     seen_at: datetime
+    """When a poll saw it"""
     operation: str | None
+    """Hudi's WriteOperationType; null if the instant has none"""
     rows_written: int | None
+    """Rows that it wrote"""
     rows_deleted: int | None
+    """Rows that it deleted"""
     bytes_written: int | None
+    """Bytes that it wrote"""
     partitions: list[str]
+    """Partitions that it touched"""
     file_groups: int
+    """File groups that it touched"""
     schema_changed: bool
+    """Whether the schema differs from that of the commit before"""
     is_news: bool
     """False for instants from before the registration"""
 
 
 class CommitPage(Model, frozen=True, kw_only=True):
     items: list[CommitOut]
+    """The items of this page, or all if there are no pages"""
     next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
 
 
 class CompactionIn(Model, frozen=True, kw_only=True):
@@ -440,7 +1006,9 @@ class CompactionIn(Model, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
     kind: Literal["compaction"] = "compaction"
+    """Kind of job"""
     params: CompactionParams | UnsetType = UNSET
+    """Parameters of the kind"""
 
 
 class CompactionParams(Model, frozen=True, kw_only=True):
@@ -449,6 +1017,7 @@ class CompactionParams(Model, frozen=True, kw_only=True):
     """
 
     plans: list[str] | UnsetType | None = UNSET
+    """Pending plans: exactly these are executed"""
     take_over: bool | UnsetType | None = UNSET
     """With `plans`: also those that another process has begun, which must be dead"""
     limit_bytes: int | UnsetType | None = UNSET
@@ -458,6 +1027,7 @@ class CompactionParams(Model, frozen=True, kw_only=True):
     limit_file_groups: int | UnsetType | None = UNSET
     """File groups to compact at most, in the same order. Together with `limit_bytes` both limits hold"""
     partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
+    """Paths of partitions, relative to the base path"""
 
 
 class CompactionPolicyIn(Model, frozen=True, kw_only=True):
@@ -485,10 +1055,56 @@ class CompactionPolicyIn(Model, frozen=True, kw_only=True):
     """Parameter of the job; what it leaves is due at once; null: no limit"""
 
 
+class CompactionResult(Model, frozen=True, kw_only=True):
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
+    plans: list[str] | UnsetType = UNSET
+    """Plans that were executed"""
+    completed_before: list[str] | UnsetType = UNSET
+    """Plans that had completed before"""
+    gone: list[str] | UnsetType = UNSET
+    """Plans that do not exist any more"""
+    scheduled: bool | UnsetType = UNSET
+    """Always false: none is scheduled with `plans`"""
+    file_groups: int | UnsetType = UNSET
+    """File groups with logs"""
+    log_files: int | UnsetType = UNSET
+    """Log files"""
+    log_bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    pending_plans: list[str] | UnsetType = UNSET
+    """Plans that were pending"""
+    left: dict[str, Any] | UnsetType = UNSET
+    """What is left to the next job"""
+    withheld_plans: list[dict[str, Any]] | UnsetType = UNSET
+    """Why plans of others were not executed"""
+    proof: dict[str, Any] | UnsetType = UNSET
+    """The comparison of the rows before and after"""
+    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: dict[str, Any] | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
 class CompletedOut(Model, frozen=True, kw_only=True):
     requested_time: str
+    """The instant: its requested time, in the timeline's zone"""
     action: str
+    """Action of the instant on the table's timeline"""
     completion_time: str | None
+    """Completion time of the instant; null before table version 8"""
 
 
 class ConsumerIn(Model, frozen=True, kw_only=True):
@@ -498,19 +1114,24 @@ class ConsumerIn(Model, frozen=True, kw_only=True):
 
 class ConsumerList(Model, frozen=True, kw_only=True):
     items: list[ConsumerOut]
+    """The items of this page, or all if there are no pages"""
 
 
 class ConsumerOut(Model, frozen=True, kw_only=True):
     """Cleaning and archival keep what a consumer needs to go on, until it has been silent for too long."""
 
     name: str
+    """Name"""
     instant: str
+    """Requested time of the instant"""
     created_at: datetime
+    """When it was created"""
     seen_at: datetime
     """When it reported last"""
     expires_at: datetime
     """When nothing is kept for it any more, unless it reports before"""
     stale: bool
+    """Whether it has been silent for too long, and nothing is kept for it"""
 
 
 class ContractionPolicyIn(Model, frozen=True, kw_only=True):
@@ -540,16 +1161,21 @@ class ContractionPolicyIn(Model, frozen=True, kw_only=True):
 
 class DecisionOut(Model, frozen=True, kw_only=True):
     kind: JobKind
+    """Kind of job"""
     verdict: Verdict
     """`wait`: the job is due, but something blocks it"""
     code: str
     """The reason as a code"""
     because: str
+    """The reason as a sentence"""
     warning: str | None
+    """Something to look at, even though it works; null if there is nothing"""
     params: dict[str, Any]
     """Parameters of the job that was started or suggested"""
     job_id: str | None
+    """Id of the job; null if there is none"""
     first_at: datetime
+    """When it was first made"""
     last_at: datetime
     """Time of the latest such decision, and of the figures"""
     count: int
@@ -560,7 +1186,9 @@ class DecisionOut(Model, frozen=True, kw_only=True):
 
 class DecisionPage(Model, frozen=True, kw_only=True):
     items: list[DecisionOut]
+    """The items of this page, or all if there are no pages"""
     next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
 
 
 class DelegatedService(Word):
@@ -582,32 +1210,45 @@ class DelegationOut(Model, frozen=True, kw_only=True):
 
 class DeliveryAttemptOut(Model, frozen=True, kw_only=True):
     at: datetime
+    """When"""
     milliseconds: int
     """Until the status arrived, or the attempt was given up"""
     status: int | None
     """HTTP status; null without an answer, and for Kafka"""
     error: str | None
+    """Why it failed; null for an answer of HTTP"""
     response: str
     """The beginning of the answer's body; for Kafka, partition and offset"""
     retry_at: datetime | None
+    """When it is tried again; null if it is not"""
 
 
 class DeliveryOut(Model, frozen=True, kw_only=True):
     id: str
+    """Id of the delivery"""
     webhook_id: str
+    """Id of the webhook"""
     event_id: str
     """The `webhook-id` of the message, the same in every attempt and replay"""
     event_type: str
+    """Type of the event"""
     table_id: str | None
+    """Id of the table"""
     state: DeliveryState
+    """`pending`, `delivered`, or `dead`: given up unless replayed"""
     created_at: datetime
+    """When it was created"""
     ended_at: datetime | None
+    """When it ended; null until then"""
     attempts: list[DeliveryAttemptOut]
+    """All attempts, first to last"""
 
 
 class DeliveryPage(Model, frozen=True, kw_only=True):
     items: list[DeliveryOut]
+    """The items of this page, or all if there are no pages"""
     next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
 
 
 class DeliveryState(Word):
@@ -656,7 +1297,9 @@ class DiagnosisIn(Model, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
     kind: Literal["diagnosis"] = "diagnosis"
+    """Kind of job"""
     params: DiagnosisParams | UnsetType = UNSET
+    """Parameters of the kind"""
 
 
 class DiagnosisParams(Model, frozen=True, kw_only=True):
@@ -681,6 +1324,55 @@ class DiagnosisPolicyIn(Model, frozen=True, kw_only=True):
     """Parameter of the job"""
 
 
+class DiagnosisResult(Model, frozen=True, kw_only=True):
+    findings: list[dict[str, Any]] | UnsetType = UNSET
+    """Damages that were found"""
+    checked: list[str] | UnsetType = UNSET
+    """Checks that were made"""
+    unchecked: list[dict[str, Any]] | UnsetType = UNSET
+    """Checks that could not be made"""
+    healthy: bool | UnsetType = UNSET
+    """All checks were made, and none found anything"""
+    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: dict[str, Any] | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class DiscoverIn(Model, frozen=True, kw_only=True):
+    root: str
+    """The folder: an absolute path or a URI (s3a://...)"""
+    pattern: str | UnsetType = UNSET
+    """A glob for the paths of tables relative to the root; `*` also matches slashes"""
+    register: bool | UnsetType = UNSET
+    """Registers every table that was found and is not registered yet, with the members below"""
+    limit: int | UnsetType = UNSET
+    """Most tables that this call looks at or registers, besides registered ones"""
+    lock: LockIn | UnsetType = UNSET
+    """The lock that the writers of all of them take"""
+    writers: WritersIn | UnsetType | None = UNSET
+    """What is known about the writers of all of them"""
+    hudi_options: dict[str, str] | UnsetType = UNSET
+    """Added to the Hudi client's options in every job"""
+
+
+class DiscoveryOut(Model, frozen=True, kw_only=True):
+    items: list[FoundTable]
+    """The tables that match, in the order of their paths"""
+    skipped: list[SkippedFolder]
+    """Folders that could not be looked into; 50 at most"""
+    is_complete: bool
+    """False if a limit of depth, number or time ended the search: repeat a call that registers, or name folders
+    further below
+    """
+
+
 class EffectivePolicyOut(Model, frozen=True, kw_only=True):
     policy: dict[str, Any]
     """The effective policy of the table, with every member"""
@@ -692,6 +1384,7 @@ class EvaluationOut(Model, frozen=True, kw_only=True):
     looked_at: datetime | None
     """Time of the last poll; null: never polled, so there is no decision"""
     decisions: list[DecisionOut]
+    """What would be decided now, one for each kind"""
 
 
 class EventType(Word):
@@ -712,20 +1405,25 @@ class EventType(Word):
     TABLE_INCIDENT_OPENED = "table.incident_opened"
     TABLE_INCIDENT_CLOSED = "table.incident_closed"
     TABLE_SUGGESTED = "table.suggested"
+    PROBLEM_OPENED = "problem.opened"
+    PROBLEM_RESOLVED = "problem.resolved"
     WEBHOOK_DISABLED = "webhook.disabled"
     WEBHOOK_TEST = "webhook.test"
 
 
 class EventTypeList(Model, frozen=True, kw_only=True):
     items: list[EventTypeOut]
+    """The items of this page, or all if there are no pages"""
 
 
 class EventTypeOut(Model, frozen=True, kw_only=True):
     type: EventType
+    """The type"""
     description: str
+    """When such an event is sent"""
     data_schema: dict[str, Any]
     """JSON Schema (2020-12) of the event's `data`"""
-    example: dict[str, Any]
+    example: CloudEvent
     """A whole event: CloudEvents 1.0, JSON"""
 
 
@@ -758,14 +1456,23 @@ class FilesOut(Model, frozen=True, kw_only=True):
     """Totals of the latest file slices. `freed` files are in none of them: the most that cleaning could free."""
 
     file_groups: int
+    """Number of file groups with a latest file slice"""
     base_files: int
+    """Number of base files"""
     base_bytes: int
+    """Size of the base files"""
     log_files: int
+    """Number of log files that are not compacted"""
     log_bytes: int
+    """Size of the log files"""
     small_files: int
+    """Number of base files below `small_file_bytes` of the settings"""
     small_bytes: int
+    """Size of the small base files"""
     freed_files: int
+    """Number of files that are in no latest file slice"""
     freed_bytes: int
+    """Size of these files"""
     rows: int | None
     """In base files; null if it is not known for every file"""
 
@@ -782,7 +1489,9 @@ class FinishExpansionIn(Model, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
     kind: Literal["finish_expansion"] = "finish_expansion"
+    """Kind of job"""
     params: FinishExpansionParams | UnsetType = UNSET
+    """Parameters of the kind"""
 
 
 class FinishExpansionParams(Model, frozen=True, kw_only=True):
@@ -794,6 +1503,25 @@ class FinishExpansionParams(Model, frozen=True, kw_only=True):
     """
 
 
+class FinishExpansionResult(Model, frozen=True, kw_only=True):
+    num_buckets: Any | UnsetType = UNSET
+    """Number of buckets by the config; null without one"""
+    retired: Any | UnsetType = UNSET
+    """The config that is retired"""
+    in_force: bool | UnsetType = UNSET
+    """Whether a config is in force"""
+    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: dict[str, Any] | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
 class FlinkIn(Model, frozen=True, kw_only=True):
     """The Flink job that writes the table. The service stops it with a savepoint when a job has to wait for that.
 
@@ -801,6 +1529,7 @@ class FlinkIn(Model, frozen=True, kw_only=True):
     """
 
     rest_url: str
+    """Address of the cluster's REST API"""
     job: str
     """Its name (`pipeline.name`) or its id"""
     savepoint_folder: str | UnsetType | None = UNSET
@@ -809,8 +1538,40 @@ class FlinkIn(Model, frozen=True, kw_only=True):
 
 class FlinkOut(Model, frozen=True, kw_only=True):
     rest_url: str
+    """Address of the cluster's REST API"""
     job: str
+    """Name or id of the job"""
     savepoint_folder: str | None
+    """Folder of its savepoints; null for the cluster's own"""
+
+
+class FoundState(Word):
+    """`registered` is also the state of a table that this call has registered."""
+
+    REGISTERED = "registered"
+    CAN_BE_REGISTERED = "can-be-registered"
+    REFUSED = "refused"
+
+
+class FoundTable(Model, frozen=True, kw_only=True):
+    """A table below the root."""
+
+    base_path: str
+    """Canonical, as in a registration"""
+    name: str | None
+    """The name in its properties; null if they were not read"""
+    table_type: str | None
+    """As in its properties"""
+    table_version: int | None
+    """As in its properties"""
+    state: FoundState
+    """Whether it is, or can be, registered"""
+    is_new: bool
+    """Whether this call has registered it"""
+    table_id: str | None
+    """Null unless it is registered"""
+    reason: ReasonOut | None
+    """Why it is refused, else null"""
 
 
 class GivenClusteringParams(Model, frozen=True, kw_only=True):
@@ -824,16 +1585,28 @@ class GivenClusteringParams(Model, frozen=True, kw_only=True):
     """With `plans`: most tasks at once"""
 
 
+class GroupCheck(Model, frozen=True, kw_only=True):
+    ready: int
+    """Workers that take jobs"""
+    waiting: int
+    """Workers that start Spark, or wait for a first executor"""
+    queued: int
+    """Queued jobs"""
+
+
 class HandOverOut(Model, frozen=True, kw_only=True):
     state: HandOverState
     """`draining`: a user has to stop the writers; `stopping`: the service is stopping them"""
     since: datetime
+    """Since when"""
     deadline: datetime
     """If the writers are not stopped by then, the job fails without any change"""
     by: str | None
     """The caller that stopped them, or `groundskeeper`"""
     savepoint: str | None
+    """The savepoint with which the Flink job was stopped"""
     detail: str
+    """What is waited for, or what came of it"""
 
 
 class HandOverState(Word):
@@ -847,8 +1620,62 @@ class HandOverState(Word):
     EXPIRED = "expired"
 
 
+class Health(Word):
+    """The severity of the most serious problem of a table, or `healthy` without any."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    NOTICE = "notice"
+    HEALTHY = "healthy"
+
+
 class HealthOut(Model, frozen=True, kw_only=True):
     status: Literal["ok"] = "ok"
+    """Always `ok`"""
+
+
+class HeldLockOut(Model, frozen=True, kw_only=True):
+    """A table's lock, and what tells whether its holder is alive."""
+
+    table_id: str
+    """Id of the table"""
+    provider: str
+    """Class of Hudi's lock provider"""
+    state: LockState
+    """`unknown`: the service has no client for this provider. A dry run of a job asks by a worker"""
+    detail: str | None
+    """Why the state is unknown"""
+    id: str | None
+    """Another one as soon as another holder has the lock, or the same one took it again"""
+    path: str | None
+    """File of the lock"""
+    since: datetime | None
+    """Time at which it was taken; null if that is not known"""
+    age_seconds: float | None
+    """Seconds since then"""
+    holder: str | None
+    """As far as the provider tells: Hudi does not sign its filesystem lock, this service does"""
+    ends_at: datetime | None
+    """Time at which it ends unless its holder renews it; null: never, or not known"""
+    ending: str
+    """How a lock of this provider ends if its holder never releases it"""
+    break_after_seconds: float
+    """Age from which it may be broken"""
+    is_breakable: bool
+    """Whether DELETE would break it now"""
+    refusal: RefusalOut | None
+    """Why not; null if it is breakable"""
+    writers: list[WriterBesideOut]
+    """The last heartbeats first; at most 100"""
+    pending: list[PendingOut]
+    """Pending instants of the table"""
+    jobs: list[JobBesideOut]
+    """Jobs of this service that may hold it or wait for it"""
+
+
+class HistoryOut(Model, frozen=True, kw_only=True):
+    items: list[SampleOut]
+    """Oldest first"""
 
 
 class IncidentCloseIn(Model, frozen=True, kw_only=True):
@@ -860,7 +1687,9 @@ class IncidentCounts(Model, frozen=True, kw_only=True):
     """Counts of unresolved incidents; `GET /v1/tables/{id}/incidents` lists them."""
 
     open: int | UnsetType = UNSET
+    """Open incidents"""
     suspected: int | UnsetType = UNSET
+    """Suspected incidents"""
 
 
 class IncidentKind(Word):
@@ -881,8 +1710,11 @@ class IncidentOut(Model, frozen=True, kw_only=True):
     """An incident. `title`, `detail` and `hint` describe its effect on the table's readers, and the remedy."""
 
     id: str
+    """Id of the incident"""
     table_id: str
+    """Id of the table"""
     kind: IncidentKind
+    """`stale-write`, `late-files` of a fenced write, or `damage` found by a diagnosis"""
     instant: str
     """The commit that caused it, or the write that was fenced; of a damage: when it was found, in UTC"""
     operation: str | None
@@ -890,19 +1722,26 @@ class IncidentOut(Model, frozen=True, kw_only=True):
     state: IncidentState
     """`suspected`: only the rows can prove it; a repair checks them"""
     title: str
+    """What it means for readers"""
     detail: str
+    """This case"""
     hint: str
+    """The remedy"""
     details: dict[str, Any]
     """Figures that depend on the kind"""
     opened_at: datetime
+    """When it was found"""
     closed_at: datetime | None
+    """When it was closed; null while it is open"""
     because: str | None
     """Why it was closed, and by whom if by hand"""
 
 
 class IncidentPage(Model, frozen=True, kw_only=True):
     items: list[IncidentOut]
+    """The items of this page, or all if there are no pages"""
     next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
 
 
 class IncidentState(Word):
@@ -918,22 +1757,51 @@ class IncidentState(Word):
 
 class IndexOut(Model, frozen=True, kw_only=True):
     type: Literal["bucket"] = "bucket"
+    """Type of the index"""
     num_buckets: int
+    """Number of buckets; 0 without a bucket index"""
     hash_fields: list[str]
+    """Fields whose hash decides the bucket"""
+
+
+class JobBesideOut(Model, frozen=True, kw_only=True):
+    """A job of this table that a worker has, or that went back to the queue because the lock was held."""
+
+    id: str
+    """Id"""
+    kind: JobKind
+    """Kind of job"""
+    state: JobState
+    """State"""
+    holds: bool
+    """Whether it has signed the lock. Known of a filesystem lock only"""
+    waits: bool
+    """Whether it waits for the lock, at its worker or in the queue"""
+    step: str | None
+    """Of its worker"""
 
 
 class JobDetail(Model, frozen=True, kw_only=True):
     id: str
+    """Id of the job"""
     table_id: str
+    """Id of the table"""
     kind: JobKind
+    """Kind of job"""
     params: dict[str, Any]
+    """Parameters of the kind, with all defaults"""
     dry_run: bool
+    """Whether the job only plans, and changes nothing"""
     state: JobState
+    """`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell"""
     attempt: int
     """Number of leases so far"""
     max_attempts: int
+    """Attempts after which the job fails"""
     cancel_requested: bool
+    """Whether somebody has asked to cancel it"""
     priority: int
+    """Jobs with a higher one start first"""
     worker_group: str
     """Only workers of this group get the job"""
     timeout_seconds: int | None
@@ -942,25 +1810,42 @@ class JobDetail(Model, frozen=True, kw_only=True):
     """The caller that submitted it, or `policy`"""
     reason: str | None
     """The reason, if a policy submitted it"""
+    retry_of: str | None
+    """The job that it repeats; that may have been deleted"""
     worker_id: str | None
+    """Id by which the worker calls itself; null if no worker has it"""
     progress: ProgressOut | None
+    """What it does now; null before it runs"""
     instants: list[str]
     """Instants that its attempts created on the table's timeline"""
     result: dict[str, Any] | None
     """Measured values; for a dry run, the plan"""
+    verdict: JobVerdict | None
+    """Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has `nothing_to_do`. Of
+    another job only that it was refused, or had nothing to do
+    """
     error: JobProblem | None
     """Error of the last attempt"""
     created_at: datetime
+    """When it was created"""
     not_before: datetime
+    """No worker gets it earlier"""
     leased_at: datetime | None
+    """When a worker last took it; null before"""
     started_at: datetime | None
+    """When it started; null before"""
     finished_at: datetime | None
+    """When it ended, in whatever way; null until then"""
     lease_deadline: datetime | None
+    """When the lease expires without a heartbeat"""
     hand_over: HandOverOut | None
     """Set if the job waits, or has waited, until the writers are stopped"""
+    waits_for: str | UnsetType | None = UNSET
+    """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
+    `waits for`. Null if the job waits for nothing
+    """
     attempts: list[AttemptOut]
-    waits_for: str | None
-    """While it is queued: the condition that keeps it from a worker"""
+    """All attempts, first to last"""
 
 
 class JobKind(Word):
@@ -984,18 +1869,38 @@ class JobKind(Word):
     DIAGNOSIS = "diagnosis"
 
 
+class JobLog(Model, frozen=True, kw_only=True):
+    """Lines of the log of a job, the oldest first."""
+
+    items: list[LogLineOut]
+    """The items of this page, or all if there are no pages"""
+    next_cursor: str | None
+    """Cursor of the next page, null if these are the last lines so far"""
+    position: str
+    """Cursor behind the last of these lines: pass it later to get only the lines that came since"""
+
+
 class JobOut(Model, frozen=True, kw_only=True):
     id: str
+    """Id of the job"""
     table_id: str
+    """Id of the table"""
     kind: JobKind
+    """Kind of job"""
     params: dict[str, Any]
+    """Parameters of the kind, with all defaults"""
     dry_run: bool
+    """Whether the job only plans, and changes nothing"""
     state: JobState
+    """`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell"""
     attempt: int
     """Number of leases so far"""
     max_attempts: int
+    """Attempts after which the job fails"""
     cancel_requested: bool
+    """Whether somebody has asked to cancel it"""
     priority: int
+    """Jobs with a higher one start first"""
     worker_group: str
     """Only workers of this group get the job"""
     timeout_seconds: int | None
@@ -1004,35 +1909,60 @@ class JobOut(Model, frozen=True, kw_only=True):
     """The caller that submitted it, or `policy`"""
     reason: str | None
     """The reason, if a policy submitted it"""
+    retry_of: str | None
+    """The job that it repeats; that may have been deleted"""
     worker_id: str | None
+    """Id by which the worker calls itself; null if no worker has it"""
     progress: ProgressOut | None
+    """What it does now; null before it runs"""
     instants: list[str]
     """Instants that its attempts created on the table's timeline"""
     result: dict[str, Any] | None
     """Measured values; for a dry run, the plan"""
+    verdict: JobVerdict | None
+    """Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has `nothing_to_do`. Of
+    another job only that it was refused, or had nothing to do
+    """
     error: JobProblem | None
     """Error of the last attempt"""
     created_at: datetime
+    """When it was created"""
     not_before: datetime
+    """No worker gets it earlier"""
     leased_at: datetime | None
+    """When a worker last took it; null before"""
     started_at: datetime | None
+    """When it started; null before"""
     finished_at: datetime | None
+    """When it ended, in whatever way; null until then"""
     lease_deadline: datetime | None
+    """When the lease expires without a heartbeat"""
     hand_over: HandOverOut | None
     """Set if the job waits, or has waited, until the writers are stopped"""
+    waits_for: str | UnsetType | None = UNSET
+    """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
+    `waits for`. Null if the job waits for nothing
+    """
 
 
 class JobPage(Model, frozen=True, kw_only=True):
     items: list[JobOut]
+    """The items of this page, or all if there are no pages"""
     next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
 
 
 class JobProblem(Model, frozen=True, kw_only=True):
     type: str
+    """The type of the problem"""
     title: str
+    """What it is, the same for every case"""
     detail: str
+    """This case"""
     hint: str
+    """What to do about it"""
     retriable: bool
+    """Whether the same job may succeed later without a change"""
 
 
 class JobState(Word):
@@ -1051,6 +1981,16 @@ class JobState(Word):
     UNKNOWN = "unknown"
 
 
+class JobVerdict(Word):
+    """What a job that has ended says of its work: a plan that can be executed, one that would be or was refused,
+    or that there was nothing to do.
+    """
+
+    READY = "ready"
+    REFUSED = "refused"
+    NOTHING_TO_DO = "nothing_to_do"
+
+
 class LockIn(Model, frozen=True, kw_only=True):
     """The lock that the table's writers take."""
 
@@ -1066,8 +2006,42 @@ class LockIn(Model, frozen=True, kw_only=True):
 
 class LockOut(Model, frozen=True, kw_only=True):
     provider: str
+    """`filesystem`, `zookeeper`, or a LockProvider class"""
     options: dict[str, str]
+    """The provider's options, secrets masked"""
     wait_seconds: float | None
+    """How long a job waits for it; null for the service's setting"""
+
+
+class LockState(Word):
+    """`UNKNOWN`: its provider keeps it where the service has no client to read it, or its file is not Hudi's."""
+
+    HELD = "held"
+    FREE = "free"
+    UNKNOWN = "unknown"
+
+
+class LogLevel(Word):
+    """Levels of Python's `logging`."""
+
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+    CRITICAL = "CRITICAL"
+
+
+class LogLineOut(Model, frozen=True, kw_only=True):
+    at: datetime
+    """By the clock of the worker"""
+    level: LogLevel
+    """How serious it is"""
+    logger: str
+    """The module of the worker, or the Java class"""
+    message: str
+    """With the stack trace, if there is one; without secrets"""
+    attempt: int
+    """The attempt that wrote it"""
 
 
 class MetadataTableIn(Model, frozen=True, kw_only=True):
@@ -1080,11 +2054,31 @@ class MetadataTableIn(Model, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
     kind: Literal["metadata_table"] = "metadata_table"
+    """Kind of job"""
     params: MetadataTableParams | UnsetType = UNSET
+    """Parameters of the kind"""
 
 
 class MetadataTableParams(Model, frozen=True, kw_only=True):
     action: Literal["validate", "rebuild"] | UnsetType = UNSET
+    """Action of the instant on the table's timeline"""
+
+
+class MetadataTableResult(Model, frozen=True, kw_only=True):
+    partitions: list[str] | UnsetType = UNSET
+    """Partitions of the metadata table"""
+    findings: list[dict[str, Any]] | UnsetType = UNSET
+    """Differences from the storage"""
+    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: dict[str, Any] | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
 
 class Mode(Word):
@@ -1114,12 +2108,47 @@ class OnActiveWriters(Word):
     ABORT = "abort"
 
 
+class Order(Word):
+    """`PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `COMMIT`: the last commit
+    first. `SILENT`: the longest without a commit first. `REGISTERED`: the newest first. Tables of equal rank go
+    by name.
+    """
+
+    PROBLEMS = "problems"
+    NAME = "name"
+    BACKLOG = "backlog"
+    COMMIT = "commit"
+    SILENT = "silent"
+    REGISTERED = "registered"
+
+
 class Outcome(Word):
     """`DONE` below status 400, `FAILED` from 500 on."""
 
     DONE = "done"
     REFUSED = "refused"
     FAILED = "failed"
+
+
+class Overview(Model, frozen=True, kw_only=True):
+    at: datetime
+    """The service's time of this answer"""
+    problems: ProblemsNow
+    """Everything that is wrong"""
+    pause: PauseOut
+    """Of automatic jobs on all tables"""
+    jobs: ActiveJobs
+    """Jobs that have not ended"""
+    incidents: IncidentCounts
+    """Unresolved incidents of all tables"""
+    suggestions: list[SuggestionOut]
+    """At most 20"""
+    webhooks: WebhookSummary
+    """Webhooks and their deliveries"""
+    workers: WorkerSummary
+    """Workers of all groups"""
+    tables: TableRows
+    """One page of tables"""
 
 
 class PartitionExtractor(Word):
@@ -1138,26 +2167,40 @@ class PartitionExtractor(Word):
 
 class PartitionOut(Model, frozen=True, kw_only=True):
     file_groups: int
+    """Number of file groups with a latest file slice"""
     base_files: int
+    """Number of base files"""
     base_bytes: int
+    """Size of the base files"""
     log_files: int
+    """Number of log files that are not compacted"""
     log_bytes: int
+    """Size of the log files"""
     small_files: int
+    """Number of base files below `small_file_bytes` of the settings"""
     small_bytes: int
+    """Size of the small base files"""
     freed_files: int
+    """Number of files that are in no latest file slice"""
     freed_bytes: int
+    """Size of these files"""
     rows: int | None
     """In base files; null if it is not known for every file"""
     path: str
+    """Path of the partition relative to the base path; empty without partitions"""
     num_buckets: int
+    """Number of buckets; 0 without a bucket index"""
     buckets: int
     """Buckets that have rows"""
     largest_bucket: int | None
+    """Number of the largest bucket; null without any"""
     largest_bucket_bytes: int
+    """Size of the largest bucket"""
 
 
 class PartitionPrefix(Model, frozen=True, kw_only=True):
     prefix: str
+    """Beginning of paths of partitions"""
 
 
 class PartitionTtlIn(Model, frozen=True, kw_only=True):
@@ -1172,7 +2215,9 @@ class PartitionTtlIn(Model, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
     kind: Literal["partition_ttl"] = "partition_ttl"
+    """Kind of job"""
     params: PartitionTtlParams
+    """Parameters of the kind"""
 
 
 class PartitionTtlParams(Model, frozen=True, kw_only=True):
@@ -1183,6 +2228,7 @@ class PartitionTtlParams(Model, frozen=True, kw_only=True):
     `KEEP_BY_CREATION_TIME`: days since the commit that created the partition
     """
     partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
+    """Paths of partitions, relative to the base path"""
     limit_partitions: int | UnsetType = UNSET
     """Partitions to drop at most, the oldest first. The result says what is `left`"""
     wait_seconds: int | UnsetType = UNSET
@@ -1214,6 +2260,60 @@ class PartitionTtlPolicyIn(Model, frozen=True, kw_only=True):
     """Minimum from the end of one job to the start of the next"""
 
 
+class PartitionTtlResult(Model, frozen=True, kw_only=True):
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
+    strategy: str | UnsetType = UNSET
+    """How the age of a partition is determined"""
+    days_retain: Any | UnsetType = UNSET
+    """Age at which a partition expires, in days"""
+    partitions: list[dict[str, Any]] | UnsetType = UNSET
+    """Partitions that were, or would be, dropped"""
+    withheld: list[dict[str, Any]] | UnsetType = UNSET
+    """Partitions that have expired and stay, with the reason"""
+    left: dict[str, Any] | UnsetType = UNSET
+    """What is left to the next job"""
+    kept_unchanged: Any | UnsetType = UNSET
+    """Partitions that were written to meanwhile"""
+    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: dict[str, Any] | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class PastJobOut(Model, frozen=True, kw_only=True):
+    """One of a table's last jobs. `GET /v1/jobs/{id}` has the whole of it."""
+
+    id: str
+    """Id"""
+    kind: JobKind
+    """Kind of job"""
+    state: JobState
+    """State"""
+    dry_run: bool
+    """Whether it changes nothing"""
+    created_at: datetime
+    """When it was submitted"""
+    started_at: datetime | None
+    """When its last attempt began; null before the first"""
+    finished_at: datetime | None
+    """Null while it is active"""
+    error: str | None
+    """The title of the error of its last attempt, also of one that is repeated"""
+
+
 class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """A policy as for one table, with a precedence."""
 
@@ -1230,30 +2330,45 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     windows: list[WindowIn] | UnsetType = UNSET
     """When jobs may start; empty: at any time"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
+    """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
+    """When old versions of files are deleted"""
     clustering: ClusteringPolicyIn | UnsetType = UNSET
+    """When rows are ordered or small files merged"""
     bucket_expansion: ExpansionPolicyIn | UnsetType = UNSET
+    """When a table gets more buckets"""
     bucket_contraction: ContractionPolicyIn | UnsetType = UNSET
+    """When a table gets fewer buckets"""
     repair: RepairPolicyIn | UnsetType = UNSET
+    """Whether rows of stale writes are brought back at once"""
     archival: ArchivalPolicyIn | UnsetType = UNSET
+    """When the active timeline is shortened"""
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
+    """When partitions expire"""
     diagnosis: DiagnosisPolicyIn | UnsetType = UNSET
+    """When the table is searched for damages"""
     sync: SyncPolicyIn | UnsetType = UNSET
+    """When a Hive metastore is brought up to the table"""
     precedence: int | UnsetType = UNSET
     """If several patterns match, the higher value wins (default 0), then the more exact pattern"""
 
 
 class PatternPolicyList(Model, frozen=True, kw_only=True):
     items: list[PatternPolicyOut]
+    """The items of this page, or all if there are no pages"""
 
 
 class PatternPolicyOut(Model, frozen=True, kw_only=True):
     pattern: str
+    """Glob for names of tables"""
     precedence: int
-    settings: dict[str, Any]
+    """Of two patterns that match, the higher one wins"""
+    settings: PolicyIn
     """As they were sent"""
     created_at: datetime
+    """When it was created"""
     updated_at: datetime
+    """When it was last changed by a call"""
 
 
 class PauseIn(Model, frozen=True, kw_only=True):
@@ -1263,34 +2378,51 @@ class PauseIn(Model, frozen=True, kw_only=True):
 
 class PauseOut(Model, frozen=True, kw_only=True):
     paused: bool
+    """Whether automatic jobs are paused on all tables"""
     since: datetime | UnsetType | None = UNSET
+    """Since when"""
     by: str | UnsetType | None = UNSET
+    """Who paused them"""
     reason: str | UnsetType = UNSET
+    """Why; empty if nobody said"""
 
 
 class PendingOut(Model, frozen=True, kw_only=True):
     requested_time: str
+    """The instant: its requested time, in the timeline's zone"""
     action: str
+    """Action of the instant"""
     state: str
+    """`REQUESTED` or `INFLIGHT`"""
     is_plan: bool
     """A compaction or clustering that is scheduled and can be executed"""
     requested_at: datetime | None
+    """When it was requested"""
     age_seconds: float | None
+    """Time since it was requested"""
     heartbeat_at: datetime | None
     """Last heartbeat of its writer, if it sends any"""
     heartbeat_age_seconds: float | None
+    """Time since the last heartbeat of its writer; null without any"""
 
 
 class PlanOut(Model, frozen=True, kw_only=True):
     id: str
+    """Id of the plan"""
     base_path: str
+    """The table's base path, an absolute path or a URI"""
     table_id: str | None
+    """Id of the table"""
     table_name: str
+    """Name of the table"""
     service: DelegatedService
+    """The delegated service"""
     instant: str
+    """Requested time of the instant"""
     is_metadata: bool
     """A plan of the table's metadata table"""
     state: PlanState
+    """State of the plan"""
     because: str | None
     """The reason for the state"""
     hint: str | None
@@ -1300,18 +2432,28 @@ class PlanOut(Model, frozen=True, kw_only=True):
     queue: str | None
     """The worker group that its writer asks for"""
     resource: str | None
+    """A wish of the writer; shown only"""
     parallelism: int | None
+    """A wish of the writer; shown only"""
     engine: str | None
+    """Engine that the writer names"""
     username: str | None
+    """User that the writer names"""
     requested_by: str
+    """The caller that delegated it"""
     requested_at: datetime
+    """When it was requested"""
     last_requested_at: datetime
+    """When it was last named by a request"""
     ended_at: datetime | None
+    """When it ended; null until then"""
 
 
 class PlanPage(Model, frozen=True, kw_only=True):
     items: list[PlanOut]
+    """The items of this page, or all if there are no pages"""
     next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
 
 
 class PlanState(Word):
@@ -1344,37 +2486,113 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     windows: list[WindowIn] | UnsetType = UNSET
     """When jobs may start; empty: at any time"""
     compaction: CompactionPolicyIn | UnsetType = UNSET
+    """When log files are merged into base files"""
     cleaning: CleaningPolicyIn | UnsetType = UNSET
+    """When old versions of files are deleted"""
     clustering: ClusteringPolicyIn | UnsetType = UNSET
+    """When rows are ordered or small files merged"""
     bucket_expansion: ExpansionPolicyIn | UnsetType = UNSET
+    """When a table gets more buckets"""
     bucket_contraction: ContractionPolicyIn | UnsetType = UNSET
+    """When a table gets fewer buckets"""
     repair: RepairPolicyIn | UnsetType = UNSET
+    """Whether rows of stale writes are brought back at once"""
     archival: ArchivalPolicyIn | UnsetType = UNSET
+    """When the active timeline is shortened"""
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
+    """When partitions expire"""
     diagnosis: DiagnosisPolicyIn | UnsetType = UNSET
+    """When the table is searched for damages"""
     sync: SyncPolicyIn | UnsetType = UNSET
+    """When a Hive metastore is brought up to the table"""
 
 
 class PrefixOfPolicy(Model, frozen=True, kw_only=True):
     """As `PartitionPrefix`, in a level of a policy, which is stored as it was sent."""
 
     prefix: str
+    """Beginning of paths of partitions"""
 
 
 class ProblemType(Model, frozen=True, kw_only=True):
+    """A type of problem: of answers to calls, of jobs, or of both."""
+
     type: str
+    """The last part of `type` in a problem document"""
     title: str
+    """What happened"""
+    why: str
+    """Why it happens"""
     hint: str
-    status: int
-    """HTTP status of such an answer"""
+    """What to do"""
+    status: int | None
+    """HTTP status of such an answer; null for a type that only the `error` of a job has"""
+    example: dict[str, Any]
+    """A problem document of this type"""
+
+
+class ProblemTypeList(Model, frozen=True, kw_only=True):
+    """All types of problems, in alphabetical order."""
+
+    items: list[ProblemType]
+    """The types"""
+
+
+class ProblemsNow(Model, frozen=True, kw_only=True):
+    as_of: datetime
+    """When the problems and backlogs were computed. An answer that is older than a few seconds has started a new
+    computation, for the next call
+    """
+    counts: SeverityCounts
+    """Of all problems, whatever the filter of the tables"""
+    items: list[StandingProblemOut]
+    """The 20 most serious ones; `GET /v1/problems` lists all"""
 
 
 class ProgressOut(Model, frozen=True, kw_only=True):
     step: str
+    """What the job does now"""
     tasks_done: int
+    """Tasks of Spark that have ended"""
     tasks_total: int
+    """Tasks of Spark in this step, as far as known"""
     bytes_done: int
+    """Bytes that have been worked off"""
     bytes_total: int
+    """Bytes of this step; 0 if not known"""
+
+
+class Readiness(Model, frozen=True, kw_only=True):
+    status: Literal["ok"] = "ok"
+    """Always `ok`: else the answer is a problem document"""
+    checks: Checks
+    """The checks, one by one"""
+
+
+class ReasonOut(Model, frozen=True, kw_only=True):
+    """Why a folder or a table is left out."""
+
+    type: str
+    """Type of the problem"""
+    title: str
+    """What it is"""
+    detail: str
+    """This case"""
+    hint: str
+    """What to do"""
+
+
+class RefusalOut(Model, frozen=True, kw_only=True):
+    """The problem with which the service would answer now if it were asked to break the lock."""
+
+    type: str
+    """Name of its type: GET /problems/{name} explains it"""
+    title: str
+    """What it is, the same for every case"""
+    detail: str
+    """Why, in this case; may be empty"""
+    hint: str
+    """What to do"""
 
 
 class RepairIn(Model, frozen=True, kw_only=True):
@@ -1387,7 +2605,9 @@ class RepairIn(Model, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
     kind: Literal["repair"] = "repair"
+    """Kind of job"""
     params: RepairParams | UnsetType = UNSET
+    """Parameters of the kind"""
 
 
 class RepairParams(Model, frozen=True, kw_only=True):
@@ -1414,8 +2634,46 @@ class RepairPolicyIn(Model, frozen=True, kw_only=True):
     """Minimum from the end of one job to the start of the next"""
 
 
+class RepairResult(Model, frozen=True, kw_only=True):
+    repaired: list[str] | UnsetType = UNSET
+    """Stale writes whose rows were brought back"""
+    cleared: list[str] | UnsetType = UNSET
+    """Suspected writes that had done no harm"""
+    rows: int | UnsetType = UNSET
+    """Rows that were brought back"""
+    deletes: int | UnsetType = UNSET
+    """Deletes that were done again"""
+    superseded: int | UnsetType = UNSET
+    """Rows that were newer in the table"""
+    moved: int | UnsetType = UNSET
+    """Rows that were moved to their buckets"""
+    stale: list[str] | UnsetType = UNSET
+    """Stale writes that would be repaired; only of a dry run"""
+    suspects: list[str] | UnsetType = UNSET
+    """Writes that would be checked; only of a dry run"""
+    file_groups: int | UnsetType = UNSET
+    """File groups of these writes"""
+    late_files: int | UnsetType = UNSET
+    """Files of fenced writers; with `leftovers`"""
+    markers: list[str] | UnsetType = UNSET
+    """Instants whose markers are left behind; with `leftovers`"""
+    hashing_configs: list[str] | UnsetType = UNSET
+    """Dangling hashing configs; with `leftovers`"""
+    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: dict[str, Any] | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
 class ReplayIn(Model, frozen=True, kw_only=True):
     since: datetime
+    """Events from this time on"""
     until: datetime | UnsetType | None = UNSET
     """Default: now"""
     with_delivered: bool | UnsetType = UNSET
@@ -1439,7 +2697,9 @@ class RestoreIn(Model, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
     kind: Literal["restore"] = "restore"
+    """Kind of job"""
     params: RestoreParams
+    """Parameters of the kind"""
 
 
 class RestoreParams(Model, frozen=True, kw_only=True):
@@ -1451,6 +2711,25 @@ class RestoreParams(Model, frozen=True, kw_only=True):
     """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
     job fails, and nothing has changed
     """
+
+
+class RestoreResult(Model, frozen=True, kw_only=True):
+    savepoint: str | UnsetType = UNSET
+    """The savepoint"""
+    rolled_back: list[str] | UnsetType = UNSET
+    """Commits that are undone"""
+    writers_commits: int | UnsetType = UNSET
+    """Those among them that brought rows"""
+    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: dict[str, Any] | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
 
 class Role(Word):
@@ -1474,7 +2753,9 @@ class RollbackIn(Model, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
     kind: Literal["rollback"] = "rollback"
+    """Kind of job"""
     params: RollbackParams
+    """Parameters of the kind"""
 
 
 class RollbackParams(Model, frozen=True, kw_only=True):
@@ -1488,6 +2769,56 @@ class RollbackParams(Model, frozen=True, kw_only=True):
     """
 
 
+class RollbackResult(Model, frozen=True, kw_only=True):
+    instant: str | UnsetType = UNSET
+    """The instant that is undone"""
+    action: Any | UnsetType = UNSET
+    """Its action"""
+    state: Any | UnsetType = UNSET
+    """Its state"""
+    operation: Any | UnsetType = UNSET
+    """Its operation"""
+    file_groups: Any | UnsetType = UNSET
+    """File groups that it wrote"""
+    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: dict[str, Any] | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class SampleOut(Model, frozen=True, kw_only=True):
+    """The state at one time. Between two samples nothing has changed, or they were thinned."""
+
+    at: datetime
+    """When"""
+    log_bytes: int
+    """Size of the current log files, which wait for a compaction"""
+    base_bytes: int
+    """Size of the current base files"""
+    log_ratio: float | None
+    """Log bytes divided by base bytes; null without base files"""
+    delta_commits: int
+    """Commits of writers since the last compaction; 0 of a copy-on-write table"""
+    file_groups: int
+    """Number of file groups"""
+    base_files: int
+    """Number of current base files"""
+    small_files: int
+    """Base files below GROUNDSKEEPER_SMALL_FILE_BYTES"""
+    freed_bytes: int
+    """Size of files in no latest slice: the most that cleaning could free"""
+    timeline_commits: int
+    """Completed commits on the active timeline"""
+    compacted_at: datetime | None
+    """Completion of the last compaction"""
+
+
 class SavepointIn(Model, frozen=True, kw_only=True):
     """Creates, lists or deletes savepoints: commits whose files are kept, and to which the table can be restored."""
 
@@ -1498,16 +2829,39 @@ class SavepointIn(Model, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
     kind: Literal["savepoint"] = "savepoint"
+    """Kind of job"""
     params: SavepointParams | UnsetType = UNSET
+    """Parameters of the kind"""
 
 
 class SavepointParams(Model, frozen=True, kw_only=True):
     action: Literal["create", "list", "delete"] | UnsetType = UNSET
+    """Action of the instant on the table's timeline"""
     instant: str | UnsetType | None = UNSET
     """The commit. Default when creating: the latest completed one"""
     comment: str | UnsetType = UNSET
+    """Why, for others"""
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for writes that began before it"""
+
+
+class SavepointResult(Model, frozen=True, kw_only=True):
+    savepoint: str | UnsetType = UNSET
+    """The savepoint that was created"""
+    deleted: str | UnsetType = UNSET
+    """The savepoint that was deleted"""
+    savepoints: list[dict[str, Any]] | UnsetType = UNSET
+    """All savepoints of the table"""
+    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: dict[str, Any] | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
 
 class SessionOut(Model, frozen=True, kw_only=True):
@@ -1516,8 +2870,11 @@ class SessionOut(Model, frozen=True, kw_only=True):
     who: str
     """Name of the token"""
     token_id: str | None
+    """Id of the token; null without one"""
     role: Role
+    """What the caller may do"""
     way: Way
+    """How the caller is known"""
     expires_at: datetime | None
     """When the session ends, or the token; null: never"""
 
@@ -1536,51 +2893,96 @@ class SeverityCounts(Model, frozen=True, kw_only=True):
     """Counts of all problems that match the filter, not only of this page."""
 
     critical: int | UnsetType = UNSET
+    """Critical problems"""
     warning: int | UnsetType = UNSET
+    """Warnings"""
     notice: int | UnsetType = UNSET
+    """Notices"""
 
 
 class SightingOut(Model, frozen=True, kw_only=True):
     """The detection of an engine."""
 
     first_seen: datetime
+    """When it was first seen"""
     last_seen: datetime
+    """When it was last seen"""
     instant: str | None
     """The latest instant with evidence; null if the evidence is in the table itself"""
     evidence: str
+    """What shows that the engine writes the table"""
 
 
 class SinceOut(Model, frozen=True, kw_only=True):
     """Commits of writers since the last run of a table service, or since the beginning if there was none."""
 
     commits: int
+    """Commits of writers"""
     bytes_written: int
+    """Bytes that they wrote"""
     at: datetime | None
+    """When the last run completed; null if there was none"""
+
+
+class SizeClassOut(Model, frozen=True, kw_only=True):
+    """A class of file sizes. It begins where the one before it ends."""
+
+    below_bytes: int | None
+    """Null in the last class"""
+    files: int
+    """Number of files in it"""
+
+
+class SkippedFolder(Model, frozen=True, kw_only=True):
+    """A folder that could not be looked into."""
+
+    path: str
+    """Relative to the root"""
+    reason: ReasonOut
+    """Why"""
 
 
 class SnapshotOut(Model, frozen=True, kw_only=True):
     """The state of a table. `partitions` are the largest ones."""
 
     table_id: str
+    """Id of the table"""
     taken_at: datetime
+    """When the service read this state of the table"""
     table_type: TableType
+    """Type of the table"""
     last_commit: str | None
+    """The last instant that wrote rows; null without any"""
     last_commit_at: datetime | None
+    """When it completed"""
     first_commit_at: datetime | None
+    """When the first known one completed"""
     since_compaction: SinceOut
+    """Commits of writers since the last compaction"""
     since_cleaning: SinceOut
+    """Commits of writers since the last cleaning"""
     since_clustering: SinceOut
+    """Commits of writers since the last clustering"""
     pending: list[PendingOut]
+    """Instants that have not completed"""
     num_buckets: int
+    """Number of buckets; 0 without a bucket index"""
     small_file_bytes: int
+    """Base files below this size count as small"""
     timeline_commits: int
     """Completed commits on the active timeline, which archival shortens"""
     log_ratio: float | None
     """Log bytes divided by base file bytes"""
     total: FilesOut
+    """Totals of all partitions"""
+    base_file_sizes: list[SizeClassOut]
+    """The base files by size, in ten classes. Empty until a partition was listed that has any"""
     num_partitions: int
+    """Number of partitions"""
     partitions: list[PartitionOut]
+    """The largest partitions"""
     watch: WatchOut
+    """State of the polling of the table"""
 
 
 class StandingKind(Word):
@@ -1588,11 +2990,13 @@ class StandingKind(Word):
 
     TABLE_UNREADABLE = "table-unreadable"
     TABLE_NOT_POLLED = "table-not-polled"
+    COMMITS_VANISHED = "commits-vanished"
     COMMITS_MISSED = "commits-missed"
     INCIDENT_STANDING = "incident-standing"
     DEAD_WRITER = "dead-writer"
     PLAN_STUCK = "plan-stuck"
     COMPACTION_BEHIND = "compaction-behind"
+    COMPACTION_BACKLOG_GROWING = "compaction-backlog-growing"
     CLEANING_BEHIND = "cleaning-behind"
     TIMELINE_LONG = "timeline-long"
     BUCKET_TOO_LARGE = "bucket-too-large"
@@ -1604,6 +3008,7 @@ class StandingKind(Word):
     JOB_FAILING = "job-failing"
     JOB_UNSETTLED = "job-unsettled"
     LOCK_AWAITED = "lock-awaited"
+    LOCK_HELD_LONG = "lock-held-long"
     GROUP_WITHOUT_WORKER = "group-without-worker"
     WORKER_LOST = "worker-lost"
     WEBHOOK_FAILING = "webhook-failing"
@@ -1618,16 +3023,19 @@ class StandingProblemOut(Model, frozen=True, kw_only=True):
     id: str
     """The same while it stands, and when it comes back"""
     kind: StandingKind
+    """Kind of problem"""
     severity: Severity
     """`critical`: rows are wrong or unreadable, or nothing is done any more; `warning`: it becomes worse by
     itself; `notice`: it can wait
     """
     about: AboutOut
+    """The object that has the problem"""
     table_id: str | None
     """Null unless it is about a table"""
     since: datetime
     """As exact as the data allows"""
     title: str
+    """What is wrong"""
     detail: str
     """The evidence in a sentence"""
     evidence: dict[str, str | float | bool | list[str] | None]
@@ -1642,8 +3050,24 @@ class StandingProblemOut(Model, frozen=True, kw_only=True):
 
 class StandingProblemPage(Model, frozen=True, kw_only=True):
     items: list[StandingProblemOut]
+    """The items of this page, or all if there are no pages"""
     counts: SeverityCounts
+    """Numbers by severity, of all pages"""
     next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
+
+
+class SuggestionOut(Model, frozen=True, kw_only=True):
+    """A table that is not registered although its writer delegates table services."""
+
+    base_path: str
+    """The table's base path, an absolute path or a URI"""
+    table_name: str
+    """Name of the table"""
+    plans: int
+    """Plans that it has delegated"""
+    hint: str
+    """The remedy"""
 
 
 class SyncIn(Model, frozen=True, kw_only=True):
@@ -1656,13 +3080,16 @@ class SyncIn(Model, frozen=True, kw_only=True):
     timeout_seconds: int | UnsetType | None = UNSET
     """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
     kind: Literal["sync"] = "sync"
+    """Kind of job"""
     params: SyncParams
+    """Parameters of the kind"""
 
 
 class SyncParams(Model, frozen=True, kw_only=True):
     metastore_uris: str
     """Of the Hive metastore, separated by commas; the administrator names the hosts that are allowed"""
     database: str | UnsetType = UNSET
+    """Database of the metastore"""
     table: str | UnsetType | None = UNSET
     """Name in the metastore. Default: the table's own"""
     strategy: SyncStrategy | UnsetType = UNSET
@@ -1696,6 +3123,27 @@ class SyncPolicyIn(Model, frozen=True, kw_only=True):
     """Minimum from the end of one job to the start of the next"""
 
 
+class SyncResult(Model, frozen=True, kw_only=True):
+    metastore: str | UnsetType = UNSET
+    """The metastore"""
+    changed: bool | UnsetType = UNSET
+    """Whether there was anything to do"""
+    tables: list[dict[str, Any]] | UnsetType = UNSET
+    """The tables in the metastore"""
+    last_instant: Any | UnsetType = UNSET
+    """The last instant that it knows"""
+    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: dict[str, Any] | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
 class SyncStrategy(Word):
     """Hudi's `HoodieSyncTableStrategy` (1.2): the metastore tables of a merge-on-read table."""
 
@@ -1708,11 +3156,30 @@ class TableChange(Model, frozen=True, kw_only=True):
     """Members that are left out do not change. `null` sets `index` and `writers` to unknown, others to default."""
 
     name: str | UnsetType | None = UNSET
+    """Name"""
     index: BucketIndexIn | UnsetType | None = UNSET
+    """The table's bucket index; null if it has none"""
     lock: LockIn | UnsetType | None = UNSET
+    """The lock that the table's writers take; null for the default"""
     writers: WritersIn | UnsetType | None = UNSET
+    """What is declared about the table's writers"""
     hudi_options: dict[str, str] | UnsetType | None = UNSET
     """Replaces all options; a masked value stands for the stored one"""
+
+
+class TableDetected(Model, frozen=True, kw_only=True):
+    """The findings of a registration with the same body."""
+
+    name: str
+    """Name"""
+    base_path: str
+    """Canonical: absolute, links and `..` resolved"""
+    index: IndexOut | None
+    """The bucket index that sampled record keys prove, or the one given"""
+    profile: TableProfile
+    """Type, version, partitioning, keys and columns, as in GET /v1/tables/{id}"""
+    registered_as: str | None
+    """The table that is registered at this path already"""
 
 
 class TableIn(Model, frozen=True, kw_only=True):
@@ -1723,7 +3190,9 @@ class TableIn(Model, frozen=True, kw_only=True):
     index: BucketIndexIn | UnsetType | None = UNSET
     """Verified on sampled record keys. Default: detected"""
     lock: LockIn | UnsetType = UNSET
+    """The lock that the table's writers take"""
     writers: WritersIn | UnsetType | None = UNSET
+    """What is known about the table's writers"""
     hudi_options: dict[str, str] | UnsetType = UNSET
     """Added to the Hudi client's options in every job"""
 
@@ -1732,24 +3201,141 @@ class TableOut(Model, frozen=True, kw_only=True):
     """A registered table. Values of options that look like secrets, by their names or by themselves, are masked."""
 
     id: str
+    """Id of the table"""
     name: str
+    """Name"""
     base_path: str
     """Canonical: absolute, links and `..` resolved"""
     index: IndexOut | None
+    """The table's bucket index; null if it has none"""
     lock: LockOut
+    """The lock that the table's writers take"""
     writers: WritersOut
+    """What is declared about the table's writers"""
     hudi_options: dict[str, str]
-    profile: dict[str, Any]
+    """Options added to those of the Hudi client in every job"""
+    profile: TableProfile
     """Detected when the table was last examined"""
     incidents: IncidentCounts
     """Unresolved incidents"""
     created_at: datetime
+    """When it was created"""
     updated_at: datetime
+    """When it was last changed by a call"""
 
 
 class TablePage(Model, frozen=True, kw_only=True):
     items: list[TableOut]
+    """The items of this page, or all if there are no pages"""
     next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
+
+
+class TableProfile(Model, frozen=True, kw_only=True):
+    """The result of the last examination: `hoodie.properties`, the timeline and a few base files.
+
+    `timeline_path` is relative to the base path. `ordering_fields` are called precombine field up to table
+    version 6. `columns` is empty until the table has data. `pending_instants` counts requested and inflight
+    ones. `warnings` are sentences for the owner.
+    """
+
+    table_type: TableType | UnsetType = UNSET
+    """Type of the table"""
+    table_version: int | UnsetType = UNSET
+    """Version of the table"""
+    timeline_layout: int | UnsetType = UNSET
+    """1, or 2 from table version 8 on"""
+    timeline_path: str | UnsetType = UNSET
+    """Folder of the timeline, relative to the base path"""
+    bucket_layout: BucketLayout | UnsetType = UNSET
+    """The bucket index that the file groups indicate"""
+    partition_fields: list[str] | UnsetType = UNSET
+    """Fields of the partition path"""
+    record_key_fields: list[str] | UnsetType = UNSET
+    """Fields of the record key"""
+    ordering_fields: list[str] | UnsetType = UNSET
+    """Fields that order rows of the same key"""
+    key_generator: str | UnsetType | None = UNSET
+    """Class or type of the key generator; null if not stored"""
+    metadata_partitions: list[str] | UnsetType = UNSET
+    """Partitions of the metadata table"""
+    base_file_format: str | UnsetType = UNSET
+    """Format of the base files"""
+    populates_meta_fields: bool | UnsetType = UNSET
+    """Whether rows have Hudi's meta columns"""
+    drops_partition_columns: bool | UnsetType = UNSET
+    """Whether files lack the partition columns"""
+    hive_style_partitioning: bool | UnsetType = UNSET
+    """Whether paths are like `region=eu`"""
+    url_encoded_partitions: bool | UnsetType = UNSET
+    """Whether paths are URL-encoded"""
+    columns: list[Column] | UnsetType = UNSET
+    """Columns besides Hudi's; empty until the table has data"""
+    pending_instants: int | UnsetType = UNSET
+    """Instants that had not completed"""
+    warnings: list[str] | UnsetType = UNSET
+    """Sentences for the owner"""
+
+
+class TableRow(Model, frozen=True, kw_only=True):
+    """One table. The problems and the backlog are those of `as_of`; everything else is of this moment."""
+
+    id: str
+    """Id"""
+    name: str
+    """Name"""
+    base_path: str
+    """Canonical: absolute, links and `..` resolved"""
+    table_type: str | None
+    """Null if it was not detected"""
+    table_version: int | None
+    """Null if it was not detected"""
+    declared_buckets: int | None
+    """The writers' number; null without a bucket index"""
+    buckets: int | None
+    """The number in force, which a hashing config on the table may have changed"""
+    state: TableState
+    """`unreadable`: polls fail; `unpolled`: registered, and not polled yet; `busy`: workers hold jobs of it"""
+    health: Health
+    """The severity of its most serious problem, `healthy` without any"""
+    problems: list[BriefProblem]
+    """The five most serious ones, these first"""
+    problem_count: int
+    """All of them"""
+    warnings: list[str]
+    """Found when the table was last examined, at most 10"""
+    incidents: IncidentCounts
+    """Unresolved incidents"""
+    backlog: BacklogOut | None
+    """Null before the first poll"""
+    last_commit_at: datetime | None
+    """Null if there is none, or before the first poll"""
+    jobs: list[PastJobOut]
+    """The last 20, the newest first, dry runs included"""
+
+
+class TableRows(Model, frozen=True, kw_only=True):
+    items: list[TableRow]
+    """The items of this page, or all if there are no pages"""
+    total: int
+    """All registered tables"""
+    matching: int
+    """Those that the filter selects"""
+    before: int
+    """Those of them that earlier pages have"""
+    next_cursor: str | None
+    """For the next page, with the same filter and order; null at the end"""
+
+
+class TableState(Word):
+    """The first that holds. `UNREADABLE`: polls fail. `UNPOLLED`: registered, and not polled yet. `BUSY`: workers
+    hold jobs of it.
+    """
+
+    UNREADABLE = "unreadable"
+    UNPOLLED = "unpolled"
+    BUSY = "busy"
+    IDLE = "idle"
 
 
 class TableType(Word):
@@ -1763,9 +3349,11 @@ class TimelineOut(Model, frozen=True, kw_only=True):
     """The active timeline, read for this request."""
 
     pending: list[PendingOut]
+    """Instants that have not completed"""
     completed: list[CompletedOut]
     """In the order of completion"""
     watch: WatchOut
+    """State of the polling of the table"""
 
 
 class Trigger(Word):
@@ -1799,9 +3387,11 @@ class WatchOut(Model, frozen=True, kw_only=True):
     looked_at: datetime | None
     """Time of the last poll that found the timeline changed"""
     next_poll_at: datetime
+    """When it is polled next"""
     failures: int
     """Failed polls since the last successful one"""
     error: str | None
+    """Why the last poll failed; null if it did not"""
     gap_at: datetime | None
     """Time at which instants were last found to be archived before a poll saw them"""
 
@@ -1818,28 +3408,40 @@ class WebhookChange(Model, frozen=True, kw_only=True):
     """Members that are left out do not change."""
 
     url: str | UnsetType | None = UNSET
+    """Where the events are sent: https, or a Kafka topic"""
     types: list[str] | UnsetType | None = UNSET
+    """Types of events that are sent; `*` matches anything"""
     tables: list[str] | UnsetType | None = UNSET
+    """Ids of tables or patterns of their names; empty for all"""
     headers: dict[str, str] | UnsetType | None = UNSET
     """Replaces all of them; a masked value stands for the stored one"""
     description: str | UnsetType | None = UNSET
+    """Free text of whoever created it"""
 
 
 class WebhookCreated(Model, frozen=True, kw_only=True):
     id: str
+    """Id of the webhook"""
     url: str
     """Complete for admins only, because many services accept any caller that knows it"""
     types: list[str]
+    """Types of events that are sent; `*` matches anything"""
     tables: list[str]
+    """Ids of tables or patterns of their names; empty for all"""
     headers: dict[str, str]
     """The values are masked"""
     description: str
+    """Free text of whoever created it"""
     enabled: bool
+    """Whether anything is sent"""
     disabled_because: str | None
+    """Why nothing is sent; null if it is enabled"""
     disabled_at: datetime | None
+    """Since when nothing is sent"""
     failing_since: datetime | None
     """The first failure after the last success"""
     last_success_at: datetime | None
+    """When a message was last delivered"""
     pending: int
     """Deliveries that wait for an attempt or a retry"""
     dead: int
@@ -1847,9 +3449,48 @@ class WebhookCreated(Model, frozen=True, kw_only=True):
     old_secret_until: datetime | None
     """Until then messages are also signed with the previous secret"""
     created_at: datetime
+    """When it was created"""
     updated_at: datetime
+    """When it was last changed by a call"""
     secret: str
     """Secret for checking signatures. Not shown again"""
+
+
+class WebhookDetail(Model, frozen=True, kw_only=True):
+    id: str
+    """Id of the webhook"""
+    url: str
+    """Complete for admins only, because many services accept any caller that knows it"""
+    types: list[str]
+    """Types of events that are sent; `*` matches anything"""
+    tables: list[str]
+    """Ids of tables or patterns of their names; empty for all"""
+    headers: dict[str, str]
+    """The values are masked"""
+    description: str
+    """Free text of whoever created it"""
+    enabled: bool
+    """Whether anything is sent"""
+    disabled_because: str | None
+    """Why nothing is sent; null if it is enabled"""
+    disabled_at: datetime | None
+    """Since when nothing is sent"""
+    failing_since: datetime | None
+    """The first failure after the last success"""
+    last_success_at: datetime | None
+    """When a message was last delivered"""
+    pending: int
+    """Deliveries that wait for an attempt or a retry"""
+    dead: int
+    """Deliveries that were given up and not replayed"""
+    old_secret_until: datetime | None
+    """Until then messages are also signed with the previous secret"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+    blocked: list[BlockedOut]
+    """What holds other deliveries up, the oldest event first; at most 20"""
 
 
 class WebhookIn(Model, frozen=True, kw_only=True):
@@ -1864,23 +3505,32 @@ class WebhookIn(Model, frozen=True, kw_only=True):
     headers: dict[str, str] | UnsetType = UNSET
     """Sent with every message, never shown again. To Kafka, `Authorization: Basic ...` logs in (SASL)"""
     description: str | UnsetType = UNSET
+    """Free text of whoever created it"""
 
 
 class WebhookOut(Model, frozen=True, kw_only=True):
     id: str
+    """Id of the webhook"""
     url: str
     """Complete for admins only, because many services accept any caller that knows it"""
     types: list[str]
+    """Types of events that are sent; `*` matches anything"""
     tables: list[str]
+    """Ids of tables or patterns of their names; empty for all"""
     headers: dict[str, str]
     """The values are masked"""
     description: str
+    """Free text of whoever created it"""
     enabled: bool
+    """Whether anything is sent"""
     disabled_because: str | None
+    """Why nothing is sent; null if it is enabled"""
     disabled_at: datetime | None
+    """Since when nothing is sent"""
     failing_since: datetime | None
     """The first failure after the last success"""
     last_success_at: datetime | None
+    """When a message was last delivered"""
     pending: int
     """Deliveries that wait for an attempt or a retry"""
     dead: int
@@ -1888,12 +3538,29 @@ class WebhookOut(Model, frozen=True, kw_only=True):
     old_secret_until: datetime | None
     """Until then messages are also signed with the previous secret"""
     created_at: datetime
+    """When it was created"""
     updated_at: datetime
+    """When it was last changed by a call"""
 
 
 class WebhookPage(Model, frozen=True, kw_only=True):
     items: list[WebhookOut]
+    """The items of this page, or all if there are no pages"""
     next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
+
+
+class WebhookSummary(Model, frozen=True, kw_only=True):
+    total: int
+    """All of them"""
+    failing: int
+    """Enabled ones whose last delivery failed"""
+    disabled: int
+    """Ones to which nothing is sent"""
+    pending: int
+    """Deliveries that are due, or wait for their next attempt"""
+    given_up: int
+    """Deliveries that can be replayed"""
 
 
 class WindowIn(Model, frozen=True, kw_only=True):
@@ -1902,23 +3569,31 @@ class WindowIn(Model, frozen=True, kw_only=True):
     """
 
     start: str
+    """Time of day at which it opens"""
     end: str
+    """Time of day at which it closes, on the next day if it is not later"""
     days: list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]] | UnsetType = UNSET
+    """Days on which it opens; all if left out"""
 
 
 class WorkerList(Model, frozen=True, kw_only=True):
     items: list[WorkerOut]
+    """The items of this page, or all if there are no pages"""
 
 
 class WorkerOut(Model, frozen=True, kw_only=True):
     """A worker as it describes itself; null where it gave no value."""
 
     id: str
+    """Id by which it calls itself"""
     version: str | None
+    """Version of Groundskeeper"""
     master: str | None
+    """Spark master"""
     slots: int | None
     """Jobs that it runs at once"""
     driver_memory: str | None
+    """Memory of its driver"""
     group: str
     """The worker gets the jobs of tables whose policy names this group"""
     state: WorkerState | None
@@ -1928,6 +3603,7 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     spark_conf: dict[str, str]
     """Options of Spark that it was given, and those of its resources; secrets are masked"""
     first_seen: datetime
+    """When it was first seen"""
     last_seen: datetime
     """Exact to a few seconds"""
     job_ids: list[str]
@@ -1940,6 +3616,41 @@ class WorkerState(Word):
     STARTING = "starting"
     WAITS_FOR_EXECUTORS = "waits_for_executors"
     READY = "ready"
+
+
+class WorkerSummary(Model, frozen=True, kw_only=True):
+    alive: int
+    """Workers that were seen within a minute"""
+    ready: int
+    """Those of them that take jobs"""
+    slots: int
+    """Jobs that the ready ones can run at once"""
+    busy: int
+    """Jobs that they hold"""
+
+
+class WorkersCheck(Model, frozen=True, kw_only=True):
+    status: Literal["ok", "warning", "failing"]
+    """`warning`: the service is ready nevertheless"""
+    detail: str | UnsetType = UNSET
+    """This case"""
+    groups: dict[str, GroupCheck]
+    """The group `default`, and all that have queued jobs, or workers that were seen within a minute"""
+
+
+class WriterBesideOut(Model, frozen=True, kw_only=True):
+    """A heartbeat below `.hoodie/.heartbeat`. Writers in single-writer mode send none."""
+
+    instant: str
+    """Of the write"""
+    heartbeat_at: datetime
+    """Time of the last one"""
+    heartbeat_age_seconds: float
+    """Seconds since then"""
+    is_alive: bool
+    """Whether it is less than five minutes old"""
+    job_id: str | None
+    """The job of this service whose instant it is"""
 
 
 class WriterEngine(Word):
@@ -1955,19 +3666,24 @@ class WriterEngine(Word):
 
 class WriterOptionsOut(Model, frozen=True, kw_only=True):
     engine: WriterEngine
+    """Engine of the writer"""
     options: dict[str, str]
+    """Options of the writer, by the engine's own names"""
     session_conf: dict[str, str]
     """For the start of the Spark session: `SET` comes too late"""
     sql: dict[str, str]
     """The same in SQL: `with` of Flink's CREATE TABLE, `set` (and, of a new table, `tblproperties`) of Spark SQL"""
     notes: list[str]
+    """What else to see to"""
 
 
 class WritersIn(Model, frozen=True, kw_only=True):
     """The Hudi version of the table's writers, or that none is running; and their engines."""
 
     hudi_version: str | UnsetType | None = UNSET
+    """Hudi version of the writers; null if not declared"""
     stopped: bool | UnsetType = UNSET
+    """No writer is running"""
     retry_conflicts: bool | UnsetType = UNSET
     """Every writer has `hoodie.write.num.retries.on.conflict.failures` of at least 1"""
     query_pruning_off: bool | UnsetType | None = UNSET
@@ -1984,12 +3700,17 @@ class WritersIn(Model, frozen=True, kw_only=True):
 
 class WritersOut(Model, frozen=True, kw_only=True):
     hudi_version: str | None
+    """Hudi version of the writers; null if not declared"""
     stopped: bool
+    """Declared: no writer is running"""
     retry_conflicts: bool
+    """Declared: all writers write a batch again when it conflicts"""
     query_pruning_off: bool
+    """Declared: Hudi's pruning by buckets is off wherever SQL reads the table"""
     engines: list[WriterEngine] | None
     """As declared; null if not declared"""
     flink: FlinkOut | None
+    """The Flink job that writes the table; null if not declared"""
     detected: dict[str, SightingOut]
     """Detected on the table since `engines` was last declared"""
 
@@ -1998,3 +3719,4 @@ class WritersStopped(Model, frozen=True, kw_only=True):
     """Confirmation that the writers are stopped. Events carry `savepoint`, for the restart of the Flink job."""
 
     savepoint: str | UnsetType | None = UNSET
+    """The savepoint with which the Flink job was stopped"""

@@ -16,6 +16,12 @@ class CallbackUnknownTableError(ApiError):
     type = "callback-unknown-table"
 
 
+class ChangedMeanwhileError(ApiError):
+    """This has changed since you have seen it"""
+
+    type = "changed-meanwhile"
+
+
 class ConsumerNotFoundError(ApiError):
     """The table has no consumer of this name"""
 
@@ -32,6 +38,12 @@ class DatabaseUnavailableError(ApiError):
     """The service's database cannot be used"""
 
     type = "database-unavailable"
+
+
+class DeliveryEndedError(ApiError):
+    """The delivery is not pending, so it cannot be skipped"""
+
+    type = "delivery-ended"
 
 
 class DeliveryNotFoundError(ApiError):
@@ -106,6 +118,12 @@ class JobNotFoundError(ApiError):
     type = "job-not-found"
 
 
+class JobNotRetriableError(ApiError):
+    """Only a job that failed or was cancelled can be submitted again"""
+
+    type = "job-not-retriable"
+
+
 class JobNotWaitingError(ApiError):
     """This job is not waiting for writers to be stopped"""
 
@@ -122,6 +140,42 @@ class KafkaNotInstalledError(ApiError):
     """The service was installed without its Kafka client"""
 
     type = "kafka-not-installed"
+
+
+class LockChangedError(ApiError):
+    """Another holder has the lock by now"""
+
+    type = "lock-changed"
+
+
+class LockEndsByItselfError(ApiError):
+    """The lock ends by itself"""
+
+    type = "lock-ends-by-itself"
+
+
+class LockFreeError(ApiError):
+    """Nobody holds the table's lock"""
+
+    type = "lock-free"
+
+
+class LockHeldByJobError(ApiError):
+    """A job of this service holds the lock"""
+
+    type = "lock-held-by-job"
+
+
+class LockNotRemovableError(ApiError):
+    """The service cannot remove a lock of this provider"""
+
+    type = "lock-not-removable"
+
+
+class LockTooYoungError(ApiError):
+    """The lock has not been held for long enough to take its holder for dead"""
+
+    type = "lock-too-young"
 
 
 class LockUnavailableError(ApiError):
@@ -268,6 +322,12 @@ class TooManyReadsError(ApiError):
     type = "too-many-reads"
 
 
+class TooManyWaitsError(ApiError):
+    """Too many calls wait for the end of jobs"""
+
+    type = "too-many-waits"
+
+
 class UnauthenticatedError(ApiError):
     """This call needs a valid bearer token"""
 
@@ -292,14 +352,22 @@ class WebhookNotFoundError(ApiError):
     type = "webhook-not-found"
 
 
+class WritersAliveError(ApiError):
+    """A writer of the table is alive, and may be the one that holds the lock"""
+
+    type = "writers-alive"
+
+
 BY_TYPE: dict[str, type[ApiError]] = {
     each.type: each
     for each in (
         BucketIndexContradictedError,
         CallbackUnknownTableError,
+        ChangedMeanwhileError,
         ConsumerNotFoundError,
         DatabaseDamagedError,
         DatabaseUnavailableError,
+        DeliveryEndedError,
         DeliveryNotFoundError,
         FenceLosesFlinkBatchesError,
         FlinkHostNotAllowedError,
@@ -312,9 +380,16 @@ BY_TYPE: dict[str, type[ApiError]] = {
         JobAlreadyEndedError,
         JobConflictError,
         JobNotFoundError,
+        JobNotRetriableError,
         JobNotWaitingError,
         JsonRequiredError,
         KafkaNotInstalledError,
+        LockChangedError,
+        LockEndsByItselfError,
+        LockFreeError,
+        LockHeldByJobError,
+        LockNotRemovableError,
+        LockTooYoungError,
         LockUnavailableError,
         LoginUnencryptedError,
         MetastoreNotAllowedError,
@@ -339,9 +414,11 @@ BY_TYPE: dict[str, type[ApiError]] = {
         TableNotFoundError,
         TableNotSupportedError,
         TooManyReadsError,
+        TooManyWaitsError,
         UnauthenticatedError,
         UrlNotAllowedError,
         WebhookDisabledError,
         WebhookNotFoundError,
+        WritersAliveError,
     )
 }

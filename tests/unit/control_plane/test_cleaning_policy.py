@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from jobs.contract import CleaningPolicy, JobKind
+from jobs.contract import JobKind
+from jobs.job_params import CleaningPolicy
 from service.lake.snapshot import PartitionState, TableSnapshot
 from service.policies.policy import CleaningSettings, Trigger
 from service.scheduling.cleaning import decide

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from jobs.contract import ClusteringLayout, JobKind
+from jobs.contract import JobKind
+from jobs.job_params import ClusteringLayout
 from service.lake.snapshot import PartitionState, TableSnapshot
 from service.policies.policy import ClusteringSettings
 from service.scheduling.clustering import decide

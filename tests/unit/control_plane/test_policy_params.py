@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from jobs.contract import ClusteringLayout, JobKind, TtlStrategy
+from jobs.contract import JobKind
+from jobs.job_params import ClusteringLayout, TtlStrategy
 from service.api.params import JobIn, as_json
 from service.lake.snapshot import PartitionState
 from service.policies.policy import (
