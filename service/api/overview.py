@@ -93,15 +93,16 @@ def get_overview(
         of_tables = incident_store.counts(connection, ids)
         standing = incident_store.count_standing(connection)
         jobs = overview_store.active_jobs(connection, _ACTIVE_JOBS)
-        waits = waits_of(connection, [job for job, _ in jobs], now)
         suggestions = overview_store.suggestions(connection, _SUGGESTIONS)
         webhooks = overview_store.webhooks(connection)
-        workers = [worker for worker in worker_store.every(connection) if worker.is_alive(now)]
+        workers = worker_store.every(connection)
+        waits = waits_of(connection, [job for job, _ in jobs], now, workers)
         pause = pause_store.pause_of(connection)
     incidents: Counter[IncidentState] = Counter()
     for (_, incident_state), number in standing.items():
         incidents[incident_state] += number
-    ready = [worker for worker in workers if worker.is_ready]
+    alive = [worker for worker in workers if worker.is_alive(now)]
+    ready = [worker for worker in alive if worker.is_ready]
     return Overview(
         at=now,
         problems=ProblemsNow(
@@ -120,10 +121,10 @@ def get_overview(
         suggestions=[SuggestionOut.of(each, SUGGESTION) for each in suggestions],
         webhooks=WebhookSummary.of(webhooks),
         workers=WorkerSummary(
-            alive=len(workers),
+            alive=len(alive),
             ready=len(ready),
             slots=sum(worker.info.slots or 1 for worker in ready),
-            busy=sum(len(worker.job_ids) for worker in workers),
+            busy=sum(len(worker.job_ids) for worker in alive),
         ),
         tables=TableRows(
             items=[

@@ -19,9 +19,7 @@ export class Active {
 
   /** Returns the active jobs, and those that have ended since the last call. */
   async load() {
-    const lists = await Promise.all(STATES.map((state) => all("v1/jobs", { ...this.query, state })));
-    // A job may change its state between two calls.
-    const jobs = [...new Map(lists.flat().map((job) => [job.id, job])).values()].sort(byTurn);
+    const jobs = (await all("v1/jobs", { ...this.query, state: STATES })).sort(byTurn);
     const ids = new Set(jobs.map((job) => job.id));
     const gone = this.jobs.filter((job) => !ids.has(job.id));
     const again = (await Promise.all(gone.map((job) => found(job.id)))).filter(Boolean);

@@ -25,20 +25,25 @@ export class Away extends Error {
 
 export const pathOf = (path) => new URL(path, ROOT);
 
+/** A list among the values of the query repeats its parameter. */
 export function get(path, query = {}) {
   const url = pathOf(path);
-  for (const [name, value] of Object.entries(query)) if (value) url.searchParams.set(name, value);
+  for (const [name, value] of Object.entries(query)) for (const each of [value].flat()) if (each) url.searchParams.append(name, each);
   return call(url, {});
 }
 
+/** What is at the path, with the tag of its state for `send`. */
+export const getTagged = (path) => exchange(pathOf(path), {});
+
 export const post = (path, body) => send("POST", path, body);
 
-export function send(method, path, body) {
+/** With a tag it is refused with status 412 if the object has changed since. */
+export function send(method, path, body, tag) {
   return call(pathOf(path), {
     method,
     body: body === undefined ? undefined : JSON.stringify(body),
-    // Without tokens the service asks for it, also where there is no body.
-    headers: { "Content-Type": "application/json" },
+    // Without tokens the service asks for the type, also where there is no body.
+    headers: { "Content-Type": "application/json", ...(tag && { "If-Match": tag }) },
   });
 }
 
@@ -78,7 +83,9 @@ export function problemOf(error) {
   return { title: "The page failed", detail: String(error), hint: "Reload the page." };
 }
 
-async function call(url, options) {
+const call = async (url, options) => (await exchange(url, options)).document;
+
+async function exchange(url, options) {
   const headers = { Accept: "application/json", ...options.headers };
   let answer;
   let body;
@@ -89,7 +96,7 @@ async function call(url, options) {
     throw new Away();
   }
   const document = answer.status === NO_CONTENT ? null : parsed(body);
-  if (answer.ok && document !== undefined) return document;
+  if (answer.ok && document !== undefined) return { document, tag: answer.headers.get("ETag") };
   const problem = document?.title ? document : { title: "The answer does not come from the service", detail: `HTTP ${answer.status}` };
   if (answer.status >= 500 || answer.ok) throw new Away(problem);
   throw new Refused(answer.status, problem);

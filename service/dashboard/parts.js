@@ -1,7 +1,11 @@
 // Components that all views share.
 
+import { pathOf } from "./api.js";
 import { h } from "./dom.js";
 import { ago, kindName, moment, sentence } from "./format.js";
+
+// Where the service explains types of problems.
+const EXPLANATIONS = "/problems/";
 
 export const link = (href, ...children) => h("a", { href }, ...children);
 export const jobLink = (job, ...children) => link(`#/jobs/${encodeURIComponent(job.id)}`, ...children);
@@ -42,7 +46,13 @@ export function problem(document, kind = "bad") {
     document.errors && h("ul", {}, ...document.errors.map((each) => h("li", {}, `${sentence(each.field)}: ${each.message}`))),
     document.hint && h("p", { class: "hint" }, document.hint),
     document.retriable && h("p", { class: "hint" }, "The job may succeed later."),
+    document.type?.startsWith(EXPLANATIONS) && h("p", { class: "hint" }, explanation(document.type)),
   );
+}
+
+/** A link to the service's page about a type of problem. */
+function explanation(type) {
+  return h("a", { href: pathOf(type.slice(1)).href, target: "_blank", rel: "noreferrer" }, "More about this problem");
 }
 
 /** A table that becomes a list of cards on a narrow screen; `headings` label the cells there. */

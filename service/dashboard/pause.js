@@ -5,7 +5,7 @@ import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { moment, sentence } from "./format.js";
 import { card, field, problem } from "./parts.js";
-import { ownLevel, put } from "./policy_level.js";
+import { ownLevel, update } from "./policy_level.js";
 import { may } from "./role.js";
 
 const SERVICE = "v1/pause";
@@ -63,11 +63,11 @@ export function pauseOfTable(path, effective, changed) {
   const set = async () => {
     const text = "No job of this table starts automatically any more. Those that have begun go on.";
     if (!paused && !(await confirmed("Pause this table?", text, "Pause it"))) return;
-    const { paused: _own, ...own } = ownLevel(effective);
+    const withPause = (own) => update(path, (latest) => own(ownLevel(latest)));
     try {
-      let answer = await put(path, paused ? own : { ...own, paused: true });
+      const answer = await withPause(({ paused: _own, ...others }) => (paused ? others : { ...others, paused: true }));
       // A pattern may pause it too.
-      if (paused && answer?.policy.paused) answer = await put(path, { ...own, paused: false });
+      if (paused && answer.policy.paused) await withPause((own) => ({ ...own, paused: false }));
       changed();
     } catch (error) {
       changed(error);

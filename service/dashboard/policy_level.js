@@ -1,6 +1,9 @@
 // The level of a policy that belongs to one table: the settings whose source it is.
 
-import { get, send } from "./api.js";
+import { get, getTagged, Refused, send } from "./api.js";
+
+const CHANGED_MEANWHILE = 412;
+const MOST_ATTEMPTS = 5;
 
 /** The value of a setting such as `compaction.commits`. */
 export function valueOf(policy, name) {
@@ -26,9 +29,23 @@ export function nested(entries) {
   return level;
 }
 
-/** Replaces the level of the table at `path`, and returns the effective policy. */
-export async function put(path, level) {
-  if (Object.keys(level).length) return send("PUT", `${path}/policy`, level);
-  await send("DELETE", `${path}/policy`);
+/**
+ * Replaces the level of the table at `path` by what `change` makes of the effective policy, and returns the new one. If
+ * somebody else changes it at the same time, it begins again with their changes.
+ */
+export async function update(path, change) {
+  for (let attempt = 1; ; attempt += 1) {
+    const { document: latest, tag } = await getTagged(`${path}/policy`);
+    try {
+      return await put(path, change(latest), tag);
+    } catch (error) {
+      if (!(error instanceof Refused) || error.status !== CHANGED_MEANWHILE || attempt === MOST_ATTEMPTS) throw error;
+    }
+  }
+}
+
+async function put(path, level, tag) {
+  if (Object.keys(level).length) return send("PUT", `${path}/policy`, level, tag);
+  await send("DELETE", `${path}/policy`, undefined, tag);
   return get(`${path}/policy`);
 }

@@ -5,7 +5,7 @@ import { get, problemOf, tablePath } from "./api.js";
 import { h } from "./dom.js";
 import { kindName, sentence } from "./format.js";
 import { grid, problem, tableLink } from "./parts.js";
-import { nested, put, valueOf } from "./policy_level.js";
+import { nested, update, valueOf } from "./policy_level.js";
 import { may } from "./role.js";
 
 const HEADINGS = ["Setting", "Value", "From"];
@@ -128,12 +128,12 @@ export function policyPage(id, changed) {
   async function save(event) {
     event.preventDefault();
     try {
-      // Others may have changed it since.
-      const latest = await get(`${path}/policy`);
-      const own = Object.keys(latest.sources).filter((name) => latest.sources[name] === "table" && !edits.has(name));
-      const kept = own.map((name) => [name, valueOf(latest.policy, name)]);
-      const set = [...edits].filter(([, value]) => value !== RESET);
-      effective = await put(path, nested([...kept, ...set]));
+      // Others may have changed it since: only the edited settings are replaced.
+      effective = await update(path, ({ policy, sources }) => {
+        const own = Object.keys(sources).filter((name) => sources[name] === "table" && !edits.has(name));
+        const set = [...edits].filter(([, value]) => value !== RESET);
+        return nested([...own.map((name) => [name, valueOf(policy, name)]), ...set]);
+      });
       forget();
       isSaved = true;
     } catch (error) {

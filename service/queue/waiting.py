@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from service.queue.job import Job
+    from service.queue.worker import Worker
 
 
-def waits_of(connection: Connection, jobs: Sequence[Job], now: datetime) -> dict[str, str]:
-    """Returns what each of the jobs waits for, by job id, without those that wait for nothing. It reads the workers and
-    the held jobs once for all of them, and only if one is queued."""
+def waits_of(
+    connection: Connection, jobs: Sequence[Job], now: datetime, workers: Sequence[Worker] | None = None
+) -> dict[str, str]:
+    """Returns what each of the jobs waits for, by job id, without those that wait for nothing. It reads the held jobs
+    and, unless they are given, the workers once for all of them, and only if one is queued."""
     tables = {job.table_id for job in jobs if job.state is JobState.QUEUED}
     held = lease_store.on_tables(connection, tables) if tables else {}
-    workers = worker_store.every(connection) if tables else []
+    if workers is None:
+        workers = worker_store.every(connection) if tables else []
     found = ((job.id, waits_for(job, held.get(job.table_id, []), workers, now)) for job in jobs)
     return {job_id: waits for job_id, waits in found if waits is not None}

@@ -123,6 +123,19 @@ class NoSpark:
         @staticmethod
         def setJobGroup(*_: object) -> None: ...  # noqa: N802
 
+        class _jvm:  # noqa: N801
+            class org:  # noqa: N801
+                class apache:  # noqa: N801
+                    class logging:  # noqa: N801
+                        class log4j:  # noqa: N801
+                            class ThreadContext:
+                                """Names the attempt in the lines of the JVM's log."""
+
+                                @staticmethod
+                                def put(*_: object) -> None: ...
+                                @staticmethod
+                                def remove(*_: object) -> None: ...
+
 
 @pytest.mark.parametrize(
     ("table", "problem"),

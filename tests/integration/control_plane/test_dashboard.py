@@ -183,6 +183,8 @@ def dom(url: str, page: Page, faults: Faults) -> Callable[[str], str]:
     """The page when it has loaded its data. It is closed before the service ends."""
     # A table that was never polled has no snapshot.
     faults.allow(r"404 .*/snapshot|status of 404")
+    # No table is at their paths, so no lock can be looked at.
+    faults.allow(r"422 .*/lock|status of 422")
 
     def open_page(address: str) -> str:
         page.goto("about:blank")  # The page of another part of the address would not be loaded anew.
