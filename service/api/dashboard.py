@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
+import re
 from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
@@ -20,6 +21,7 @@ _HEADERS = {
     # The modules import each other without a version: browsers must revalidate them (ETag), so that versions never mix.
     "Cache-Control": "no-cache",
 }
+_IMPORT = re.compile(r'^import [^;]* from "\./([a-z_]+\.js)";', re.MULTILINE)
 # Below a path that names the content, and so never has another one.
 _FOREVER = {**_HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
 
@@ -51,12 +53,20 @@ class Bundle:
         return Response(self._files[name], media_type=media_type, headers=headers)
 
     def _page(self) -> str:
-        """The modules import each other in several steps; named by the page, they are loaded in one."""
+        """The modules import each other in several steps; named by the page, those of the overview are loaded in one.
+        Those of other pages are imported when such a page is opened."""
         own = f"dashboard/{self.version}"
-        modules = [name for name in self._files if name.endswith(".js") and name != "main.js"]
-        links = "".join(f'  <link rel="modulepreload" href="{own}/{name}">\n' for name in modules)
+        links = "".join(f'  <link rel="modulepreload" href="{own}/{name}">\n' for name in self._imported("main.js"))
         text = self._files["index.html"].decode().replace('"dashboard/', f'"{own}/')
         return text.replace("</head>", f"{links}</head>")
+
+    def _imported(self, name: str) -> list[str]:
+        """Returns the modules that a module imports at once, and those that these import, each once."""
+        found = [name]
+        for each in found:
+            imported = _IMPORT.findall(self._files[each].decode())
+            found += [other for other in dict.fromkeys(imported) if other not in found]
+        return found[1:]
 
 
 def install(app: FastAPI) -> None:

@@ -2,23 +2,14 @@
 // makes progress, or where there is no stream of events.
 
 import { Away, logOut, problemOf, whoAmI } from "./api.js";
-import { auditPage } from "./audit_page.js";
 import { h, redraw } from "./dom.js";
 import { zone } from "./format.js";
-import { jobPage } from "./job_page.js";
-import { jobsPage } from "./jobs_page.js";
 import { loginPage } from "./login_page.js";
 import { overview } from "./overview.js";
 import { problem } from "./parts.js";
-import { policyPage } from "./policy_page.js";
-import { registerPage } from "./register_page.js";
 import { learn } from "./role.js";
 import { address, parsed } from "./route.js";
 import { Stream } from "./stream.js";
-import { tablePage } from "./table_page.js";
-import { webhookPage } from "./webhook_page.js";
-import { webhooksPage } from "./webhooks_page.js";
-import { workersPage } from "./workers_page.js";
 
 // While a job makes progress, which is no event.
 const BUSY_MS = 2000;
@@ -87,16 +78,32 @@ changed.go = (query, { isTyped = false } = {}) => {
 };
 
 function viewOf({ path: [kind, id, part], query }) {
-  if (kind === "tables" && id && part === "policy") return policyPage(id, changed);
-  if (kind === "tables" && id) return tablePage(id, changed);
-  if (kind === "jobs" && id) return jobPage(id, changed);
-  if (kind === "jobs") return jobsPage(changed, query);
-  if (kind === "webhooks" && id) return webhookPage(id, changed);
-  if (kind === "workers") return workersPage(changed);
-  if (kind === "register") return registerPage(changed);
-  if (kind === "webhooks") return webhooksPage(changed);
-  if (kind === "audit") return auditPage(changed);
+  if (kind === "tables" && id && part === "policy") return later(() => import("./policy_page.js"), ({ policyPage }) => policyPage(id, changed));
+  if (kind === "tables" && id) return later(() => import("./table_page.js"), ({ tablePage }) => tablePage(id, changed));
+  if (kind === "jobs" && id) return later(() => import("./job_page.js"), ({ jobPage }) => jobPage(id, changed));
+  if (kind === "jobs") return later(() => import("./jobs_page.js"), ({ jobsPage }) => jobsPage(changed, query));
+  if (kind === "webhooks" && id) return later(() => import("./webhook_page.js"), ({ webhookPage }) => webhookPage(id, changed));
+  if (kind === "workers") return later(() => import("./workers_page.js"), ({ workersPage }) => workersPage(changed));
+  if (kind === "register") return later(() => import("./register_page.js"), ({ registerPage }) => registerPage(changed));
+  if (kind === "webhooks") return later(() => import("./webhooks_page.js"), ({ webhooksPage }) => webhooksPage(changed));
+  if (kind === "audit") return later(() => import("./audit_page.js"), ({ auditPage }) => auditPage(changed));
   return overview(changed, query);
+}
+
+/** A view whose modules are fetched with its first data, so that the overview need not wait for them. */
+function later(fetched, make) {
+  const view = {
+    title: () => "Loading",
+    draw: () => [],
+    async load() {
+      const module = await fetched().catch(() => {
+        throw new Away();
+      });
+      Object.assign(view, make(module));
+      return view.load();
+    },
+  };
+  return view;
 }
 
 function navigate() {
@@ -137,12 +144,14 @@ function draw() {
 async function poll(isProgress) {
   const polled = view;
   try {
-    if (!caller) {
-      const [found] = await Promise.all([whoAmI(), opened()]);
-      showCaller(found);
-    }
-    loadedAt = performance.now();
-    await (isProgress && polled.refresh ? polled.refresh() : polled.load());
+    const load = async () => {
+      if (!caller) await opened();
+      loadedAt = performance.now();
+      await (isProgress && polled.refresh ? polled.refresh() : polled.load());
+    };
+    // Who calls and what is shown are asked for at once: on a page that opens, each wait is seen.
+    const [found] = await Promise.all([caller ?? whoAmI(), load()]);
+    if (!caller) showCaller(found);
     failures = 0;
     if (polled !== view) return;
     // Logged in again, perhaps in another tab.

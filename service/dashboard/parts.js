@@ -46,7 +46,8 @@ export function problem(document, kind = "bad") {
     document.errors && h("ul", {}, ...document.errors.map((each) => h("li", {}, `${sentence(each.field)}: ${each.message}`))),
     document.hint && h("p", { class: "hint" }, document.hint),
     document.retriable && h("p", { class: "hint" }, "The job may succeed later."),
-    document.type?.startsWith(EXPLANATIONS) && h("p", { class: "hint" }, explanation(document.type)),
+    // The reasons of jobs have no pages, but all answers have.
+    document.status && document.type?.startsWith(EXPLANATIONS) && h("p", { class: "hint" }, explanation(document.type)),
   );
 }
 

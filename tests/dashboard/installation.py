@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,9 @@ class Installation:
         self.url = self.service.url
         self.jobs: dict[str, str] = {}
         """The ids, by what became of them."""
+        self._beat: tuple[str, dict[str, object]] | None = None
+        self._beating = threading.Lock()
+        self._closed = threading.Event()
         self._add_tables(folder)
         self.api = httpx.Client(base_url=f"{self.url}/v1", headers={"Content-Type": "application/json"}, timeout=30)
         assert eventually(lambda: self.api.get(f"/tables/{TRIPS}/snapshot").status_code == 200, 20)
@@ -44,6 +48,8 @@ class Installation:
         self._add_jobs()
         wanted = {"url": "https://hooks.example/", "types": ["table.*"], "description": "chat alerts"}
         hook = self.post("/webhooks", wanted)
+        self._keeper = threading.Thread(target=self._keep_lease, daemon=True)
+        self._keeper.start()
         self.pages |= {
             "failed job": f"#/jobs/{self.jobs['failed']}",
             "jobs": "#/jobs",
@@ -79,9 +85,14 @@ class Installation:
     def progress(self, job: str, done: int) -> None:
         total = {"tasks_total": 10, "bytes_total": 10 << 20}
         progress = {"step": "rewriting", "tasks_done": done, "bytes_done": done << 20, **total}
-        self.post(f"/worker/leases/{job}/heartbeat", {"attempt": 1, "progress": progress})
+        with self._beating:
+            self._beat = (job, {"attempt": 1, "progress": progress})
+            self._send_beat().raise_for_status()
 
     def finish(self, job: str, result: Result) -> None:
+        with self._beating:
+            if self._beat and self._beat[0] == job:
+                self._beat = None
         self.post(f"/worker/leases/{job}/result", {"attempt": 1, "result": result.to_json()})
 
     def run(self) -> None:
@@ -91,7 +102,21 @@ class Installation:
         self.progress(job, 4)
         self.pages["running job"] = f"#/jobs/{job}"
 
+    def _send_beat(self) -> httpx.Response:
+        assert self._beat
+        job, beat = self._beat
+        return self.api.post(f"/worker/leases/{job}/heartbeat", json=beat)
+
+    def _keep_lease(self) -> None:
+        """The job goes on for as long as tests last, however long that is."""
+        while not self._closed.wait(10):
+            with self._beating:
+                if self._beat and self._send_beat().is_error:
+                    self._beat = None  # A test has ended it.
+
     def close(self) -> None:
+        self._closed.set()
+        self._keeper.join()
         self.api.close()
         self.service.__exit__()
 

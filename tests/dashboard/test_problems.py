@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
 import pytest
 from playwright.sync_api import expect
 
-from jobs.contract import BucketIndex, Outcome, Problem, Result
+from jobs.contract import WAITS_FOR, BucketIndex, Outcome, Problem, Result
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db import schema
 from service.db.engine import writing
 from service.model.clock import utc_now
-from service.standing.fleet import LOCK_STEP
 from service.standing.problem import StandingKind
 from tests.integration.receiver import Receiver, Reply
 from tests.integration.serving import Serving, eventually
@@ -132,7 +131,7 @@ def lock_held(fleet: Fleet) -> Iterator[str]:
         body = {"attempt": 1, "progress": {"step": step}}
         fleet.call("POST", f"/worker/leases/{job}/heartbeat", body)
 
-    beat(f"{LOCK_STEP}, held for 3 h by writer-7")
+    beat(f"planning{WAITS_FOR}the table's lock, held for 3 h by writer-7")
     fleet.age(schema.jobs, schema.jobs.c.id == job, timedelta(minutes=10), "leased_at", "started_at", "created_at")
     yield table.name
     beat("executing")
@@ -323,7 +322,8 @@ def test_everything_that_is_wrong_is_on_the_page_until_it_is_put_right(fleet: Fl
         for words in (found["consequence"], found["remedy"]):
             expect(shown).to_contain_text(words)
         if found["action"]:
-            expect(shown.get_by_role("button").first).to_be_visible()
+            role: Literal["link", "button"] = "link" if found["action"]["method"] == "GET" else "button"
+            expect(shown.get_by_role(role, name=found["action"]["label"])).to_be_visible()
             expect(shown).to_contain_text(found["action"]["path"], use_inner_text=False)
     ranks = [each for each in page.locator("li.problem").all_inner_texts() if each]
     order = [re.match(r"\s*(critical|warning|notice)", each) for each in ranks]
