@@ -60,8 +60,8 @@ class Faults:
         return [each for each in self._found if not any(pattern.search(each) for pattern in self._allowed)]
 
     def _failed(self, url: str, why: str | None) -> None:
-        # A page that is left or hidden ends its stream.
-        if not (url.endswith("/v1/events") and why == "net::ERR_ABORTED"):
+        # A page that is left or hidden ends its stream, and whatever else it asks for.
+        if not ("/v1/" in url and why == "net::ERR_ABORTED"):
             self._found.append(f"request: {url}: {why}")
 
     def _answered(self, response: Response) -> None:

@@ -60,7 +60,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--exhaustive"):
         for item in items:
-            if item.get_closest_marker("exhaustive"):
+            is_of_another_database = item.get_closest_marker("mostly_sqlite") and "postgresql" in item.name
+            if item.get_closest_marker("exhaustive") or is_of_another_database:
                 item.add_marker(pytest.mark.skip(reason="of a long matrix: --exhaustive"))
 
 

@@ -36,8 +36,10 @@ export function number(value) {
   return NUMBER.format(value);
 }
 
-export function count(value, noun, plural = `${noun}s`) {
-  return `${number(value)} ${value === 1 ? noun : plural}`;
+export const plural = (value, noun, many = `${noun}s`) => (value === 1 ? noun : many);
+
+export function count(value, noun, many) {
+  return `${number(value)} ${plural(value, noun, many)}`;
 }
 
 export function bytes(value) {

@@ -192,9 +192,17 @@ function heard(event) {
   loadSoon(Math.max(BURST_MS, loadedAt + MOST_OFTEN_MS - performance.now()));
 }
 
-/** Loads again for what follows from an event: once, or until the view knows that it shows it. */
+/** Loads again for what follows from an event: once, or until the view knows that it shows it. Without an event it does
+ * so while the service answers with what it computed long ago, since the question makes it compute that anew. */
 function follow() {
-  if (heardAt === null) return;
+  if (heardAt === null) {
+    if (!view.isOld?.()) following = 0;
+    else if (following < MOST_FOLLOWING) {
+      following += 1;
+      loadSoon(FOLLOWS_MS);
+    }
+    return;
+  }
   const asOf = view.asOf?.();
   const isShown = asOf == null || !heardAt ? following > 0 : asOf >= heardAt + FOLLOWS_MS - BUSY_MS / 2;
   if (isShown || following >= MOST_FOLLOWING) {

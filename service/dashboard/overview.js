@@ -3,7 +3,7 @@
 import { Active } from "./active.js";
 import { get } from "./api.js";
 import { h } from "./dom.js";
-import { count, number, tableType } from "./format.js";
+import { count, number, plural, tableType } from "./format.js";
 import { legend, matrix } from "./matrix.js";
 import { bucketNumber, field, link, select } from "./parts.js";
 import { pauseNotice } from "./pause.js";
@@ -12,6 +12,8 @@ import { address } from "./route.js";
 import { Suggestions } from "./suggestions.js";
 
 const TYPING_MS = 250;
+// The service computes the problems anew when it is asked, for the next call.
+const OLD_MS = 5000;
 const HEALTHS = ["critical", "warning", "notice", "healthy"];
 const ORDERS = [
   ["", "most serious problems"],
@@ -140,6 +142,7 @@ export function overview(changed, query = {}) {
     isBusy: () => active.isMoving,
     refresh: () => active.refresh(),
     asOf: () => found && Date.parse(found.problems.as_of),
+    isOld: () => found && Date.parse(found.at) - Date.parse(found.problems.as_of) > OLD_MS,
     /** For those who do not see the page. */
     says: () => found && said(found, chosen),
   };
@@ -158,18 +161,19 @@ function said({ problems: { counts }, tables: { matching, total } }, chosen) {
 
 function figures({ problems: { counts }, tables, jobs, incidents, workers, webhooks }) {
   const ill = webhooks.failing + webhooks.disabled;
+  const unresolved = incidents.open + incidents.suspected;
   return h(
     "ul",
     { class: "figures", "data-key": "figures", "aria-label": "Figures" },
     figure("critical", counts.critical, "critical", address([], { health: "critical" }), counts.critical && "bad"),
-    figure("warnings", counts.warning, counts.warning === 1 ? "warning" : "warnings", address([], { health: "warning" }), counts.warning && "warn"),
-    figure("notices", counts.notice, counts.notice === 1 ? "notice" : "notices", address([], { health: "notice" }), counts.notice && "note"),
-    figure("incidents", incidents.open + incidents.suspected, "incidents", address([], { kind: "incident-standing" }), incidents.open && "bad"),
-    figure("tables", tables.total, tables.total === 1 ? "table" : "tables", address([], {})),
+    figure("warnings", counts.warning, plural(counts.warning, "warning"), address([], { health: "warning" }), counts.warning && "warn"),
+    figure("notices", counts.notice, plural(counts.notice, "notice"), address([], { health: "notice" }), counts.notice && "note"),
+    figure("incidents", unresolved, plural(unresolved, "incident"), address([], { kind: "incident-standing" }), incidents.open && "bad"),
+    figure("tables", tables.total, plural(tables.total, "table"), address([], {})),
     figure("running", jobs.leased + jobs.running, "running", address(["jobs"], { state: "running" })),
     figure("queued", jobs.queued, "queued", address(["jobs"], { state: "queued" })),
-    figure("workers", workers.alive, `${workers.alive === 1 ? "worker" : "workers"}, ${workers.busy} of ${count(workers.slots, "slot")} taken`, null, workers.alive ? null : "warn"),
-    figure("webhooks", webhooks.total, `${webhooks.total === 1 ? "webhook" : "webhooks"}${ill ? `, ${number(ill)} failing` : ""}`, address(["webhooks"], {}), ill && "warn"),
+    figure("workers", workers.alive, `${plural(workers.alive, "worker")}, ${workers.busy} of ${count(workers.slots, "slot")} taken`, null, workers.alive ? null : "warn"),
+    figure("webhooks", webhooks.total, `${plural(webhooks.total, "webhook")}${ill ? `, ${number(ill)} failing` : ""}`, address(["webhooks"], {}), ill && "warn"),
   );
 }
 

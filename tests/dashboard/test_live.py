@@ -143,6 +143,7 @@ def test_a_service_that_is_away_is_told_of_and_its_return_is_seen(
 
 def test_a_hidden_page_holds_no_connection(page: Page, installation: Installation) -> None:
     asked = open_overview(page, installation)
+    assert settled(asked, page, 3.5)
     hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
     page.evaluate(hide % "true" + "document.dispatchEvent(new Event('visibilitychange'))")
     asked.clear()

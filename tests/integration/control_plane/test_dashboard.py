@@ -41,6 +41,7 @@ __all__ = ["browser", "faults", "faults_of", "new_page", "page"]
 
 FILES = sorted(path.name for path in FOLDER.iterdir())
 _MODULE = re.compile(r'^(?:import|export)\b[^"]*from "([^"]+)";$', re.MULTILINE)
+_IMPORTED = re.compile(r'import\("\./([^"]+)"\)|from "\./([^"]+)"')
 _REFERENCE = re.compile(r'(?:src|href)="([^"#]+)"')
 # A name for a vocabulary, which nobody ever asks for.
 _NAMESPACE = "http://www.w3.org/2000/svg"
@@ -75,6 +76,9 @@ def test_everything_that_the_page_and_its_modules_name_is_there(client: TestClie
     page = client.get("/").text
     references = set(_REFERENCE.findall(page))
     folder = next(each for each in references if each.endswith("/main.js")).removesuffix("/main.js")
+    for module in [name for name in FILES if name.endswith(".js")]:
+        imported = _IMPORTED.findall(client.get(f"/{folder}/{module}").text)
+        references |= {f"{folder}/{later or at_once}" for later, at_once in imported}
     assert {f"{folder}/{name}" for name in FILES if name != "index.html"} | {"docs"} == references
     for reference in references:
         answer = client.get(f"/{reference}")

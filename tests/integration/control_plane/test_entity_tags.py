@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from service.api.dependencies import AppContext
 
+pytestmark = pytest.mark.mostly_sqlite
+
 CHANGED = (412, "/problems/changed-meanwhile")
 
 

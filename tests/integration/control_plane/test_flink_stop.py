@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from service.queue.job import Job
     from tests.integration.control_plane.conftest import FakeClock
 
+pytestmark = pytest.mark.mostly_sqlite
+
 FOLDER = "s3://lake/sp"
 
 

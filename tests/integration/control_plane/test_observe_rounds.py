@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from tests.integration.control_plane.conftest import FakeClock
 
 
+pytestmark = pytest.mark.mostly_sqlite
+
+
 def test_a_table_that_cannot_be_looked_at_is_told_once_until_it_can(watched: Watched, tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "t", version=9)
     table.commit("001", {"p": {base_file(A, "001"): 10}}, modified=watched.clock().timestamp() - 5)

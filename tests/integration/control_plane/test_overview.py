@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from tests.integration.control_plane.conftest import FakeClock, FakeExamine
 
 
+pytestmark = pytest.mark.mostly_sqlite
+
+
 @pytest.fixture
 def api(engine: sa.Engine, clock: FakeClock, examine: FakeExamine) -> Iterator[TestClient]:
     """On each kind of database."""

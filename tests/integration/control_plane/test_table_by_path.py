@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from service.api.dependencies import AppContext
     from tests.integration.control_plane.conftest import FakeClock, FakeExamine
 
+pytestmark = pytest.mark.mostly_sqlite
+
 PATH = "/v1/tables/by-path"
 BODY: dict[str, Any] = {
     "base_path": "/lake/orders",
