@@ -38,6 +38,8 @@ const pulse = document.getElementById("pulse");
 const spoken = document.getElementById("spoken");
 
 let view = null;
+// The last view that has been loaded.
+let seen = null;
 let path = null;
 let failures = 0;
 let login = null;
@@ -162,6 +164,11 @@ async function poll(isProgress) {
     show(banner);
     main.classList.remove("stale");
     if (!document.hidden) stream.open();
+    if (seen !== polled) {
+      seen = polled;
+      // The first answer may be computed before the last events; it made the service compute anew.
+      if (polled.at) heardAt ??= polled.at() - FOLLOWS_MS;
+    }
     if (!isProgress) follow();
   } catch (error) {
     if (polled === view) failed(error);
@@ -192,17 +199,9 @@ function heard(event) {
   loadSoon(Math.max(BURST_MS, loadedAt + MOST_OFTEN_MS - performance.now()));
 }
 
-/** Loads again for what follows from an event: once, or until the view knows that it shows it. Without an event it does
- * so while the service answers with what it computed long ago, since the question makes it compute that anew. */
+/** Loads again for what follows from an event: once, or until the view knows that it shows it. */
 function follow() {
-  if (heardAt === null) {
-    if (!view.isOld?.()) following = 0;
-    else if (following < MOST_FOLLOWING) {
-      following += 1;
-      loadSoon(FOLLOWS_MS);
-    }
-    return;
-  }
+  if (heardAt === null) return;
   const asOf = view.asOf?.();
   const isShown = asOf == null || !heardAt ? following > 0 : asOf >= heardAt + FOLLOWS_MS - BUSY_MS / 2;
   if (isShown || following >= MOST_FOLLOWING) {

@@ -12,8 +12,6 @@ import { address } from "./route.js";
 import { Suggestions } from "./suggestions.js";
 
 const TYPING_MS = 250;
-// The service computes the problems anew when it is asked, for the next call.
-const OLD_MS = 5000;
 const HEALTHS = ["critical", "warning", "notice", "healthy"];
 const ORDERS = [
   ["", "most serious problems"],
@@ -142,7 +140,7 @@ export function overview(changed, query = {}) {
     isBusy: () => active.isMoving,
     refresh: () => active.refresh(),
     asOf: () => found && Date.parse(found.problems.as_of),
-    isOld: () => found && Date.parse(found.at) - Date.parse(found.problems.as_of) > OLD_MS,
+    at: () => Date.parse(found.at),
     /** For those who do not see the page. */
     says: () => found && said(found, chosen),
   };

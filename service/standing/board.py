@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _FRESH_SECONDS = 2.0
-# It begins after the answers of now, which it would slow down.
+# What took no longer is computed before the answer.
+_AT_ONCE_SECONDS = 0.1
+# What takes longer begins after the answers of now, which it would slow down.
 _AFTER_SECONDS = 0.3
 # Of the time that passes, computing takes this part at most.
 _SHARE = 0.1
@@ -85,8 +87,8 @@ class Board:
         self._took = 0.0
 
     def known(self, engine: Engine, clock: Clock) -> Known:
-        """Returns at once what is known, unless that is older than MOST_AGE, and then computes it anew for the next
-        call. Raises DatabaseUnavailableError."""
+        """Returns what is known, unless that is older than MOST_AGE, and then computes it anew for the next call; where
+        computing takes moments, for this one. Raises DatabaseUnavailableError."""
         last = self._last
         if last is None or not timedelta(0) <= clock() - last.as_of <= MOST_AGE:
             with self._computing:
@@ -95,6 +97,9 @@ class Board:
             assert self._last is not None
             return self._last
         if self._is_due() and self._computing.acquire(blocking=False):
+            if self._took < _AT_ONCE_SECONDS:
+                self._renew(engine, clock)
+                return self._last or last
             thread = threading.Timer(_AFTER_SECONDS, self._renew, (engine, clock))
             thread.name, thread.daemon = "problems", True
             thread.start()

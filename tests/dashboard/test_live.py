@@ -141,14 +141,14 @@ def test_a_service_that_is_away_is_told_of_and_its_return_is_seen(
     assert "overview" in asked
 
 
-def test_a_hidden_page_holds_no_connection(page: Page, installation: Installation) -> None:
-    asked = open_overview(page, installation)
+def test_a_hidden_page_holds_no_connection(page: Page, idle: Installation) -> None:
+    asked = open_overview(page, idle)
     assert settled(asked, page, 3.5)
     hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
     page.evaluate(hide % "true" + "document.dispatchEvent(new Event('visibilitychange'))")
     asked.clear()
-    job = installation.post(f"/tables/{TRIPS}/jobs", {"kind": "audit"})["id"]
-    installation.api.post(f"/jobs/{job}/cancel")
+    job = idle.post(f"/tables/{TRIPS}/jobs", {"kind": "audit"})["id"]
+    idle.api.post(f"/jobs/{job}/cancel")
     assert quiet(asked, page, 1.5) == []
     page.evaluate(hide % "false" + "document.dispatchEvent(new Event('visibilitychange'))")
     page.wait_for_selector(f".matrix a[href='#/jobs/{job}']")

@@ -335,7 +335,7 @@ def test_everything_that_is_wrong_is_on_the_page_until_it_is_put_right(fleet: Fl
     assert eventually(lambda: not listed().keys() & {(kind, name) for kind, name, _ in wrong}, 60), listed().keys()
     open_overview(page, fleet)
     for kind, name, _ in wrong:
-        expect(notice(page, name, problems[kind, name]["title"])).to_have_count(0)
+        expect(notice(page, name, problems[kind, name]["title"])).to_have_count(0, timeout=15_000)
 
 
 def open_overview(page: Page, fleet: Fleet) -> None:
