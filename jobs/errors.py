@@ -180,6 +180,18 @@ class CommitLostError(JobError):
     retriable = True
 
 
+class NotProvedError(JobError):
+    """The merge of a file slice by Arrow is not proved to be equal to Hudi's own, so Hudi's executor has to do it."""
+
+    type = "merge-not-proved"
+    title = "This file slice is not one that is merged without Hudi"
+    hint = "Nothing was changed. Hudi's own executor merges it: `engine` `hudi` or `auto`."
+
+    @property
+    def reason(self) -> str:
+        return self.detail
+
+
 class TimedOutError(JobError):
     type = "timed-out"
     title = "The attempt exceeded its timeout"
