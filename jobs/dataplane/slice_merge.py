@@ -1,7 +1,8 @@
 """Merges the base file and the log files of one file slice by Hudi's rules, as its compaction does, streaming.
 
 Runs inside Spark's Python workers and depends on neither Spark nor the JVM. The rules are those of Hudi 1.2.0:
-`KeyBasedFileGroupRecordBuffer`, `BufferedRecordMergerFactory` and `FileGroupReaderBasedMergeHandle`.
+`KeyBasedFileGroupRecordBuffer`, `BufferedRecordMergerFactory` and `FileGroupReaderBasedMergeHandle`. The base file is
+read in batches, the newest records of the logs are held in memory.
 """
 
 from __future__ import annotations
@@ -9,25 +10,42 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.dataplane import newest_records, table_types
+from jobs.dataplane.log_records import read_logs
+from jobs.dataplane.replaced_rows import Replacement
 from jobs.errors import NotProvedError
+from jobs.format.bucket_hash import string_hash_codes
+from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.storage.paths import bytes_per_row, rows_that_fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from numpy.typing import NDArray
 
+    from jobs.dataplane.log_records import NewestRecords
     from jobs.storage.paths import Storage
 
 __all__ = ["MergeCounts", "MergeRules", "MergedSlice", "NotProvedError", "SliceFiles", "merge_slice"]
+
+# Each look-up of keys builds a table of the logs' keys.
+_KEYS_AT_ONCE = 1 << 19
 
 
 @dataclass(frozen=True)
 class MergeRules:
     """The table's rules of merging.
 
-    `completed` are the instants whose log blocks count on table version 6 (from version 8 on every log file of the slice
-    belongs to a completed instant, and it is not read); `latest` is the newest instant to take: Hudi takes the newest
-    completed commit, rollback or delta commit of the active timeline (`HoodieCompactor.getMaxInstantTime`).
+    `latest` is the newest instant to take: Hudi takes the newest completed commit, rollback or delta commit of the
+    active timeline (`HoodieCompactor.getMaxInstantTime`). On table version 6 only blocks of completed instants count:
+    those in `completed`, and those before `archived_before` (the first instant of the active timeline; "" for none)
+    that are not `pending`. From version 8 on every log file of a slice belongs to a completed instant.
+    `delete_marker` are the column and value of `hoodie.payload.delete.field` and `hoodie.payload.delete.marker`.
     """
 
     mode: Literal["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"]
@@ -35,11 +53,17 @@ class MergeRules:
     table_version: int
     completed: frozenset[str]
     latest: str
+    pending: frozenset[str] = frozenset()
+    archived_before: str = ""
+    delete_marker: tuple[str, str] | None = None
+
+    def has_completed(self, instant: str) -> bool:
+        return instant in self.completed or (instant < self.archived_before and instant not in self.pending)
 
 
 @dataclass(frozen=True)
 class SliceFiles:
-    """The files of a slice by their paths relative to the table; the logs are in Hudi's order."""
+    """The files of a slice by their paths relative to the table; the order of the logs does not matter."""
 
     partition_path: str
     file_id: str
@@ -49,7 +73,12 @@ class SliceFiles:
 
 @dataclass
 class MergeCounts:
-    """The numbers that Hudi's compaction puts into a `HoodieWriteStat`; complete after the last batch."""
+    """The numbers that Hudi's compaction puts into a `HoodieWriteStat`; complete after the last batch.
+
+    log_files: totalLogFilesCompacted; log_bytes: totalLogSizeCompacted; log_blocks: totalLogBlocks; corrupt_blocks:
+    totalCorruptLogBlock; rollback_blocks: totalRollbackBlocks; log_records: totalLogRecords; log_keys:
+    totalUpdatedRecordsCompacted; updates: numUpdateWrites; inserts: numInserts; deletes: numDeletes; rows: numWrites.
+    """
 
     log_files: int = 0
     log_bytes: int = 0
@@ -57,6 +86,7 @@ class MergeCounts:
     corrupt_blocks: int = 0
     rollback_blocks: int = 0
     log_records: int = 0
+    log_keys: int = 0
     updates: int = 0
     inserts: int = 0
     deletes: int = 0
@@ -65,18 +95,116 @@ class MergeCounts:
 
 @dataclass
 class MergedSlice:
-    """The merged rows: `schema` is that of the batches, in which some strings are dictionaries of strings."""
+    """The merged rows, with the columns and types of `schema`, except that some texts are dictionaries of texts.
 
+    All batches have one schema, which is known with the first.
+    """
+
+    storage: Storage
+    files: SliceFiles
+    rules: MergeRules
     schema: pa.Schema
+    batch_rows: int
+    newest: NewestRecords
     counts: MergeCounts = field(default_factory=MergeCounts)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yields the rows: those of the base file in its order, then those that only the logs have.
+        """Yields the rows: those of the base file in its order, then those that only the logs have, in Hudi's order.
 
         `_hoodie_file_name` is null in all rows (if the schema has it): the caller knows the new file's name. The other
         meta columns are those of the row's newest version, as Hudi's compaction leaves them.
         """
-        raise NotProvedError("merging without Hudi is not built yet")
+        used = np.zeros(len(self.newest.keys), np.bool_)
+        replacement = Replacement(self.newest.rows, self.schema)
+        if self.files.base:
+            for batch in self._base_rows(used, replacement):
+                self.counts.rows += batch.num_rows
+                yield batch
+        order = _order_in_hash_map(self.newest.keys)
+        order = order[~used[order]]
+        places = self.newest.places[order]
+        self.counts.deletes += int((places < 0).sum())
+        places = places[places >= 0]
+        self.counts.inserts += len(places)
+        for first in range(0, len(places), self.batch_rows):
+            batch = replacement.rows_at(places[first : first + self.batch_rows])
+            self.counts.rows += batch.num_rows
+            yield batch
+
+    def _base_rows(self, used: NDArray[np.bool_], replacement: Replacement) -> Iterator[pa.RecordBatch]:
+        path = f"{self.storage.root}/{self.files.base}"
+        plain = (RECORD_KEY, *replacement.varied)
+        with self.storage.read_parquet(path, plain=plain, rows=True) as reader:
+            table_types.require_conformable(reader.schema_arrow, self.schema, "base file", (FILE_NAME,))
+            # The file name changes in every row, and the old names would be the widest column.
+            columns = [name for name in reader.schema_arrow.names if name != FILE_NAME]
+            for number in range(reader.num_row_groups):
+                if not reader.metadata.row_group(number).num_rows:
+                    continue
+                found = self._found(reader, number, used)
+                rows = min(self.batch_rows, rows_that_fit(bytes_per_row(reader, number)))
+                first = 0
+                batches = reader.iter_batches(rows, row_groups=[number], columns=columns, use_threads=False)
+                for batch in batches:
+                    places = found[first : first + batch.num_rows]
+                    first += batch.num_rows
+                    yield self._merged(batch, places, replacement)
+
+    def _found(self, reader: pq.ParquetFile, number: int, used: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Returns for each row of a row group the number of its key in the logs, -1 if the row stays as it is.
+
+        Of several rows with one key only the first is merged: Hudi takes the record out of its map.
+        """
+        if not len(self.newest.keys):
+            return np.full(reader.metadata.row_group(number).num_rows, -1)
+        found = []
+        rows = max(self.batch_rows, min(4 * len(self.newest.keys), _KEYS_AT_ONCE))
+        fields = self.rules.ordering_fields if self.newest.ordering else ()
+        columns = list(dict.fromkeys((RECORD_KEY, *fields)))
+        for batch in reader.iter_batches(rows, row_groups=[number], columns=columns, use_threads=False):
+            keys = pc.index_in(batch.column(RECORD_KEY), value_set=self.newest.keys)
+            places = np.asarray(keys.fill_null(-1)).astype(np.int64)
+            hits = np.flatnonzero(places >= 0)
+            _, firsts = np.unique(places[hits], return_index=True)
+            once = np.zeros(len(hits), np.bool_)
+            once[firsts] = True
+            once &= ~used[places[hits]]
+            places[hits[~once]] = -1
+            hits = hits[once]
+            used[places[hits]] = True
+            if fields and len(hits):
+                kept = self._keeps_logs(batch, hits, places[hits], fields)
+                places[hits[~kept]] = -1
+            found.append(places)
+        return np.concatenate(found)
+
+    def _keeps_logs(
+        self, batch: pa.RecordBatch, hits: NDArray[np.int64], keys: NDArray[np.int64], fields: tuple[str, ...]
+    ) -> NDArray[np.bool_]:
+        """Returns for which of these rows the newest version of the logs replaces that of the base file."""
+        rows, taken = pa.array(hits), pa.array(keys)
+        older = []
+        for name in fields:
+            place = batch.schema.get_field_index(name)
+            if place < 0:
+                raise NotProvedError(f"the base file lacks the ordering field {name}")
+            column = batch.column(place).take(rows)
+            older.append(column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column)
+        newer = [column.take(taken) for column in self.newest.ordering]
+        return newest_records.keeps_newer(older, newer, self.newest.resets[keys])
+
+    def _merged(self, batch: pa.RecordBatch, keys: NDArray[np.int64], replacement: Replacement) -> pa.RecordBatch:
+        paths = batch.column(PARTITION_PATH)
+        if pa.types.is_dictionary(paths.type):
+            paths = paths.dictionary
+        if not pc.all(pc.equal(paths, self.files.partition_path), min_count=0).as_py():
+            raise NotProvedError("a row of the base file lies in another partition")
+        touched = np.flatnonzero(keys >= 0)
+        places = self.newest.places[keys[touched]]
+        deleted = touched[places < 0]
+        self.counts.deletes += len(deleted)
+        self.counts.updates += len(touched) - len(deleted)
+        return replacement.apply(batch, touched[places >= 0], places[places >= 0], deleted)
 
 
 def merge_slice(
@@ -84,6 +212,22 @@ def merge_slice(
 ) -> MergedSlice:
     """Returns the merged rows with the columns and types of `schema`, meta columns included.
 
-    Raises `NotProvedError` for a slice whose merge by Hudi may be different, here or while the batches are read.
+    The logs are read at once, the base file with the batches. Raises NotProvedError for a slice that Hudi may merge
+    otherwise, here or while the batches are read.
     """
-    raise NotProvedError("merging without Hudi is not built yet")
+    counts = MergeCounts()
+    newest = read_logs(storage, files, rules, schema, counts)
+    return MergedSlice(storage, files, rules, schema, batch_rows, newest, counts)
+
+
+def _order_in_hash_map(keys: pa.Array) -> NDArray[np.int64]:
+    """Returns the numbers of keys, which are in the order of insertion, in the order of Java's `HashMap`.
+
+    In that order Hudi writes what only the logs have (`ExternalSpillableMap.iterator`, as long as it does not spill).
+    """
+    codes = string_hash_codes(keys)
+    size = 16
+    while len(codes) > size * 3 // 4:
+        size *= 2
+    slots = (codes ^ (codes >> np.uint32(16))) & np.uint32(size - 1)
+    return np.argsort(slots, kind="stable")

@@ -1,0 +1,308 @@
+"""Reads the records and deletes of a file slice's log files, and which of each key is the newest.
+
+The blocks that count, and their order, are those of Hudi 1.2.0's `BaseHoodieLogRecordReader.scanInternal`: instant by
+instant in the order in which these first appear, without those that a rollback block names.
+"""
+
+from __future__ import annotations
+
+import struct
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from jobs.dataplane import newest_records, table_types
+from jobs.dataplane.avro_columns import Decoder
+from jobs.errors import NotProvedError
+from jobs.format.file_names import parse_log_file_name
+from jobs.format.log_blocks import BlockType, Header, avro_content, blocks_of, deletes_of, read_content
+from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.storage.local_copy import local_copy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from jobs.dataplane.slice_merge import MergeCounts, MergeRules, SliceFiles
+    from jobs.format.log_blocks import LogBlock
+    from jobs.storage.paths import Storage
+
+_CHUNK_BYTES = 8 * 1024 * 1024
+_MOST_BYTES = 1 << 30
+"""Bytes of decoded records that are held: the logs of a slice are merged in memory."""
+_IS_DELETED, _OPERATION = "_hoodie_is_deleted", "_hoodie_operation"
+# `HoodieOperation`: what is not a delete.
+_NO_DELETES = pa.array(["I", "U"])
+_LENGTH = struct.Struct(">i")
+
+
+@dataclass(frozen=True)
+class NewestRecords:
+    """The newest version of each key in the logs, in the order in which the keys first appear.
+
+    `keys` are all keys of the logs. `rows` holds the newest records of those that are not deleted; `places` are their
+    numbers in `rows`, -1 for a deleted key. `ordering` are the ordering values by field, `resets` the deletes that win
+    over every record of the base file.
+    """
+
+    keys: pa.Array
+    rows: pa.RecordBatch
+    places: NDArray[np.int64]
+    ordering: tuple[pa.Array, ...]
+    resets: NDArray[np.bool_]
+
+
+@dataclass
+class _Versions:
+    """What has been read so far; one array per chunk of records or deletes."""
+
+    kinds: list[pa.DataType]
+    keys: list[pa.Array] = field(default_factory=list)
+    ordering: list[list[pa.Array]] = field(default_factory=list)
+    deletes: list[NDArray[np.bool_]] = field(default_factory=list)
+    resets: list[NDArray[np.bool_]] = field(default_factory=list)
+    in_blocks: list[NDArray[np.bool_]] = field(default_factory=list)
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    held: int = 0
+
+
+def read_logs(
+    storage: Storage, files: SliceFiles, rules: MergeRules, schema: pa.Schema, counts: MergeCounts
+) -> NewestRecords:
+    """Returns the newest records of the logs with the columns of `schema`, and counts what was read.
+
+    Raises NotProvedError.
+    """
+    wanted = pa.schema([each for each in schema if each.name != FILE_NAME])
+    fields = rules.ordering_fields if rules.mode == "EVENT_TIME_ORDERING" else ()
+    if missing := [name for name in fields if wanted.get_field_index(name) < 0]:
+        raise NotProvedError(f"the ordering field {missing[0]} is no column of the table")
+    versions = _Versions([wanted.field(name).type for name in fields])
+    with ExitStack() as stack:
+        for file, block in _blocks_that_count(stack, storage, files, rules, counts):
+            if block.kind == BlockType.DELETE:
+                _add_deletes(versions, file, block)
+            else:
+                for batch in _records(file, block, wanted):
+                    _add_records(versions, batch, files, rules, fields)
+    return _newest(versions, wanted, counts, by_event_time=rules.mode == "EVENT_TIME_ORDERING")
+
+
+def _blocks_that_count(
+    stack: ExitStack, storage: Storage, files: SliceFiles, rules: MergeRules, counts: MergeCounts
+) -> Iterator[tuple[pa.NativeFile, LogBlock]]:
+    found: dict[str, list[tuple[pa.NativeFile, LogBlock]]] = {}
+    for path in sorted(files.logs, key=_place_of_log):
+        file = stack.enter_context(storage.filesystem.open_input_file(f"{storage.root}/{path}"))
+        if storage.store is not None:
+            file = stack.enter_context(local_copy(file))
+        counts.log_files += 1
+        for block in blocks_of(file, file.size()):
+            counts.log_blocks += 1
+            if block.kind == BlockType.COMMAND:
+                counts.rollback_blocks += 1
+                found.pop(_rolled_back(block), None)
+            elif _counts(block, rules):
+                found.setdefault(block.instant, []).append((file, block))
+    for blocks in found.values():
+        for file, block in blocks:
+            if block.kind != BlockType.DELETE:
+                counts.log_bytes += block.length
+            yield file, block
+
+
+def _place_of_log(path: str) -> tuple[str, int, str]:
+    """The order of `HoodieLogFile.LogFileComparator`."""
+    name = parse_log_file_name(path.rpartition("/")[2])
+    if name is None:
+        raise NotProvedError("a log file has a name that Hudi does not give")
+    return name.instant, name.version, name.write_token
+
+
+def _rolled_back(block: LogBlock) -> str:
+    if block.header.get(Header.COMMAND_BLOCK_TYPE) != "0" or Header.TARGET_INSTANT_TIME not in block.header:
+        raise NotProvedError("a log holds a command that is no rollback")
+    return block.header[Header.TARGET_INSTANT_TIME]
+
+
+def _counts(block: LogBlock, rules: MergeRules) -> bool:
+    if block.kind not in (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE):
+        raise NotProvedError(f"a log holds a block of type {block.kind.name}")
+    if Header.COMPACTED_BLOCK_TIMES in block.header:
+        raise NotProvedError("a log holds blocks of a log compaction")
+    if block.header.get(Header.IS_PARTIAL, "false").lower() != "false":
+        raise NotProvedError("a log holds partial updates")
+    if block.instant > rules.latest:
+        return False
+    return rules.table_version >= 8 or rules.has_completed(block.instant)
+
+
+def _records(file: pa.NativeFile, block: LogBlock, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yields the records of a data block with the columns of `wanted`."""
+    if block.kind == BlockType.PARQUET_DATA:
+        yield from _parquet_records(file, block, wanted)
+        return
+    if Header.SCHEMA not in block.header:
+        raise NotProvedError("a data block has no schema")
+    decoder = Decoder(block.header[Header.SCHEMA], wanted.names)
+    every = Decoder(block.header[Header.SCHEMA]).schema
+    table_types.require_conformable(every, wanted, "log block", (FILE_NAME,))
+    for data, starts, ends in _chunks(file, block):
+        yield table_types.conformed(decoder.decode(data, starts, ends), wanted)
+
+
+def _parquet_records(file: pa.NativeFile, block: LogBlock, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+    try:
+        reader = pq.ParquetFile(pa.BufferReader(read_content(file, block)))
+        table_types.require_conformable(reader.schema_arrow, wanted, "log block", (FILE_NAME,))
+        columns = [name for name in reader.schema_arrow.names if name != FILE_NAME]
+        for batch in reader.iter_batches(columns=columns, use_threads=False):
+            yield table_types.conformed(batch, wanted)
+    except (pa.ArrowException, OSError):
+        raise NotProvedError("a Parquet block of a log cannot be read") from None
+
+
+def _chunks(file: pa.NativeFile, block: LogBlock) -> Iterator[tuple[pa.Buffer, NDArray[np.int64], NDArray[np.int64]]]:
+    """Yields whole records, about `_CHUNK_BYTES` at a time, with their places in these bytes."""
+    count, at = avro_content(file, block)
+    while count:
+        data = read_content(file, block, at, min(_CHUNK_BYTES, block.length - at))
+        starts, ends, place = _places(data, count)
+        if not starts:
+            # One record is longer than a chunk; the content has at least the 4 bytes of its length.
+            length = _LENGTH.unpack_from(data)[0] if len(data) >= 4 else -1
+            if length < 0:
+                raise NotProvedError("a data block has fewer records than it says")
+            data = read_content(file, block, at, 4 + length)
+            starts, ends, place = _places(data, 1)
+        yield data.slice(0, place), np.array(starts, np.int64), np.array(ends, np.int64)
+        count -= len(starts)
+        at += place
+    if at != block.length:
+        raise NotProvedError("a data block has more bytes than its records")
+
+
+def _places(data: pa.Buffer, count: int) -> tuple[list[int], list[int], int]:
+    """Returns where each whole record begins and ends, and where the last one ends."""
+    starts: list[int] = []
+    ends: list[int] = []
+    at, limit, unpack = 0, len(data) - 4, _LENGTH.unpack_from
+    view = memoryview(data)
+    while at <= limit and len(starts) < count:
+        length = unpack(view, at)[0]
+        behind = at + 4 + length
+        if length < 0:
+            raise NotProvedError("a record in a log has a negative length")
+        if behind > limit + 4:
+            break
+        starts.append(at + 4)
+        ends.append(behind)
+        at = behind
+    return starts, ends, at
+
+
+def _add_records(
+    versions: _Versions, batch: pa.RecordBatch, files: SliceFiles, rules: MergeRules, fields: tuple[str, ...]
+) -> None:
+    keys = batch.column(RECORD_KEY)
+    if keys.null_count or not pc.all(pc.equal(batch.column(PARTITION_PATH), files.partition_path)).as_py():
+        if batch.num_rows:
+            raise NotProvedError("a record in a log has no key, or lies in another partition")
+        return
+    versions.held += batch.nbytes
+    if versions.held > _MOST_BYTES:
+        raise NotProvedError(f"the logs hold more than {_MOST_BYTES >> 20} MiB of records")
+    deletes = _deleted(batch, rules)
+    ordering = [batch.column(name) for name in fields]
+    _add(versions, keys, ordering, deletes, newest_records.resets(ordering, deletes), in_blocks=False)
+    versions.batches.append(batch)
+
+
+def _add_deletes(versions: _Versions, file: pa.NativeFile, block: LogBlock) -> None:
+    found = deletes_of(read_content(file, block).to_pybytes())
+    ordering, resets = newest_records.of_deletes([each.ordering for each in found], versions.kinds)
+    keys = pa.array([each.key for each in found], pa.string())
+    _add(versions, keys, ordering, np.ones(len(found), np.bool_), resets, in_blocks=True)
+
+
+def _add(
+    versions: _Versions,
+    keys: pa.Array,
+    ordering: list[pa.Array],
+    deletes: NDArray[np.bool_],
+    resets: NDArray[np.bool_],
+    *,
+    in_blocks: bool,
+) -> None:
+    versions.keys.append(keys)
+    versions.ordering.append(ordering)
+    versions.deletes.append(deletes)
+    versions.resets.append(resets)
+    versions.in_blocks.append(np.full(len(keys), in_blocks))
+
+
+def _deleted(batch: pa.RecordBatch, rules: MergeRules) -> NDArray[np.bool_]:
+    """Returns which records are deletes: `RecordContext.isDeleteRecord`. Raises NotProvedError."""
+    deleted = np.zeros(batch.num_rows, np.bool_)
+    names = batch.schema.names
+    if _IS_DELETED in names:
+        column = batch.column(_IS_DELETED)
+        if not pa.types.is_boolean(column.type):
+            raise NotProvedError(f"the column {_IS_DELETED} is not boolean")
+        deleted |= np.asarray(column.fill_null(False))
+    if _OPERATION in names and not pc.all(pc.is_in(batch.column(_OPERATION).drop_null(), _NO_DELETES)).as_py():
+        raise NotProvedError(f"records have a {_OPERATION} other than an insert or an update")
+    if rules.delete_marker:
+        name, marker = rules.delete_marker
+        if name not in names or not pa.types.is_string(batch.column(name).type):
+            raise NotProvedError(f"the column {name} of the delete marker is not one of text")
+        deleted |= np.asarray(pc.equal(batch.column(name), marker).fill_null(False))
+    return deleted
+
+
+def _newest(versions: _Versions, wanted: pa.Schema, counts: MergeCounts, *, by_event_time: bool) -> NewestRecords:
+    encoded = pa.concat_arrays([pa.array([], pa.string()), *versions.keys]).dictionary_encode()
+    keys = encoded.dictionary
+    counts.log_records, counts.log_keys = len(encoded), len(keys)
+    empty = [np.zeros(0, np.bool_)]
+    every = newest_records.Versions(
+        np.asarray(encoded.indices).astype(np.int64),
+        tuple(
+            pa.concat_arrays([pa.array([], kind), *(columns[place] for columns in versions.ordering)])
+            for place, kind in enumerate(versions.kinds)
+        ),
+        np.concatenate(empty + versions.deletes),
+        np.concatenate(empty + versions.in_blocks),
+        np.concatenate(empty + versions.resets),
+    )
+    newest = newest_records.newest(every, len(keys), by_event_time=by_event_time)
+    kept = newest[~every.deletes[newest]]
+    # The rows in the order of the log; versions of delete blocks are no rows.
+    rows_before = np.cumsum(~every.blocks) - 1
+    chosen = np.zeros(int((~every.blocks).sum()), np.bool_)
+    chosen[rows_before[kept]] = True
+    places = np.full(len(keys), -1, np.int64)
+    places[~every.deletes[newest]] = (np.cumsum(chosen) - 1)[rows_before[kept]]
+    taken = pa.array(newest)
+    ordering = tuple(column.take(taken) for column in every.ordering)
+    return NewestRecords(keys, _chosen(versions.batches, chosen, wanted), places, ordering, every.resets[newest])
+
+
+def _chosen(batches: list[pa.RecordBatch], chosen: NDArray[np.bool_], schema: pa.Schema) -> pa.RecordBatch:
+    """Returns the chosen rows as one batch, and empties the list of batches."""
+    parts = []
+    first = 0
+    for place, batch in enumerate(batches):
+        mask = chosen[first : first + batch.num_rows]
+        first += batch.num_rows
+        parts.append(batch if mask.all() else batch.filter(pa.array(mask)))
+        batches[place] = None
+    if not parts:
+        return pa.RecordBatch.from_arrays([pa.array([], each.type) for each in schema], schema=schema)
+    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)

@@ -1,0 +1,167 @@
+"""Finds the newest of several records of a key by the rules of Hudi 1.2.0 (`BufferedRecordMergerFactory`), vectorised.
+
+With event time ordering a record replaces an older one unless its ordering value is smaller: of equal values the later
+record is the newest. A delete whose ordering value is Hudi's default (`OrderingValues.isDefault`: Integer 0, also for
+null) replaces everything before it, is replaced by any record after it, and of the deletes of delete blocks after it
+none counts before a record has come.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.errors import NotProvedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Mask = NDArray[np.bool_]
+    Places = NDArray[np.int64]
+
+# In Spark's rows both are Integers, so a null, of which Hudi makes an Integer 0, can be compared with them.
+_INTEGERS = (pa.int32(), pa.date32())
+# The Java class of a delete's ordering value that can be compared with a column's. Of another class every delete wins,
+# and the next record of the key fails.
+_CLASSES = {
+    pa.int32(): "Int",
+    pa.int64(): "Long",
+    pa.float64(): "Double",
+    pa.string(): "String",
+}
+
+
+@dataclass(frozen=True)
+class Versions:
+    """Versions of records in the order in which Hudi reads them; all fields have one entry for each.
+
+    `keys` numbers the keys. `ordering` are the columns of ordering fields. `deletes` marks the versions that delete,
+    `blocks` those of delete blocks, and `resets` the deletes with the default ordering value.
+    """
+
+    keys: Places
+    ordering: tuple[pa.Array, ...]
+    deletes: Mask
+    blocks: Mask
+    resets: Mask
+
+
+def newest(versions: Versions, count: int, *, by_event_time: bool) -> Places:
+    """Returns the place of the newest version of each of `count` keys. Raises NotProvedError."""
+    keys = versions.keys
+    found = np.full(count, -1, np.int64)
+    if not by_event_time:
+        found[keys] = np.arange(len(keys))  # of several versions the last one stays
+        return found
+    places = _candidates(versions, count)
+    found[keys[places]] = places
+    if len(places) == count:
+        return found
+    several = places[np.bincount(keys[places], minlength=count)[keys[places]] > 1]
+    values = [_sortable(column.take(pa.array(several))) for column in versions.ordering]
+    nulls = [null for _, null in values if null.any()]
+    if nulls and (len(values) > 1 or _mixed(keys[several], nulls[0])):
+        raise NotProvedError("the ordering value of some versions of a record is null, and of others not")
+    order = np.lexsort([*(value for value, _ in reversed(values)), keys[several]])
+    found[keys[several[order]]] = several[order]
+    return found
+
+
+def resets(ordering: Sequence[pa.Array], deletes: Mask) -> Mask:
+    """Returns which data records are deletes with Hudi's default ordering value. Raises NotProvedError."""
+    if len(ordering) != 1 or not deletes.any():
+        if len(ordering) > 1 and any(column.null_count for column in ordering):
+            raise NotProvedError("one of several ordering fields is null")
+        return np.zeros(len(deletes), np.bool_) if len(ordering) else deletes.copy()
+    column = ordering[0]
+    null = np.asarray(column.is_null())
+    if column.type in _INTEGERS:
+        null = null | (np.asarray(column.cast(pa.int32()).fill_null(0)) == 0)
+    found: Mask = deletes & null
+    return found
+
+
+def of_deletes(values: Sequence[tuple[str, Any] | None], kinds: Sequence[pa.DataType]) -> tuple[list[pa.Array], Mask]:
+    """Returns the ordering values of deletes as columns, and which are Hudi's default. Raises NotProvedError."""
+    default = np.fromiter((value == ("Int", 0) for value in values), np.bool_, len(values))
+    if not kinds and not default.all():
+        raise NotProvedError("a delete has another number of ordering values than the table")
+    rows: list[tuple[Any, ...]] = []
+    for value, reset in zip(values, default.tolist(), strict=True):
+        if reset:
+            rows.append((None,) * len(kinds))
+            continue
+        is_array = value is not None and value[0] == "Array"
+        several = value[1] if value is not None and is_array else (value,)
+        if len(several) != len(kinds) or is_array != (len(kinds) > 1):
+            raise NotProvedError("a delete has another number of ordering values than the table")
+        for each, kind in zip(several, kinds, strict=True):
+            if each is None or each[0] != _CLASSES.get(kind):
+                raise NotProvedError(f"a delete's ordering value is not of the column's type, {kind}")
+        rows.append(tuple(each[1] for each in several))
+    return [pa.array([row[place] for row in rows], kind) for place, kind in enumerate(kinds)], default
+
+
+def keeps_newer(older: Sequence[pa.Array], newer: Sequence[pa.Array], reset: Mask) -> Mask:
+    """Returns where the newer record replaces the older one, which is no delete: `shouldKeepNewerRecord`.
+
+    Both are ordering values by column. Raises NotProvedError.
+    """
+    smaller, equal = np.zeros(len(reset), np.bool_), np.ones(len(reset), np.bool_)
+    for old, new in zip(older, newer, strict=True):
+        table = pa.concat_arrays([old, new])
+        values, null = _sortable(table)
+        half = len(reset)
+        if ((null[:half] != null[half:]) & ~reset).any() or (len(older) > 1 and null.any()):
+            raise NotProvedError("the ordering value of some versions of a record is null, and of others not")
+        smaller |= equal & (values[half:] < values[:half])
+        equal &= values[half:] == values[:half]
+    kept: Mask = reset | ~smaller
+    return kept
+
+
+def _candidates(versions: Versions, count: int) -> Places:
+    """Returns the places of the versions that are left when each key's last delete by default has taken effect."""
+    if not versions.resets.any():
+        return np.arange(len(versions.keys))
+    keys, places = versions.keys, np.arange(len(versions.keys))
+    last = np.full(count, -1, np.int64)
+    last[keys[versions.resets]] = places[versions.resets]
+    reset = last[keys]
+    records = np.flatnonzero(~versions.blocks & (places > reset))[::-1]
+    first = np.full(count, len(keys), np.int64)
+    first[keys[records]] = records  # written from the last to the first, so the first one stays
+    # Without a delete by default all versions count; else those from the first record after it on, or only itself.
+    kept = (reset < 0) | (places >= first[keys]) | ((places == reset) & (first[keys] == len(keys)))
+    return np.flatnonzero(kept)
+
+
+def _mixed(keys: Places, null: Mask) -> bool:
+    return bool(np.isin(keys[null], keys[~null]).any())
+
+
+def _sortable(column: pa.Array) -> tuple[NDArray[Any], Mask]:
+    """Returns numbers that are in the order of the values as Java compares them, and where these are null.
+
+    Raises NotProvedError for types and values that it may compare otherwise.
+    """
+    kind = column.type
+    null = np.asarray(column.is_null())
+    if kind in _INTEGERS:
+        return np.asarray(column.cast(pa.int32()).fill_null(0)), np.zeros(len(null), np.bool_)
+    if pa.types.is_int64(kind) or pa.types.is_timestamp(kind):
+        return np.asarray(column.cast(pa.int64()).fill_null(0)), null
+    if pa.types.is_floating(kind):
+        values = np.asarray(column.fill_null(0.0))
+        if np.isnan(values).any() or (np.signbit(values) & (values == 0)).any():
+            raise NotProvedError("an ordering value is NaN or minus zero")
+        return values, null
+    if pa.types.is_string(kind) or pa.types.is_decimal(kind):
+        return np.asarray(pc.rank(column, tiebreaker="dense", null_placement="at_start")), null
+    raise NotProvedError(f"the ordering field has the type {kind}")

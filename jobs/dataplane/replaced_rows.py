@@ -1,0 +1,95 @@
+"""Puts the newest records of the logs into batches of a base file, and leaves out the rows that they delete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.dataplane import table_types
+from jobs.format.meta_columns import FILE_NAME
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Places = NDArray[np.int64]
+
+# A dictionary goes into each batch as a whole.
+_LARGEST_DICTIONARY = 4096
+
+
+class Replacement:
+    """The newest records of the logs, and texts among them also as dictionaries, as the base file may have them.
+
+    `varied` are the columns with too many different texts for that. All batches have the schema of the first.
+    """
+
+    def __init__(self, rows: pa.RecordBatch, schema: pa.Schema) -> None:
+        self._rows = rows
+        self._schema = schema
+        self._encoded: dict[str, pa.DictionaryArray] = {}
+        varied = []
+        for name, column in zip(rows.schema.names, rows.columns, strict=True):
+            if column.type in (pa.string(), pa.binary()):
+                if len(pc.unique(column.slice(0, 4 * _LARGEST_DICTIONARY))) > _LARGEST_DICTIONARY:
+                    varied.append(name)
+                    continue
+                encoded = column.dictionary_encode()
+                if len(encoded.dictionary) > _LARGEST_DICTIONARY:
+                    varied.append(name)
+                else:
+                    self._encoded[name] = encoded
+        self.varied = tuple(varied)
+        self._dictionaries: set[str] = set()
+
+    def rows_at(self, places: Places) -> pa.RecordBatch:
+        """Returns some of the records as rows."""
+        taken = pa.array(places)
+        batch = self._rows.take(taken)
+        for name in self._dictionaries:
+            place = batch.schema.get_field_index(name)
+            column = self._encoded[name].take(taken)
+            batch = batch.set_column(place, batch.schema.field(place).with_type(column.type), column)
+        return self._with_file_name(batch)
+
+    def apply(self, batch: pa.RecordBatch, changed: Places, places: Places, deleted: Places) -> pa.RecordBatch:
+        """Returns the batch with the records at `places` in the rows `changed`, and without the rows `deleted`."""
+        batch = table_types.conformed(batch, self._rows.schema)
+        self._dictionaries.update(each.name for each in batch.schema if pa.types.is_dictionary(each.type))
+        if len(changed):
+            rows = np.arange(batch.num_rows, dtype=np.int32)
+            rows[changed] = np.arange(batch.num_rows, batch.num_rows + len(changed), dtype=np.int32)
+            if len(deleted):
+                rows = np.delete(rows, deleted)
+            taken, chosen = pa.array(places), pa.array(rows)
+            columns = [
+                self._replaced(name, column, taken, chosen)
+                for name, column in zip(batch.schema.names, batch.columns, strict=True)
+            ]
+            batch = pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+        elif len(deleted):
+            kept = np.ones(batch.num_rows, np.bool_)
+            kept[deleted] = False
+            batch = batch.filter(pa.array(kept))
+        return self._with_file_name(batch)
+
+    def _replaced(self, name: str, column: pa.Array, taken: pa.Array, chosen: pa.Array) -> pa.Array:
+        if not pa.types.is_dictionary(column.type):
+            return pa.concat_arrays([column, self._rows.column(name).take(taken)]).take(chosen)
+        # Values of the logs that the base file's dictionary lacks come behind it.
+        newer, values = self._encoded[name], column.dictionary
+        known = pc.index_in(newer.dictionary, value_set=values)
+        missing = newer.dictionary.filter(known.is_null())
+        values = pa.concat_arrays([values, missing])
+        translated = pc.index_in(newer.dictionary, value_set=values).take(newer.indices.take(taken))
+        indices = pa.concat_arrays([column.indices, translated.cast(column.indices.type)]).take(chosen)
+        return pa.DictionaryArray.from_arrays(indices, values)
+
+    def _with_file_name(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        place = self._schema.get_field_index(FILE_NAME)
+        if place < 0:
+            return batch
+        names = pa.nulls(batch.num_rows, self._schema.field(place).type)
+        return batch.add_column(place, self._schema.field(place), names)

@@ -1,0 +1,72 @@
+"""Brings the columns of base files and log blocks to the table's schema, where Hudi's reader changes no value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyarrow import types
+
+from jobs.dataplane.arrow_of_spark import without_hidden_nulls
+from jobs.errors import NotProvedError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Returns the batch with the columns of `schema`; columns that it lacks are null. Dictionaries stay.
+
+    Raises NotProvedError where that could change a value.
+    """
+    columns, fields = [], []
+    for field in schema:
+        place = batch.schema.get_field_index(field.name)
+        column = pa.nulls(batch.num_rows, field.type) if place < 0 else _of_type(batch.column(place), field)
+        columns.append(column)
+        fields.append(field.with_type(column.type))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def require_conformable(found: pa.Schema, schema: pa.Schema, where: str, ignored: Collection[str] = ()) -> None:
+    """Raises NotProvedError for a column of another type than the table's, or one that the table does not have."""
+    for field in found:
+        place = schema.get_field_index(field.name)
+        if place < 0:
+            if field.name in ignored:
+                continue
+            raise NotProvedError(f"the column {field.name} of a {where} is not in the table's schema")
+        kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+        if not _same(kind, schema.field(place).type):
+            raise NotProvedError(
+                f"the column {field.name} has the type {kind} in a {where}, and {schema.field(place).type} in the table"
+            )
+    for field in schema:
+        if field.name not in ignored and found.get_field_index(field.name) < 0 and not field.nullable:
+            raise NotProvedError(f"a {where} lacks the column {field.name}, which may not be null")
+
+
+def _of_type(column: pa.Array, field: pa.Field) -> pa.Array:
+    if column.null_count and not field.nullable:
+        raise NotProvedError(f"the column {field.name} is null in a row, which the table does not allow")
+    if column.type == field.type or types.is_dictionary(column.type):
+        return column
+    try:
+        return without_hidden_nulls(column.cast(field.type))
+    except pa.ArrowInvalid:
+        raise NotProvedError(f"the column {field.name} does not fit the table's type") from None
+
+
+def _same(one: pa.DataType, other: pa.DataType) -> bool:
+    """Returns whether two types differ at most by what may be null, and by the names of entries of lists and maps."""
+    if types.is_struct(one):
+        return (
+            types.is_struct(other)
+            and [field.name for field in one] == [field.name for field in other]
+            and all(_same(a.type, b.type) for a, b in zip(one, other, strict=True))
+        )
+    if types.is_map(one):
+        return types.is_map(other) and _same(one.key_type, other.key_type) and _same(one.item_type, other.item_type)
+    if types.is_list(one):
+        return types.is_list(other) and _same(one.value_type, other.value_type)
+    return bool(one == other)
