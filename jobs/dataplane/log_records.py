@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jobs.dataplane.slice_merge import MergeCounts, MergeRules, SliceFiles
+    from jobs.dataplane.merge_rules import MergeCounts, MergeRules, SliceFiles
     from jobs.format.log_blocks import LogBlock
     from jobs.storage.paths import Storage
 

@@ -118,7 +118,8 @@ def keeps_newer(older: Sequence[pa.Array], newer: Sequence[pa.Array], reset: Mas
         table = pa.concat_arrays([old, new])
         values, null = _sortable(table)
         half = len(reset)
-        if ((null[:half] != null[half:]) & ~reset).any() or (len(older) > 1 and null.any()):
+        odd = null[:half] | null[half:] if len(older) > 1 else null[:half] != null[half:]
+        if (odd & ~reset).any():
             raise NotProvedError("the ordering value of some versions of a record is null, and of others not")
         smaller |= equal & (values[half:] < values[:half])
         equal &= values[half:] == values[:half]
@@ -163,5 +164,5 @@ def _sortable(column: pa.Array) -> tuple[NDArray[Any], Mask]:
             raise NotProvedError("an ordering value is NaN or minus zero")
         return values, null
     if pa.types.is_string(kind) or pa.types.is_decimal(kind):
-        return np.asarray(pc.rank(column, tiebreaker="dense", null_placement="at_start")), null
+        return np.asarray(pc.rank(column, tiebreaker="dense")), null
     raise NotProvedError(f"the ordering field has the type {kind}")
