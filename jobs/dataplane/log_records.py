@@ -7,7 +7,7 @@ instant in the order in which these first appear, without those that a rollback 
 from __future__ import annotations
 
 import struct
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from jobs.dataplane import newest_records, table_types
 from jobs.dataplane.avro_columns import Decoder
+from jobs.dataplane.held_batches import HeldBatches
 from jobs.errors import NotProvedError
 from jobs.format.file_names import parse_log_file_name
 from jobs.format.log_blocks import BlockType, Header, avro_content, blocks_of, deletes_of, read_content
@@ -34,8 +35,12 @@ if TYPE_CHECKING:
     from jobs.storage.paths import Storage
 
 _CHUNK_BYTES = 8 * 1024 * 1024
-_MOST_BYTES = 1 << 30
-"""Bytes of decoded records that are held: the logs of a slice are merged in memory."""
+# Of remote logs.
+_COPIES_IN_MEMORY = 64 * 1024 * 1024
+# Blocks of deletes and of Parquet are read as a whole. Hudi ends a block at 256 MiB by default.
+_LARGEST_DELETES, _LARGEST_PARQUET = 64 * 1024 * 1024, 256 * 1024 * 1024
+# All keys are held in memory.
+_MOST_KEYS = 8_000_000
 _IS_DELETED, _OPERATION = "_hoodie_is_deleted", "_hoodie_operation"
 # `HoodieOperation`: what is not a delete.
 _NO_DELETES = pa.array(["I", "U"])
@@ -46,13 +51,13 @@ _LENGTH = struct.Struct(">i")
 class NewestRecords:
     """The newest version of each key in the logs, in the order in which the keys first appear.
 
-    `keys` are all keys of the logs. `rows` holds the newest records of those that are not deleted; `places` are their
-    numbers in `rows`, -1 for a deleted key. `ordering` are the ordering values by field, `resets` the deletes that win
-    over every record of the base file.
+    `keys` are all keys of the logs. `rows` holds all records of the logs, and `places` the numbers of the newest ones
+    among them, -1 for a deleted key. `ordering` are the ordering values by field, `resets` the deletes that win over
+    every record of the base file.
     """
 
     keys: pa.Array
-    rows: pa.RecordBatch
+    rows: pa.Table
     places: NDArray[np.int64]
     ordering: tuple[pa.Array, ...]
     resets: NDArray[np.bool_]
@@ -63,13 +68,13 @@ class _Versions:
     """What has been read so far; one array per chunk of records or deletes."""
 
     kinds: list[pa.DataType]
+    rows: HeldBatches
     keys: list[pa.Array] = field(default_factory=list)
     ordering: list[list[pa.Array]] = field(default_factory=list)
     deletes: list[NDArray[np.bool_]] = field(default_factory=list)
     resets: list[NDArray[np.bool_]] = field(default_factory=list)
     in_blocks: list[NDArray[np.bool_]] = field(default_factory=list)
-    batches: list[pa.RecordBatch] = field(default_factory=list)
-    held: int = 0
+    count: int = 0
 
 
 def read_logs(
@@ -83,25 +88,29 @@ def read_logs(
     fields = rules.ordering_fields if rules.mode == "EVENT_TIME_ORDERING" else ()
     if missing := [name for name in fields if wanted.get_field_index(name) < 0]:
         raise NotProvedError(f"the ordering field {missing[0]} is no column of the table")
-    versions = _Versions([wanted.field(name).type for name in fields])
     with ExitStack() as stack:
+        rows = stack.enter_context(closing(HeldBatches(wanted)))
+        versions = _Versions([wanted.field(name).type for name in fields], rows)
         for file, block in _blocks_that_count(stack, storage, files, rules, counts):
             if block.kind == BlockType.DELETE:
                 _add_deletes(versions, file, block)
             else:
                 for batch in _records(file, block, wanted):
                     _add_records(versions, batch, files, rules, fields)
-    return _newest(versions, wanted, counts, by_event_time=rules.mode == "EVENT_TIME_ORDERING")
+        return _newest(versions, counts, by_event_time=rules.mode == "EVENT_TIME_ORDERING")
 
 
 def _blocks_that_count(
     stack: ExitStack, storage: Storage, files: SliceFiles, rules: MergeRules, counts: MergeCounts
 ) -> Iterator[tuple[pa.NativeFile, LogBlock]]:
     found: dict[str, list[tuple[pa.NativeFile, LogBlock]]] = {}
+    in_memory = _COPIES_IN_MEMORY
     for path in sorted(files.logs, key=_place_of_log):
         file = stack.enter_context(storage.filesystem.open_input_file(f"{storage.root}/{path}"))
         if storage.store is not None:
-            file = stack.enter_context(local_copy(file))
+            size = file.size()
+            file = stack.enter_context(local_copy(file, in_memory))
+            in_memory -= size if size <= in_memory else 0
         counts.log_files += 1
         for block in blocks_of(file, file.size()):
             counts.log_blocks += 1
@@ -158,6 +167,8 @@ def _records(file: pa.NativeFile, block: LogBlock, wanted: pa.Schema) -> Iterato
 
 
 def _parquet_records(file: pa.NativeFile, block: LogBlock, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+    if block.length > _LARGEST_PARQUET:
+        raise NotProvedError("a log holds a Parquet block of more than 256 MiB")
     try:
         reader = pq.ParquetFile(pa.BufferReader(read_content(file, block)))
         table_types.require_conformable(reader.schema_arrow, wanted, "log block", (FILE_NAME,))
@@ -215,20 +226,18 @@ def _add_records(
         if batch.num_rows:
             raise NotProvedError("a record in a log has no key, or lies in another partition")
         return
-    versions.held += batch.nbytes
-    if versions.held > _MOST_BYTES:
-        raise NotProvedError(f"the logs hold more than {_MOST_BYTES >> 20} MiB of records")
     deletes = _deleted(batch, rules)
     ordering = [batch.column(name) for name in fields]
     _add(versions, keys, ordering, deletes, newest_records.resets(ordering, deletes), in_blocks=False)
-    versions.batches.append(batch)
+    versions.rows.add(batch)
 
 
 def _add_deletes(versions: _Versions, file: pa.NativeFile, block: LogBlock) -> None:
-    found = deletes_of(read_content(file, block).to_pybytes())
-    ordering, resets = newest_records.of_deletes([each.ordering for each in found], versions.kinds)
-    keys = pa.array([each.key for each in found], pa.string())
-    _add(versions, keys, ordering, np.ones(len(found), np.bool_), resets, in_blocks=True)
+    if block.length > _LARGEST_DELETES:
+        raise NotProvedError("a log holds a block of deletes of more than 64 MiB")
+    keys, values = deletes_of(read_content(file, block).to_pybytes())
+    ordering, resets = newest_records.of_deletes(values, versions.kinds)
+    _add(versions, pa.array(keys, pa.string()), ordering, np.ones(len(keys), np.bool_), resets, in_blocks=True)
 
 
 def _add(
@@ -240,6 +249,9 @@ def _add(
     *,
     in_blocks: bool,
 ) -> None:
+    versions.count += len(keys)
+    if versions.count > _MOST_KEYS:
+        raise NotProvedError(f"the logs hold more than {_MOST_KEYS:,} records")
     versions.keys.append(keys)
     versions.ordering.append(ordering)
     versions.deletes.append(deletes)
@@ -266,7 +278,7 @@ def _deleted(batch: pa.RecordBatch, rules: MergeRules) -> NDArray[np.bool_]:
     return deleted
 
 
-def _newest(versions: _Versions, wanted: pa.Schema, counts: MergeCounts, *, by_event_time: bool) -> NewestRecords:
+def _newest(versions: _Versions, counts: MergeCounts, *, by_event_time: bool) -> NewestRecords:
     encoded = pa.concat_arrays([pa.array([], pa.string()), *versions.keys]).dictionary_encode()
     keys = encoded.dictionary
     counts.log_records, counts.log_keys = len(encoded), len(keys)
@@ -282,27 +294,9 @@ def _newest(versions: _Versions, wanted: pa.Schema, counts: MergeCounts, *, by_e
         np.concatenate(empty + versions.resets),
     )
     newest = newest_records.newest(every, len(keys), by_event_time=by_event_time)
-    kept = newest[~every.deletes[newest]]
-    # The rows in the order of the log; versions of delete blocks are no rows.
-    rows_before = np.cumsum(~every.blocks) - 1
-    chosen = np.zeros(int((~every.blocks).sum()), np.bool_)
-    chosen[rows_before[kept]] = True
-    places = np.full(len(keys), -1, np.int64)
-    places[~every.deletes[newest]] = (np.cumsum(chosen) - 1)[rows_before[kept]]
+    # Versions of delete blocks are no rows.
+    rows = np.cumsum(~every.blocks) - 1
+    places = np.where(every.deletes[newest], -1, rows[newest])
     taken = pa.array(newest)
     ordering = tuple(column.take(taken) for column in every.ordering)
-    return NewestRecords(keys, _chosen(versions.batches, chosen, wanted), places, ordering, every.resets[newest])
-
-
-def _chosen(batches: list[pa.RecordBatch], chosen: NDArray[np.bool_], schema: pa.Schema) -> pa.RecordBatch:
-    """Returns the chosen rows as one batch, and empties the list of batches."""
-    parts = []
-    first = 0
-    for place, batch in enumerate(batches):
-        mask = chosen[first : first + batch.num_rows]
-        first += batch.num_rows
-        parts.append(batch if mask.all() else batch.filter(pa.array(mask)))
-        batches[place] = None
-    if not parts:
-        return pa.RecordBatch.from_arrays([pa.array([], each.type) for each in schema], schema=schema)
-    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+    return NewestRecords(keys, versions.rows.table(), places, ordering, every.resets[newest])

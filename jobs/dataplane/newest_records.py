@@ -30,10 +30,14 @@ _INTEGERS = (pa.int32(), pa.date32())
 # The Java class of a delete's ordering value that can be compared with a column's. Of another class every delete wins,
 # and the next record of the key fails.
 _CLASSES = {
+    pa.bool_(): "Boolean",
     pa.int32(): "Int",
     pa.int64(): "Long",
+    pa.float32(): "Float",
     pa.float64(): "Double",
     pa.string(): "String",
+    pa.timestamp("us", "UTC"): "Long",
+    pa.timestamp("us"): "Long",
 }
 
 
@@ -92,20 +96,28 @@ def of_deletes(values: Sequence[tuple[str, Any] | None], kinds: Sequence[pa.Data
     default = np.fromiter((value == ("Int", 0) for value in values), np.bool_, len(values))
     if not kinds and not default.all():
         raise NotProvedError("a delete has another number of ordering values than the table")
-    rows: list[tuple[Any, ...]] = []
-    for value, reset in zip(values, default.tolist(), strict=True):
-        if reset:
-            rows.append((None,) * len(kinds))
-            continue
-        is_array = value is not None and value[0] == "Array"
-        several = value[1] if value is not None and is_array else (value,)
-        if len(several) != len(kinds) or is_array != (len(kinds) > 1):
-            raise NotProvedError("a delete has another number of ordering values than the table")
-        for each, kind in zip(several, kinds, strict=True):
-            if each is None or each[0] != _CLASSES.get(kind):
-                raise NotProvedError(f"a delete's ordering value is not of the column's type, {kind}")
-        rows.append(tuple(each[1] for each in several))
-    return [pa.array([row[place] for row in rows], kind) for place, kind in enumerate(kinds)], default
+    rows = [(None,) * len(kinds) if reset else _row(value, kinds) for value, reset in zip(values, default, strict=True)]
+    try:
+        columns = [pa.array([row[place] for row in rows], kind) for place, kind in enumerate(kinds)]
+    except (pa.ArrowException, OverflowError):
+        raise NotProvedError("a delete's ordering value does not fit the column's type") from None
+    return columns, default
+
+
+def _row(value: tuple[str, Any] | None, kinds: Sequence[pa.DataType]) -> tuple[Any, ...]:
+    """Returns the ordering values of one delete."""
+    several: Sequence[tuple[str, Any] | None] = (value,)
+    if len(kinds) > 1:
+        several = () if value is None or value[0] != "Array" else value[1]
+    if len(several) != len(kinds):
+        raise NotProvedError("a delete has another number of ordering values than the table")
+    found = []
+    for each, kind in zip(several, kinds, strict=True):
+        wanted = "Decimal" if pa.types.is_decimal(kind) else _CLASSES.get(kind)
+        if each is None or each[0] != wanted:
+            raise NotProvedError(f"a delete's ordering value is not of the column's type, {kind}")
+        found.append(each[1])
+    return tuple(found)
 
 
 def keeps_newer(older: Sequence[pa.Array], newer: Sequence[pa.Array], reset: Mask) -> Mask:
@@ -156,7 +168,7 @@ def _sortable(column: pa.Array) -> tuple[NDArray[Any], Mask]:
     null = np.asarray(column.is_null())
     if kind in _INTEGERS:
         return np.asarray(column.cast(pa.int32()).fill_null(0)), np.zeros(len(null), np.bool_)
-    if pa.types.is_int64(kind) or pa.types.is_timestamp(kind):
+    if pa.types.is_int64(kind) or pa.types.is_timestamp(kind) or pa.types.is_boolean(kind):
         return np.asarray(column.cast(pa.int64()).fill_null(0)), null
     if pa.types.is_floating(kind):
         values = np.asarray(column.fill_null(0.0))

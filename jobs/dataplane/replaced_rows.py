@@ -26,7 +26,7 @@ class Replacement:
     `varied` are the columns with too many different texts for that. All batches have the schema of the first.
     """
 
-    def __init__(self, rows: pa.RecordBatch, schema: pa.Schema) -> None:
+    def __init__(self, rows: pa.Table, schema: pa.Schema) -> None:
         self._rows = rows
         self._schema = schema
         self._encoded: dict[str, pa.DictionaryArray] = {}
@@ -36,7 +36,7 @@ class Replacement:
                 if len(pc.unique(column.slice(0, 4 * _LARGEST_DICTIONARY))) > _LARGEST_DICTIONARY:
                     varied.append(name)
                     continue
-                encoded = column.dictionary_encode()
+                encoded = column.dictionary_encode().combine_chunks()
                 if len(encoded.dictionary) > _LARGEST_DICTIONARY:
                     varied.append(name)
                 else:
@@ -47,7 +47,8 @@ class Replacement:
     def rows_at(self, places: Places) -> pa.RecordBatch:
         """Returns some of the records as rows."""
         taken = pa.array(places)
-        batch = self._rows.take(taken)
+        columns = [_one_array(column.take(taken)) for column in self._rows.columns]
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._rows.schema)
         for name in self._dictionaries:
             place = batch.schema.get_field_index(name)
             column = self._encoded[name].take(taken)
@@ -77,7 +78,7 @@ class Replacement:
 
     def _replaced(self, name: str, column: pa.Array, taken: pa.Array, chosen: pa.Array) -> pa.Array:
         if not pa.types.is_dictionary(column.type):
-            return pa.concat_arrays([column, self._rows.column(name).take(taken)]).take(chosen)
+            return pa.concat_arrays([column, _one_array(self._rows.column(name).take(taken))]).take(chosen)
         # Values of the logs that the base file's dictionary lacks come behind it.
         newer, values = self._encoded[name], column.dictionary
         known = pc.index_in(newer.dictionary, value_set=values)
@@ -93,3 +94,7 @@ class Replacement:
             return batch
         names = pa.nulls(batch.num_rows, self._schema.field(place).type)
         return batch.add_column(place, self._schema.field(place), names)
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -128,14 +128,14 @@ class MergedSlice:
     ) -> NDArray[np.bool_]:
         """Returns for which of these rows the newest version of the logs replaces that of the base file."""
         rows, taken = pa.array(hits), pa.array(keys)
-        older = []
-        for name in fields:
+        older, newer = [], []
+        for name, values in zip(fields, self.newest.ordering, strict=True):
             place = batch.schema.get_field_index(name)
             if place < 0:
                 raise NotProvedError(f"the base file lacks the ordering field {name}")
             column = batch.column(place).take(rows)
-            older.append(column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column)
-        newer = [column.take(taken) for column in self.newest.ordering]
+            older.append(column.cast(values.type))
+            newer.append(values.take(taken))
         return newest_records.keeps_newer(older, newer, self.newest.resets[keys])
 
     def _merged(self, batch: pa.RecordBatch, keys: NDArray[np.int64], replacement: Replacement) -> pa.RecordBatch:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 
+# Columns of base files and logs that were written before the table's type became a wider one.
+_WIDENED = {(pa.int32(), pa.int64()), (pa.int32(), pa.float64())}
+
+
 def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Returns the batch with the columns of `schema`; columns that it lacks are null. Dictionaries stay.
 
@@ -58,7 +62,10 @@ def _of_type(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _same(one: pa.DataType, other: pa.DataType) -> bool:
-    """Returns whether two types differ at most by what may be null, and by the names of entries of lists and maps."""
+    """Returns whether no value changes from one type to the other.
+
+    They may differ by what may be null, by the names of the entries of lists and maps, and by the width of numbers.
+    """
     if types.is_struct(one):
         return (
             types.is_struct(other)
@@ -69,4 +76,4 @@ def _same(one: pa.DataType, other: pa.DataType) -> bool:
         return types.is_map(other) and _same(one.key_type, other.key_type) and _same(one.item_type, other.item_type)
     if types.is_list(one):
         return types.is_list(other) and _same(one.value_type, other.value_type)
-    return bool(one == other)
+    return bool(one == other) or (one, other) in _WIDENED

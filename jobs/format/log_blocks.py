@@ -15,7 +15,7 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import fastavro
 
@@ -34,7 +34,6 @@ _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _TWO_INTS = struct.Struct(">ii")
 _LARGEST_HEADER = 64 * 1024 * 1024
-_LARGEST_DELETES = 256 * 1024 * 1024
 _REQUEST_BYTES = 64 * 1024
 
 
@@ -81,15 +80,8 @@ class LogBlock:
         return self.header[Header.INSTANT_TIME]
 
 
-@dataclass(frozen=True)
-class Delete:
-    """A deleted key, and the ordering value of its deletion as Java's class (`Long`) and value; None is null.
-
-    `Integer` 0 is Hudi's default (`OrderingValues.isDefault`): the order of commits decides.
-    """
-
-    key: str
-    ordering: tuple[str, Any] | None
+Ordering = tuple[str, Any] | None
+"""The ordering value of a delete as Java's class and value; None is null, and Integer 0 Hudi's default."""
 
 
 def blocks_of(file: pa.NativeFile, size: int) -> Iterator[LogBlock]:
@@ -183,34 +175,44 @@ def _header(source: _Bytes) -> dict[Header, str]:
     return found
 
 
-def deletes_of(content: bytes) -> list[Delete]:
-    """Returns the deletes in the content of a delete block. Raises NotProvedError."""
-    if len(content) < 8 or len(content) > _LARGEST_DELETES:
-        raise NotProvedError("a delete block is too short or too long")
+def deletes_of(content: bytes) -> tuple[list[str], list[Ordering]]:
+    """Returns the keys and ordering values in the content of a delete block. Raises NotProvedError."""
+    if len(content) < 8:
+        raise NotProvedError("a delete block is too short")
     version, length = _TWO_INTS.unpack_from(content)
     if version != _CONTENT_VERSION:
         raise NotProvedError(f"a delete block has version {version}: serialised Java objects")
     if length != len(content) - 8:
         raise NotProvedError("a delete block's sizes do not agree")
     source = io.BytesIO(content[8:])
+    keys: list[str] = []
+    values: list[Ordering] = []
     try:
-        # Records of a union come with their names: the wrapper is the class of the value.
-        found = fastavro.schemaless_reader(source, _delete_schema(), None, return_record_name=True)
+        for record in _delete_records(source):
+            keys.append(record["recordKey"])
+            values.append(_ordering(record["orderingVal"]))
     except Exception as error:  # fastavro raises whatever the bytes lead it to
         raise NotProvedError("a delete block's Avro cannot be read") from error
-    if not isinstance(found, dict) or source.tell() != length:
-        raise NotProvedError("a delete block's Avro cannot be read")
-    return [_delete(record) for record in found["deleteRecordList"]]
+    if source.tell() != length or not all(isinstance(key, str) for key in keys):
+        raise NotProvedError("a delete block has a delete without key, or something behind its deletes")
+    return keys, values
 
 
-def _delete(record: Any) -> Delete:
-    key = record["recordKey"]
-    if not isinstance(key, str):
-        raise NotProvedError("a delete names no key")
-    return Delete(key, _ordering(record["orderingVal"]))
+def _delete_records(source: io.BytesIO) -> Iterator[Any]:
+    """Yields the entries of a list one by one: as a whole they would take thirty times the memory of their bytes."""
+    while count := _next_long(source):
+        if count < 0:
+            _next_long(source)  # the bytes of these entries
+        for _ in range(abs(count)):
+            # Values of a union come with their types' names: the wrapper is the class of the value.
+            yield fastavro.schemaless_reader(source, _delete_schema(), None, return_record_name=True)
 
 
-def _ordering(wrapped: Any) -> tuple[str, Any] | None:
+def _next_long(source: io.BytesIO) -> int:
+    return int(cast("int", fastavro.schemaless_reader(source, "long", None)))
+
+
+def _ordering(wrapped: Any) -> Ordering:
     if wrapped is None:
         return None
     name, value = wrapped
@@ -237,7 +239,7 @@ def avro_content(file: pa.NativeFile, block: LogBlock) -> tuple[int, int]:
 
 @cache
 def _delete_schema() -> Any:
-    """Returns the schema of `HoodieDeleteRecordList`, Hudi 1.2.0."""
+    """Returns the schema of `HoodieDeleteRecord`, Hudi 1.2.0."""
 
     def wrapper(name: str, value: Any) -> dict[str, Any]:
         return {"type": "record", "name": f"{name}Wrapper", "fields": [{"name": "value", "type": value}]}
@@ -251,21 +253,10 @@ def _delete_schema() -> Any:
     array = {"name": "wrappedValues", "type": ["null", {"type": "array", "items": elements}]}
     several = {"type": "record", "name": "ArrayWrapper", "fields": [array]}
     text = ["null", "string"]
-    record = {
-        "type": "record",
-        "name": "HoodieDeleteRecord",
-        "fields": [
-            {"name": "recordKey", "type": text},
-            {"name": "partitionPath", "type": text},
-            {"name": "orderingVal", "type": ["null", *wrappers, several]},
-        ],
-    }
-    fields = [{"name": "deleteRecordList", "type": {"type": "array", "items": record}}]
-    return fastavro.parse_schema(
-        {
-            "type": "record",
-            "namespace": "org.apache.hudi.avro.model",
-            "name": "HoodieDeleteRecordList",
-            "fields": fields,
-        }
-    )
+    fields = [
+        {"name": "recordKey", "type": text},
+        {"name": "partitionPath", "type": text},
+        {"name": "orderingVal", "type": ["null", *wrappers, several]},
+    ]
+    name = "org.apache.hudi.avro.model.HoodieDeleteRecord"
+    return fastavro.parse_schema({"type": "record", "name": name, "fields": fields})

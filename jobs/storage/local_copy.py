@@ -15,25 +15,28 @@ REQUEST_BYTES = 16 * 1024 * 1024
 """Bytes of one request, and the size up to which a file stays in memory."""
 
 
-def local_copy(source: pa.NativeFile) -> pa.NativeFile:
-    """Returns the whole file. A copy on a disk has no name any more, so it ends with the process.
+def local_copy(source: pa.NativeFile, in_memory: int = REQUEST_BYTES) -> pa.NativeFile:
+    """Returns the whole file: in memory up to `in_memory` bytes, else without a name on a disk.
 
     Raises OSError, also for a file that ends before its size.
     """
     size = source.size()
-    if size <= REQUEST_BYTES:
+    if size <= in_memory:
         content = source.read_buffer(size)
         _require(len(content), size)
         return pa.BufferReader(content)
-    # Where Spark keeps what does not fit into memory; a cluster limits and cleans that.
-    folder = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None
-    with NamedTemporaryFile(prefix="input-", dir=folder) as file:
+    with NamedTemporaryFile(prefix="input-", dir=folder()) as file:
         copied = 0
         while chunk := source.read(REQUEST_BYTES):
             copied += file.write(chunk)
         _require(copied, size)
         file.flush()
         return pa.OSFile(file.name)
+
+
+def folder() -> str | None:
+    """Returns where Spark keeps what does not fit into memory, which a cluster limits and cleans; None by default."""
+    return os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None
 
 
 def _require(found: int, size: int) -> None:

@@ -16,7 +16,6 @@ from jobs.errors import NotProvedError
 from jobs.format import log_blocks
 from jobs.format.log_blocks import (
     BlockType,
-    Delete,
     Header,
     LogBlock,
     avro_content,
@@ -83,7 +82,7 @@ def test_what_is_no_whole_block_is_refused(content: bytes) -> None:
 
 
 @given(st.data())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_changed_bytes_give_other_blocks_or_are_refused(data: st.DataObject) -> None:
     broken = bytearray(GOOD)
     for _ in range(data.draw(st.integers(1, 5))):
@@ -115,7 +114,8 @@ def test_the_number_of_records_is_held_against_the_content() -> None:
 def deletes(*records: tuple[str | None, Any]) -> bytes:
     wrapped = [{"recordKey": key, "partitionPath": "p", "orderingVal": value} for key, value in records]
     content = io.BytesIO()
-    fastavro.schemaless_writer(content, log_blocks._delete_schema(), {"deleteRecordList": wrapped})
+    schema = {"type": "array", "items": log_blocks._delete_schema()}
+    fastavro.schemaless_writer(content, schema, wrapped)
     return struct.pack(">ii", 3, len(content.getvalue())) + content.getvalue()
 
 
@@ -129,12 +129,10 @@ def test_deletes_come_with_the_java_class_of_their_ordering_value() -> None:
         {"wrappedValues": [wrapper("Long", 7), wrapper("String", "x")]},
     )
     content = deletes(("a", None), ("b", wrapper("Int", 0)), ("ü", wrapper("Long", 5)), ("d", several))
-    assert deletes_of(content) == [
-        Delete("a", None),
-        Delete("b", ("Int", 0)),
-        Delete("ü", ("Long", 5)),
-        Delete("d", ("Array", (("Long", 7), ("String", "x")))),
-    ]
+    assert deletes_of(content) == (
+        ["a", "b", "ü", "d"],
+        [None, ("Int", 0), ("Long", 5), ("Array", (("Long", 7), ("String", "x")))],
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,13 +153,14 @@ def test_deletes_that_cannot_be_read_are_refused(change: Callable[[bytes], bytes
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_changed_bytes_of_deletes_give_other_deletes_or_are_refused(data: st.DataObject) -> None:
     broken = bytearray(deletes(("a", wrapper("Long", 5)), ("b", wrapper("String", "x"))))
     for _ in range(data.draw(st.integers(1, 4))):
         broken[data.draw(st.integers(0, len(broken) - 1))] = data.draw(st.integers(0, 255))
     try:
-        found = deletes_of(bytes(broken))
+        keys, values = deletes_of(bytes(broken))
     except NotProvedError:
         return
-    assert all(isinstance(each.key, str) for each in found)
+    assert len(keys) == len(values)
+    assert all(isinstance(key, str) for key in keys)
