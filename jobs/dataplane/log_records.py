@@ -26,7 +26,7 @@ from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.storage.local_copy import local_copy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from numpy.typing import NDArray
 
@@ -95,7 +95,7 @@ def read_logs(
             if block.kind == BlockType.DELETE:
                 _add_deletes(versions, file, block)
             else:
-                for batch in _records(file, block, wanted):
+                for batch in _records(file, block, wanted, rules.with_default):
                     _add_records(versions, batch, files, rules, fields)
         return _newest(versions, counts, by_event_time=rules.mode == "EVENT_TIME_ORDERING")
 
@@ -152,26 +152,30 @@ def _counts(block: LogBlock, rules: MergeRules) -> bool:
     return rules.table_version >= 8 or rules.has_completed(block.instant)
 
 
-def _records(file: pa.NativeFile, block: LogBlock, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _records(
+    file: pa.NativeFile, block: LogBlock, wanted: pa.Schema, with_default: Collection[str]
+) -> Iterator[pa.RecordBatch]:
     """Yields the records of a data block with the columns of `wanted`."""
     if block.kind == BlockType.PARQUET_DATA:
-        yield from _parquet_records(file, block, wanted)
+        yield from _parquet_records(file, block, wanted, with_default)
         return
     if Header.SCHEMA not in block.header:
         raise NotProvedError("a data block has no schema")
     decoder = Decoder(block.header[Header.SCHEMA], wanted.names)
     every = Decoder(block.header[Header.SCHEMA]).schema
-    table_types.require_conformable(every, wanted, "log block", (FILE_NAME,))
+    table_types.require_conformable(every, wanted, "log block", with_default)
     for data, starts, ends in _chunks(file, block):
         yield table_types.conformed(decoder.decode(data, starts, ends), wanted)
 
 
-def _parquet_records(file: pa.NativeFile, block: LogBlock, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _parquet_records(
+    file: pa.NativeFile, block: LogBlock, wanted: pa.Schema, with_default: Collection[str]
+) -> Iterator[pa.RecordBatch]:
     if block.length > _LARGEST_PARQUET:
         raise NotProvedError("a log holds a Parquet block of more than 256 MiB")
     try:
         reader = pq.ParquetFile(pa.BufferReader(read_content(file, block)))
-        table_types.require_conformable(reader.schema_arrow, wanted, "log block", (FILE_NAME,))
+        table_types.require_conformable(reader.schema_arrow, wanted, "log block", with_default)
         columns = [name for name in reader.schema_arrow.names if name != FILE_NAME]
         for batch in reader.iter_batches(columns=columns, use_threads=False):
             yield table_types.conformed(batch, wanted)
@@ -221,11 +225,11 @@ def _places(data: pa.Buffer, count: int) -> tuple[list[int], list[int], int]:
 def _add_records(
     versions: _Versions, batch: pa.RecordBatch, files: SliceFiles, rules: MergeRules, fields: tuple[str, ...]
 ) -> None:
-    keys = batch.column(RECORD_KEY)
-    if keys.null_count or not pc.all(pc.equal(batch.column(PARTITION_PATH), files.partition_path)).as_py():
-        if batch.num_rows:
-            raise NotProvedError("a record in a log has no key, or lies in another partition")
-        return
+    keys, paths = batch.column(RECORD_KEY), batch.column(PARTITION_PATH)
+    if keys.null_count or paths.null_count:
+        raise NotProvedError("a record in a log has no key or no partition")
+    if not pc.all(pc.equal(paths, files.partition_path), min_count=0).as_py():
+        raise NotProvedError("a record in a log lies in another partition")
     deletes = _deleted(batch, rules)
     ordering = [batch.column(name) for name in fields]
     _add(versions, keys, ordering, deletes, newest_records.resets(ordering, deletes), in_blocks=False)

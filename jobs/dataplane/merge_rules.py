@@ -15,6 +15,7 @@ class MergeRules:
     those in `completed`, and those before `archived_before` (the first instant of the active timeline; "" for none)
     that are not `pending`. From version 8 on every log file of a slice belongs to a completed instant.
     `delete_marker` are the column and value of `hoodie.payload.delete.field` and `hoodie.payload.delete.marker`.
+    `with_default` are the columns whose default in the table's Avro schema is not null: files may not lack them.
     """
 
     mode: Literal["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"]
@@ -25,6 +26,7 @@ class MergeRules:
     pending: frozenset[str] = frozenset()
     archived_before: str = ""
     delete_marker: tuple[str, str] | None = None
+    with_default: frozenset[str] = frozenset()
 
     def has_completed(self, instant: str) -> bool:
         return instant in self.completed or (instant < self.archived_before and instant not in self.pending)

@@ -36,6 +36,8 @@ __all__ = ["MergeCounts", "MergeRules", "MergedSlice", "NotProvedError", "SliceF
 
 # Each look-up of keys builds a table of the logs' keys.
 _KEYS_AT_ONCE = 1 << 19
+_VERSIONS = (6, 8, 9)
+_MODES = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
 
 
 @dataclass
@@ -80,7 +82,7 @@ class MergedSlice:
         path = f"{self.storage.root}/{self.files.base}"
         plain = (RECORD_KEY, *replacement.varied)
         with self.storage.read_parquet(path, plain=plain, rows=True) as reader:
-            table_types.require_conformable(reader.schema_arrow, self.schema, "base file", (FILE_NAME,))
+            table_types.require_conformable(reader.schema_arrow, self.schema, "base file", self.rules.with_default)
             # The file name changes in every row, and the old names would be the widest column.
             columns = [name for name in reader.schema_arrow.names if name != FILE_NAME]
             for number in range(reader.num_row_groups):
@@ -140,6 +142,8 @@ class MergedSlice:
 
     def _merged(self, batch: pa.RecordBatch, keys: NDArray[np.int64], replacement: Replacement) -> pa.RecordBatch:
         paths = batch.column(PARTITION_PATH)
+        if paths.null_count or batch.column(RECORD_KEY).null_count:
+            raise NotProvedError("a row of the base file has no key or no partition")
         if pa.types.is_dictionary(paths.type):
             paths = paths.dictionary
         if not pc.all(pc.equal(paths, self.files.partition_path), min_count=0).as_py():
@@ -160,6 +164,10 @@ def merge_slice(
     The logs are read at once, the base file with the batches. Raises NotProvedError for a slice that Hudi may merge
     otherwise, here or while the batches are read.
     """
+    if rules.table_version not in _VERSIONS or rules.mode not in _MODES:
+        raise NotProvedError(f"table version {rules.table_version} with {rules.mode}")
+    if missing := {RECORD_KEY, PARTITION_PATH} - set(schema.names):
+        raise NotProvedError(f"the table has no column {min(missing)}")
     counts = MergeCounts()
     newest = read_logs(storage, files, rules, schema, counts)
     return MergedSlice(storage, files, rules, schema, batch_rows, newest, counts)

@@ -9,6 +9,7 @@ from pyarrow import types
 
 from jobs.dataplane.arrow_of_spark import without_hidden_nulls
 from jobs.errors import NotProvedError
+from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -32,13 +33,16 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
-def require_conformable(found: pa.Schema, schema: pa.Schema, where: str, ignored: Collection[str] = ()) -> None:
-    """Raises NotProvedError for a column of another type than the table's, or one that the table does not have."""
+def require_conformable(found: pa.Schema, schema: pa.Schema, where: str, with_default: Collection[str] = ()) -> None:
+    """Raises NotProvedError for columns that `where` has and the table has not, or not with this type.
+
+    Also for those that it lacks and that may not be null, or are `with_default`. `_hoodie_file_name` does not matter.
+    """
     for field in found:
         place = schema.get_field_index(field.name)
+        if field.name == FILE_NAME:
+            continue
         if place < 0:
-            if field.name in ignored:
-                continue
             raise NotProvedError(f"the column {field.name} of a {where} is not in the table's schema")
         kind = field.type.value_type if types.is_dictionary(field.type) else field.type
         if not _same(kind, schema.field(place).type):
@@ -46,8 +50,12 @@ def require_conformable(found: pa.Schema, schema: pa.Schema, where: str, ignored
                 f"the column {field.name} has the type {kind} in a {where}, and {schema.field(place).type} in the table"
             )
     for field in schema:
-        if field.name not in ignored and found.get_field_index(field.name) < 0 and not field.nullable:
-            raise NotProvedError(f"a {where} lacks the column {field.name}, which may not be null")
+        if field.name == FILE_NAME or found.get_field_index(field.name) >= 0:
+            continue
+        if not field.nullable or field.name in with_default:
+            raise NotProvedError(f"a {where} lacks the column {field.name}, which has a default or may not be null")
+        if field.name in (RECORD_KEY, PARTITION_PATH):
+            raise NotProvedError(f"a {where} lacks the column {field.name}")
 
 
 def _of_type(column: pa.Array, field: pa.Field) -> pa.Array:
