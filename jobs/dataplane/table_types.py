@@ -61,7 +61,8 @@ def require_conformable(found: pa.Schema, schema: pa.Schema, where: str, with_de
 def _of_type(column: pa.Array, field: pa.Field) -> pa.Array:
     if column.null_count and not field.nullable:
         raise NotProvedError(f"the column {field.name} is null in a row, which the table does not allow")
-    if column.type == field.type or types.is_dictionary(column.type):
+    # Types are equal to Arrow whatever the entries of their lists are called.
+    if types.is_dictionary(column.type) or str(column.type) == str(field.type):
         return column
     try:
         return without_hidden_nulls(column.cast(field.type))

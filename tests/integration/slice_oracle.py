@@ -64,7 +64,6 @@ class Merged:
 def compacted(
     spark: SparkSession,
     base: Path,
-    *,
     index: BucketIndex | None = INDEX,
     mode: str = "EVENT_TIME_ORDERING",
     **rules: Any,
