@@ -40,7 +40,7 @@ _COPIES_IN_MEMORY = 64 * 1024 * 1024
 # Blocks of deletes and of Parquet are read as a whole. Hudi ends a block at 256 MiB by default.
 _LARGEST_DELETES, _LARGEST_PARQUET = 64 * 1024 * 1024, 256 * 1024 * 1024
 # All keys are held in memory.
-_MOST_KEYS = 8_000_000
+_MOST_KEYS = 4_000_000
 _IS_DELETED, _OPERATION = "_hoodie_is_deleted", "_hoodie_operation"
 # `HoodieOperation`: what is not a delete.
 _NO_DELETES = pa.array(["I", "U"])
@@ -285,6 +285,7 @@ def _deleted(batch: pa.RecordBatch, rules: MergeRules) -> NDArray[np.bool_]:
 def _newest(versions: _Versions, counts: MergeCounts, *, by_event_time: bool) -> NewestRecords:
     encoded = pa.concat_arrays([pa.array([], pa.string()), *versions.keys]).dictionary_encode()
     keys = encoded.dictionary
+    versions.keys.clear()
     counts.log_records, counts.log_keys = len(encoded), len(keys)
     empty = [np.zeros(0, np.bool_)]
     every = newest_records.Versions(
