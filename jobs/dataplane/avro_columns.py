@@ -69,7 +69,7 @@ class Decoder:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def _parsed(schema: str) -> AvroType:
     try:
         parsed = json.loads(schema)

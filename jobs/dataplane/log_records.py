@@ -39,6 +39,7 @@ _CHUNK_BYTES = 8 * 1024 * 1024
 _COPIES_IN_MEMORY = 64 * 1024 * 1024
 # Blocks of deletes and of Parquet are read as a whole. Hudi ends a block at 256 MiB by default.
 _LARGEST_DELETES, _LARGEST_PARQUET = 64 * 1024 * 1024, 256 * 1024 * 1024
+_LARGEST_RECORD = 64 * 1024 * 1024
 # All keys are held in memory.
 _MOST_KEYS = 4_000_000
 _IS_DELETED, _OPERATION = "_hoodie_is_deleted", "_hoodie_operation"
@@ -194,6 +195,8 @@ def _chunks(file: pa.NativeFile, block: LogBlock) -> Iterator[tuple[pa.Buffer, N
             length = _LENGTH.unpack_from(data)[0] if len(data) >= 4 else -1
             if length < 0:
                 raise NotProvedError("a data block has fewer records than it says")
+            if length > _LARGEST_RECORD:
+                raise NotProvedError("a log holds a record of more than 64 MiB")
             data = read_content(file, block, at, 4 + length)
             starts, ends, place = _places(data, 1)
         yield data.slice(0, place), np.array(starts, np.int64), np.array(ends, np.int64)

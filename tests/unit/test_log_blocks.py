@@ -95,6 +95,13 @@ def test_changed_bytes_give_other_blocks_or_are_refused(data: st.DataObject) -> 
     assert all(each.start + each.length <= len(cut) for each in found)
 
 
+def test_large_entries_of_headers_are_passed_over_or_refused() -> None:
+    (found,) = read(block(3, {**INSTANT, 5: "x" * 5_000_000}, b"records"))
+    assert found.header == {Header.INSTANT_TIME: INSTANT[0], Header.RECORD_POSITIONS: ""}
+    with pytest.raises(NotProvedError, match="4 MiB"):
+        read(block(3, {**INSTANT, 2: "x" * 5_000_000}, b"records"))
+
+
 def test_a_block_without_instant_says_so() -> None:
     with pytest.raises(NotProvedError, match="instant"):
         _ = read(block(3, {}, b""))[0].instant
