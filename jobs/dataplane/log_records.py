@@ -54,7 +54,7 @@ class NewestRecords:
 
     `keys` are all keys of the logs. `rows` holds all records of the logs, and `places` the numbers of the newest ones
     among them, -1 for a deleted key. `ordering` are the ordering values by field, `resets` the deletes that win over
-    every record of the base file.
+    every record of the base file. `has_positions`: a block also knows its records' positions in the base file.
     """
 
     keys: pa.Array
@@ -62,6 +62,7 @@ class NewestRecords:
     places: NDArray[np.int64]
     ordering: tuple[pa.Array, ...]
     resets: NDArray[np.bool_]
+    has_positions: bool
 
 
 @dataclass
@@ -76,6 +77,7 @@ class _Versions:
     resets: list[NDArray[np.bool_]] = field(default_factory=list)
     in_blocks: list[NDArray[np.bool_]] = field(default_factory=list)
     count: int = 0
+    has_positions: bool = False
 
 
 def read_logs(
@@ -93,6 +95,7 @@ def read_logs(
         rows = stack.enter_context(closing(HeldBatches(wanted)))
         versions = _Versions([wanted.field(name).type for name in fields], rows)
         for file, block in _blocks_that_count(stack, storage, files, rules, counts):
+            versions.has_positions |= Header.RECORD_POSITIONS in block.header
             if block.kind == BlockType.DELETE:
                 _add_deletes(versions, file, block)
             else:
@@ -307,4 +310,5 @@ def _newest(versions: _Versions, counts: MergeCounts, *, by_event_time: bool) ->
     places = np.where(every.deletes[newest], -1, rows[newest])
     taken = pa.array(newest)
     ordering = tuple(column.take(taken) for column in every.ordering)
-    return NewestRecords(keys, versions.rows.table(), places, ordering, every.resets[newest])
+    table = versions.rows.table()
+    return NewestRecords(keys, table, places, ordering, every.resets[newest], versions.has_positions)

@@ -100,7 +100,8 @@ class MergedSlice:
     def _found(self, reader: pq.ParquetFile, number: int, used: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Returns for each row of a row group the number of its key in the logs, -1 if the row stays as it is.
 
-        Of several rows with one key only the first is merged: Hudi takes the record out of its map.
+        Of several rows with one key only the first is merged: Hudi takes the record out of its map. With positions it
+        may be another one (`PositionBasedFileGroupRecordBuffer`).
         """
         if not len(self.newest.keys):
             return np.full(reader.metadata.row_group(number).num_rows, -1)
@@ -116,6 +117,8 @@ class MergedSlice:
             once = np.zeros(len(hits), np.bool_)
             once[firsts] = True
             once &= ~used[places[hits]]
+            if self.newest.has_positions and not once.all():
+                raise NotProvedError("the base file has several rows of one key, and the logs know their positions")
             places[hits[~once]] = -1
             hits = hits[once]
             used[places[hits]] = True

@@ -153,6 +153,10 @@ def test_only_the_first_of_several_base_rows_with_a_key_is_merged(tmp_path: Path
     found = merge_slice(Storage(str(tmp_path)), files, RULES, SCHEMA, batch_rows=2)
     rows = [(each[META[2]], each["ts"]) for batch in found.batches() for each in batch.to_pylist()]
     assert rows == [("k0", 0), ("k1", 7), *((f"k{key}", ts) for ts in (1, 2, 3) for key in (0, 1, 2))]
+    positions = data(T1, [row(1, 7, T1)], header={5: "AAAA", 8: T0})
+    (tmp_path / f"p/.f_{T1}.log.1_0-0-0").write_bytes(positions)
+    with pytest.raises(NotProvedError, match="positions"):
+        list(merge_slice(Storage(str(tmp_path)), files, RULES, SCHEMA, batch_rows=2).batches())
 
 
 def test_a_column_that_is_new_in_the_logs_is_null_in_other_rows(tmp_path: Path) -> None:
