@@ -20,7 +20,7 @@ from jobs.dataplane import newest_records, table_types
 from jobs.dataplane.avro_columns import Decoder
 from jobs.dataplane.held_batches import HeldBatches
 from jobs.errors import NotProvedError
-from jobs.format.file_names import parse_log_file_name
+from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.log_blocks import BlockType, Header, avro_content, blocks_of, deletes_of, read_content
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.storage.local_copy import local_copy
@@ -91,13 +91,18 @@ def read_logs(
     fields = rules.ordering_fields if rules.mode == "EVENT_TIME_ORDERING" else ()
     if missing := [name for name in fields if wanted.get_field_index(name) < 0]:
         raise NotProvedError(f"the ordering field {missing[0]} is no column of the table")
+    base = parse_base_file_name(files.base.rpartition("/")[2]) if files.base else None
+    by_position = True
     with ExitStack() as stack:
         rows = stack.enter_context(closing(HeldBatches(wanted)))
         versions = _Versions([wanted.field(name).type for name in fields], rows)
         for file, block in _blocks_that_count(stack, storage, files, rules, counts):
             versions.has_positions |= Header.RECORD_POSITIONS in block.header
+            by_position = by_position and base is not None and _has_positions_in(block, base.instant)
             if block.kind == BlockType.DELETE:
-                _add_deletes(versions, file, block)
+                deletes = _add_deletes(versions, file, block)
+                if by_position and rules.mode == "COMMIT_TIME_ORDERING":
+                    counts.log_records -= deletes  # which Hudi then does not count
             else:
                 for batch in _records(file, block, wanted, rules.with_default):
                     _add_records(versions, batch, files, rules, fields)
@@ -242,12 +247,25 @@ def _add_records(
     versions.rows.add(batch)
 
 
-def _add_deletes(versions: _Versions, file: pa.NativeFile, block: LogBlock) -> None:
+def _has_positions_in(block: LogBlock, instant: str) -> bool:
+    """Returns whether the block's records have positions in the base file of this instant.
+
+    Hudi merges by position up to the first block without (`PositionBasedFileGroupRecordBuffer`).
+    """
+    header = block.header
+    return (
+        Header.RECORD_POSITIONS in header and header.get(Header.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) == instant
+    )
+
+
+def _add_deletes(versions: _Versions, file: pa.NativeFile, block: LogBlock) -> int:
+    """Returns the number of deletes."""
     if block.length > _LARGEST_DELETES:
         raise NotProvedError("a log holds a block of deletes of more than 64 MiB")
     keys, values = deletes_of(read_content(file, block).to_pybytes())
     ordering, resets = newest_records.of_deletes(values, versions.kinds)
     _add(versions, pa.array(keys, pa.string()), ordering, np.ones(len(keys), np.bool_), resets, in_blocks=True)
+    return len(keys)
 
 
 def _add(
@@ -292,7 +310,8 @@ def _newest(versions: _Versions, counts: MergeCounts, *, by_event_time: bool) ->
     encoded = pa.concat_arrays([pa.array([], pa.string()), *versions.keys]).dictionary_encode()
     keys = encoded.dictionary
     versions.keys.clear()
-    counts.log_records, counts.log_keys = len(encoded), len(keys)
+    counts.log_records += len(encoded)
+    counts.log_keys = len(keys)
     empty = [np.zeros(0, np.bool_)]
     every = newest_records.Versions(
         np.asarray(encoded.indices).astype(np.int64),

@@ -275,6 +275,35 @@ def test_of_rows_with_one_key_the_first_is_merged(spark: SparkSession, tmp_path:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("more", [{}, LATEST], ids=["by event time", "by commit time"])
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("kind", ["SIMPLE", "BLOOM"])
+def test_records_whose_positions_are_known_are_merged_alike(
+    spark: SparkSession, tmp_path: Path, kind: str, version: int, more: dict[str, str]
+) -> None:
+    """With an index that finds rows, log blocks name the positions of theirs in the base file."""
+    index = {"hoodie.index.type": kind, "hoodie.parquet.small.file.limit": "0"}
+    options = tables.writer_options(
+        tmp_path / "t", num_buckets=None, partitioned=False, version=version, **index, **more
+    )
+    steps = [
+        deleted(0, 60, 5, "false"),
+        deleted(0, 20, 5, EVEN),
+        deleted(10, 30, 4, "true"),
+        Step(30, 50, 6, delete=True),
+        deleted(45, 48, 1, "false"),
+        deleted(0, 20, 7, "false"),
+    ]
+    for step in steps:
+        found = frame(spark, step, TYPES["long"])
+        tables.upsert(found, tmp_path / "t", options | (DELETE if step.delete else {}))
+    mode = more.get("hoodie.record.merge.mode", "EVENT_TIME_ORDERING")
+    merged = compacted(spark, tmp_path / "t", None, mode)
+    assert merged
+    assert not differences(merged)
+
+
+@pytest.mark.exhaustive
 def test_partial_updates_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     write(spark, tmp_path / "t", [BASE], 9)
     spark.sql(f"create table partial_updates using hudi location '{tmp_path / 't'}'")

@@ -143,6 +143,17 @@ def test_by_commit_time_the_last_row_stays(tmp_path: Path) -> None:
     assert found == {"k0": (T0, 5, "c0"), "k2": (T3, 1, "c2")}
 
 
+def test_deletes_by_position_are_not_counted_with_commit_time(tmp_path: Path) -> None:
+    rules = MergeRules("COMMIT_TIME_ORDERING", (), 9, frozenset(), T3)
+    known = {5: "AAAA", 8: T0}
+    gone = [block(1, {0: T2, **known}, deletes((f"k{key}", wrapper("Int", 0)))) for key in (1, 2)]
+    logs = [data(T1, [row(0, 9, T1)], header=known), gone[0], deleted(T2, 3), gone[1]]
+    found, counts = merged(tmp_path, [row(key, 5) for key in range(5)], *logs, rules=rules)
+    assert sorted(found) == ["k0", "k4"]
+    # From the first block without positions on, keys count.
+    assert (counts.log_records, counts.log_keys, counts.deletes) == (3, 4, 3)
+
+
 def test_only_the_first_of_several_base_rows_with_a_key_is_merged(tmp_path: Path) -> None:
     base = [row(key, ts) for ts in range(4) for key in range(3)]
     path = tmp_path / f"p/f_0-0-0_{T0}.parquet"
