@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from jobs.dataplane import arrow_of_spark, parquet_layout
+from jobs.dataplane.row_group_copy import copied
 from jobs.dataplane.split_writer import SplitWriter, misplaced
 from jobs.errors import RefusedError
 from jobs.format import bucket_hash
@@ -33,13 +34,23 @@ def rewrite_base_file(
     work: Rewrite, source: Source, token: str, progress: Callable[[int], None] | None = None
 ) -> list[WrittenFile]:
     """Rewrites a slice that has no log files, and those that are merged with it, streaming one after the other.
-    `progress` receives the bytes of input that were read.
+    `progress` receives the bytes of input that were read. Row groups that need no decoding are copied (`copied`).
 
     A Parquet base file needs no order, since Hudi merges by hash of the key (`HoodieTable.requireSortedRecords`, 1.2:
     only HFiles are sorted). `token` is Hudi's write token, unique for the task. Memory: less than 512 MiB for the
     process, whatever the size of the files, as long as their pages are small (Hudi checks a page's size only after 100
     rows: rows of 1 MiB make pages of 100 MiB, and each page is held twice); the whole slice when it is sorted.
     """
+    if source.merged_with:
+        return copied(work, source, token, None, progress) or _rewrite_rows(work, source, token, None, progress)
+    with work.storage.open_file(source.base_file or "", whole=True) as file:
+        return copied(work, source, token, file, progress) or _rewrite_rows(work, source, token, file, progress)
+
+
+def _rewrite_rows(
+    work: Rewrite, source: Source, token: str, opened: pa.NativeFile | None, progress: Callable[[int], None] | None
+) -> list[WrittenFile]:
+    """Rewrites by decoding the rows. `opened` is the base file of a source that nothing is merged with."""
     layout: Layout | None = None
     children: SplitWriter | None = None
     with ExitStack() as stack:
@@ -47,7 +58,7 @@ def rewrite_base_file(
             path = part.base_file or ""
             # Of several files a column may have a small dictionary in some only.
             plain = None if source.merged_with else (RECORD_KEY, *work.sort_by)
-            with work.storage.read_parquet(path, plain=plain, rows=True) as reader:
+            with work.storage.read_parquet(path, plain=plain, rows=True, opened=opened) as reader:
                 layout = layout or parquet_layout.of_file(reader, work.codec)
                 parquet_layout.require_reproducible(layout, reader.schema, path.rpartition("/")[2])
                 if children is None:

@@ -46,7 +46,7 @@ class Rewrite:
     `hash_fields` are the index key fields. `sort_by` and `curve` (linear, zorder, hilbert) order the rows of each
     output; without `sort_by` they keep their order. `codec` overrides the input's compression. With
     `leaves_others_out`, rows that belong to other buckets than that of their slice are not written; otherwise they are
-    an error.
+    an error. Rows that an expansion by the factor `apart` would separate go to different row groups.
     """
 
     storage: Storage
@@ -56,6 +56,7 @@ class Rewrite:
     curve: str = "linear"
     codec: str | None = None
     leaves_others_out: bool = False
+    apart: int = 1
 
 
 @dataclass(frozen=True)
@@ -165,10 +166,7 @@ class BaseFile:
         self._work = work
         self._source = source
         self._layout = replace(layout, schema=_with_one_file_name(layout.schema))
-        # Hudi's own format of a bucket's file id: eight digits, then the rest of a random UUID (BucketIdentifier).
-        self.file_id = f"{bucket:08d}{str(uuid.uuid4())[8:]}-0"
-        self.file_name = f"{self.file_id}_{token}_{work.instant}.parquet"
-        _create_marker(work, source.partition, self.file_name)
+        self.file_id, self.file_name = new_base_file(work, source.partition, bucket, token)
         self._open: tuple[Output, pq.ParquetWriter] | None = None
         self._keys = KeyFooter(layout.keys) if layout.keys else None
         self._waiting: list[pa.RecordBatch] = []
@@ -237,12 +235,16 @@ def _with_one_file_name(schema: pa.Schema) -> pa.Schema:
     return schema.set(index, schema.field(index).with_type(pa.dictionary(pa.int8(), pa.string())))
 
 
-def _create_marker(work: Rewrite, partition: str, file_name: str) -> None:
-    """Creates Hudi's direct marker of a future file (`DirectWriteMarkers`).
+def new_base_file(work: Rewrite, partition: str, bucket: int, token: str) -> tuple[str, str]:
+    """Returns the file id and the name of a future base file, after creating Hudi's direct marker of it.
 
-    Without it, a rollback would miss the file.
+    Without the marker (`DirectWriteMarkers`), a rollback would miss the file.
     """
+    # Hudi's own format of a bucket's file id: eight digits, then the rest of a random UUID (BucketIdentifier).
+    file_id = f"{bucket:08d}{str(uuid.uuid4())[8:]}-0"
+    file_name = f"{file_id}_{token}_{work.instant}.parquet"
     work.storage.create_empty(".hoodie", ".temp", work.instant, partition, f"{file_name}.marker.CREATE")
+    return file_id, file_name
 
 
 def _rows_differ(source: Source, read: KeyDigest, written: KeyDigest) -> Problem:

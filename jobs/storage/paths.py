@@ -51,18 +51,32 @@ class Storage:
         return self.store.filesystem() if self.store else fs.LocalFileSystem()
 
     @contextmanager
+    def open_file(self, path: str, *, whole: bool = False) -> Iterator[pa.NativeFile]:
+        """Opens the file at `path`, an absolute path as Hudi returns it. A remote file of which the `whole` will be
+        read is copied first."""
+        with ExitStack() as stack:
+            source = stack.enter_context(self.filesystem.open_input_file(path_of(path)))
+            if whole and self.store is not None:
+                source = stack.enter_context(local_copy(source))
+            yield source
+
+    @contextmanager
     def read_parquet(
-        self, path: str, *, plain: Collection[str] | None = None, rows: bool = False
+        self,
+        path: str,
+        *,
+        plain: Collection[str] | None = None,
+        rows: bool = False,
+        opened: pa.NativeFile | None = None,
     ) -> Iterator[pq.ParquetFile]:
         """Opens the Parquet file at `path`, an absolute path as Hudi returns it, to be read as a stream.
 
         `rows` says that all rows will be read, not only the footer: a remote file is then copied first. If `plain` is
         given, string columns with few distinct values come as Arrow dictionaries, except for the columns named there.
+        `opened` is the file, if it was opened before.
         """
         with ExitStack() as stack:
-            source = stack.enter_context(self.filesystem.open_input_file(path_of(path)))
-            if rows and self.store is not None:
-                source = stack.enter_context(local_copy(source))
+            source = opened or stack.enter_context(self.open_file(path, whole=rows))
             metadata = pq.read_metadata(source)
             repeating = [] if plain is None else [name for name in _repeating(metadata) if name not in plain]
             # A few rows of a remote file (`bytes_per_row`): each read costs a round trip.

@@ -1,0 +1,313 @@
+"""Copies row groups between Parquet files as bytes: no page is decompressed, decoded or encoded again.
+
+pyarrow offers nothing of the kind. A copied chunk keeps its encodings, codec and statistics; only what holds positions
+in the file is changed: the footer and the page indexes. Each copy walks the headers of its pages, so that a footer with
+wrong positions or counts is noticed. Hudi's own copier for the JVM (`HoodieParquetBinaryCopyBase`, 1.2) does the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jobs.format import compact_thrift as thrift
+from jobs.format.compact_thrift import Field, Items, ThriftError, TruncatedError, read_struct, write_struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from jobs.format.compact_thrift import Struct
+
+MAGIC = b"PAR1"
+_TAIL = 8  # the footer's length and the magic bytes
+_MOST_FOOTER_BYTES = 16 * 1024 * 1024
+_MOST_INDEX_BYTES = 16 * 1024 * 1024
+_MOST_HEADER_BYTES = 16 * 1024 * 1024  # statistics in page headers may hold values of any length
+_MOST_CHUNKS = 20_000
+BLOCK_BYTES = 8 * 1024 * 1024
+
+# FileMetaData
+VERSION, SCHEMA, NUM_ROWS, ROW_GROUPS, KEY_VALUES, CREATED_BY, COLUMN_ORDERS = range(1, 8)
+# RowGroup
+_COLUMNS, _TOTAL_BYTES, _ROWS, _SORTING, _GROUP_OFFSET, _COMPRESSED, _ORDINAL = range(1, 8)
+# ColumnChunk; the first, eighth and ninth fields mean other files and encryption
+_CHUNK_OFFSET, _META, _OFFSET_INDEX, _OFFSET_INDEX_LENGTH, _COLUMN_INDEX, _COLUMN_INDEX_LENGTH = range(2, 8)
+# ColumnMetaData; the 16th and 17th fields are statistics
+_PATH, _NUM_VALUES, _UNCOMPRESSED, _CHUNK_COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE = 3, 5, 6, 7, 9, 11
+_BLOOM, _BLOOM_LENGTH = 14, 15
+_META_FIELDS = frozenset(range(1, 18)) - {10}  # not index_page_offset: nobody writes such pages
+# PageHeader
+_PAGE_TYPE, _PAGE_BYTES, _DATA_HEADER, _DATA_HEADER_V2 = 1, 3, 5, 8
+_DATA_PAGE_TYPE, _DICTIONARY_PAGE_TYPE, _DATA_PAGE_V2_TYPE = 0, 2, 3
+
+
+class NotCopyableError(ValueError):
+    """The file's row groups cannot be copied as bytes; their rows may be readable all the same."""
+
+
+class RawFile:
+    """A Parquet file whose footer was read. `footer` has all fields that the file has."""
+
+    def __init__(self, source: pa.NativeFile) -> None:
+        """Raises `NotCopyableError` for what is not known completely: encryption, or fields of a newer format."""
+        self._source = source
+        self._block, self._block_at = b"", 0
+        size = source.size()
+        tail = source.read_at(_TAIL, max(size - _TAIL, 0))
+        length = int.from_bytes(tail[:4], "little")
+        if tail[4:] != MAGIC or length > min(size - _TAIL, _MOST_FOOTER_BYTES):
+            raise NotCopyableError(f"a footer of {length} bytes that ends with {tail[4:]!r}")
+        self._end = size - _TAIL - length
+        try:
+            self.footer, _ = read_struct(source.read_at(length, self._end))
+            _require_known(self.footer, range(VERSION, COLUMN_ORDERS + 1))
+            self.schema: Items = self.footer[SCHEMA].value
+            self.groups = [RowGroup.of(group) for group in self.footer[ROW_GROUPS].value.values]
+        except (ThriftError, KeyError, AttributeError, TypeError) as error:
+            raise NotCopyableError(f"the footer: {error!r}") from error
+        chunks = [chunk for group in self.groups for chunk in group.chunks]
+        # Chunks that overlap would make the copy as many times as large as the file.
+        if len(chunks) > _MOST_CHUNKS or sum(chunk.length for chunk in chunks) > self._end:
+            raise NotCopyableError(f"{len(chunks)} column chunks, or such that overlap")
+
+    def blocks(self, start: int, length: int) -> Iterator[memoryview]:
+        """Yields the bytes of a range before the footer. Raises `NotCopyableError` for any other range."""
+        if start < len(MAGIC) or length < 0 or start + length > self._end:
+            raise NotCopyableError(f"a range of {length} bytes from {start}, where the footer is at {self._end}")
+        end = start + length
+        while start < end:
+            if not self._block_at <= start < self._block_at + len(self._block):
+                # Chunks lie side by side, so the next ones are mostly in the same block.
+                self._block = self._source.read_at(min(BLOCK_BYTES, self._end - start), start)
+                self._block_at = start
+                if not self._block:
+                    raise OSError(f"the file ends before byte {start}")
+            begin = start - self._block_at
+            some = memoryview(self._block)[begin : begin + end - start]
+            yield some
+            start += len(some)
+
+    def content(self, start: int, length: int) -> bytes:
+        if length > _MOST_INDEX_BYTES:
+            raise NotCopyableError(f"a page index or filter of {length} bytes")
+        return b"".join(self.blocks(start, length))
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    struct: Struct
+    rows: int
+    chunks: tuple[Chunk, ...]
+
+    @classmethod
+    def of(cls, struct: Struct) -> RowGroup:
+        _require_known(struct, range(_COLUMNS, _ORDINAL + 1))
+        return cls(struct, struct[_ROWS].value, tuple(Chunk(each) for each in struct[_COLUMNS].value.values))
+
+    @property
+    def uncompressed_bytes(self) -> int:
+        return sum(chunk.number(_UNCOMPRESSED) for chunk in self.chunks)
+
+
+class Chunk:
+    """A column chunk's metadata, and where its pages are."""
+
+    def __init__(self, struct: Struct) -> None:
+        _require_known(struct, range(_CHUNK_OFFSET, _COLUMN_INDEX_LENGTH + 1))
+        self.struct = struct
+        self.meta: Struct = struct[_META].value
+        _require_known(self.meta, _META_FIELDS)
+        first = self.number(_DATA_PAGE)
+        dictionary = self.number(_DICTIONARY_PAGE)
+        self.start = dictionary if 0 < dictionary < first else first
+        self.length = self.number(_CHUNK_COMPRESSED)
+
+    @property
+    def path(self) -> tuple[bytes, ...]:
+        return tuple(self.meta[_PATH].value.values)
+
+    @property
+    def codec(self) -> int:
+        """Parquet's number of the compression."""
+        return self.number(4)
+
+    def number(self, field_id: int) -> int:
+        found = self.meta.get(field_id)
+        return 0 if found is None else int(found.value)
+
+    def index(self, offset: int, length: int) -> tuple[int, int] | None:
+        """Returns where a page index is, None if there is none."""
+        if offset not in self.struct or length not in self.struct:
+            return None
+        return self.struct[offset].value, self.struct[length].value
+
+
+@dataclass
+class CopyWriter:
+    """Writes a Parquet file of copied row groups to `stream`, with the schema of the file `like`.
+
+    All row groups must come from files of this schema and of the same writer, except for single columns.
+    """
+
+    stream: pa.NativeFile
+    like: RawFile
+    at: int = 0
+    rows: int = 0
+    _groups: list[Struct] = field(default_factory=list)
+    _column_indexes: list[tuple[Struct, bytes]] = field(default_factory=list)
+    _offset_indexes: list[tuple[Struct, bytes]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._write(MAGIC)
+
+    def add(self, source: RawFile, number: int, instead: Mapping[tuple[bytes, ...], RawFile]) -> None:
+        """Copies a row group. The columns `instead`, by their paths, come from the only row group of other files.
+
+        Raises `NotCopyableError`; then the file is of no use.
+        """
+        group = source.groups[number]
+        begin = self.at
+        columns = []
+        for chunk in group.chunks:
+            origin = instead.get(chunk.path, source)
+            if origin is not source:
+                (other,) = origin.groups
+                (chunk,) = other.chunks
+                if other.rows != group.rows:
+                    raise NotCopyableError("a column of another number of rows")
+            columns.append(self._copied(origin, chunk))
+        total = sum(each[_META].value[_UNCOMPRESSED].value for each in columns)
+        compressed = sum(each[_META].value[_CHUNK_COMPRESSED].value for each in columns)
+        struct = {key: each for key, each in group.struct.items() if key == _SORTING}
+        struct |= {
+            _COLUMNS: Field(thrift.LIST, Items(thrift.STRUCT, columns)),
+            _TOTAL_BYTES: Field(thrift.I64, total),
+            _ROWS: Field(thrift.I64, group.rows),
+            _GROUP_OFFSET: Field(thrift.I64, begin),
+            _COMPRESSED: Field(thrift.I64, compressed),
+        }
+        if len(self._groups) < 1 << 15:
+            struct[_ORDINAL] = Field(thrift.I16, len(self._groups))
+        self._groups.append(struct)
+        self.rows += group.rows
+
+    def close(self, entries: Mapping[bytes, bytes]) -> None:
+        """Completes the file, but leaves the stream open. `entries` are the footer's keys and values."""
+        for indexes, offset, length in (
+            (self._column_indexes, _COLUMN_INDEX, _COLUMN_INDEX_LENGTH),
+            (self._offset_indexes, _OFFSET_INDEX, _OFFSET_INDEX_LENGTH),
+        ):
+            for chunk, content in indexes:
+                chunk[offset], chunk[length] = Field(thrift.I64, self.at), Field(thrift.I32, len(content))
+                self._write(content)
+        pairs = [{1: Field(thrift.BINARY, key), 2: Field(thrift.BINARY, value)} for key, value in entries.items()]
+        footer = {
+            **self.like.footer,
+            NUM_ROWS: Field(thrift.I64, self.rows),
+            ROW_GROUPS: Field(thrift.LIST, Items(thrift.STRUCT, self._groups)),
+            KEY_VALUES: Field(thrift.LIST, Items(thrift.STRUCT, pairs)),
+        }
+        content = write_struct(footer)
+        self._write(content + len(content).to_bytes(4, "little") + MAGIC)
+
+    def _copied(self, source: RawFile, chunk: Chunk) -> Struct:
+        moved = self.at - chunk.start
+        pages = _Pages(chunk.number(_NUM_VALUES))
+        for block in source.blocks(chunk.start, chunk.length):
+            pages.add(block)
+            self._write(block)
+        pages.require_complete()
+        meta = dict(chunk.meta)
+        for offset in (_DATA_PAGE, _DICTIONARY_PAGE):
+            # Some writers give 0 for no dictionary.
+            if chunk.number(offset):
+                meta[offset] = Field(thrift.I64, chunk.number(offset) + moved)
+        bloom, length = meta.pop(_BLOOM, None), meta.pop(_BLOOM_LENGTH, None)
+        if bloom and length:
+            meta[_BLOOM], meta[_BLOOM_LENGTH] = Field(thrift.I64, self.at), length
+            self._write(source.content(bloom.value, length.value))
+        old = chunk.struct.get(_CHUNK_OFFSET, Field(thrift.I64, 0)).value
+        copied: Struct = {_CHUNK_OFFSET: Field(thrift.I64, old and old + moved), _META: Field(thrift.STRUCT, meta)}
+        # Without the positions of the pages, nobody can use their statistics.
+        if place := chunk.index(_OFFSET_INDEX, _OFFSET_INDEX_LENGTH):
+            index = _moved(source.content(*place), moved, chunk)
+            self._offset_indexes.append((copied, index))
+            if place := chunk.index(_COLUMN_INDEX, _COLUMN_INDEX_LENGTH):
+                self._column_indexes.append((copied, source.content(*place)))
+        return copied
+
+    def _write(self, content: bytes | memoryview) -> None:
+        self.stream.write(content)
+        self.at += len(content)
+
+
+class _Pages:
+    """Walks the headers of a chunk's pages while its bytes pass by."""
+
+    def __init__(self, values: int) -> None:
+        self._missing = values
+        self._skip = 0
+        self._rest = b""
+        self._is_first = True
+
+    def add(self, block: memoryview) -> None:
+        """Raises `NotCopyableError` for what is not a sequence of pages."""
+        at = 0
+        while True:
+            step = min(self._skip, len(block) - at)
+            at += step
+            self._skip -= step
+            if at >= len(block):
+                return
+            data = self._rest + block[at:] if self._rest else block[at:]
+            try:
+                header, end = read_struct(data)
+                self._take(header)
+            except TruncatedError as error:
+                if len(data) > _MOST_HEADER_BYTES:
+                    raise NotCopyableError("a page header of more than 16 MiB") from error
+                self._rest = bytes(data)
+                return
+            except (ThriftError, KeyError, AttributeError, TypeError) as error:
+                raise NotCopyableError(f"a page header: {error!r}") from error
+            at += end - len(self._rest)
+            self._rest = b""
+
+    def _take(self, header: Struct) -> None:
+        kind = header[_PAGE_TYPE].value
+        if kind in (_DATA_PAGE_TYPE, _DATA_PAGE_V2_TYPE):
+            of_kind = header[_DATA_HEADER if kind == _DATA_PAGE_TYPE else _DATA_HEADER_V2].value
+            self._missing -= max(of_kind[1].value, 0)
+        elif kind != _DICTIONARY_PAGE_TYPE or not self._is_first:
+            raise NotCopyableError(f"a page of type {kind}")
+        self._is_first = False
+        self._skip = header[_PAGE_BYTES].value
+        if self._skip < 0:
+            raise NotCopyableError(f"a page of {self._skip} bytes")
+
+    def require_complete(self) -> None:
+        if self._missing or self._skip or self._rest:
+            raise NotCopyableError(
+                f"the pages hold {-self._missing} values more than the footer says, and {self._skip} bytes are missing"
+            )
+
+
+def _moved(content: bytes, moved: int, chunk: Chunk) -> bytes:
+    """Returns an offset index (`OffsetIndex`) of pages that were moved by some bytes."""
+    try:
+        index, _ = read_struct(content)
+        for page in index[1].value.values:
+            offset = page[1].value
+            if not chunk.start <= offset < chunk.start + chunk.length:
+                raise NotCopyableError(f"a page at {offset}, outside of its column chunk")
+            page[1] = Field(thrift.I64, offset + moved)
+        return write_struct(index)
+    except (ThriftError, KeyError, AttributeError, TypeError) as error:
+        raise NotCopyableError(f"an offset index: {error!r}") from error
+
+
+def _require_known(struct: Struct, known: range | frozenset[int]) -> None:
+    if unknown := [number for number in struct if number not in known]:
+        raise NotCopyableError(f"metadata with the fields {unknown}")

@@ -1,0 +1,232 @@
+"""Rewrites base files by copying row groups as bytes, where the keys prove that all rows of each go to one bucket.
+
+That is so for a file that clustering has prepared for an expansion (`Rewrite.apart`), for files that a contraction
+merges, and for a bucket whose rows all stay. Only the record keys are decoded, and `_hoodie_file_name` is written anew.
+Runs inside Spark's Python workers and depends on neither Spark nor the JVM.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jobs.dataplane import column_chunks, parquet_layout
+from jobs.dataplane.column_chunks import CopyWriter, NotCopyableError, RawFile
+from jobs.dataplane.key_digest import KeyDigest
+from jobs.dataplane.key_footer import KeyFooter
+from jobs.dataplane.split_writer import MIN_ROW_GROUP_BYTES, BaseFile, new_base_file
+from jobs.format import bucket_hash
+from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
+from jobs.format.written_file import WrittenFile
+from jobs.storage.paths import BATCH_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from jobs.dataplane.parquet_layout import Layout
+    from jobs.dataplane.split_writer import Rewrite, Source
+
+_SAMPLED_KEYS = 256
+_FILE_NAME = (FILE_NAME.encode(),)
+_FIELD_TYPE, _FIELD_REPETITION, _FIELD_NAME = 1, 3, 4  # of a SchemaElement
+_PARQUET_CODECS = {0: "none", 1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4"}
+
+
+@dataclass
+class _Child:
+    """The row groups of one new file, as (part, number in its file), and what is known of their keys."""
+
+    keys: KeyFooter | None
+    groups: list[tuple[int, int]] = field(default_factory=list)
+    digest: KeyDigest = field(default_factory=KeyDigest)
+
+
+@dataclass
+class _Plan:
+    """`raw` is the file of a source that nothing is merged with."""
+
+    layout: Layout
+    children: dict[int, _Child]
+    raw: RawFile | None = None
+
+
+def copied(
+    work: Rewrite, source: Source, token: str, opened: pa.NativeFile | None, progress: Callable[[int], None] | None
+) -> list[WrittenFile] | None:
+    """Returns the files that replace the source and those that are merged with it, None if rows must be decoded.
+
+    `opened` is the base file of a source that nothing is merged with. Raises `RecordKeyError` as the rewrite of rows.
+    Memory: 64 MiB.
+    """
+    if work.sort_by or work.leaves_others_out or work.apart > 1 or not work.hash_fields:
+        return None
+    parts = (source, *source.merged_with)
+    try:
+        plan = _planned(work, parts, opened)
+        return None if plan is None else _written(work, parts, token, plan, progress)
+    except NotCopyableError:
+        return None
+
+
+def _planned(work: Rewrite, parts: Sequence[Source], opened: pa.NativeFile | None) -> _Plan | None:
+    """Reads the footers and the keys of all parts. Returns None as soon as a row group's rows go to several files."""
+    plan: _Plan | None = None
+    first: RawFile | None = None
+    sizes: list[int] = []
+    for number, part in enumerate(parts):
+        with ExitStack() as stack:
+            path = part.base_file or ""
+            file = opened or stack.enter_context(work.storage.open_file(path))
+            reader = stack.enter_context(work.storage.read_parquet(path, opened=file))
+            raw = RawFile(file)
+            first = first or raw
+            _require_alike(work, raw, first)
+            if plan is None:
+                layout = parquet_layout.of_file(reader, work.codec)
+                children = dict.fromkeys(map(part.child, part.residues))
+                plan = _Plan(
+                    layout, {each: _Child(KeyFooter(layout.keys) if layout.keys else None) for each in children}
+                )
+            if not _looks_sorted(work, part, reader):
+                return None
+            for group, rows in enumerate(each.rows for each in raw.groups):
+                if rows and not _placed(work, part, reader, (number, group), plan):
+                    return None
+            sizes += [each.uncompressed_bytes for each in raw.groups if each.rows]
+    # Of many small row groups, a file is read more slowly than of few.
+    if len(parts) > 1 and len(sizes) > 1 and sum(sizes) < MIN_ROW_GROUP_BYTES * len(sizes):
+        return None
+    return plan
+
+
+def _require_alike(work: Rewrite, raw: RawFile, first: RawFile) -> None:
+    for field_id in (column_chunks.SCHEMA, column_chunks.CREATED_BY, column_chunks.COLUMN_ORDERS):
+        if raw.footer.get(field_id) != first.footer.get(field_id):
+            raise NotCopyableError("files of several schemas, or of several writers")
+    if _schema_entries(raw) != _schema_entries(first):
+        raise NotCopyableError("files of several Avro schemas")
+    codecs = {chunk.codec for group in raw.groups for chunk in group.chunks}
+    if work.codec and {_PARQUET_CODECS.get(codec) for codec in codecs} - {work.codec}:
+        raise NotCopyableError("another codec was requested")
+
+
+def _schema_entries(raw: RawFile) -> dict[bytes, bytes]:
+    found = raw.footer.get(column_chunks.KEY_VALUES)
+    pairs = found.value.values if found else []
+    entries = {pair[1].value: pair[2].value for pair in pairs if 2 in pair}
+    return {key: entries[key] for key in parquet_layout.SCHEMA_ENTRIES if key in entries}
+
+
+def _looks_sorted(work: Rewrite, part: Source, reader: pq.ParquetFile) -> bool:
+    """Returns whether the first rows of the file go to one bucket. Mostly that settles that they must be decoded."""
+    for batch in reader.iter_batches(batch_size=_SAMPLED_KEYS, columns=[RECORD_KEY], use_threads=False):
+        residues = bucket_hash.bucket_ids(batch.column(0), work.hash_fields, part.modulus)
+        return len({part.child(each) for each in np.unique(residues).tolist()}) == 1
+    return True
+
+
+def _placed(work: Rewrite, part: Source, reader: pq.ParquetFile, place: tuple[int, int], plan: _Plan) -> bool:
+    """Adds a row group to its file, if all of its rows go to the same. Reads all of its keys."""
+    child: int | None = None
+    for batch in reader.iter_batches(BATCH_ROWS, row_groups=[place[1]], columns=[RECORD_KEY], use_threads=False):
+        keys = batch.column(0)
+        residues = np.unique(bucket_hash.bucket_ids(keys, work.hash_fields, part.modulus)).tolist()
+        # A row of another bucket is refused where rows are routed one by one.
+        children = {part.child(each) if each in part.residues else None for each in residues}
+        if len(children) != 1 or None in children or (child is not None and child not in children):
+            return False
+        (child,) = children
+        found = plan.children[child or 0]
+        found.digest += KeyDigest.of(keys)
+        if found.keys:
+            found.keys.add(keys)
+    if child is None:
+        raise NotCopyableError("a row group without the keys of its rows")
+    plan.children[child].groups.append(place)
+    return True
+
+
+def _written(
+    work: Rewrite,
+    parts: Sequence[Source],
+    token: str,
+    plan: _Plan,
+    progress: Callable[[int], None] | None,
+) -> list[WrittenFile]:
+    written = []
+    for bucket, child in plan.children.items():
+        if child.groups:
+            written.append(_copy(work, parts, bucket, token, plan, child))
+        else:
+            written.append(BaseFile(work, parts[0], plan.layout, bucket, token).close())
+    if progress:
+        progress(work.storage.size([part.base_file or "" for part in parts]))
+    return written
+
+
+def _copy(
+    work: Rewrite,
+    parts: Sequence[Source],
+    bucket: int,
+    token: str,
+    plan: _Plan,
+    child: _Child,
+) -> WrittenFile:
+    source = parts[0]
+    file_id, file_name = new_base_file(work, source.partition, bucket, token)
+    output = work.storage.create(source.partition, file_name)
+    try:
+        writer: CopyWriter | None = None
+        for number, part in enumerate(parts):
+            groups = [group for place, group in child.groups if place == number]
+            if not groups:
+                continue
+            with ExitStack() as stack:
+                path = part.base_file or ""
+                raw = plan.raw or RawFile(stack.enter_context(work.storage.open_file(path, whole=True)))
+                writer = writer or CopyWriter(output.stream, raw)
+                for group in groups:
+                    names = _file_names(plan.layout, raw, file_name, raw.groups[group].rows)
+                    writer.add(raw, group, {_FILE_NAME: names})
+        if writer is None or writer.rows != child.digest.rows:
+            raise NotCopyableError("the files have changed while they were read")
+        entries = {**(plan.layout.schema.metadata or {}), **(child.keys.entries() if child.keys else {})}
+        writer.close(entries)
+        size = output.close()
+    except BaseException:
+        with suppress(OSError, pa.ArrowException):
+            output.abandon()
+        raise
+    rows, digest = child.digest.rows, str(child.digest)
+    return WrittenFile(source.partition, source.file_id, file_id, file_name, rows, size, digest)
+
+
+def _file_names(layout: Layout, raw: RawFile, file_name: str, rows: int) -> RawFile:
+    """Returns a file in memory with the column `_hoodie_file_name` alone, one value in all rows.
+
+    Raises `NotCopyableError` if the column would be another than the input's.
+    """
+    names = layout.schema.field(FILE_NAME)
+    schema = pa.schema([names.with_type(pa.dictionary(pa.int32(), names.type))])
+    column = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), [file_name])
+    buffer = pa.BufferOutputStream()
+    one = replace(layout, schema=schema, dictionary=(True,))
+    with one.writer(buffer) as writer:
+        writer.write_table(pa.table([column], schema=schema), row_group_size=rows)
+    made = RawFile(pa.BufferReader(buffer.getvalue()))
+    if _element(made) != _element(raw):
+        raise NotCopyableError(f"{FILE_NAME} of another type")
+    return made
+
+
+def _element(raw: RawFile) -> list[object]:
+    """Returns the type and repetition of the column `_hoodie_file_name`."""
+    for element in raw.schema.values[1:]:
+        if element[_FIELD_NAME].value == _FILE_NAME[0]:
+            return [element.get(_FIELD_TYPE), element.get(_FIELD_REPETITION)]
+    raise NotCopyableError(f"no column {FILE_NAME}")
