@@ -20,32 +20,52 @@ def is_sortable(kind: pa.DataType) -> bool:
     return not pa.types.is_nested(kind)
 
 
+def is_linear(columns: Sequence[str], curve: str) -> bool:
+    """Returns whether rows are ordered by one column after the other, nulls last."""
+    return curve == "linear" or len(columns) == 1
+
+
 def sort_indices(table: pa.Table, columns: Sequence[str], curve: str) -> pa.Array:
     """Returns row numbers in the requested order; nulls come last in a linear order, first along a curve.
 
     `curve`: linear, zorder (bits of the columns' ranks interleaved), or hilbert (the same square traversed without
     jumps; Skilling, "Programming the Hilbert curve", 2004).
     """
-    if curve == "linear" or len(columns) == 1:
+    if is_linear(columns, curve):
         return pc.sort_indices(table, sort_keys=[(column, "ascending") for column in columns])
-    bits = 62 // len(columns)
-    ranks = [_rank(table.column(column), min(bits, 20)) for column in columns]
-    if curve == "hilbert":
-        ranks = _hilbert_axes(ranks, min(bits, 20))
-    return pa.array(np.argsort(_interleave(ranks, min(bits, 20)), kind="stable"))
+    bits = bits_of(columns)
+    steps = []
+    for column in columns:
+        ranks = dense_ranks(table.column(column))
+        steps.append(steps_of(ranks, int(ranks.max(initial=0)), bits))
+    return pa.array(np.argsort(distances(steps, curve, bits), kind="stable"))
 
 
-def _rank(column: pa.ChunkedArray, bits: int) -> NDArray[np.uint64]:
-    """Returns each value's dense rank among the distinct values, scaled to `bits` bits.
+def bits_of(columns: Sequence[str]) -> int:
+    """Returns the bits of each column's part of a distance."""
+    return min(62 // len(columns), 20)
+
+
+def dense_ranks(column: pa.ChunkedArray) -> NDArray[np.uint64]:
+    """Returns each value's place among the distinct values, from 0; nulls and then NaN come first."""
+    places = pc.rank(column, sort_keys=[("", "ascending", "at_start")], tiebreaker="dense")
+    ranks: NDArray[np.uint64] = places.to_numpy(zero_copy_only=False).astype(np.uint64) - np.uint64(1)
+    return ranks
+
+
+def steps_of(ranks: NDArray[np.uint64], highest: int, bits: int) -> NDArray[np.uint64]:
+    """Scales dense ranks up to `highest` to `bits` bits.
 
     The distinct values are spread evenly over the range, however far apart they are. The rows are not: all rows of one
     value share one step, so with skewed data one step may hold 97 of 100 rows.
     """
-    places = pc.rank(column, sort_keys=[("", "ascending", "at_start")], tiebreaker="dense")
-    ranks: NDArray[np.uint64] = places.to_numpy(zero_copy_only=False).astype(np.uint64) - np.uint64(1)
-    highest = max(int(ranks.max(initial=0)), 1)
-    scaled: NDArray[np.uint64] = (ranks * np.uint64((1 << bits) - 1)) // np.uint64(highest)
+    scaled: NDArray[np.uint64] = (ranks * np.uint64((1 << bits) - 1)) // np.uint64(max(highest, 1))
     return scaled
+
+
+def distances(steps: list[NDArray[np.uint64]], curve: str, bits: int) -> NDArray[np.uint64]:
+    """Returns the distance along the curve (zorder, hilbert) of rows with these steps in each column."""
+    return _interleave(_hilbert_axes(steps, bits) if curve == "hilbert" else steps, bits)
 
 
 def _interleave(axes: list[NDArray[np.uint64]], bits: int) -> NDArray[np.uint64]:

@@ -17,7 +17,8 @@ import pyarrow as pa
 from jobs.contract import Problem
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.key_footer import KeyFooter
-from jobs.dataplane.space_curve import sort_indices
+from jobs.dataplane.row_buffer import RowBuffer
+from jobs.dataplane.spill import SpillFolder
 from jobs.errors import RefusedError
 from jobs.format import bucket_hash
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
@@ -37,6 +38,8 @@ BUFFER_BYTES = 144 * 1024 * 1024
 # Pages of very wide rows may take so much memory that less is left for buffers; but row groups should not get tiny.
 ARROW_BYTES = 192 * 1024 * 1024
 MIN_ROW_GROUP_BYTES = 8 * 1024 * 1024
+# Arrow bytes that are sorted at once in memory. Sorting takes twice as much.
+SORT_BYTES = 96 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,8 @@ class Rewrite:
     `hash_fields` are the index key fields. `sort_by` and `curve` (linear, zorder, hilbert) order the rows of each
     output; without `sort_by` they keep their order. `codec` overrides the input's compression. With
     `leaves_others_out`, rows that belong to other buckets than that of their slice are not written; otherwise they are
-    an error. Rows that an expansion by the factor `apart` would separate go to different row groups.
+    an error. Rows that an expansion by the factor `apart` would separate go to different row groups, in the order of
+    their new buckets. Rows to be sorted go to a local disk when more than `sort_bytes` of them are there.
     """
 
     storage: Storage
@@ -57,6 +61,7 @@ class Rewrite:
     codec: str | None = None
     leaves_others_out: bool = False
     apart: int = 1
+    sort_bytes: int = SORT_BYTES
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,8 @@ class SplitWriter:
         self._work = work
         self._source = source
         children = dict.fromkeys(map(source.child, source.residues))
-        self._by_bucket = {bucket: BaseFile(work, source, layout, bucket, token) for bucket in children}
+        self._folder = SpillFolder()
+        self._by_bucket = {bucket: BaseFile(work, source, layout, bucket, token, self._folder) for bucket in children}
         self._outputs = list(self._by_bucket.values())
         self._read = KeyDigest()
 
@@ -110,39 +116,42 @@ class SplitWriter:
             self._outputs[0].add(batch)
             self._flush_what_is_large()
             return
-        residues = bucket_hash.bucket_ids(keys, self._work.hash_fields, source.modulus)
+        modulus = source.modulus * self._work.apart
+        finer = bucket_hash.bucket_ids(keys, self._work.hash_fields, modulus)
         routed = 0
         for residue in source.residues:
             output = self._by_bucket[source.child(residue)]
-            mask = residues == residue
-            count = int(np.count_nonzero(mask))
-            if count == batch.num_rows:
-                output.add(batch)
-            elif count:
-                output.add(batch.filter(pa.array(mask)))
-            routed += count
+            for section in range(residue, modulus, source.modulus):
+                mask = finer == section
+                count = int(np.count_nonzero(mask))
+                if count:
+                    rows = batch if count == batch.num_rows else batch.filter(pa.array(mask))
+                    output.add(rows, section if self._work.apart > 1 else 0)
+                routed += count
         if routed != batch.num_rows and not self._work.leaves_others_out:
             raise RefusedError([misplaced(source.partition, source.bucket)])
         self._flush_what_is_large()
 
     def _flush_what_is_large(self) -> None:
-        # Sorting needs all rows at once. A bucket beyond the table's number has no outputs.
-        if self._work.sort_by or not self._outputs:
+        """Writes row groups, or sorted rows to the disk. A bucket beyond the table's number has no outputs."""
+        if self._work.sort_by:
+            while sum(output.waiting_bytes for output in self._outputs) > self._work.sort_bytes:
+                max(self._outputs, key=lambda output: output.waiting_bytes).spill()
             return
         for output in self._outputs:
-            if output.is_row_group:
-                output.flush()
+            output.flush_full()
         waiting = sum(output.waiting_bytes for output in self._outputs)
         while waiting > BUFFER_BYTES or pa.total_allocated_bytes() > ARROW_BYTES:
-            largest = max(self._outputs, key=lambda output: output.waiting_bytes)
-            if largest.waiting_bytes < MIN_ROW_GROUP_BYTES:
+            largest = max(self._outputs, key=lambda output: output.largest_bytes, default=None)
+            if largest is None or largest.largest_bytes < MIN_ROW_GROUP_BYTES:
                 break
-            waiting -= largest.waiting_bytes
+            waiting -= largest.largest_bytes
             largest.flush()
 
     def close(self) -> list[WrittenFile]:
         """Completes the files. Raises `RefusedError` unless they hold the keys that were added, each as often."""
         written = [output.close() for output in self._outputs]
+        self._folder.remove()
         found = KeyDigest.sum(KeyDigest.parse(file.rows, file.key_digest) for file in written)
         if found != self._read and not self._work.leaves_others_out:
             raise RefusedError([_rows_differ(self._source, self._read, found)])
@@ -154,6 +163,7 @@ class SplitWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._folder.remove()
         if error is not None:
             for output in self._outputs:
                 output.abandon()
@@ -162,36 +172,57 @@ class SplitWriter:
 class BaseFile:
     """One base file being written, with the marker by which Hudi finds it when the instant is rolled back."""
 
-    def __init__(self, work: Rewrite, source: Source, layout: Layout, bucket: int, token: str) -> None:
+    def __init__(
+        self, work: Rewrite, source: Source, layout: Layout, bucket: int, token: str, folder: SpillFolder | None = None
+    ) -> None:
+        """`folder` is where rows are sorted that do not fit into memory."""
         self._work = work
         self._source = source
         self._layout = replace(layout, schema=_with_one_file_name(layout.schema))
         self.file_id, self.file_name = new_base_file(work, source.partition, bucket, token)
         self._open: tuple[Output, pq.ParquetWriter] | None = None
         self._keys = KeyFooter(layout.keys) if layout.keys else None
-        self._waiting: list[pa.RecordBatch] = []
-        self.waiting_bytes = 0
-        self._waiting_rows = 0
+        self._folder = folder or SpillFolder()
+        self._sections: dict[int, RowBuffer] = {}
         self._digest = KeyDigest()
 
     @property
-    def is_row_group(self) -> bool:
-        """True if the buffer holds as many rows as a row group of the input."""
-        return self._layout.row_group_rows is not None and self._waiting_rows >= self._layout.row_group_rows
+    def waiting_bytes(self) -> int:
+        return sum(section.bytes for section in self._sections.values())
 
-    def add(self, batch: pa.RecordBatch) -> None:
+    @property
+    def largest_bytes(self) -> int:
+        """The bytes of the section that `flush` and `spill` are for."""
+        return max((section.bytes for section in self._sections.values()), default=0)
+
+    def add(self, batch: pa.RecordBatch, section: int = 0) -> None:
+        """Adds rows. No row group has rows of two sections."""
         if self._keys:
             self._keys.add(batch.column(batch.schema.get_field_index(RECORD_KEY)))
         schema = self._layout.schema
         names = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows), [self.file_name])
         columns = [names if name == FILE_NAME else batch.column(name) for name in schema.names]
-        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
-        self._waiting.append(batch)
-        self.waiting_bytes += batch.nbytes
-        self._waiting_rows += batch.num_rows
+        if section not in self._sections:
+            self._sections[section] = RowBuffer(self._work.sort_by, self._work.curve, self._folder)
+        self._sections[section].add(pa.RecordBatch.from_arrays(columns, schema=schema))
+
+    def flush_full(self) -> None:
+        """Writes the sections that hold as many rows as a row group of the input."""
+        for section in self._sections.values():
+            if self._layout.row_group_rows is not None and section.rows >= self._layout.row_group_rows:
+                self._write(section)
+
+    def flush(self) -> None:
+        """Writes the rows of the largest section as a row group."""
+        self._write(self._largest())
+
+    def spill(self) -> None:
+        """Moves the rows of the largest section to the disk, where they are sorted."""
+        self._largest().spill()
 
     def close(self) -> WrittenFile:
-        self.flush()
+        for _, section in sorted(self._sections.items()):
+            self._write(section)
         output, writer = self._opened()
         if self._keys:
             writer.add_key_value_metadata(self._keys.entries())
@@ -209,18 +240,15 @@ class BaseFile:
                 writer.close()
             output.abandon()
 
-    def flush(self) -> None:
-        """Writes the buffered rows as one row group."""
-        if not self._waiting:
-            return
-        # The writer stops using a dictionary when a batch's dictionary differs from the one before.
-        table = pa.Table.from_batches(self._waiting).unify_dictionaries()
-        self._waiting, self.waiting_bytes, self._waiting_rows = [], 0, 0
-        if self._work.sort_by:
-            table = table.take(sort_indices(table, self._work.sort_by, self._work.curve))
-        self._digest += KeyDigest.of(table.column(RECORD_KEY))
-        widest = max(column.nbytes for column in table.itercolumns()) / max(table.num_rows, 1)
-        self._opened(widest)[1].write_table(table, row_group_size=max(1, table.num_rows))
+    def _largest(self) -> RowBuffer:
+        return max(self._sections.values(), key=lambda section: section.bytes)
+
+    def _write(self, section: RowBuffer) -> None:
+        sorted_rows = self._layout.row_group_rows if self._work.sort_by else None
+        for table in section.tables(sorted_rows, self._work.sort_bytes):
+            self._digest += KeyDigest.of(table.column(RECORD_KEY))
+            widest = max(column.nbytes for column in table.itercolumns()) / max(table.num_rows, 1)
+            self._opened(widest)[1].write_table(table, row_group_size=max(1, table.num_rows))
 
     def _opened(self, widest_value: float = 0) -> tuple[Output, pq.ParquetWriter]:
         if self._open is None:

@@ -1,0 +1,141 @@
+"""Sorted runs of rows in files on a local disk, for what does not fit into memory.
+
+The files are in a folder of their own, which is removed when the sort ends, in whatever way. A process that is killed
+leaves its folder behind; the next one on the machine removes it, since nobody holds its lock any more.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from jobs.contract import Problem
+from jobs.errors import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_PREFIX = "groundskeeper-sort-"
+_LOCK = "lock"
+_ATTEMPTS = 10
+# A codec that costs little; the rows of a sorted run are alike.
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class SpillFolder:
+    """A folder on the disk where Spark keeps what does not fit into memory; it exists from the first `write` to
+    `remove`."""
+
+    def __init__(self) -> None:
+        self.path: Path | None = None
+        self._lock: int | None = None
+        self._runs = 0
+
+    def write(self, tables: Iterable[pa.Table], rows: int) -> Run:
+        """Writes a run in batches of so many rows. Raises `RefusedError` when the disk is full."""
+        if self.path is None:
+            # A cluster limits and cleans this one.
+            parent = Path(os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or tempfile.gettempdir())
+            remove_abandoned(parent)
+            self.path, self._lock = _new_folder(parent)
+        self._runs += 1
+        path = self.path / f"{self._runs}.arrow"
+        written = 0
+        with _named_when_full(self.path):
+            writer = None
+            try:
+                for table in tables:
+                    if writer is None:
+                        # A stream, since in Arrow's files a column has one dictionary from beginning to end.
+                        writer = pa.ipc.new_stream(str(path), table.schema, options=_OPTIONS)
+                    writer.write_table(table, max_chunksize=rows)
+                    written += table.num_rows
+            finally:
+                if writer is not None:
+                    writer.close()
+        return Run(path, written)
+
+    def remove(self) -> None:
+        if self.path is not None:
+            shutil.rmtree(self.path, ignore_errors=True)
+            self.path = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+class Run:
+    """A file of rows in order. It is read once."""
+
+    def __init__(self, path: Path, rows: int) -> None:
+        self.rows = rows
+        self._path = path
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yields the rows and removes the file."""
+        if self.rows:
+            # Not mapped: pages of a mapped file count as the process's memory.
+            with pa.OSFile(str(self._path)) as file, pa.ipc.open_stream(file) as reader:
+                yield from reader
+        self._path.unlink(missing_ok=True)
+
+
+def _new_folder(parent: Path) -> tuple[Path, int | None]:
+    for _ in range(_ATTEMPTS):
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        # Before it is locked, another process may take the folder for abandoned and remove it.
+        with suppress(OSError):
+            lock = _locked(folder / _LOCK)
+            if lock is not None and (folder / _LOCK).exists():
+                return folder, lock
+    raise OSError(f"no folder for sorting could be created in {parent}")
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Removes the folders of processes that have died."""
+    for folder in parent.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if (lock := _locked(folder / _LOCK)) is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)
+
+
+def _locked(path: Path) -> int | None:
+    """Returns the descriptor of a locked file, which its process's end unlocks; None if another process has it."""
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+@contextmanager
+def _named_when_full(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _DISK_FULL and "No space left" not in str(error):
+            raise
+        raise RefusedError(
+            [
+                Problem(
+                    "local-disk-full",
+                    "The rows of a file slice are sorted on a local disk of the worker, which is full",
+                    str(folder),
+                    "Nothing was changed. Free space there, or give the worker another folder (SPARK_LOCAL_DIRS). A"
+                    " sort needs about the size of the slice without compression, per task.",
+                    retriable=True,
+                )
+            ]
+        ) from error
