@@ -11,7 +11,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jobs.format import compact_thrift as thrift
-from jobs.format.compact_thrift import Field, Items, ThriftError, TruncatedError, read_struct, write_struct
+from jobs.format.compact_thrift import (
+    BINARY,
+    I64,
+    LIST,
+    STRUCT,
+    Field,
+    Items,
+    ThriftError,
+    TruncatedError,
+    read_struct,
+    write_struct,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,16 +39,21 @@ _MOST_HEADER_BYTES = 16 * 1024 * 1024  # statistics in page headers may hold val
 _MOST_CHUNKS = 20_000
 BLOCK_BYTES = 8 * 1024 * 1024
 
-# FileMetaData
+# Fields and their types. A field that is not here makes a file not copyable, since it may hold a position.
 VERSION, SCHEMA, NUM_ROWS, ROW_GROUPS, KEY_VALUES, CREATED_BY, COLUMN_ORDERS = range(1, 8)
-# RowGroup
+_FILE_FIELDS = dict(zip(range(1, 8), (thrift.I32, LIST, I64, LIST, LIST, BINARY, LIST), strict=True))
 _COLUMNS, _TOTAL_BYTES, _ROWS, _SORTING, _GROUP_OFFSET, _COMPRESSED, _ORDINAL = range(1, 8)
-# ColumnChunk; the first, eighth and ninth fields mean other files and encryption
+_GROUP_FIELDS = dict(zip(range(1, 8), (LIST, I64, I64, LIST, I64, I64, thrift.I16), strict=True))
+# Not the path of another file, nor encryption.
 _CHUNK_OFFSET, _META, _OFFSET_INDEX, _OFFSET_INDEX_LENGTH, _COLUMN_INDEX, _COLUMN_INDEX_LENGTH = range(2, 8)
-# ColumnMetaData; the 16th and 17th fields are statistics
-_PATH, _NUM_VALUES, _UNCOMPRESSED, _CHUNK_COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE = 3, 5, 6, 7, 9, 11
+_CHUNK_FIELDS = dict(zip(range(2, 8), (I64, STRUCT, I64, thrift.I32, I64, thrift.I32), strict=True))
+_PATH, _CODEC, _NUM_VALUES, _UNCOMPRESSED, _CHUNK_COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE = 3, 4, 5, 6, 7, 9, 11
 _BLOOM, _BLOOM_LENGTH = 14, 15
-_META_FIELDS = frozenset(range(1, 18)) - {10}  # not index_page_offset: nobody writes such pages
+# Not `index_page_offset`: nobody writes such pages. The last two are statistics.
+_META_FIELDS = {
+    **dict(zip(range(1, 10), (thrift.I32, LIST, LIST, thrift.I32, I64, I64, I64, LIST, I64), strict=True)),
+    **dict(zip(range(11, 18), (I64, STRUCT, LIST, I64, thrift.I32, STRUCT, STRUCT), strict=True)),
+}
 # PageHeader
 _PAGE_TYPE, _PAGE_BYTES, _DATA_HEADER, _DATA_HEADER_V2 = 1, 3, 5, 8
 _DATA_PAGE_TYPE, _DICTIONARY_PAGE_TYPE, _DATA_PAGE_V2_TYPE = 0, 2, 3
@@ -62,7 +78,7 @@ class RawFile:
         self._end = size - _TAIL - length
         try:
             self.footer, _ = read_struct(source.read_at(length, self._end))
-            _require_known(self.footer, range(VERSION, COLUMN_ORDERS + 1))
+            _require_known(self.footer, _FILE_FIELDS)
             self.schema: Items = self.footer[SCHEMA].value
             self.groups = [RowGroup.of(group) for group in self.footer[ROW_GROUPS].value.values]
         except (ThriftError, KeyError, AttributeError, TypeError) as error:
@@ -103,7 +119,7 @@ class RowGroup:
 
     @classmethod
     def of(cls, struct: Struct) -> RowGroup:
-        _require_known(struct, range(_COLUMNS, _ORDINAL + 1))
+        _require_known(struct, _GROUP_FIELDS)
         return cls(struct, struct[_ROWS].value, tuple(Chunk(each) for each in struct[_COLUMNS].value.values))
 
     @property
@@ -115,13 +131,16 @@ class Chunk:
     """A column chunk's metadata, and where its pages are."""
 
     def __init__(self, struct: Struct) -> None:
-        _require_known(struct, range(_CHUNK_OFFSET, _COLUMN_INDEX_LENGTH + 1))
+        _require_known(struct, _CHUNK_FIELDS)
         self.struct = struct
         self.meta: Struct = struct[_META].value
         _require_known(self.meta, _META_FIELDS)
         first = self.number(_DATA_PAGE)
         dictionary = self.number(_DICTIONARY_PAGE)
-        self.start = dictionary if 0 < dictionary < first else first
+        if dictionary >= first or self.meta[_PATH].value.kind != BINARY:
+            raise NotCopyableError("a dictionary behind the data, or a column without a name")
+        # Some writers give 0 for no dictionary.
+        self.start = dictionary or first
         self.length = self.number(_CHUNK_COMPRESSED)
 
     @property
@@ -131,7 +150,7 @@ class Chunk:
     @property
     def codec(self) -> int:
         """Parquet's number of the compression."""
-        return self.number(4)
+        return self.number(_CODEC)
 
     def number(self, field_id: int) -> int:
         found = self.meta.get(field_id)
@@ -182,11 +201,11 @@ class CopyWriter:
         compressed = sum(each[_META].value[_CHUNK_COMPRESSED].value for each in columns)
         struct = {key: each for key, each in group.struct.items() if key == _SORTING}
         struct |= {
-            _COLUMNS: Field(thrift.LIST, Items(thrift.STRUCT, columns)),
-            _TOTAL_BYTES: Field(thrift.I64, total),
-            _ROWS: Field(thrift.I64, group.rows),
-            _GROUP_OFFSET: Field(thrift.I64, begin),
-            _COMPRESSED: Field(thrift.I64, compressed),
+            _COLUMNS: Field(LIST, Items(STRUCT, columns)),
+            _TOTAL_BYTES: Field(I64, total),
+            _ROWS: Field(I64, group.rows),
+            _GROUP_OFFSET: Field(I64, begin),
+            _COMPRESSED: Field(I64, compressed),
         }
         if len(self._groups) < 1 << 15:
             struct[_ORDINAL] = Field(thrift.I16, len(self._groups))
@@ -200,36 +219,35 @@ class CopyWriter:
             (self._offset_indexes, _OFFSET_INDEX, _OFFSET_INDEX_LENGTH),
         ):
             for chunk, content in indexes:
-                chunk[offset], chunk[length] = Field(thrift.I64, self.at), Field(thrift.I32, len(content))
+                chunk[offset], chunk[length] = Field(I64, self.at), Field(thrift.I32, len(content))
                 self._write(content)
-        pairs = [{1: Field(thrift.BINARY, key), 2: Field(thrift.BINARY, value)} for key, value in entries.items()]
+        pairs = [{1: Field(BINARY, key), 2: Field(BINARY, value)} for key, value in entries.items()]
         footer = {
             **self.like.footer,
-            NUM_ROWS: Field(thrift.I64, self.rows),
-            ROW_GROUPS: Field(thrift.LIST, Items(thrift.STRUCT, self._groups)),
-            KEY_VALUES: Field(thrift.LIST, Items(thrift.STRUCT, pairs)),
+            NUM_ROWS: Field(I64, self.rows),
+            ROW_GROUPS: Field(LIST, Items(STRUCT, self._groups)),
+            KEY_VALUES: Field(LIST, Items(STRUCT, pairs)),
         }
         content = write_struct(footer)
         self._write(content + len(content).to_bytes(4, "little") + MAGIC)
 
     def _copied(self, source: RawFile, chunk: Chunk) -> Struct:
         moved = self.at - chunk.start
-        pages = _Pages(chunk.number(_NUM_VALUES))
+        pages = _Pages(chunk.number(_NUM_VALUES), chunk.number(_DATA_PAGE) - chunk.start)
         for block in source.blocks(chunk.start, chunk.length):
             pages.add(block)
             self._write(block)
         pages.require_complete()
         meta = dict(chunk.meta)
         for offset in (_DATA_PAGE, _DICTIONARY_PAGE):
-            # Some writers give 0 for no dictionary.
             if chunk.number(offset):
-                meta[offset] = Field(thrift.I64, chunk.number(offset) + moved)
+                meta[offset] = Field(I64, chunk.number(offset) + moved)
         bloom, length = meta.pop(_BLOOM, None), meta.pop(_BLOOM_LENGTH, None)
         if bloom and length:
-            meta[_BLOOM], meta[_BLOOM_LENGTH] = Field(thrift.I64, self.at), length
+            meta[_BLOOM], meta[_BLOOM_LENGTH] = Field(I64, self.at), length
             self._write(source.content(bloom.value, length.value))
-        old = chunk.struct.get(_CHUNK_OFFSET, Field(thrift.I64, 0)).value
-        copied: Struct = {_CHUNK_OFFSET: Field(thrift.I64, old and old + moved), _META: Field(thrift.STRUCT, meta)}
+        old = chunk.struct.get(_CHUNK_OFFSET, Field(I64, 0)).value
+        copied: Struct = {_CHUNK_OFFSET: Field(I64, old and old + moved), _META: Field(STRUCT, meta)}
         # Without the positions of the pages, nobody can use their statistics.
         if place := chunk.index(_OFFSET_INDEX, _OFFSET_INDEX_LENGTH):
             index = _moved(source.content(*place), moved, chunk)
@@ -246,11 +264,13 @@ class CopyWriter:
 class _Pages:
     """Walks the headers of a chunk's pages while its bytes pass by."""
 
-    def __init__(self, values: int) -> None:
+    def __init__(self, values: int, first_data_page: int) -> None:
+        """`first_data_page` is where the footer says it is: behind the dictionary, or 0."""
         self._missing = values
+        self._first_data_page = first_data_page
+        self._at = 0
         self._skip = 0
         self._rest = b""
-        self._is_first = True
 
     def add(self, block: memoryview) -> None:
         """Raises `NotCopyableError` for what is not a sequence of pages."""
@@ -264,7 +284,7 @@ class _Pages:
             data = self._rest + block[at:] if self._rest else block[at:]
             try:
                 header, end = read_struct(data)
-                self._take(header)
+                self._take(header, end)
             except TruncatedError as error:
                 if len(data) > _MOST_HEADER_BYTES:
                     raise NotCopyableError("a page header of more than 16 MiB") from error
@@ -275,17 +295,22 @@ class _Pages:
             at += end - len(self._rest)
             self._rest = b""
 
-    def _take(self, header: Struct) -> None:
+    def _take(self, header: Struct, length: int) -> None:
         kind = header[_PAGE_TYPE].value
         if kind in (_DATA_PAGE_TYPE, _DATA_PAGE_V2_TYPE):
             of_kind = header[_DATA_HEADER if kind == _DATA_PAGE_TYPE else _DATA_HEADER_V2].value
             self._missing -= max(of_kind[1].value, 0)
-        elif kind != _DICTIONARY_PAGE_TYPE or not self._is_first:
+            if self._at < self._first_data_page:
+                raise NotCopyableError("data before the first data page")
+        # Old writers give the dictionary's position as that of the first data page.
+        elif kind != _DICTIONARY_PAGE_TYPE or self._at:
             raise NotCopyableError(f"a page of type {kind}")
-        self._is_first = False
         self._skip = header[_PAGE_BYTES].value
         if self._skip < 0:
             raise NotCopyableError(f"a page of {self._skip} bytes")
+        if self._at == 0 and self._first_data_page not in (0, length + self._skip):
+            raise NotCopyableError("the first data page is not behind the dictionary")
+        self._at += length + self._skip
 
     def require_complete(self) -> None:
         if self._missing or self._skip or self._rest:
@@ -302,12 +327,13 @@ def _moved(content: bytes, moved: int, chunk: Chunk) -> bytes:
             offset = page[1].value
             if not chunk.start <= offset < chunk.start + chunk.length:
                 raise NotCopyableError(f"a page at {offset}, outside of its column chunk")
-            page[1] = Field(thrift.I64, offset + moved)
+            page[1] = Field(I64, offset + moved)
         return write_struct(index)
     except (ThriftError, KeyError, AttributeError, TypeError) as error:
         raise NotCopyableError(f"an offset index: {error!r}") from error
 
 
-def _require_known(struct: Struct, known: range | frozenset[int]) -> None:
-    if unknown := [number for number in struct if number not in known]:
-        raise NotCopyableError(f"metadata with the fields {unknown}")
+def _require_known(struct: Struct, known: Mapping[int, int]) -> None:
+    wrong = [number for number, found in struct.items() if known.get(number) != found.kind]
+    if wrong:
+        raise NotCopyableError(f"metadata with the fields {wrong}")

@@ -118,7 +118,7 @@ def _require_alike(work: Rewrite, raw: RawFile, first: RawFile) -> None:
 def _schema_entries(raw: RawFile) -> dict[bytes, bytes]:
     found = raw.footer.get(column_chunks.KEY_VALUES)
     pairs = found.value.values if found else []
-    entries = {pair[1].value: pair[2].value for pair in pairs if 2 in pair}
+    entries = {pair[1].value: pair[2].value for pair in pairs if {1, 2} <= pair.keys()}
     return {key: entries[key] for key in parquet_layout.SCHEMA_ENTRIES if key in entries}
 
 
