@@ -92,10 +92,11 @@ def _planned(work: Rewrite, parts: Sequence[Source], opened: pa.NativeFile | Non
                 plan = _Plan(
                     layout, {each: _Child(KeyFooter(layout.keys) if layout.keys else None) for each in children}
                 )
-            if not _looks_sorted(work, part, reader):
+            groups = [group for group, each in enumerate(raw.groups) if each.rows]
+            if groups and not _looks_sorted(work, part, reader, groups[0]):
                 return None
-            for group, rows in enumerate(each.rows for each in raw.groups):
-                if rows and not _placed(work, part, reader, (number, group), plan):
+            for group in groups:
+                if not _placed(work, part, reader, (number, group), plan):
                     return None
             sizes += [each.uncompressed_bytes for each in raw.groups if each.rows]
     # Of many small row groups, a file is read more slowly than of few.
@@ -122,12 +123,11 @@ def _schema_entries(raw: RawFile) -> dict[bytes, bytes]:
     return {key: entries[key] for key in parquet_layout.SCHEMA_ENTRIES if key in entries}
 
 
-def _looks_sorted(work: Rewrite, part: Source, reader: pq.ParquetFile) -> bool:
-    """Returns whether the first rows of the file go to one bucket. Mostly that settles that they must be decoded."""
-    for batch in reader.iter_batches(batch_size=_SAMPLED_KEYS, columns=[RECORD_KEY], use_threads=False):
-        residues = bucket_hash.bucket_ids(batch.column(0), work.hash_fields, part.modulus)
-        return len({part.child(each) for each in np.unique(residues).tolist()}) == 1
-    return True
+def _looks_sorted(work: Rewrite, part: Source, reader: pq.ParquetFile, group: int) -> bool:
+    """Returns whether the first rows of a row group go to one bucket. Mostly that settles that they must be decoded."""
+    batches = reader.iter_batches(_SAMPLED_KEYS, row_groups=[group], columns=[RECORD_KEY], use_threads=False)
+    residues = bucket_hash.bucket_ids(next(batches).column(0), work.hash_fields, part.modulus)
+    return len({part.child(each) for each in np.unique(residues).tolist()}) == 1
 
 
 def _placed(work: Rewrite, part: Source, reader: pq.ParquetFile, place: tuple[int, int], plan: _Plan) -> bool:
@@ -203,7 +203,7 @@ def _copy(
             output.abandon()
         raise
     rows, digest = child.digest.rows, str(child.digest)
-    return WrittenFile(source.partition, source.file_id, file_id, file_name, rows, size, digest)
+    return WrittenFile(source.partition, source.file_id, file_id, file_name, rows, size, digest, copied=True)
 
 
 def _file_names(layout: Layout, raw: RawFile, file_name: str, rows: int) -> RawFile:

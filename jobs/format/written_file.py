@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class WrittenFile:
     """One base file that was written. `source` is the file id of the slice that its rows come from.
 
-    `key_digest` is that of the keys of its rows (`jobs.dataplane.key_digest`), 16 hexadecimal digits.
+    `key_digest` is that of the keys of its rows (`jobs.dataplane.key_digest`), 16 hexadecimal digits. `copied` says
+    that its rows were not decoded.
     """
 
     partition: str
@@ -19,3 +20,4 @@ class WrittenFile:
     rows: int
     bytes: int
     key_digest: str
+    copied: bool = False

@@ -47,6 +47,7 @@ class Replaced:
             "file_groups": {"before": len(self.slices), "after": len(self.written)},
             "files_read": sum(bool(item.base_file) + len(item.log_files) for item in self.slices),
             "files_written": len(self.written),
+            "files_copied": sum(item.copied for item in self.written),
             "bytes_read": sum(item.bytes for item in self.slices),
             "bytes_written": sum(item.bytes for item in self.written),
             "rounds": self.rounds,

@@ -49,11 +49,18 @@ _PLAN_UNUSABLE = Problem(
     "Roll the plan back, and switch clustering off in the writers (`hoodie.clustering.inline` and"
     " `hoodie.clustering.schedule.inline`). A clustering job with `sort_by` sorts inside each bucket.",
 )
+_NO_BUCKETS = Problem(
+    "expansion-factor-without-buckets",
+    "Only a table with a bucket index can be prepared for an expansion",
+    "`expansion_factor` keeps rows apart that will be in different buckets.",
+    "Leave it out; or, if the table does have a bucket index, declare it in its registration.",
+)
 _NOTHING_TO_MERGE = Problem(
     "bucket-files-not-mergeable",
     "The files of a table with a bucket index cannot be merged",
     "Each bucket of a partition is one file group, however small, and clustering without `sort_by` only merges files.",
-    "Give `sort_by` to order the rows inside each bucket. Compaction merges the logs.",
+    "Give `sort_by` to order the rows inside each bucket, or `expansion_factor` to prepare them for an expansion."
+    " Compaction merges the logs.",
 )
 # Avro types without an order.
 _NESTED = frozenset({"record", "array", "map"})
@@ -63,12 +70,14 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Orders rows by `sort_by` along `layout`, in all partitions or in `partitions`. Raises `RefusedError` for columns
     that are unknown or have no order, and for partitions that do not exist.
 
-    Without `sort_by` it merges small files. With `plans` it executes exactly these, as they were scheduled.
+    Inside buckets, rows that an expansion by `expansion_factor` will separate go to different row groups, which it then
+    copies. Without either parameter it merges small files. With `plans` it executes exactly these, as scheduled.
     """
     context.step("planning")
     if wanted := given_plans.of(order):
         return _execute_given(table, order, context, wanted)
     sort_by = tuple(order.params.get("sort_by") or ())
+    apart = int(order.params.get("expansion_factor") or 1)
     layout = ClusteringLayout(order.params.get("layout", ClusteringLayout.LINEAR))
     wanted_partitions = order.params.get("partitions")
     selection = None if wanted_partitions is None else Selection.of(wanted_partitions)
@@ -77,7 +86,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     problems = _columns(table, sort_by)
     problems += preflight.unknown_partitions(selection, {item.partition for item in slices})
     in_buckets = table.declared.index is not None
-    if not sort_by and (in_buckets or _looks_bucketed(table)):
+    if apart > 1 and not in_buckets:
+        problems.append(_NO_BUCKETS)
+    elif apart == 1 and not sort_by and (in_buckets or _looks_bucketed(table)):
         problems.append(_NOTHING_TO_MERGE)
     if in_buckets:
         if done := recovery.settle_replacement(table, order, context):
@@ -89,7 +100,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     elif table.has_consistent_hashing():
         problems.append(preflight.consistent_hashing())
     if order.dry_run:
-        planned = chosen if sort_by else hudis_clustering.mergeable(chosen)
+        planned = chosen if sort_by or in_buckets else hudis_clustering.mergeable(chosen)
         details = _dry_run(planned, problems, in_buckets=in_buckets)
         # Hudi's own clustering first executes the plans of others.
         is_idle = not (planned or problems or in_buckets) and all(item.action != CLUSTERING for item in table.pending())
@@ -97,7 +108,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     if problems:
         raise RefusedError(problems)
     if in_buckets:
-        return _inside_buckets(table, order, context, selection, sort_by=sort_by, curve=layout.value)
+        return _inside_buckets(table, order, context, selection, sort_by=sort_by, curve=layout.value, apart=apart)
     options = hudis_clustering.options(table, sort_by, layout, None if selection is None else chosen)
     return _by_hudi(table, order, context, options, selection)
 
@@ -114,6 +125,7 @@ def _inside_buckets(
     *,
     sort_by: tuple[str, ...],
     curve: str,
+    apart: int,
 ) -> Result:
     index = table.declared.index
     rules = table.bucket_rules()
@@ -121,7 +133,7 @@ def _inside_buckets(
         raise AssertionError("only tables with a bucket index are clustered inside their buckets")
 
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
-        work = Rewrite(storage_of(table), instant, index.hash_fields, sort_by=sort_by, curve=curve)
+        work = Rewrite(storage_of(table), instant, index.hash_fields, sort_by=sort_by, curve=curve, apart=apart)
         return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context=context)
 
     config = ReplacementConfig.of("CLUSTER", order.params, may_leave_out=True)

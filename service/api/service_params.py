@@ -144,11 +144,24 @@ class _BesideWriters(Request):
     hand_over_seconds: HandOverSeconds = DEFAULT_SECONDS
 
 
+_ExpansionFactor = Annotated[
+    int,
+    Field(
+        ge=2,
+        le=64,
+        description="Prepares a table with a bucket index for an expansion by this factor, or by one that divides it:"
+        " rows that it will separate lie in different row groups, each ordered by `sort_by`, and the expansion copies"
+        " these without decoding them. Lasts until the files are written again, as by a compaction",
+    ),
+]
+
+
 class ClusteringParams(_BesideWriters):
-    """Without `sort_by`: merges small files, on a table without a bucket index."""
+    """Without `sort_by` and `expansion_factor`: merges small files, on a table without a bucket index."""
 
     sort_by: Names | None = Field(None, description="Columns, the most important one first")
     layout: ClusteringLayout = Field(ClusteringLayout.LINEAR, description="How `sort_by` orders the rows")
+    expansion_factor: _ExpansionFactor | None = None
     partitions: _Partitions | None = None
 
     @model_validator(mode="after")

@@ -104,6 +104,7 @@ class ClusteringSettings:
     enabled: bool = False
     sort_by: tuple[str, ...] = ()
     layout: ClusteringLayout = ClusteringLayout.LINEAR
+    expansion_factor: int | None = None
     small_file_share: float | None = 0.5
     unsorted_bytes: int | None = 4 * GIB
     cron: str | None = None

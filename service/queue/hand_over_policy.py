@@ -54,7 +54,9 @@ def must_wait(job: Job, table: Registration, sightings: Sightings, *, is_committ
     the writers may already be running again.
     """
     # A clustering of buckets without an order is refused, so nobody need stop a writer for it.
-    is_refused = job.kind is JobKind.CLUSTERING and not job.params.get("sort_by")
+    is_refused = job.kind is JobKind.CLUSTERING and not (
+        job.params.get("sort_by") or job.params.get("expansion_factor")
+    )
     if is_refused or not replaces_file_groups(job.kind, table) or not has_flink(table, sightings):
         return False
     if job.dry_run or is_committed:

@@ -23,7 +23,7 @@ def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: Trigg
     warning = plans.warning
     if not settings.enabled:
         return Skip("off", "clustering is switched off", warning=warning)
-    if not settings.sort_by and snapshot.num_buckets:
+    if not settings.sort_by and not settings.expansion_factor and snapshot.num_buckets:
         because = "the policy names no columns to sort by, and the files of buckets cannot be merged"
         return Skip("no-sort-columns", because, warning=warning)
     if plans.running:
@@ -35,19 +35,20 @@ def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: Trigg
         return Skip("plan-unusable", because, warning=warning)
     if plans.waiting:
         because = f"{count(len(plans.waiting), 'clustering plan')} left on the timeline to be executed"
-        return Run(JobKind.CLUSTERING, _params(settings), f"{because} ({', '.join(plans.waiting)})", warning)
+        return Run(JobKind.CLUSTERING, _params(settings, snapshot), f"{because} ({', '.join(plans.waiting)})", warning)
     if not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last clustering", warning=warning)
     timing = by_calendar(context.calendar) if context.calendar else _by_thresholds(settings, snapshot)
     if timing.is_due:
-        return Run(JobKind.CLUSTERING, _params(settings), timing.because, warning)
+        return Run(JobKind.CLUSTERING, _params(settings, snapshot), timing.because, warning)
     return Skip("not-yet", timing.because, timing.until, warning)
 
 
 def _by_thresholds(settings: ClusteringSettings, snapshot: TableSnapshot) -> Timing:
     figures: list[str] = []
     # Without an order only small files matter.
-    if settings.unsorted_bytes is not None and settings.sort_by:
+    prepares = settings.expansion_factor and snapshot.num_buckets
+    if settings.unsorted_bytes is not None and (settings.sort_by or prepares):
         unsorted = snapshot.since_clustering.bytes_written
         by_bytes = f"{size(unsorted)} written since the last clustering, threshold {size(settings.unsorted_bytes)}"
         if unsorted >= settings.unsorted_bytes:
@@ -68,9 +69,12 @@ def _by_thresholds(settings: ClusteringSettings, snapshot: TableSnapshot) -> Tim
     return Timing(False, "; ".join(figures) or "the policy has no threshold for this table")
 
 
-def _params(settings: ClusteringSettings) -> dict[str, object]:
+def _params(settings: ClusteringSettings, snapshot: TableSnapshot) -> dict[str, object]:
     ordered = {"sort_by": list(settings.sort_by), "layout": settings.layout.value}
+    # A default for many tables may name it; it is refused where there are no buckets.
+    prepared = {"expansion_factor": settings.expansion_factor}
     return {
+        **(prepared if settings.expansion_factor and snapshot.num_buckets else {}),
         **(ordered if settings.sort_by else {"layout": ClusteringLayout.LINEAR.value}),
         "on_active_writers": settings.on_active_writers.value,
         "wait_seconds": settings.wait_seconds,

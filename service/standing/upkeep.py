@@ -149,7 +149,8 @@ def cleaning_behind(table: TableFacts, now: datetime) -> StandingProblem | None:
 def cannot_act(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
     """One for each table service. A policy that the table's buckets contradict shows at once, without a decision."""
     snapshot, clustering = table.snapshot, table.policy.clustering
-    if snapshot is not None and clustering.enabled and not clustering.sort_by and snapshot.num_buckets:
+    is_idle = clustering.enabled and not clustering.sort_by and not clustering.expansion_factor
+    if snapshot is not None and is_idle and snapshot.num_buckets:
         yield CANNOT_ACT.of(
             table.about,
             _since(table, JobKind.CLUSTERING) or snapshot.taken_at,

@@ -135,6 +135,12 @@ def require_readable_by_pages(path: Path, expected: pa.Table) -> None:
     assert without_name(found).equals(without_name(expected.filter(pc.equal(expected.column(KEY), wanted))))
 
 
+def test_row_groups_of_few_rows_are_copied_too(tmp_path: Path) -> None:
+    path = tmp_path / "00000001-in.parquet"
+    write(path, [rows(keys_of(1, 8)[:3]), rows(keys_of(1, 8)).slice(0, 0), rows(keys_of(5, 8)[:2])])
+    assert [file.rows for file in try_copy(work(tmp_path), in_halves(path)) or ()] == [3, 2]
+
+
 def test_the_indexes_of_pages_point_to_the_pages(tmp_path: Path) -> None:
     path = tmp_path / "00000001-in.parquet"
     write(path, [rows(keys_of(5, 8)), rows(keys_of(1, 8))])
