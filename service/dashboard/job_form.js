@@ -138,6 +138,8 @@ export function jobForm(changed) {
       ...sortBy(table),
       (table.index || chosen.sortBy.length > 0) && field("Layout", select({ name: "layout" }, LAYOUTS, "linear")),
       somePartitions(table, ""),
+      table.index &&
+        field("Prepare for an expansion by the factor", numeric("expansion_factor", "", 2, 64), "Empty: not. That expansion then copies the rows undecoded."),
       ...(table.index ? besideWriters() : []),
     ],
     bucket_expansion: (table) => rescale(table, "Expand", 8, doubled(table), "A multiple of the current number."),
@@ -296,7 +298,7 @@ function params(kind, data) {
     case "clustering": {
       const columns = words("sort_by", ",");
       const order = columns.length ? { sort_by: columns, ...choices("layout") } : {};
-      return { ...order, ...chosenPartitions, ...choices("on_active_writers") };
+      return { ...order, ...numbers("expansion_factor"), ...chosenPartitions, ...choices("on_active_writers") };
     }
     case "bucket_expansion":
     case "bucket_contraction":

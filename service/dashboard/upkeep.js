@@ -119,7 +119,8 @@ function clustering({ clustering: its, time_zone: zone }) {
     its.small_file_share != null && `${Math.round(its.small_file_share * 100)} % small files`,
   ];
   const when = its.cron ? calendar(its, zone) : `at ${reasons.filter(Boolean).join(" or ")}`;
-  return `${its.sort_by.length ? `by ${its.sort_by.join(", ")}` : "merges small files"}, ${when}`;
+  const what = its.sort_by.length ? `by ${its.sort_by.join(", ")}` : its.expansion_factor ? "in its order" : "merges small files";
+  return `${what}${its.expansion_factor ? `, ready for ${its.expansion_factor} times the buckets` : ""}, ${when}`;
 }
 
 function expansion({ bucket_expansion: its, time_zone: zone }) {

@@ -56,6 +56,15 @@ def test_it_runs(given: ClusteringSettings, snapshot: TableSnapshot, context: Tr
     assert decide(given, snapshot, context) == Run(JobKind.CLUSTERING, PARAMS, because)
 
 
+@pytest.mark.parametrize("num_buckets", [None, 4])
+def test_buckets_are_prepared_for_an_expansion_and_other_tables_are_not(num_buckets: int | None) -> None:
+    given = settings(expansion_factor=2, sort_by=() if num_buckets else ("city",))
+    answer = decide(given, a_snapshot(SMALL, num_buckets=num_buckets, since_clustering=WRITTEN), PLAIN)
+    assert isinstance(answer, Run)
+    assert answer.params.get("expansion_factor") == (2 if num_buckets else None)
+    assert ("sort_by" in answer.params) == (num_buckets is None)
+
+
 SKIPS = [
     ("off, as it is at first", ClusteringSettings(), a_snapshot(SMALL), PLAIN,
      Skip("off", "clustering is switched off")),

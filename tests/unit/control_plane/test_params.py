@@ -27,6 +27,8 @@ def test_defaults_are_filled_in() -> None:
     beside_writers = {"on_active_writers": "wait", "wait_seconds": 300, "lock_seconds": 20, "hand_over_seconds": 3600}
     assert params("clustering") == {"layout": "linear", **beside_writers}
     assert params("clustering", sort_by=["a"]) == {"sort_by": ["a"], "layout": "linear", **beside_writers}
+    given = params("clustering", expansion_factor=4)
+    assert given == {"expansion_factor": 4, "layout": "linear", **beside_writers}
     assert params("bucket_expansion", factor=2) == {"factor": 2, "settle_seconds": 15, **beside_writers}
     assert params("bucket_contraction", factor=64) == {"factor": 64, "settle_seconds": 15, **beside_writers}
 
@@ -69,6 +71,8 @@ def test_everything_that_can_be_said_of_an_expansion_is_kept() -> None:
         ("clustering", {"layout": "zorder"}, "params"),
         ("clustering", {"partitions": ["a", 7]}, "params.partitions[1]"),
         ("clustering", {"sort_by": []}, "params.sort_by"),
+        ("clustering", {"expansion_factor": 1}, "params.expansion_factor"),
+        ("clustering", {"expansion_factor": 65}, "params.expansion_factor"),
         ("clustering", {"sort_by": [""]}, "params.sort_by[0]"),
         ("clustering", {"sort_by": ["a", "a"]}, "params.sort_by"),
         ("clustering", {"sort_by": [f"c{number}" for number in range(33)]}, "params.sort_by"),
