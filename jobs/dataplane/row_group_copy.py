@@ -83,25 +83,25 @@ def _planned(work: Rewrite, parts: Sequence[Source], opened: pa.NativeFile | Non
             path = part.base_file or ""
             file = opened or stack.enter_context(work.storage.open_file(path))
             reader = stack.enter_context(work.storage.read_parquet(path, opened=file))
+            if not _looks_sorted(work, part, reader):
+                return None
             raw = RawFile(file)
             first = first or raw
             _require_alike(work, raw, first)
+            groups = [group for group, each in enumerate(raw.groups) if each.rows]
+            sizes += [raw.groups[group].uncompressed_bytes for group in groups]
+            # A file of many small row groups is read more slowly than one of few.
+            if len(parts) > 1 and sum(sizes) < MIN_ROW_GROUP_BYTES * len(sizes):
+                return None
             if plan is None:
                 layout = parquet_layout.of_file(reader, work.codec)
-                children = dict.fromkeys(map(part.child, part.residues))
-                plan = _Plan(
-                    layout, {each: _Child(KeyFooter(layout.keys) if layout.keys else None) for each in children}
-                )
-            groups = [group for group, each in enumerate(raw.groups) if each.rows]
-            if groups and not _looks_sorted(work, part, reader, groups[0]):
-                return None
+                empty = {
+                    part.child(each): _Child(KeyFooter(layout.keys) if layout.keys else None) for each in part.residues
+                }
+                plan = _Plan(layout, empty, raw if opened else None)
             for group in groups:
                 if not _placed(work, part, reader, (number, group), plan):
                     return None
-            sizes += [each.uncompressed_bytes for each in raw.groups if each.rows]
-    # Of many small row groups, a file is read more slowly than of few.
-    if len(parts) > 1 and len(sizes) > 1 and sum(sizes) < MIN_ROW_GROUP_BYTES * len(sizes):
-        return None
     return plan
 
 
@@ -123,11 +123,16 @@ def _schema_entries(raw: RawFile) -> dict[bytes, bytes]:
     return {key: entries[key] for key in parquet_layout.SCHEMA_ENTRIES if key in entries}
 
 
-def _looks_sorted(work: Rewrite, part: Source, reader: pq.ParquetFile, group: int) -> bool:
+def _looks_sorted(work: Rewrite, part: Source, reader: pq.ParquetFile) -> bool:
     """Returns whether the first rows of a row group go to one bucket. Mostly that settles that they must be decoded."""
-    batches = reader.iter_batches(_SAMPLED_KEYS, row_groups=[group], columns=[RECORD_KEY], use_threads=False)
-    residues = bucket_hash.bucket_ids(next(batches).column(0), work.hash_fields, part.modulus)
-    return len({part.child(each) for each in np.unique(residues).tolist()}) == 1
+    if not reader.num_row_groups:
+        return True
+    batches = reader.iter_batches(_SAMPLED_KEYS, row_groups=[0], columns=[RECORD_KEY], use_threads=False)
+    sample = next(batches, None)
+    if sample is None:
+        return True
+    residues = np.unique(bucket_hash.bucket_ids(sample.column(0), work.hash_fields, part.modulus)).tolist()
+    return len({part.child(each) for each in residues}) <= 1
 
 
 def _placed(work: Rewrite, part: Source, reader: pq.ParquetFile, place: tuple[int, int], plan: _Plan) -> bool:
