@@ -58,11 +58,14 @@ class CurveSort:
         steps = [_Steps.of(values, self._bits, self._folder) for values in self._values]
         by_distance = ExternalSort([_DISTANCE], self._folder)
         for run in self._runs:
-            table = pa.Table.from_batches(run.batches()).unify_dictionaries()
-            places = [each.places(table.column(name)) for name, each in zip(self._columns, steps, strict=True)]
-            by_distance.add(table.append_column(_DISTANCE, pa.array(distances(places, self._curve, self._bits))))
+            by_distance.add(self._with_distances(run, steps))
         for table in by_distance.tables(rows):
             yield table.drop_columns([_DISTANCE])
+
+    def _with_distances(self, run: Run, steps: Sequence[_Steps]) -> pa.Table:
+        table = pa.Table.from_batches(run.batches()).unify_dictionaries()
+        places = [each.places(table.column(name)) for name, each in zip(self._columns, steps, strict=True)]
+        return table.append_column(_DISTANCE, pa.array(distances(places, self._curve, self._bits)))
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 
     from jobs.dataplane.spill import Run, SpillFolder
 
-# Runs merged at once, and the bytes of a batch of each in memory (twice while one is being read).
+# Runs merged at once, and the bytes of a batch of each, of which up to three are in memory.
 MOST_RUNS = 64
-BATCH_BYTES = 1024 * 1024
+BATCH_BYTES = 512 * 1024
+_BATCHES_AT_ONCE = 16  # while a run is being written
 
 
 class ExternalSort:
     """Rows that come in tables and leave in the order of `columns`, ascending, with `nulls` at the end or the start.
 
-    Memory: two times the largest table that is added, or `MOST_RUNS` times 2 MiB and two times what is returned at
+    Memory: two times the largest table that is added, or three batches of each run and two times what is returned at
     once, whichever is more; and that only if single rows are small next to a batch.
     """
 
@@ -46,11 +47,17 @@ class ExternalSort:
         self.rows += table.num_rows
         width = table.nbytes / table.num_rows
         self._rows_of_batch = max(1, int(BATCH_BYTES // max(width, 1)))
-        table = table.take(self._order(table))
+        # Rows can only be taken out of whole columns; and equal dictionaries are written once.
+        table = table.combine_chunks()
         if len(self._runs) == MOST_RUNS:
             self._runs = [self._folder.write(self._merged(), self._rows_of_batch)]
-        # As one chunk per column, so that equal dictionaries are not written once more with each batch.
-        self._runs.append(self._folder.write([table.combine_chunks()], self._rows_of_batch))
+        self._runs.append(self._folder.write(self._in_order(table), self._rows_of_batch))
+
+    def _in_order(self, table: pa.Table) -> Iterator[pa.Table]:
+        order = self._order(table)
+        step = self._rows_of_batch * _BATCHES_AT_ONCE
+        for first in range(0, table.num_rows, step):
+            yield table.take(order.slice(first, step))
 
     def tables(self, rows: int) -> Iterator[pa.Table]:
         """Yields all rows in order, in tables of `rows` rows, the last one of fewer. They can be read once."""

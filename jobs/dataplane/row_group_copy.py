@@ -48,8 +48,9 @@ class _Child:
 
 @dataclass
 class _Plan:
-    """`raw` is the file of a source that nothing is merged with."""
+    """The files to be written from `parts`. `raw` is the file of a source that nothing is merged with."""
 
+    parts: Sequence[Source]
     layout: Layout
     children: dict[int, _Child]
     raw: RawFile | None = None
@@ -68,7 +69,7 @@ def copied(
     parts = (source, *source.merged_with)
     try:
         plan = _planned(work, parts, opened)
-        return None if plan is None else _written(work, parts, token, plan, progress)
+        return None if plan is None else _written(work, plan, token, progress)
     except NotCopyableError:
         return None
 
@@ -98,7 +99,7 @@ def _planned(work: Rewrite, parts: Sequence[Source], opened: pa.NativeFile | Non
                 empty = {
                     part.child(each): _Child(KeyFooter(layout.keys) if layout.keys else None) for each in part.residues
                 }
-                plan = _Plan(layout, empty, raw if opened else None)
+                plan = _Plan(parts, layout, empty, raw if opened else None)
             for group in groups:
                 if not _placed(work, part, reader, (number, group), plan):
                     return None
@@ -156,38 +157,25 @@ def _placed(work: Rewrite, part: Source, reader: pq.ParquetFile, place: tuple[in
     return True
 
 
-def _written(
-    work: Rewrite,
-    parts: Sequence[Source],
-    token: str,
-    plan: _Plan,
-    progress: Callable[[int], None] | None,
-) -> list[WrittenFile]:
+def _written(work: Rewrite, plan: _Plan, token: str, progress: Callable[[int], None] | None) -> list[WrittenFile]:
     written = []
     for bucket, child in plan.children.items():
         if child.groups:
-            written.append(_copy(work, parts, bucket, token, plan, child))
+            written.append(_copy(work, plan, bucket, token))
         else:
-            written.append(BaseFile(work, parts[0], plan.layout, bucket, token).close())
+            written.append(BaseFile(work, plan.parts[0], plan.layout, bucket, token).close())
     if progress:
-        progress(work.storage.size([part.base_file or "" for part in parts]))
+        progress(work.storage.size([part.base_file or "" for part in plan.parts]))
     return written
 
 
-def _copy(
-    work: Rewrite,
-    parts: Sequence[Source],
-    bucket: int,
-    token: str,
-    plan: _Plan,
-    child: _Child,
-) -> WrittenFile:
-    source = parts[0]
+def _copy(work: Rewrite, plan: _Plan, bucket: int, token: str) -> WrittenFile:
+    source, child = plan.parts[0], plan.children[bucket]
     file_id, file_name = new_base_file(work, source.partition, bucket, token)
     output = work.storage.create(source.partition, file_name)
     try:
         writer: CopyWriter | None = None
-        for number, part in enumerate(parts):
+        for number, part in enumerate(plan.parts):
             groups = [group for place, group in child.groups if place == number]
             if not groups:
                 continue

@@ -39,7 +39,7 @@ BUFFER_BYTES = 144 * 1024 * 1024
 ARROW_BYTES = 192 * 1024 * 1024
 MIN_ROW_GROUP_BYTES = 8 * 1024 * 1024
 # Arrow bytes that are sorted at once in memory. Sorting takes twice as much.
-SORT_BYTES = 96 * 1024 * 1024
+SORT_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ class _BesideWriters(Request):
 
 
 _ExpansionFactor = Annotated[
-    int,
+    int | None,
     Field(
         ge=2,
         le=64,
@@ -161,7 +161,7 @@ class ClusteringParams(_BesideWriters):
 
     sort_by: Names | None = Field(None, description="Columns, the most important one first")
     layout: ClusteringLayout = Field(ClusteringLayout.LINEAR, description="How `sort_by` orders the rows")
-    expansion_factor: _ExpansionFactor | None = None
+    expansion_factor: _ExpansionFactor = None
     partitions: _Partitions | None = None
 
     @model_validator(mode="after")

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.dataplane import split_writer
+from jobs.dataplane import row_buffer
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.rewrite import rewrite_base_file
 from jobs.dataplane.split_writer import Rewrite, Source
@@ -51,7 +51,7 @@ def test_a_rewrite_that_exchanges_a_row_for_another_fails(tmp_path: Path, monkey
     def with_one_twice(table: pa.Table, *_: object) -> pa.Array:
         return pa.array([1, *range(1, table.num_rows)])
 
-    monkeypatch.setattr(split_writer, "sort_indices", with_one_twice)
+    monkeypatch.setattr(row_buffer, "sort_indices", with_one_twice)
     with pytest.raises(RefusedError, match="file group 00000000-in: 5003 rows") as caught:
         rewrite_base_file(work, source, "0-0-1")
     assert caught.value.problem().type == "rows-differ"

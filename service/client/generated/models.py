@@ -835,7 +835,7 @@ class ClusteringLayout(Word):
 
 
 class ClusteringParams(Model, frozen=True, kw_only=True):
-    """Without `sort_by`: merges small files, on a table without a bucket index."""
+    """Without `sort_by` and `expansion_factor`: merges small files, on a table without a bucket index."""
 
     on_active_writers: OnActiveWriters | UnsetType = UNSET
     """What to do while a write is in flight at the moment of the commit: `wait` until none is, `fence` it (the
@@ -853,6 +853,11 @@ class ClusteringParams(Model, frozen=True, kw_only=True):
     """Columns, the most important one first"""
     layout: ClusteringLayout | UnsetType = UNSET
     """How `sort_by` orders the rows"""
+    expansion_factor: int | UnsetType | None = UNSET
+    """Prepares a table with a bucket index for an expansion by this factor, or by one that divides it: rows that
+    it will separate lie in different row groups, each ordered by `sort_by`, and the expansion copies these
+    without decoding them. Lasts until the files are written again, as by a compaction
+    """
     partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
     """Paths of partitions, relative to the base path"""
 
@@ -864,6 +869,8 @@ class ClusteringPolicyIn(Model, frozen=True, kw_only=True):
     """Parameter of the job; without it only small files are merged"""
     layout: ClusteringLayout | UnsetType = UNSET
     """Parameter of the job"""
+    expansion_factor: int | UnsetType | None = UNSET
+    """Parameter of the job; or null"""
     small_file_share: float | UnsetType | None = UNSET
     """Share of base files that are small and not alone in their partition; or null"""
     unsorted_bytes: int | UnsetType | None = UNSET
