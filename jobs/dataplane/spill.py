@@ -50,7 +50,7 @@ class SpillFolder:
         self._runs += 1
         path = self.path / f"{self._runs}.arrow"
         written = 0
-        with _named_when_full(self.path):
+        with _named_when_full(self.path.parent):
             writer = None
             try:
                 for table in tables:

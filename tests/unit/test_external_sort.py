@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -121,26 +122,32 @@ def test_runs_of_any_order_are_merged_in_few_steps(given: str) -> None:
     assert found.equals(table.take(pc.sort_indices(table, sort_keys=[("value", "ascending")])))
 
 
-def test_a_full_disk_is_a_typed_error(temporary: Path) -> None:
+def test_a_full_disk_is_a_typed_error_and_leaves_nothing(
+    temporary: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    base = tmp_path_factory.mktemp("table")
+    keys = [f"k{number}" for number in range(20_000)]
+    table = pa.table({"_hoodie_record_key": keys, "_hoodie_file_name": ["f"] * len(keys), "n": range(len(keys))})
+    pq.write_table(table, base / "00000000-in.parquet")
     code = """
 import resource, signal, sys
-import pyarrow as pa
-from jobs.dataplane.external_sort import ExternalSort
-from jobs.dataplane.spill import SpillFolder
+from jobs.dataplane.rewrite import rewrite_base_file
+from jobs.dataplane.split_writer import Rewrite, Source
 from jobs.errors import RefusedError
-import os
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
-folder = SpillFolder()
+from jobs.storage.paths import of_hadoop
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that a write fails as on a full disk
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, 1 << 15))
+base = sys.argv[1]
+work = Rewrite(of_hadoop(base, {}), "20260101000000000", ("id",), sort_by=("n",), sort_bytes=1 << 18)
 try:
-    ExternalSort(["a"], folder).add(pa.table({"a": [os.urandom(100) for _ in range(5000)]}))
+    rewrite_base_file(work, Source("", "00000000-in", 0, 1, (0,), f"{base}/00000000-in.parquet"), "0-0-0")
 except RefusedError as error:
     print(error.problem().type, error.problem().retriable)
-finally:
-    folder.remove()
 """
-    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    ran = subprocess.run([sys.executable, "-c", code, base], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.stdout.split() == ["local-disk-full", "True"], ran.stderr
+    assert [path.name for path in base.glob("*.parquet")] == ["00000000-in.parquet"]
 
 
 def test_the_folder_of_a_killed_process_is_removed_by_the_next_one_and_that_of_a_living_one_is_not(
