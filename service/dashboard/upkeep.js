@@ -115,7 +115,7 @@ function sync({ sync: its, time_zone: zone }) {
 function clustering({ clustering: its, time_zone: zone }) {
   if (!its.enabled) return "off";
   const reasons = [
-    its.unsorted_bytes != null && its.sort_by.length > 0 && `${bytes(its.unsorted_bytes)} unsorted`,
+    its.unsorted_bytes != null && (its.sort_by.length > 0 || its.expansion_factor) && `${bytes(its.unsorted_bytes)} unsorted`,
     its.small_file_share != null && `${Math.round(its.small_file_share * 100)} % small files`,
   ];
   const when = its.cron ? calendar(its, zone) : `at ${reasons.filter(Boolean).join(" or ")}`;
