@@ -100,7 +100,9 @@ class SplitWriter:
         self._source = source
         children = dict.fromkeys(map(source.child, source.residues))
         self._folder = SpillFolder()
-        self._by_bucket = {bucket: BaseFile(work, source, layout, bucket, token, self._folder) for bucket in children}
+        self._by_bucket = {
+            bucket: BaseFile(work, source, layout, bucket, token, folder=self._folder) for bucket in children
+        }
         self._outputs = list(self._by_bucket.values())
         self._read = KeyDigest()
 
@@ -173,7 +175,14 @@ class BaseFile:
     """One base file being written, with the marker by which Hudi finds it when the instant is rolled back."""
 
     def __init__(
-        self, work: Rewrite, source: Source, layout: Layout, bucket: int, token: str, folder: SpillFolder | None = None
+        self,
+        work: Rewrite,
+        source: Source,
+        layout: Layout,
+        bucket: int,
+        token: str,
+        *,
+        folder: SpillFolder | None = None,
     ) -> None:
         """`folder` is where rows are sorted that do not fit into memory."""
         self._work = work
