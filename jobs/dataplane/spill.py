@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -104,6 +105,10 @@ def remove_abandoned(parent: Path) -> None:
     """Removes the folders of processes that have died."""
     for folder in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):
+            # Nothing that another user has put into a shared folder.
+            found = folder.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+                continue
             if (lock := _locked(folder / _LOCK)) is not None:
                 shutil.rmtree(folder, ignore_errors=True)
                 os.close(lock)

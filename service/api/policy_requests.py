@@ -123,7 +123,7 @@ class ClusteringPolicyIn(_Section, total=False):
     enabled: _Enabled
     sort_by: Annotated[Names, Field(description="Parameter of the job; without it only small files are merged")]
     layout: Annotated[ClusteringLayout, _OfTheJob]
-    expansion_factor: Annotated[int | None, Field(ge=2, le=64, description="Parameter of the job; or null")]
+    expansion_factor: Annotated[int | None, Field(ge=2, le=16, description="Parameter of the job; or null")]
     small_file_share: Annotated[
         float | None,
         Field(gt=0, le=1, description="Share of base files that are small and not alone in their partition; or null"),

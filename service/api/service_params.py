@@ -148,7 +148,7 @@ _ExpansionFactor = Annotated[
     int | None,
     Field(
         ge=2,
-        le=64,
+        le=16,
         description="Prepares a table with a bucket index for an expansion by this factor, or by one that divides it:"
         " rows that it will separate lie in different row groups, each ordered by `sort_by`, and the expansion copies"
         " these without decoding them. Lasts until the files are written again, as by a compaction",

@@ -139,7 +139,7 @@ export function jobForm(changed) {
       (table.index || chosen.sortBy.length > 0) && field("Layout", select({ name: "layout" }, LAYOUTS, "linear")),
       somePartitions(table, ""),
       table.index &&
-        field("Prepare for an expansion by the factor", numeric("expansion_factor", "", 2, 64), "Empty: not. That expansion then copies the rows undecoded."),
+        field("Prepare for an expansion by the factor", numeric("expansion_factor", "", 2, 16), "Empty: not. That expansion then copies the rows undecoded."),
       ...(table.index ? besideWriters() : []),
     ],
     bucket_expansion: (table) => rescale(table, "Expand", 8, doubled(table), "A multiple of the current number."),
