@@ -43,6 +43,10 @@ class RefusedError(JobError):
         return self._problem
 
 
+class EngineRefusedError(RefusedError):
+    """The engine that a compaction was asked to use may not execute it."""
+
+
 class HudiError(JobError):
     type = "hudi-error"
     title = "A Hudi operation failed"

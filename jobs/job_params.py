@@ -21,6 +21,14 @@ class TtlStrategy(StrEnum):
     KEEP_BY_CREATION_TIME = "KEEP_BY_CREATION_TIME"
 
 
+class CompactionEngine(StrEnum):
+    """The executor of compaction plans. `AUTO`: Arrow where its merge is proved to be equal to Hudi's, else Hudi's."""
+
+    AUTO = "auto"
+    ARROW = "arrow"
+    HUDI = "hudi"
+
+
 class ClusteringLayout(StrEnum):
     """The order of rows: by one column after the other, or along a space-filling curve over all columns."""
 

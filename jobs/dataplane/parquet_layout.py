@@ -81,6 +81,19 @@ class Layout:
         dictionary = other.dictionary if other.schema.equals(self.schema) else None
         return replace(other, schema=self.schema, dictionary=dictionary)
 
+    def compressed_like(self, old: pq.ParquetFile, codec: str | None) -> Layout:
+        """Returns this schema and these key entries with the codec, row groups and dictionaries of a base file.
+
+        `codec`, if given, replaces the file's codec. Of columns that the file does not have the writer decides.
+        """
+        other = of_file(old, codec)
+        dictionary = None
+        if other.dictionary is not None:
+            paths = [old.schema.column(number).path for number in range(len(old.schema))]
+            used = {_unwrapped(path): each for path, each in zip(paths, other.dictionary, strict=True)}
+            dictionary = tuple(used.get(_unwrapped(path), True) for path in _paths(self.schema))
+        return replace(other, schema=self.schema, dictionary=dictionary, keys=self.keys)
+
 
 def of_file(reader: pq.ParquetFile, codec: str | None = None) -> Layout:
     """Returns the layout of a base file: its schema, codec (unless another is requested), dictionaries, key entries.
@@ -202,10 +215,9 @@ def _leaves(schema: Any) -> list[_Leaf]:
     leaves = []
     for number, field_id in zip(range(len(schema)), field_ids, strict=True):
         column = schema.column(number)
-        top, *below = column.path.split(".")
         leaves.append(
             _Leaf(
-                path=(top, *(name for name in below if name not in _WRAPPERS)),
+                path=_unwrapped(column.path),
                 physical=f"{column.physical_type}[{column.length}]",
                 # The notation of Parquet's old converted types does not change the type.
                 logical=re.sub(r", (is_from|force_set)_converted_type=\w+", "", str(column.logical_type)),
@@ -215,3 +227,9 @@ def _leaves(schema: Any) -> list[_Leaf]:
             )
         )
     return leaves
+
+
+def _unwrapped(path: str) -> tuple[str, ...]:
+    """Returns the names in a leaf's path without those of groups that only wrap lists and maps."""
+    top, *below = path.split(".")
+    return top, *(name for name in below if name not in _WRAPPERS)

@@ -118,12 +118,12 @@ def rewrite_base_files(
             except RefusedError as error:
                 yield error.problem()
 
-    with translated("rewriting the base files"), _wait_for_tasks_on_error(table):
+    with translated("rewriting the base files"), wait_for_tasks_on_error(table):
         return _written(spark.parallelize(sources, len(sources)).mapPartitionsWithIndex(task).collect())
 
 
 def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[WrittenFile]:
-    layout = _latest_layout(table, work.codec)
+    layout = latest_layout(table, work.codec)
     schema = _arrow_schema()
 
     def task(merged: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
@@ -137,7 +137,7 @@ def _rewrite_merged(table: HudiTable, work: Rewrite, routes: Routes) -> list[Wri
             found.append({"refusal": error.problem().to_json()})
         yield pa.RecordBatch.from_pylist(found, schema=schema)
 
-    with translated("rewriting the merged slices"), _wait_for_tasks_on_error(table):
+    with translated("rewriting the merged slices"), wait_for_tasks_on_error(table):
         collected = _merged_rows(table, work.storage, routes).mapInArrow(task, _ROWS_OF_WRITTEN_FILES).collect()
     written = _written(
         Problem(**row.refusal.asDict())
@@ -226,7 +226,7 @@ def _rows_of_batch(storage: Storage, routes: Routes) -> int:
 
 
 @contextmanager
-def _wait_for_tasks_on_error(table: HudiTable) -> Iterator[None]:
+def wait_for_tasks_on_error(table: HudiTable) -> Iterator[None]:
     """Waits for the running tasks of a Spark job that failed or was cancelled.
 
     Spark kills them only a few seconds later. Files that they write until then would appear after the rollback, which
@@ -252,7 +252,7 @@ def _jobs_of_this_thread(spark: SparkContext) -> list[int]:
     return list(tracker.getJobIdsForGroup(spark.getLocalProperty("spark.jobGroup.id")))
 
 
-def _latest_layout(table: HudiTable, codec: str | None) -> Layout:
+def latest_layout(table: HudiTable, codec: str | None) -> Layout:
     """Returns the layout of base files with the table's latest schema, converted from Avro by Hudi's own converter.
 
     Uses an empty file, since it is the only form of a Parquet schema that both sides can read.

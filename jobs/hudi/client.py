@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from types import TracebackType
 
+    from jobs.contract import Json
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
@@ -101,6 +102,12 @@ class WriteClient:
     def execute_compaction(self, begun: Any) -> list[WriteStat]:
         """Writes the new base files. The long part, which needs no lock; Hudi keeps the statuses."""
         with translated("compacting"):
+            return write_stats.written_by(self._jvm, self._client, begun)
+
+    def take_compacted(self, begun: Any, stats: Sequence[Json]) -> list[WriteStat]:
+        """Lets the compaction be committed with files that were written without Hudi, by their statistics as JSON."""
+        with translated("taking over the compacted files"):
+            write_stats.put(self._jvm, begun, stats)
             return write_stats.written_by(self._jvm, self._client, begun)
 
     def commit_compaction(self, instant: str, begun: Any) -> None:

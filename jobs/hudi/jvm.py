@@ -66,6 +66,10 @@ class Jvm:
     def engine_context(self) -> Any:
         return self.hudi.client.common.HoodieSparkEngineContext(self._session._jsc)
 
+    def parallelize(self, values: Any) -> Any:
+        """Returns a `JavaRDD` of one partition with the elements of a Java list."""
+        return self._session._jsc.parallelize(values, 1)
+
     def storage_conf(self) -> Any:
         return self.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self.hadoop_conf)
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from py4j.java_gateway import get_java_class
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.contract import Json
     from jobs.hudi.jvm import Jvm
 
 
@@ -36,6 +42,25 @@ class WriteStat:
             stat["numDeletes"],
             stat.get("totalCorruptLogBlock", 0),
         )
+
+
+def put(jvm: Jvm, begun: Any, stats: Sequence[Json]) -> None:
+    """Makes a begun compaction (`HoodieWriteMetadata`) one whose files are written: Hudi's own task for them, which has
+    not run yet, is replaced by these statistics."""
+    by_partition: dict[str, list[Json]] = {}
+    for stat in stats:
+        by_partition.setdefault(stat["partitionPath"], []).append(stat)
+    kind = jvm.hudi.common.model.HoodieCommitMetadata
+    described = kind.fromJsonString(json.dumps({"partitionToWriteStats": by_partition}), get_java_class(kind))
+    statuses = jvm.java.java.util.ArrayList()
+    for stat in described.getWriteStats():
+        status = jvm.hudi.client.WriteStatus(False, 0.0)
+        status.setFileId(stat.getFileId())
+        status.setPartitionPath(stat.getPartitionPath())
+        status.setTotalRecords(stat.getNumWrites())
+        status.setStat(stat)
+        statuses.add(status)
+    begun.setWriteStatuses(jvm.parallelize(statuses))
 
 
 def written_by(jvm: Jvm, client: Any, begun: Any) -> list[WriteStat]:

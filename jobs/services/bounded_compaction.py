@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Outcome, Result
-from jobs.errors import RefusedError
+from jobs.errors import EngineRefusedError, RefusedError
 from jobs.format import plan_files
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.hudi.records import COMPACTION
 from jobs.protocol import preflight
+from jobs.services import compaction_engines
 from jobs.services.compaction_bounds import PendingPlan, left_of
 from jobs.services.compaction_plans import PlanRunner
 
@@ -62,12 +63,14 @@ def run(
     runner = PlanRunner(table, order, context)
     executed: list[PendingPlan] = []
     withheld: dict[str, list[dict[str, Any]]] = {}
-    with WriteClient(table, UNDER_OUR_LOCK) as client:
+    with WriteClient(table, UNDER_OUR_LOCK, compaction_engines.options(order)) as client:
         for plan in pending:
             if not bounds.takes(plan, executed, order.earlier_instants):
                 continue
             try:
                 runner.run(client, plan.instant)
+            except EngineRefusedError:
+                raise
             except RefusedError as error:
                 withheld[plan.instant] = [{"instant": plan.instant, **each.to_json()} for each in error.reasons]
                 continue
@@ -94,7 +97,7 @@ def run(
             "left": left_of(remaining, [plan for plan in pending if plan.instant not in settled]),
             "withheld_plans": [each for reasons in withheld.values() for each in reasons],
             "nothing_to_do": not executed and not planned and not withheld,
-            **runner.proof.details(),
+            **runner.details(),
         },
     )
 

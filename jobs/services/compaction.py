@@ -10,7 +10,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import COMPACTION
 from jobs.protocol import recovery
-from jobs.services import bounded_compaction, given_plans, log_compactions
+from jobs.services import bounded_compaction, compaction_engines, given_plans, log_compactions
 from jobs.services.compaction_bounds import Bounds
 from jobs.services.compaction_plans import PlanRunner
 
@@ -39,19 +39,15 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     `limit_file_groups` or `partitions` it compacts that part.
     """
     context.step("planning")
-    if wanted := given_plans.of(order):
-        if problems := log_compactions.refusals(table, wanted.instants):
-            if order.dry_run:
-                return Result(Outcome.SUCCEEDED, details={"refusals": [problem.to_json() for problem in problems]})
-            raise RefusedError(problems)
-        return _execute_given(table, order, context, wanted)
-    if done := recovery.already_completed(table, order):
+    wanted = given_plans.of(order)
+    if wanted is None and (done := recovery.already_completed(table, order)):
         return done
-    if not table.is_merge_on_read:
-        problem = Problem("not-merge-on-read", "Only merge-on-read tables have logs to compact")
+    if problems := _refusals(table, order, wanted):
         if order.dry_run:
-            return Result(Outcome.SUCCEEDED, details={"refusals": [problem.to_json()]})
-        raise RefusedError([problem])
+            return Result(Outcome.SUCCEEDED, details={"refusals": [problem.to_json() for problem in problems]})
+        raise RefusedError(problems)
+    if wanted:
+        return _execute_given(table, order, context, wanted)
     bounds = Bounds.of(order)
     if not bounds.is_unlimited:
         return bounded_compaction.run(table, order, context, bounds, options=DUE)
@@ -71,7 +67,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         return Result(Outcome.SUCCEEDED, details=details)
 
     runner = PlanRunner(table, order, context)
-    with WriteClient(table, UNDER_OUR_LOCK, DUE) as client:
+    with WriteClient(table, UNDER_OUR_LOCK, {**DUE, **compaction_engines.options(order)}) as client:
         instants, withheld = runner.run_all(client, pending)
         context.step("scheduling")
         with runner.lock.held(context.checkpoint):
@@ -80,8 +76,15 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             runner.run(client, scheduled)
             instants.append(scheduled)
     idle = not instants and not withheld
-    details |= {"withheld_plans": withheld, "nothing_to_do": idle, **runner.proof.details()}
+    details |= {"withheld_plans": withheld, "nothing_to_do": idle, **runner.details()}
     return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
+
+
+def _refusals(table: HudiTable, order: WorkOrder, wanted: GivenPlans | None) -> list[Problem]:
+    problems = log_compactions.refusals(table, wanted.instants) if wanted else []
+    if wanted is None and not table.is_merge_on_read:
+        problems = [Problem("not-merge-on-read", "Only merge-on-read tables have logs to compact")]
+    return problems or compaction_engines.refusals(table, order)
 
 
 def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPlans) -> Result:
@@ -89,11 +92,11 @@ def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, want
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details={**found.details(), "nothing_to_do": not found.ready, "refusals": []})
     runner = PlanRunner(table, order, context)
-    with WriteClient(table, UNDER_OUR_LOCK) as client:
+    with WriteClient(table, UNDER_OUR_LOCK, compaction_engines.options(order)) as client:
         for instant in found.completed:
             if instant in order.earlier_instants:
                 client.tidy_up(instant)
         instants, withheld = runner.run_all(client, found.ready)
     idle = not instants and not withheld
-    details = found.details() | {"withheld_plans": withheld, "nothing_to_do": idle, **runner.proof.details()}
+    details = found.details() | {"withheld_plans": withheld, "nothing_to_do": idle, **runner.details()}
     return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)

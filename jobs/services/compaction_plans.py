@@ -6,10 +6,11 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import RefusedError, RowsDifferError
+from jobs.errors import EngineRefusedError, RefusedError, RowsDifferError
 from jobs.hudi.lock import TableLock
 from jobs.hudi.plans import plan_of
 from jobs.protocol.writers import dead_writes
+from jobs.services.compaction_engines import Engines
 from jobs.services.key_proof import KeyProof
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class PlanRunner:
         self.lock = TableLock(table, order.job_id)
         self.lock.break_stale()
         self.proof = KeyProof()
+        self.engines = Engines(table, order, context)
 
     def run_all(self, client: WriteClient, pending: Iterable[str]) -> tuple[list[str], list[dict[str, Any]]]:
         """Returns the plans that were executed, and the reasons of those that would harm the table: their file groups
@@ -46,9 +48,15 @@ class PlanRunner:
             try:
                 self.run(client, instant)
                 executed.append(instant)
+            except EngineRefusedError:
+                raise
             except RefusedError as error:
                 withheld += [{"instant": instant, **reason.to_json()} for reason in error.reasons]
         return executed, withheld
+
+    def details(self) -> dict[str, Any]:
+        """Returns what the job's result says of the executed plans."""
+        return {**self.engines.details(), **self.proof.details()}
 
     def run(self, client: WriteClient, instant: str) -> None:
         """Executes one plan. Raises RowsDifferError before its commit if it would lose rows or make some up."""
@@ -57,10 +65,11 @@ class PlanRunner:
         if instant in self._order.earlier_instants:
             # The instant is ours and its worker is dead: its heartbeat would count for two more minutes.
             client.forget_heartbeat(instant)
+        how = self.engines.prepare(instant)
         context.step(f"compacting {instant}")
         with self.lock.held(context.checkpoint):
             begun = client.begin_compaction(instant)
-        stats = client.execute_compaction(begun)
+        stats = self.engines.execute(client, begun, how)
         context.step(f"comparing the record keys of {instant}")
         try:
             self.proof.of_compaction(self._table, plan_of(self._table, instant), stats)

@@ -13,7 +13,14 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 from typing_extensions import TypedDict
 
-from jobs.job_params import CleaningPolicy, ClusteringLayout, OnActiveWriters, SyncStrategy, TtlStrategy
+from jobs.job_params import (
+    CleaningPolicy,
+    ClusteringLayout,
+    CompactionEngine,
+    OnActiveWriters,
+    SyncStrategy,
+    TtlStrategy,
+)
 from service.api.requests import HiveName, MetastoreUris, Names
 from service.api.service_params import ChoiceOfPolicy
 from service.policies.policy import GIB, GROUP_PATTERN, MOST_TIMEOUT_SECONDS, Mode, Trigger
@@ -103,6 +110,8 @@ class CompactionPolicyIn(_Section, total=False):
         int | None,
         Field(ge=1, le=1_000_000, description="Parameter of the job; what it leaves is due at once; null: no limit"),
     ]
+    engine: Annotated[CompactionEngine, _OfTheJob]
+    codec: Annotated[Literal["gzip", "snappy", "zstd"] | None, _OfTheJob]
 
 
 class CleaningPolicyIn(_Section, total=False):

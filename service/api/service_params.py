@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
 from typing_extensions import TypedDict
 
-from jobs.job_params import CleaningPolicy, ClusteringLayout, OnActiveWriters, TtlStrategy
+from jobs.job_params import CleaningPolicy, ClusteringLayout, CompactionEngine, OnActiveWriters, TtlStrategy
 from service.api.requests import Names, PartitionPath, Request, Word
 from service.queue.hand_over_policy import DEFAULT_SECONDS
 
@@ -86,6 +86,15 @@ class CompactionParams(_ExecutesPlans):
         description="File groups to compact at most, in the same order. Together with `limit_bytes` both limits hold",
     )
     partitions: _Partitions | None = None
+    engine: CompactionEngine | None = Field(
+        None,
+        description="Who executes a plan. `auto`, the default: Arrow, several times as fast, where its merge is proved"
+        " to be equal to Hudi's, else Hudi's own executor; the result says of each plan which it was, and why. `arrow`:"
+        " refuse what is not proved. `hudi`: always Hudi's own",
+    )
+    codec: Literal["gzip", "snappy", "zstd"] | None = Field(
+        None, description="Compression of the new base files. Default: as the file that each of them replaces"
+    )
 
     @model_validator(mode="after")
     def _plans_have_their_size(self) -> Self:

@@ -51,6 +51,11 @@ const SYNC_STRATEGIES = [
   ["RT", "one table, merged"],
   ["RO", "one table, without logs"],
 ];
+const ENGINES = [
+  ["auto", "Arrow where it is proved equal"],
+  ["arrow", "Arrow, or refuse"],
+  ["hudi", "Hudi's own"],
+];
 const CODECS = [
   ["", "as in the table"],
   ["gzip", "gzip"],
@@ -96,6 +101,8 @@ export function jobForm(changed) {
       field("At most, bytes to read", optional("limit_bytes"), "The newest partitions first. Empty: everything."),
       field("At most, file groups", optional("limit_file_groups"), "In the same order. Empty: all."),
       somePartitions(table, ""),
+      field("Engine", select({ name: "engine" }, ENGINES, "auto")),
+      field("Compression", select({ name: "codec" }, CODECS, "")),
     ],
     metadata_table: () => [field("Action", select({ name: "action" }, METADATA_ACTIONS, "validate"))],
     sync: (table) => [
@@ -292,7 +299,7 @@ function params(kind, data) {
   const choices = (...names) => Object.fromEntries(names.filter((name) => data.get(name)).map((name) => [name, data.get(name)]));
   switch (kind) {
     case "compaction":
-      return { ...numbers("limit_bytes", "limit_file_groups"), ...chosenPartitions };
+      return { ...numbers("limit_bytes", "limit_file_groups"), ...chosenPartitions, ...choices("engine", "codec") };
     case "cleaning":
       return { policy: data.get("policy"), ...numbers("retain") };
     case "clustering": {

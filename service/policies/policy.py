@@ -9,7 +9,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import DEFAULT_GROUP
-from jobs.job_params import CleaningPolicy, ClusteringLayout, OnActiveWriters, SyncStrategy, TtlStrategy
+from jobs.job_params import (
+    CleaningPolicy,
+    ClusteringLayout,
+    CompactionEngine,
+    OnActiveWriters,
+    SyncStrategy,
+    TtlStrategy,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +74,8 @@ class Window:
 class CompactionSettings:
     """`log_ratio` (bytes of log files to bytes of base files) counts in addition to the trigger, None not at all. With
     `cron` no threshold counts. A plan pending for `stale_plan_seconds` causes a warning and is taken over.
-    `limit_bytes` and `limit_file_groups` are parameters of the job; what it leaves is due at once."""
+    `limit_bytes` and `limit_file_groups` are parameters of the job; what it leaves is due at once. `engine` and `codec`
+    are parameters of the job as well."""
 
     enabled: bool = True
     trigger: Trigger = Trigger.COMMITS
@@ -79,6 +87,8 @@ class CompactionSettings:
     stale_plan_seconds: int = 6 * 3600
     limit_bytes: int | None = None
     limit_file_groups: int | None = None
+    engine: CompactionEngine = CompactionEngine.AUTO
+    codec: str | None = None
 
 
 @dataclass(frozen=True)

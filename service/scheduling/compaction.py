@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from jobs.job_params import CompactionEngine
 from service.lake.table import TableType
 from service.model.formatting import count, size
 from service.scheduling.decision import Run, Skip
@@ -46,8 +47,13 @@ def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: Trigg
 
 
 def _params(settings: CompactionSettings) -> dict[str, object]:
-    limits = {"limit_bytes": settings.limit_bytes, "limit_file_groups": settings.limit_file_groups}
-    return {name: limit for name, limit in limits.items() if limit is not None}
+    optional = {
+        "limit_bytes": settings.limit_bytes,
+        "limit_file_groups": settings.limit_file_groups,
+        "engine": None if settings.engine is CompactionEngine.AUTO else settings.engine.value,
+        "codec": settings.codec,
+    }
+    return {name: value for name, value in optional.items() if value is not None}
 
 
 def _timing(settings: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:

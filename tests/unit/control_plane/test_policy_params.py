@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from jobs.contract import JobKind
-from jobs.job_params import ClusteringLayout, TtlStrategy
+from jobs.job_params import ClusteringLayout, CompactionEngine, TtlStrategy
 from service.api.params import JobIn, as_json
 from service.lake.snapshot import PartitionState
 from service.policies.policy import (
@@ -51,6 +51,9 @@ ANSWERS = [
     compaction.decide(CompactionSettings(), a_snapshot(PartitionState("", log_bytes=1)), DUE),
     compaction.decide(CompactionSettings(limit_bytes=5), a_snapshot(PartitionState("", log_bytes=1)), DUE),
     compaction.decide(CompactionSettings(limit_file_groups=5), a_snapshot(PartitionState("", log_bytes=1)), DUE),
+    compaction.decide(
+        CompactionSettings(engine=CompactionEngine.HUDI, codec="zstd"), a_snapshot(PartitionState("", log_bytes=1)), DUE
+    ),
     clustering.decide(ClusteringSettings(enabled=True), a_snapshot(), DUE),
     cleaning.decide(CleaningSettings(), a_snapshot(PartitionState("", freed_files=1)), DUE),
     clustering.decide(

@@ -1,0 +1,187 @@
+"""Writes the new base file of a compacted slice, with the marker by which Hudi finds it.
+
+Runs inside Spark's Python workers and depends on neither Spark nor the JVM. The file is as Hudi's own compaction writes
+it (`FileGroupReaderBasedMergeHandle`, `HoodieSparkParquetWriter` of Hudi 1.2.0): the table's latest schema, the meta
+columns of each row's newest version with the new file's name, a Bloom filter and the key range in the footer.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from jobs.dataplane.key_footer import KeyFooter
+from jobs.dataplane.slice_merge import MergeCounts, MergeRules, SliceFiles, merge_slice
+from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
+from jobs.storage.paths import BATCH_ROWS
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    import pyarrow.parquet as pq
+
+    from jobs.contract import Json
+    from jobs.dataplane.parquet_layout import Layout
+    from jobs.storage.paths import Output, Storage
+
+# Arrow bytes of a row group: about half of the memory that a task takes beside those of the merge.
+_ROW_GROUP_BYTES = 96 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What all tasks of one plan share. `layout` is that of files with the table's latest schema; `codec`, if given,
+    replaces the codec of the old base files."""
+
+    storage: Storage
+    instant: str
+    rules: MergeRules
+    layout: Layout
+    codec: str | None
+
+
+@dataclass(frozen=True)
+class CompactedFile:
+    """One written base file as its task reports it. `seconds` is all of the task's work on the clock."""
+
+    partition: str
+    file_id: str
+    file_name: str
+    bytes: int
+    counts: MergeCounts
+    seconds: float
+
+    def write_stat(self, base: str | None) -> Json:
+        """Returns Hudi's `HoodieWriteStat` of the file as JSON, as Hudi's own executor makes it
+        (`FileGroupReaderBasedMergeHandle.close`). `base` is the path of the file that it replaces."""
+        counts, milliseconds = self.counts, int(self.seconds * 1000)
+        old = base.rpartition("/")[2] if base else None
+        return {
+            "partitionPath": self.partition,
+            "fileId": self.file_id,
+            "path": f"{self.partition}/{self.file_name}".lstrip("/"),
+            "prevCommit": old.rpartition("_")[2].partition(".")[0] if old else "null",
+            "prevBaseFile": old,
+            "numWrites": counts.rows,
+            "numUpdateWrites": counts.updates,
+            "numInserts": counts.inserts,
+            "numDeletes": counts.deletes,
+            "totalWriteBytes": self.bytes,
+            "fileSizeInBytes": self.bytes,
+            "totalWriteErrors": 0,
+            "totalLogRecords": counts.log_records,
+            "totalUpdatedRecordsCompacted": counts.log_keys,
+            "totalLogFilesCompacted": counts.log_files,
+            "totalLogSizeCompacted": counts.log_bytes,
+            "totalLogBlocks": counts.log_blocks,
+            "totalCorruptLogBlock": counts.corrupt_blocks,
+            "totalRollbackBlocks": counts.rollback_blocks,
+            "totalLogReadTimeMs": milliseconds,
+            "runtimeStats": {"totalScanTime": milliseconds, "totalUpsertTime": milliseconds, "totalCreateTime": 0},
+        }
+
+
+def compact_slice(work: Compaction, files: SliceFiles, token: str) -> CompactedFile:
+    """Merges a slice and writes its new base file, streaming. `token` is Hudi's write token, unique for the attempt of
+    the task: a file that another attempt has written has another name, and Hudi removes it before its commit, since
+    the marker is there and the commit does not name it.
+
+    Raises `NotProvedError` for a slice that Hudi has to merge; then no file remains, except for the marker.
+    """
+    began = time.monotonic()
+    layout = _layout(work, files)
+    merged = merge_slice(work.storage, files, work.rules, layout.schema, batch_rows=BATCH_ROWS)
+    with _NewFile(work, files, layout, token) as new:
+        for batch in merged.batches():
+            new.add(batch)
+        size = new.close()
+    seconds = time.monotonic() - began
+    return CompactedFile(files.partition_path, files.file_id, new.file_name, size, merged.counts, seconds)
+
+
+def _layout(work: Compaction, files: SliceFiles) -> Layout:
+    if files.base is None:
+        return work.layout
+    with work.storage.read_parquet(f"{work.storage.root}/{files.base}") as old:
+        return work.layout.compressed_like(old, work.codec)
+
+
+class _NewFile:
+    """The base file that is being written, one row group after the other."""
+
+    def __init__(self, work: Compaction, files: SliceFiles, layout: Layout, token: str) -> None:
+        self.file_name = f"{files.file_id}_{token}_{work.instant}.parquet"
+        self._work, self._partition, self._layout = work, files.partition_path, layout
+        self._schema = _written(layout.schema, layout.schema)
+        self._keys = KeyFooter(layout.keys) if layout.keys else None
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = self._waiting_rows = 0
+        self._open: tuple[Output, pq.ParquetWriter] | None = None
+        marker = f"{self.file_name}.marker.MERGE"
+        work.storage.create_empty(".hoodie", ".temp", work.instant, files.partition_path, marker)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if self._keys:
+            self._keys.add(batch.column(batch.schema.get_field_index(RECORD_KEY)))
+        if self._open is None and not self._waiting:
+            self._schema = _written(batch.schema, self._layout.schema)
+        name = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows), [self.file_name])
+        columns = [name if field.name == FILE_NAME else batch.column(field.name) for field in self._schema]
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        self._waiting.append(batch)
+        self._waiting_bytes += batch.nbytes
+        self._waiting_rows += batch.num_rows
+        if self._waiting_bytes >= _ROW_GROUP_BYTES or self._waiting_rows >= (self._layout.row_group_rows or 1 << 62):
+            self._flush()
+
+    def close(self) -> int:
+        """Completes the file and returns its bytes."""
+        self._flush()
+        output, writer = self._opened()
+        # Without Arrow's own schema the writer leaves the entries of the schema out as well.
+        footer = {**(self._schema.metadata or {}), **(self._keys.entries() if self._keys else {})}
+        writer.add_key_value_metadata(footer)
+        writer.close()
+        size = output.close()
+        self._open = None
+        return size
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leaves no file after an error; the marker stays until the instant ends."""
+        if self._open:
+            output, writer = self._open
+            with suppress(OSError, pa.ArrowException):
+                writer.close()
+            output.abandon()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        # The writer stops using a dictionary when a batch's dictionary differs from the one before.
+        table = pa.Table.from_batches(self._waiting).unify_dictionaries()
+        self._waiting, self._waiting_bytes, self._waiting_rows = [], 0, 0
+        widest = max(column.nbytes for column in table.itercolumns()) / table.num_rows
+        self._opened(widest)[1].write_table(table, row_group_size=table.num_rows)
+
+    def _opened(self, widest_value: float = 0) -> tuple[Output, pq.ParquetWriter]:
+        if self._open is None:
+            output = self._work.storage.create(self._partition, self.file_name)
+            self._open = output, replace(self._layout, schema=self._schema).writer(output.stream, widest_value)
+        return self._open
+
+
+def _written(merged: pa.Schema, latest: pa.Schema) -> pa.Schema:
+    """Returns the schema of the batches that are written: in Parquet they are as in `latest`, but strings may be in
+    dictionaries; the file name is there once, with a small number per row."""
+    of_name = pa.dictionary(pa.int8(), pa.string())
+    kinds = {field.name: field.type for field in merged} | {FILE_NAME: of_name}
+    return pa.schema([field.with_type(kinds[field.name]) for field in latest], latest.metadata)

@@ -1,0 +1,48 @@
+"""How Hudi merges the rows of a table: its own reading of the table's properties (Hudi 1.2.0)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from jobs.hudi.table import HudiTable
+
+_INFERRED_BELOW = 8
+
+
+@dataclass(frozen=True)
+class Merging:
+    """`mode` is the name of Hudi's `RecordMergeMode`, empty if Hudi knows none. `payloads` are the payload classes that
+    the table names, now and before its upgrade to version 9."""
+
+    mode: str
+    payloads: frozenset[str]
+
+
+def merging_of(table: HudiTable) -> Merging:
+    """Returns what Hudi's readers take (`HoodieReaderContext.initRecordMerger`): the mode in the table's properties, or
+    before version 8 the mode that follows from its payload class, strategy and ordering fields."""
+    with translated("reading how rows are merged"):
+        config: Any = table.meta.getTableConfig()
+        mode = config.getRecordMergeMode()
+        if table.version < _INFERRED_BELOW:
+            found = table.jvm.hudi.common.table.HoodieTableConfig.inferMergingConfigsForPreV9Table(
+                mode,
+                config.getPayloadClass(),
+                config.getRecordMergeStrategyId(),
+                ",".join(table.ordering_fields) or None,
+                config.getTableVersion(),
+            )
+            mode = found.getLeft()
+        named = (config.getPayloadClassIfPresent().orElse(None), config.getLegacyPayloadClass())
+        return Merging(str(mode or ""), frozenset(str(each) for each in named if each))
+
+
+def has_schema_on_read(table: HudiTable) -> bool:
+    """Returns whether commits carry a schema of Hudi's schema on read, by which columns may be renamed or changed."""
+    with translated("reading the table's schema"):
+        resolver = table.jvm.hudi.common.table.TableSchemaResolver(table.meta)
+        return bool(resolver.getTableInternalSchemaFromCommitMetadata().isPresent())

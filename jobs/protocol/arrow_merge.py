@@ -1,0 +1,203 @@
+"""Which compaction plans Arrow may execute: those whose merge is proved to be equal to Hudi's own. Writes nothing.
+
+Each reason against it is a typed `Problem`. What only the log files tell (kinds of blocks, partial updates) is found
+while they are read.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+from jobs.contract import Problem
+from jobs.dataplane.slice_merge import MergeRules, SliceFiles
+from jobs.errors import RefusedError
+from jobs.format.file_names import parse_log_file_name
+from jobs.hudi.hadoop import storage_of
+from jobs.hudi.merging import has_schema_on_read, merging_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from jobs.hudi.table import HudiTable
+
+_VERSIONS = (6, 8, 9)
+_ORDERS = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
+_MODEL = "org.apache.hudi.common.model"
+_PAYLOADS = frozenset({f"{_MODEL}.DefaultHoodieRecordPayload", f"{_MODEL}.OverwriteWithLatestAvroPayload"})
+_MAPS_KEYS = ("record_index", "secondary_index", "expr_index", "bloom_filters")
+# Properties of a table by which a merge does more than take the newer row.
+_MERGE_PROPERTIES = ("hoodie.record.merge.property.", "hoodie.table.partial.update.mode", "hoodie.payload.")
+# Options of the owner that change how Hudi's executor merges, or the files that it writes.
+_OPTIONS = (
+    "hoodie.bloom.",
+    "hoodie.compaction.payload.",
+    "hoodie.datasource.write.payload.",
+    "hoodie.datasource.write.precombine.",
+    "hoodie.datasource.write.reconcile.",
+    "hoodie.datasource.write.record.merger.",
+    "hoodie.index.bloom.",
+    "hoodie.parquet.field_id.",
+    "hoodie.parquet.outputtimestamptype",
+    "hoodie.parquet.write",
+    "hoodie.payload.",
+    "hoodie.record.merge.",
+    "hoodie.schema.on.read.",
+    "hoodie.table.ordering.",
+    "hoodie.write.record.merge.",
+    "hoodie.write.set.null.",
+)
+_PLAIN = frozenset({"null", "boolean", "int", "long", "float", "double", "string", "bytes"})
+_LOGICAL = frozenset({"decimal", "date", "timestamp-micros", "local-timestamp-micros"})
+_OPERATION = "_hoodie_operation"
+_WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
+_TAKEN = frozenset({"commit", "deltacommit", "rollback"})
+
+
+def reasons_against(table: HudiTable) -> list[Problem]:
+    """Returns the reasons that hold for every plan of the table."""
+    problems = [*_of_merging(table), *_of_table(table), *_of_schema(json.loads(table.schema(with_meta_fields=True)))]
+    try:
+        storage_of(table)
+    except RefusedError as error:
+        problems += error.reasons
+    return problems
+
+
+def reasons_against_plan(plan: Mapping[str, Any]) -> list[Problem]:
+    """Returns the reasons that hold for one plan: Hudi's `HoodieCompactionPlan` as JSON."""
+    problems: dict[str, Problem] = {}
+    for operation in plan.get("operations") or ():
+        logs = [parse_log_file_name(_name(path)) for path in operation.get("deltaFilePaths") or ()]
+        where = f"partition '{operation.get('partitionPath') or ''}', file group {operation.get('fileId')}"
+        if operation.get("bootstrapFilePath"):
+            problems.setdefault("bootstrap", _bootstrapped(where))
+        if not all(logs):
+            problems.setdefault("log", _unknown_log(where))
+    return list(problems.values())
+
+
+def rules_of(table: HudiTable) -> MergeRules:
+    """Returns the rules of a table without `reasons_against`."""
+    instants = table.instants()
+    completed = [each for each in instants if each.state == "COMPLETED"]
+    writes = [each for each in instants if each.action in _WRITES]
+    return MergeRules(
+        cast("Any", merging_of(table).mode),
+        table.ordering_fields,
+        table.version,
+        completed=frozenset(each.requested for each in completed if each.action in _WRITES),
+        # `HoodieCompactor.getMaxInstantTime`
+        latest=max((each.requested for each in completed if each.action in _TAKEN), default=""),
+        pending=frozenset(each.requested for each in writes if each.state != "COMPLETED"),
+        # `containsOrBeforeTimelineStarts` of the completed commits
+        archived_before=min((each.requested for each in completed if each.action in _WRITES), default=""),
+    )
+
+
+def slices_of(plan: Mapping[str, Any]) -> list[SliceFiles]:
+    """Returns the file slices of a plan, the largest first."""
+    operations = sorted(plan.get("operations") or (), key=_bytes_read, reverse=True)
+    return [_slice(operation) for operation in operations]
+
+
+def _slice(operation: Mapping[str, Any]) -> SliceFiles:
+    partition = operation.get("partitionPath") or ""
+    base = operation.get("dataFilePath")
+    logs = (_name(path) for path in operation.get("deltaFilePaths") or ())
+    at = f"{partition}/" if partition else ""
+    return SliceFiles(
+        partition, operation["fileId"], at + _name(base) if base else None, tuple(at + name for name in logs)
+    )
+
+
+def _bytes_read(operation: Mapping[str, Any]) -> float:
+    return _metric(operation, "TOTAL_IO_READ_MB")
+
+
+def _metric(operation: Mapping[str, Any], name: str) -> float:
+    """Returns a value of `CompactionStrategy.captureMetrics`, 0 if the planner has left it out."""
+    return float((operation.get("metrics") or {}).get(name) or 0.0)
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _of_merging(table: HudiTable) -> Iterator[Problem]:
+    if table.version not in _VERSIONS:
+        yield Problem("table-version-not-covered", "Arrow does not merge tables of this version", str(table.version))
+        return
+    merging = merging_of(table)
+    if merging.mode not in _ORDERS:
+        detail = merging.mode or "none is known"
+        yield Problem("merge-mode-not-covered", "Rows of this table are not merged by event or commit time", detail)
+    if merging.mode == _ORDERS[0] and not table.ordering_fields:
+        yield Problem("merge-mode-not-covered", "Rows are merged by event time, but the table has no ordering field")
+    if unknown := sorted(merging.payloads - _PAYLOADS):
+        yield Problem("payload-not-covered", "A payload class merges the rows of this table", ", ".join(unknown))
+    if found := sorted(name for name in table.properties if name.startswith(_MERGE_PROPERTIES)):
+        yield Problem("merge-properties-not-covered", "Properties of the table change its merges", ", ".join(found))
+    if found := sorted(name for name in table.declared.hudi_options if name.startswith(_OPTIONS)):
+        yield Problem("options-not-covered", "Hudi options of the table change its merges or files", ", ".join(found))
+    if has_schema_on_read(table):
+        yield Problem("schema-on-read", "The table's commits carry a schema of Hudi's schema on read")
+
+
+def _of_table(table: HudiTable) -> Iterator[Problem]:
+    properties = table.properties
+    if properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
+        yield Problem("base-files-not-parquet", "The table's base files are not Parquet")
+    if properties.get("hoodie.populate.meta.fields", "true") != "true":
+        yield Problem("no-meta-fields", "The table has no meta fields, so rows cannot be identified by their keys")
+    if properties.get("hoodie.datasource.write.drop.partition.columns") == "true":
+        yield Problem("partition-columns-dropped", "The table's files lack the partition columns")
+    if properties.get("hoodie.table.cdc.enabled") == "true":
+        yield Problem("change-data-capture", "The table records changes (CDC), and a compaction writes some of them")
+    if "hoodie.bootstrap.base.path" in properties:
+        yield Problem("bootstrapped-table", "Some of the table's rows are in the files it was bootstrapped from")
+    if mapping := sorted(name for name in table.metadata_partitions if name.startswith(_MAPS_KEYS)):
+        detail = ", ".join(mapping)
+        yield Problem("index-maps-keys-to-files", "The metadata table has indexes that map keys to files", detail)
+
+
+def _of_schema(schema: Mapping[str, Any]) -> Iterator[Problem]:
+    """`schema` is the table's latest Avro schema, with meta fields."""
+    names = {field["name"] for field in schema["fields"]}
+    if _OPERATION in names:
+        yield Problem("operation-field", "Rows carry the operation that wrote them, which may be a delete", _OPERATION)
+    found = {field["name"]: kind for field in schema["fields"] for kind in _uncovered(field["type"])}
+    if found:
+        detail = ", ".join(f"{name}: {kind}" for name, kind in sorted(found.items()))
+        yield Problem("types-not-covered", "The table has columns of types that Arrow does not merge", detail)
+
+
+def _uncovered(kind: Any) -> Iterator[str]:
+    """Yields the types in an Avro type whose values are not known to be the same in files of Hudi's and of ours."""
+    if isinstance(kind, list):
+        others = [each for each in kind if each != "null"]
+        if len(others) > 1:
+            yield "union"
+        for each in others:
+            yield from _uncovered(each)
+    elif isinstance(kind, str):
+        if kind not in _PLAIN:
+            yield kind
+    elif logical := kind.get("logicalType"):
+        if logical not in _LOGICAL:
+            yield str(logical)
+    elif kind["type"] == "record":
+        for field in kind["fields"]:
+            yield from _uncovered(field["type"])
+    elif kind["type"] in {"array", "map"}:
+        yield from _uncovered(kind["items" if kind["type"] == "array" else "values"])
+    elif not isinstance(kind["type"], str) or kind["type"] not in _PLAIN:
+        yield str(kind["type"]) if isinstance(kind["type"], str) else "nested type"
+
+
+def _bootstrapped(where: str) -> Problem:
+    return Problem("bootstrapped-table", "Some rows are in the files that the table was bootstrapped from", where)
+
+
+def _unknown_log(where: str) -> Problem:
+    return Problem("log-files-not-covered", "A plan reads log files that hold something else than rows", where)

@@ -1,0 +1,127 @@
+"""Chooses who executes a compaction plan, Arrow or Hudi's own executor, and says why it was Hudi's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import Problem
+from jobs.dataplane.compaction_job import CODEC, compact_slices, compaction_of
+from jobs.errors import EngineRefusedError, HudiError
+from jobs.hudi.hadoop import storage_of
+from jobs.hudi.plans import plan_of
+from jobs.job_params import CompactionEngine
+from jobs.protocol import arrow_merge
+
+if TYPE_CHECKING:
+    from jobs.contract import WorkOrder
+    from jobs.dataplane.compacted_file import Compaction
+    from jobs.dataplane.slice_merge import SliceFiles
+    from jobs.hudi.client import WriteClient
+    from jobs.hudi.table import HudiTable
+    from jobs.hudi.write_stats import WriteStat
+    from jobs.job_context import JobContext
+
+_MOST_REASONS = 5
+
+
+@dataclass
+class Execution:
+    """How one plan is executed. `slices` are empty, and `work` is None, if Hudi does it: for the `reasons`."""
+
+    instant: str
+    work: Compaction | None = None
+    slices: list[SliceFiles] = field(default_factory=list)
+    reasons: list[Problem] = field(default_factory=list)
+
+    @property
+    def engine(self) -> CompactionEngine:
+        return CompactionEngine.ARROW if self.work else CompactionEngine.HUDI
+
+
+class Engines:
+    """The executors of one job's plans: `engine` and `codec` of its parameters."""
+
+    def __init__(self, table: HudiTable, order: WorkOrder, context: JobContext) -> None:
+        self._table, self._context = table, context
+        self._asked = asked(order)
+        self._codec: str | None = order.params.get("codec")
+        self._done: list[Execution] = []
+        self._of_table: list[Problem] | None = None
+
+    def prepare(self, instant: str) -> Execution:
+        """Decides before the plan is begun. Raises EngineRefusedError if Arrow was asked for and may not."""
+        if self._asked is CompactionEngine.HUDI:
+            return self._note(Execution(instant))
+        if self._of_table is None:
+            self._of_table = arrow_merge.reasons_against(self._table)
+        plan = plan_of(self._table, instant)
+        reasons = self._of_table or arrow_merge.reasons_against_plan(plan)
+        if reasons or not plan.get("operations"):
+            self._refuse_if_asked(reasons)
+            return self._note(Execution(instant, reasons=reasons))
+        rules = arrow_merge.rules_of(self._table)
+        work = compaction_of(self._table, storage_of(self._table), instant, rules, self._codec)
+        return self._note(Execution(instant, work, arrow_merge.slices_of(plan)))
+
+    def execute(self, client: WriteClient, begun: Any, how: Execution) -> list[WriteStat]:
+        """Writes the new base files of a begun plan. If a slice turns out to be one that Hudi has to merge, Hudi's
+        executor does the whole plan: it removes the files that are there already before it commits."""
+        if how.work is None:
+            return client.execute_compaction(begun)
+        try:
+            written, reasons = compact_slices(self._table, how.work, how.slices, self._context)
+        except HudiError as error:
+            self._context.checkpoint()
+            written, reasons = [], [_failed(error)]
+        if reasons:
+            how.work, how.reasons = None, reasons[:_MOST_REASONS]
+            if self._asked is CompactionEngine.ARROW:
+                client.end_heartbeat(how.instant)
+            self._refuse_if_asked(how.reasons)
+            self._context.step(f"compacting {how.instant} with Hudi's executor")
+            return client.execute_compaction(begun)
+        bases = {(each.partition_path, each.file_id): each.base for each in how.slices}
+        stats = [each.write_stat(bases[each.partition, each.file_id]) for each in written]
+        return client.take_compacted(begun, stats)
+
+    def details(self) -> dict[str, Any]:
+        """Returns what the job's result says: the `engine` of each plan, with the reasons if Hudi had to do it."""
+        return {
+            "engines": [
+                {
+                    "instant": each.instant,
+                    "engine": each.engine.value,
+                    "reasons": [reason.to_json() for reason in each.reasons],
+                }
+                for each in self._done
+            ]
+        }
+
+    def _note(self, how: Execution) -> Execution:
+        self._done.append(how)
+        return how
+
+    def _refuse_if_asked(self, reasons: list[Problem]) -> None:
+        if reasons and self._asked is CompactionEngine.ARROW:
+            raise EngineRefusedError(reasons)
+
+
+def asked(order: WorkOrder) -> CompactionEngine:
+    """Returns the engine that the job's parameters name."""
+    return CompactionEngine(order.params.get("engine") or CompactionEngine.AUTO)
+
+
+def options(order: WorkOrder) -> dict[str, str]:
+    """Returns the options of a client by which Hudi's executor writes files as the job's parameters want them."""
+    codec = order.params.get("codec")
+    return {CODEC: codec} if codec else {}
+
+
+def refusals(table: HudiTable, order: WorkOrder) -> list[Problem]:
+    """Returns the reasons against a job that asks for Arrow, whatever its plans are."""
+    return arrow_merge.reasons_against(table) if asked(order) is CompactionEngine.ARROW else []
+
+
+def _failed(error: HudiError) -> Problem:
+    return Problem("arrow-failed", "Merging by Arrow has failed", error.detail, "The worker's log has the details.")
