@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
+from jobs.dataplane.arrow_of_spark import without_hidden_nulls
 from jobs.dataplane.key_footer import KeyFooter
 from jobs.dataplane.slice_merge import MergeCounts, MergeRules, SliceFiles, merge_slice
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
@@ -130,7 +131,10 @@ class _NewFile:
         if self._open is None and not self._waiting:
             self._schema = _written(batch.schema, self._layout.schema)
         name = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows), [self.file_name])
-        columns = [name if field.name == FILE_NAME else batch.column(field.name) for field in self._schema]
+        columns = [
+            name if field.name == FILE_NAME else without_hidden_nulls(batch.column(field.name))
+            for field in self._schema
+        ]
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         self._waiting.append(batch)
         self._waiting_bytes += batch.nbytes
@@ -164,7 +168,7 @@ class _NewFile:
             output.abandon()
 
     def _flush(self) -> None:
-        if not self._waiting:
+        if not self._waiting_rows:
             return
         # The writer stops using a dictionary when a batch's dictionary differs from the one before.
         table = pa.Table.from_batches(self._waiting).unify_dictionaries()

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 
+from jobs.contract import Problem
 from jobs.dataplane.bloom_filter import FilterKind
 from jobs.dataplane.compacted_file import CompactedFile, Compaction, compact_slice
 from jobs.dataplane.python_worker import reduce_task_overhead
 from jobs.dataplane.rewrite_job import latest_layout, wait_for_tasks_on_error
-from jobs.errors import NotProvedError, RefusedError
+from jobs.errors import JobError
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from jobs.contract import Problem
     from jobs.dataplane.slice_merge import MergeRules, SliceFiles
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.storage.paths import Storage
+
+logger = logging.getLogger(__name__)
 
 CODEC = "hoodie.parquet.compression.codec"
 _WITH_FILTER = "hoodie.parquet.bloom.filter.enabled"
@@ -68,11 +71,12 @@ def compact_slices(
         for files in part:
             try:
                 yield compact_slice(work, files, _token())
-            except NotProvedError as error:
-                where = f"partition '{files.partition_path}', file group {files.file_id}"
-                yield _Left(replace(error.problem(), detail=f"{where}: {error.reason}"))
-            except RefusedError as error:
-                yield _Left(error.problem())
+            except JobError as error:
+                yield _Left(replace(error.problem(), detail=f"{_where(files)}: {error.detail}"))
+            except Exception as error:
+                # Whatever it is, Hudi's executor can still do it; and the slice must not be lost sight of.
+                logger.exception("%s was not merged", _where(files))
+                yield _Left(failure(f"{_where(files)}: {type(error).__name__}: {str(error)[:200]}"))
             paths = [files.base or "", *files.logs]
             bytes_read.add(work.storage.size([f"{work.storage.root}/{path}" for path in paths if path]))
 
@@ -81,6 +85,15 @@ def compact_slices(
     written = [each for each in found if isinstance(each, CompactedFile)]
     left = [each.problem for each in found if isinstance(each, _Left)]
     return written, list(dict.fromkeys(left))
+
+
+def failure(detail: str) -> Problem:
+    """Returns why Hudi has to execute a plan that could not be executed here."""
+    return Problem("arrow-failed", "Merging by Arrow has failed", detail, "The log of the worker has the details.")
+
+
+def _where(files: SliceFiles) -> str:
+    return f"partition '{files.partition_path}', file group {files.file_id}"
 
 
 def _token() -> str:

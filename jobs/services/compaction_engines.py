@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import Problem
-from jobs.dataplane.compaction_job import CODEC, compact_slices, compaction_of
+from jobs.dataplane.compaction_job import CODEC, compact_slices, compaction_of, failure
 from jobs.errors import EngineRefusedError, HudiError
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.plans import plan_of
@@ -14,7 +13,7 @@ from jobs.job_params import CompactionEngine
 from jobs.protocol import arrow_merge
 
 if TYPE_CHECKING:
-    from jobs.contract import WorkOrder
+    from jobs.contract import Problem, WorkOrder
     from jobs.dataplane.compacted_file import Compaction
     from jobs.dataplane.slice_merge import SliceFiles
     from jobs.hudi.client import WriteClient
@@ -73,7 +72,7 @@ class Engines:
             written, reasons = compact_slices(self._table, how.work, how.slices, self._context)
         except HudiError as error:
             self._context.checkpoint()
-            written, reasons = [], [_failed(error)]
+            written, reasons = [], [failure(error.detail)]
         if reasons:
             how.work, how.reasons = None, reasons[:_MOST_REASONS]
             if self._asked is CompactionEngine.ARROW:
@@ -121,7 +120,3 @@ def options(order: WorkOrder) -> dict[str, str]:
 def refusals(table: HudiTable, order: WorkOrder) -> list[Problem]:
     """Returns the reasons against a job that asks for Arrow, whatever its plans are."""
     return arrow_merge.reasons_against(table) if asked(order) is CompactionEngine.ARROW else []
-
-
-def _failed(error: HudiError) -> Problem:
-    return Problem("arrow-failed", "Merging by Arrow has failed", error.detail, "The worker's log has the details.")

@@ -1,0 +1,90 @@
+"""Compacts copies of one table with Hudi's executor and with Arrow, and holds the results against each other."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from jobs.dataplane import parquet_layout
+from tests.integration import tables
+from tests.integration.run import hudi_table, run_job
+from tests.integration.tables import INDEX
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from jobs.contract import BucketIndex, Result
+
+# Of a file or of a clock, not of the rows.
+_OWN = {"path", "totalWriteBytes", "fileSizeInBytes", "totalLogReadTimeMs", "runtimeStats"}
+FILE_NAME = "_hoodie_file_name"
+Group = tuple[str, str]
+
+
+@dataclass
+class Compacted:
+    """A copy of the table that one engine has compacted. `stats` are the `HoodieWriteStat`s of the commit by file
+    group, `metadata` the rest of it."""
+
+    base: Path
+    result: Result
+    stats: dict[Group, dict[str, Any]]
+    metadata: dict[str, Any]
+
+    def files(self) -> dict[Group, Path]:
+        return {group: self.base / stat["path"] for group, stat in self.stats.items()}
+
+
+def compacted(
+    spark: SparkSession, base: Path, engine: str, *, index: BucketIndex | None = INDEX, **params: Any
+) -> Compacted:
+    """Compacts a copy of the table."""
+    copy = base.parent / engine / base.name
+    shutil.copytree(base, copy)
+    result = run_job(spark, copy, "compaction", {"engine": engine, **params}, index=index)
+    table = hudi_table(spark, copy, index)
+    timeline = table.meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
+    [commit] = [
+        item for item in table.jvm.items(timeline.getInstantsAsStream()) if item.requestedTime() in result.instants
+    ]
+    metadata = table.jvm.read(timeline.readCommitMetadata(commit))
+    written = metadata.pop("partitionToWriteStats").values()
+    stats = {(stat["partitionPath"], stat["fileId"]): stat for each in written for stat in each}
+    return Compacted(copy, result, stats, metadata)
+
+
+def require_equal(spark: SparkSession, hudi: Compacted, arrow: Compacted) -> None:
+    """Asserts that both copies hold the same rows in all columns, in files of the same file groups with the same
+    schema, footers and statistics."""
+    assert [each["engine"] for each in hudi.result.details["engines"]] == ["hudi"]
+    assert [each["engine"] for each in arrow.result.details["engines"]] == ["arrow"], arrow.result.details["engines"]
+    assert hudi.metadata == arrow.metadata
+    assert hudi.stats.keys() == arrow.stats.keys()
+    for group, ours in arrow.files().items():
+        theirs = hudi.files()[group]
+        for name, value in hudi.stats[group].items():
+            assert name in _OWN or arrow.stats[group][name] == value, (group, name, arrow.stats[group][name], value)
+        assert arrow.stats[group]["fileSizeInBytes"] == ours.stat().st_size
+        require_same_file(theirs, ours)
+    assert tables.snapshot(spark, arrow.base) == tables.snapshot(spark, hudi.base)
+    assert tables.left_behind(arrow.base) == []
+
+
+def require_same_file(theirs: Path, ours: Path) -> None:
+    with pq.ParquetFile(theirs) as expected, pq.ParquetFile(ours) as found:
+        parquet_layout.require_reproducible(parquet_layout.of_file(expected), found.schema, ours.name)
+        assert found.metadata.metadata == expected.metadata.metadata
+        assert set(found.read([FILE_NAME])[FILE_NAME].to_pylist()) <= {ours.name}
+        # Texts, since NaN is not equal to itself.
+        rows, others = ([str(row) for row in _rows(file)] for file in (found, expected))
+        assert sorted(rows) == sorted(others)
+
+
+def _rows(file: pq.ParquetFile) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = file.read().drop_columns([FILE_NAME]).to_pylist()
+    return rows

@@ -1,0 +1,274 @@
+"""Arrow compacts a table as Hudi's own executor compacts its copy; what is not proved is left to that, or refused."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F  # noqa: N812
+
+from jobs.contract import Outcome
+from jobs.errors import CancelledError, EngineRefusedError, RefusedError
+from tests.integration import tables
+from tests.integration.both_engines import compacted, require_equal
+from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import INDEX
+from tests.integration.writers import At
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+DELETE = {"hoodie.datasource.write.operation": "delete"}
+
+
+def written(spark: SparkSession, base: Path, **shape: Any) -> dict[str, str]:
+    """300 rows; 200 of them updated and 100 new ones, 10 deleted, 20 updated once more, 5 of which had been deleted."""
+    options = tables.write_table(spark, base, count=300, **shape)
+    tables.upsert(tables.rows(spark, 100, 400, ts=2), base, options)
+    tables.upsert(tables.rows(spark, 50, 60, ts=3), base, options | DELETE)
+    tables.upsert(tables.rows(spark, 55, 75, ts=4), base, options)
+    return options
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"version": 9},
+        pytest.param({"version": 8}, marks=pytest.mark.exhaustive),
+        pytest.param({"version": 6}, marks=pytest.mark.exhaustive),
+        pytest.param({"partitioned": False}, marks=pytest.mark.exhaustive),
+        pytest.param({"hoodie.metadata.index.column.stats.enable": "true"}, marks=pytest.mark.exhaustive),
+        pytest.param({"metadata": False}, marks=pytest.mark.exhaustive),
+        pytest.param({"num_buckets": None}, marks=pytest.mark.exhaustive),
+        pytest.param({"hoodie.logfile.data.block.format": "parquet"}, marks=pytest.mark.exhaustive),
+        pytest.param({"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}, marks=pytest.mark.exhaustive),
+        pytest.param({"hoodie.parquet.compression.codec": "zstd"}, marks=pytest.mark.exhaustive),
+        pytest.param({"hoodie.datasource.write.hive_style_partitioning": "true"}, marks=pytest.mark.exhaustive),
+    ],
+    ids=str,
+)
+def test_rows_files_and_statistics_are_those_of_hudis_own_compaction(
+    spark: SparkSession, tmp_path: Path, shape: dict[str, Any]
+) -> None:
+    base = tmp_path / "orders"
+    options = written(spark, base, **shape)
+    index = INDEX if shape.get("num_buckets", 4) else None
+    hudi, arrow = (compacted(spark, base, engine, index=index) for engine in ("hudi", "arrow"))
+    require_equal(spark, hudi, arrow)
+    assert rows_by_hudi_rs(arrow.base) == rows_by_spark(spark, arrow.base)
+    assert arrow.result.details["proof"]["left_out"] == []
+
+    # A writer goes on, another compaction too, and the audit finds nothing.
+    for each in (hudi, arrow):
+        tables.upsert(tables.rows(spark, 0, 420, ts=9).where("city % 3 = 0"), each.base, options)
+    assert _data(spark, arrow.base) == _data(spark, hudi.base)
+    again = run_job(spark, arrow.base, "compaction", index=index)
+    # Without a bucket index the writer has filled up the small files instead of writing logs.
+    assert [each["engine"] for each in again.details["engines"]] == (["arrow"] if index else [])
+    assert _data(spark, arrow.base) == _data(spark, hudi.base)
+    if index:
+        assert len(proved(spark, arrow.base, 4)) == len(tables.snapshot(spark, hudi.base))
+
+
+def _data(spark: SparkSession, base: Path) -> list[str]:
+    """All rows without the columns that depend on the time of the last write."""
+    frame = spark.read.format("hudi").load(str(base))
+    return sorted(str(row) for row in frame.select(*(name for name in frame.columns if name[:1] != "_")).collect())
+
+
+@pytest.mark.exhaustive
+def test_a_column_that_the_logs_add_is_in_the_new_files_as_well(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "orders"
+    options = tables.write_table(spark, base, count=200, updates=1)
+    more = tables.rows(spark, 150, 250, ts=5).withColumn("late", F.col("city") * 2)
+    tables.upsert(more, base, options)
+    require_equal(spark, *(compacted(spark, base, engine) for engine in ("hudi", "arrow")))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [6, 9])
+def test_slices_of_logs_alone_and_slices_without_any_row_left(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    base = tmp_path / "orders"
+    options = tables.write_table(spark, base, count=60, version=version, metadata=False, updates=1)
+    tables.upsert(tables.rows(spark, 0, 60, ts=5).where("dt = '2026-01-02'"), base, options | DELETE)
+    for path in (base / "2026-01-01").glob("0*.parquet"):
+        path.unlink()
+    require_equal(spark, *(compacted(spark, base, engine) for engine in ("hudi", "arrow")))
+
+
+@pytest.mark.exhaustive
+def test_deletes_by_a_column_and_equal_and_lower_ordering_values(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "orders"
+
+    def rows(first: int, last: int, ts: int, *, deleted: bool = False) -> DataFrame:
+        return tables.rows(spark, first, last, ts=ts).withColumn("_hoodie_is_deleted", F.lit(deleted))
+
+    options = tables.writer_options(base)
+    tables.upsert(rows(0, 100, 5), base, options)
+    tables.upsert(rows(0, 30, 5).withColumn("region", F.lit("equal")), base, options)
+    tables.upsert(rows(20, 50, 4).withColumn("region", F.lit("older")), base, options)
+    tables.upsert(rows(40, 60, 6, deleted=True), base, options)
+    tables.upsert(rows(50, 55, 5), base, options)
+    tables.upsert(rows(90, 110, 4, deleted=True), base, options)
+    require_equal(spark, *(compacted(spark, base, engine) for engine in ("hudi", "arrow")))
+
+
+@pytest.mark.exhaustive
+def test_a_rolled_back_write_does_not_come_back(spark: SparkSession, tmp_path: Path) -> None:
+    for version in (6, 9):
+        base = tmp_path / f"orders{version}"
+        options = tables.write_table(spark, base, count=100, updates=1, version=version)
+        tables.upsert(tables.rows(spark, 0, 120, ts=7), base, options)
+        table = hudi_table(spark, base, INDEX)
+        latest = max(each.requested for each in table.instants() if each.action == "deltacommit")
+        run_job(spark, base, "rollback", {"instant": latest, "table_name": table.declared.name})
+        tables.upsert(tables.rows(spark, 0, 10, ts=3), base, options)
+        hudi, arrow = (compacted(spark, base, engine) for engine in ("hudi", "arrow"))
+        require_equal(spark, hudi, arrow)
+        assert arrow.result.details["rows"] == 100
+        for folder in ("hudi", "arrow"):
+            shutil.rmtree(tmp_path / folder)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("engine", ["auto", "hudi"])
+def test_the_codec_is_that_of_the_old_file_or_the_one_that_was_asked_for(
+    spark: SparkSession, tmp_path: Path, engine: str
+) -> None:
+    base = tmp_path / "orders"
+    tables.write_table(spark, base, count=60, updates=1, **{"hoodie.parquet.compression.codec": "snappy"})
+    for codec, expected in ((None, "SNAPPY"), ("zstd", "ZSTD")):
+        if engine == "hudi" and codec is None:
+            continue
+        copy = shutil.copytree(base, tmp_path / f"{expected}" / "orders")
+        params = {"engine": engine} | ({"codec": codec} if codec else {})
+        [instant] = run_job(spark, copy, "compaction", params).instants
+        found = {
+            pq.read_metadata(each).row_group(0).column(0).compression for each in copy.glob(f"*/*_{instant}.parquet")
+        }
+        assert found == {expected}
+
+
+# -- what is left to Hudi
+
+
+_PARTIAL_UPDATES = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
+REASONS: list[tuple[str, dict[str, Any]]] = [
+    ("change-data-capture", {"hoodie.table.cdc.enabled": "true"}),
+    (
+        "payload-not-covered",
+        {"hoodie.datasource.write.payload.class": _PARTIAL_UPDATES, "version": 6},
+    ),
+    (
+        "merge-properties-not-covered",
+        {"hoodie.datasource.write.payload.class": _PARTIAL_UPDATES, "version": 9},
+    ),
+    ("index-maps-keys-to-files", {"hoodie.metadata.record.index.enable": "true"}),
+    ("no-meta-fields", {"hoodie.populate.meta.fields": "false"}),
+    ("schema-on-read", {"hoodie.schema.on.read.enable": "true", "hoodie.datasource.write.reconcile.schema": "true"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("reason", "shape"),
+    [
+        pytest.param(reason, shape, marks=[pytest.mark.exhaustive] if number else [], id=f"{reason}-{number}")
+        for number, (reason, shape) in enumerate(REASONS)
+    ],
+)
+def test_what_is_not_proved_is_done_by_hudi_with_the_reason_or_refused(
+    spark: SparkSession, tmp_path: Path, reason: str, shape: dict[str, Any]
+) -> None:
+    base = tmp_path / "orders"
+    tables.write_table(spark, base, count=60, updates=1, **shape)
+    before = _data(spark, base)
+    timeline = sorted((base / ".hoodie").rglob("*"))
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "compaction", {"engine": "arrow"})
+    assert reason in {each.type for each in refused.value.reasons}
+    planned = run_job(spark, base, "compaction", {"engine": "arrow"}, dry_run=True).details
+    assert reason in {each["type"] for each in planned["refusals"]}
+    assert sorted((base / ".hoodie").rglob("*")) == timeline
+
+    details = run_job(spark, base, "compaction").details
+    [how] = details["engines"]
+    assert how["engine"] == "hudi"
+    assert reason in {each["type"] for each in how["reasons"]}
+    assert _data(spark, base) == before
+
+
+def test_a_slice_that_only_hudi_can_merge_makes_hudi_execute_the_whole_plan(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "orders"
+    tables.write_table(spark, base, count=120, updates=1)
+    # The end of a log is missing: the remains of an append that has failed, which Hudi leaves out.
+    log = min((base / "2026-01-02").glob(".0*.log.*[0-9]"))
+    log.with_name(f".{log.name}.crc").unlink(missing_ok=True)
+    log.write_bytes(log.read_bytes()[:-40])
+    before = tables.snapshot(spark, base)
+    with pytest.raises(EngineRefusedError, match="partition '2026-01-02', file group 0000"):
+        run_job(spark, base, "compaction", {"engine": "arrow"})
+    assert tables.snapshot(spark, base) == before
+    details = run_job(spark, base, "compaction").details
+    [how] = details["engines"]
+    assert (how["engine"], {each["type"] for each in how["reasons"]}) == ("hudi", {"merge-not-proved"})
+    assert tables.snapshot(spark, base) == before
+    assert tables.left_behind(base) == []
+    # One file for each file group: those of our tasks are gone.
+    files = [path.name[:38] + path.parent.name for path in base.glob(f"*/*_{how['instant']}.parquet")]
+    assert len(files) == len(set(files)) == 12
+
+
+@pytest.mark.exhaustive
+def test_a_failure_of_our_tasks_leaves_the_plan_to_hudi(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "orders"
+    tables.write_table(spark, base, count=60, updates=1)
+    before = tables.snapshot(spark, base)
+    context: Any = spark.sparkContext
+    python = context.pythonExec
+
+    def use(program: str) -> Callable[[], None]:
+        return lambda: setattr(context, "pythonExec", program)
+
+    class Steps(At):
+        def step(self, name: str, *, bytes_total: int = 0) -> None:
+            use(python if "Hudi's executor" in name or not name.startswith("compacting") else "/bin/false")()
+            super().step(name, bytes_total=bytes_total)
+
+    try:
+        details = run_job(spark, base, "compaction", context=Steps("", lambda: None)).details
+    finally:
+        use(python)()
+    [how] = details["engines"]
+    assert (how["engine"], [each["type"] for each in how["reasons"]]) == ("hudi", ["arrow-failed"])
+    assert "Traceback" not in str(how)
+    assert tables.snapshot(spark, base) == before
+    assert tables.left_behind(base) == []
+
+
+@pytest.mark.exhaustive
+def test_a_cancelled_compaction_is_done_by_the_next_one(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "orders"
+    tables.write_table(spark, base, count=120, updates=1)
+    before = tables.snapshot(spark, base)
+
+    def cancel() -> None:
+        raise CancelledError
+
+    with pytest.raises(CancelledError):
+        run_job(spark, base, "compaction", context=At("comparing the record keys", cancel))
+    assert tables.snapshot(spark, base) == before
+    for heartbeat in (base / ".hoodie" / ".heartbeat").glob("[0-9]*"):
+        heartbeat.unlink()
+    assert run_job(spark, base, "compaction").outcome is Outcome.SUCCEEDED
+    assert proved(spark, base, 4) == before
+    assert tables.left_behind(base) == []

@@ -1,0 +1,126 @@
+"""SIGKILL of the worker process wherever an Arrow compaction can be interrupted: nothing is lost, doubled or left.
+
+The frame is that of `test_kills`: the process that dies is a real one (see `victim.py`).
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hudi import HudiTable as HudiRsTable
+
+from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
+from tests.acceptance.storage import completed, left_behind
+from tests.integration import tables
+from tests.integration.doomed import Spares
+from tests.integration.run import run_job
+from tests.integration.test_kills import IN_METADATA, SEED, Point, after, appears, before, step
+from tests.session_jars import jars_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+BUCKETS, PARTITIONS = 3, 2
+FIRST_ROWS, NEW_ROWS = 120, 6
+INDEX = BucketIndex(BUCKETS, ("id",))
+
+
+def kills(rng: random.Random) -> list[tuple[Point, str]]:
+    """Where the process dies, and who comes first afterwards."""
+    files, markers = "2026-01-0?/*.parquet", ".hoodie/.temp/*/*/*.marker.MERGE"
+    return [
+        (before("the compaction"), "writer"),
+        (after("the compaction"), "attempt"),
+        (appears(markers, nth=rng.randint(1, 6)), "writer"),
+        (appears(files, nth=rng.randint(1, 3)), "attempt"),
+        (appears(files, nth=rng.randint(4, 6)), "writer"),
+        (before("the taking over"), "writer"),
+        (step("comparing the record keys"), "attempt"),
+        (before("the commit of the compaction", delay=rng.uniform(0.0, 0.8)), "writer"),
+        (appears(IN_METADATA, delay=rng.uniform(0.0, 0.3)), "attempt"),
+        (after("the commit of the compaction"), "attempt"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
+    found = Spares(jars_of(spark), tmp_path_factory.mktemp("victims"))
+    yield found
+    found.end()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("version", [6, 9])
+def test_whenever_a_compaction_is_killed_nothing_is_lost_doubled_or_left(
+    spark: SparkSession, tmp_path: Path, spares: Spares, version: int
+) -> None:
+    print(f"GROUNDSKEEPER_FAULT_SEED={SEED}")
+    scene = Scene(spark, tmp_path / "trips", version)
+    scene.write()
+    places = kills(random.Random(f"{SEED} {version}"))
+    places = [(point, then) for point, then in places if version > 6 or point["name"] != IN_METADATA]
+    for number, (point, then) in enumerate(places):
+        scene.write()
+        job = f"job_{version}_{number}"
+        order = WorkOrder(job, 1, JobKind.COMPACTION, scene.declared, {"engine": "arrow"})
+        death = spares.take().run(order, point)
+        print(f"{job}: {point} {then}: {death.steps} {death.stored} {death.seconds:.1f} s, {death.result}")
+        assert death.result is None, (point, death)
+        scene.read("after the death")
+        was_completed = bool(death.stored) and death.stored[-1] in completed(scene.base)
+        # The dead one's lock would keep the writer out.
+        if then == "writer" and not (scene.base / ".hoodie" / "lock").exists():
+            scene.write()
+        details = scene.compact(job, tuple(death.stored))
+        assert ("found_completed" in details) == was_completed, details
+        scene.prove(f"after {point}")
+        assert "arrow" in {each["engine"] for each in details.get("engines", [{"engine": "arrow"}])}
+    scene.write()
+    scene.compact("job_last", ())
+    scene.prove("at the end")
+    assert tables.snapshot(spark, scene.base, metadata=True) == tables.snapshot(spark, scene.base, metadata=False)
+
+
+class Scene:
+    """One table, its writer, and what must be in it."""
+
+    def __init__(self, spark: SparkSession, base: Path, version: int) -> None:
+        self.spark, self.base = spark, base
+        self.options = tables.writer_options(base, num_buckets=BUCKETS, version=version)
+        self.declared = Table(str(base), "trips", INDEX, writers_hudi_version="1.2.0")
+        self.rows: dict[str, int] = {}
+        self.batch = 0
+
+    def write(self) -> None:
+        """Half of the rows in a new version, and some new ones."""
+        first, last = (0, FIRST_ROWS) if not self.rows else (len(self.rows) // 2, len(self.rows) + NEW_ROWS)
+        frame = tables.rows(self.spark, first, last, ts=self.batch, partitions=PARTITIONS)
+        tables.upsert(frame, self.base, self.options)
+        self.rows |= {f"k{number}": self.batch for number in range(first, last)}
+        self.batch += 1
+
+    def compact(self, job: str, earlier: tuple[str, ...]) -> dict[str, Any]:
+        result = run_job(
+            self.spark, self.base, "compaction", {"engine": "arrow"}, index=INDEX, job_id=job, earlier_instants=earlier
+        )
+        return dict(result.details)
+
+    def read(self, when: str) -> None:
+        """What a reader sees that shares no code with Hudi's writers or ours."""
+        found = pa.Table.from_batches(HudiRsTable(str(self.base)).read()).select(["id", "ts", "fare"]).to_pylist()
+        assert sorted((row["id"], row["ts"]) for row in found) == sorted(self.rows.items()), when
+        assert all(row["fare"] == int(row["id"][1:]) * 2.5 + row["ts"] for row in found), when
+
+    def prove(self, when: str) -> None:
+        self.read(when)
+        audit = run_job(self.spark, self.base, "audit", index=INDEX).details
+        assert audit["clean"], (when, audit)
+        assert (audit["rows"], audit["duplicates"], audit["misplaced"]) == (len(self.rows), 0, 0), (when, audit)
+        assert left_behind(self.spark, self.base) == [], when
