@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 HUDI, ARROW, FLOOR = "hudi", "arrow", "floor"
 WARM_UP_ROWS, WARM_UPS = 40_000, 4
-# Of what an expansion of prepared tables costs; see `--json`.
 PREPARED = "tests.benchmarks.prepared_expansion"
 
 
@@ -173,7 +172,9 @@ def compare(spark: SparkSession, options: argparse.Namespace, folder: Path) -> d
         for key, found in best.items()
     }
     detailed = {"table": asdict(shape), "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), "runs": runs}
-    return detailed | _ratios(best, options.codec) | {"prepared_expansion_cpu_vs_copy": _prepared(spark, folder)}
+    return (
+        detailed | _ratios(best, options.codec) | {"prepared_expansion_cpu_vs_copy": _prepared(spark, folder, options)}
+    )
 
 
 def _cases(options: argparse.Namespace) -> list[Case]:
@@ -204,11 +205,12 @@ def _ratios(best: dict[str, Measured], codec: str) -> dict[str, float]:
     return {name: round(value, 3) for name, value in ratios.items()}
 
 
-def _prepared(spark: SparkSession, folder: Path) -> float | None:
-    """The expansion of prepared tables has its own benchmark, where there is one."""
-    if importlib.util.find_spec(PREPARED) is None:
+def _prepared(spark: SparkSession, folder: Path, options: argparse.Namespace) -> float | None:
+    """The expansion of prepared tables has a benchmark of its own, where there is one."""
+    if options.without_expansion or importlib.util.find_spec(PREPARED) is None:
         return None
-    return float(importlib.import_module(PREPARED).cpu_vs_copy(spark, folder))
+    measure = importlib.import_module(PREPARED).prepared_expansion
+    return float(measure(spark, folder, rows=options.rows, codec=options.codec, repeat=options.repeat))
 
 
 def _tell(found: Measured) -> None:
@@ -235,6 +237,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--logs", default="1,5,20", help="log files of a file slice, separated by commas")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="keeps the tables that are made here, for other runs")
+    parser.add_argument("--without-expansion", action="store_true", help="leaves out the expansion of prepared tables")
     parser.add_argument("--json", action="store_true", help="prints the result as JSON on the last line")
     return parser.parse_args()
 

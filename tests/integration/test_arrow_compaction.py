@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.contract import Outcome
+from jobs.contract import BucketIndex, Outcome
 from jobs.errors import CancelledError, EngineRefusedError, RefusedError
+from tests.benchmarks import process_tree
 from tests.integration import tables
 from tests.integration.both_engines import compacted, require_equal
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
@@ -20,7 +25,6 @@ from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -253,6 +257,48 @@ def test_a_failure_of_our_tasks_leaves_the_plan_to_hudi(spark: SparkSession, tmp
     assert "Traceback" not in str(how)
     assert tables.snapshot(spark, base) == before
     assert tables.left_behind(base) == []
+
+
+@pytest.mark.exhaustive
+def test_a_task_whose_process_dies_is_done_again_and_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "orders"
+    tables.write_table(spark, base, count=300_000, updates=1, num_buckets=1, partitioned=False)
+    hudi = compacted(spark, base, "hudi", index=BucketIndex(1, ("id",)))
+    copy = tmp_path / "arrow" / base.name
+    shutil.copytree(base, copy)
+    markers = ".hoodie/.temp/*/*.marker.MERGE"
+    seen: set[Path] = set()
+    ended = threading.Event()
+
+    def kill_the_first() -> None:
+        while not ended.wait(0.005):
+            found = set(copy.glob(markers))
+            if found and not seen:
+                for pid in workers_of_spark():
+                    os.kill(pid, signal.SIGKILL)
+            seen.update(found)
+
+    watcher = threading.Thread(target=kill_the_first)
+    watcher.start()
+    try:
+        result = run_job(spark, copy, "compaction", {"engine": "arrow"}, index=BucketIndex(1, ("id",)))
+    finally:
+        ended.set()
+        watcher.join()
+    assert len(seen) == 2, seen
+    assert result.details["engines"][0]["engine"] == "arrow"
+    assert len(list(copy.glob(f"*_{result.instants[0]}.parquet"))) == 1
+    assert tables.left_behind(copy) == []
+    assert _data(spark, copy) == _data(spark, hudi.base)
+
+
+def workers_of_spark() -> list[int]:
+    """The Python processes that run tasks of this session: children of its daemon."""
+    mine = process_tree.tree()
+    daemons = {pid for pid in mine if b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+    return [
+        pid for pid in daemons if int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) in daemons
+    ]
 
 
 @pytest.mark.exhaustive
