@@ -46,7 +46,7 @@ def compaction_of(table: HudiTable, storage: Storage, instant: str, rules: Merge
     use its default (gzip).
     """
     options = table.declared.hudi_options
-    codec = codec or options.get(CODEC, "").lower() or None
+    codec = codec or options.get(CODEC, "").lower().replace("uncompressed", "none") or None
     layout = latest_layout(table, codec)
     keys = None if options.get(_WITH_FILTER, "true").lower() == "false" else FilterKind.default()
     footer = {_SPARK_VERSION: table.jvm.spark.version.encode()}

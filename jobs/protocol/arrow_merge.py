@@ -56,7 +56,7 @@ _TAKEN = frozenset({"commit", "deltacommit", "rollback"})
 
 def reasons_against(table: HudiTable) -> list[Problem]:
     """Returns the reasons that hold for every plan of the table."""
-    problems = [*_of_merging(table), *_of_table(table), *_of_schema(json.loads(table.schema(with_meta_fields=True)))]
+    problems = [*_of_merging(table), *_of_table(table), *of_schema(json.loads(table.schema(with_meta_fields=True)))]
     try:
         storage_of(table)
     except RefusedError as error:
@@ -161,8 +161,8 @@ def _of_table(table: HudiTable) -> Iterator[Problem]:
         yield Problem("index-maps-keys-to-files", "The metadata table has indexes that map keys to files", detail)
 
 
-def _of_schema(schema: Mapping[str, Any]) -> Iterator[Problem]:
-    """`schema` is the table's latest Avro schema, with meta fields."""
+def of_schema(schema: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yields the reasons against a table with this latest Avro schema, with meta fields."""
     names = {field["name"] for field in schema["fields"]}
     if _OPERATION in names:
         yield Problem("operation-field", "Rows carry the operation that wrote them, which may be a delete", _OPERATION)

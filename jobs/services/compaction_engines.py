@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jobs.dataplane.compaction_job import CODEC, compact_slices, compaction_of, failure
-from jobs.errors import EngineRefusedError, HudiError
+from jobs.errors import EngineRefusedError, HudiError, RefusedError
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.plans import plan_of
 from jobs.job_params import CompactionEngine
@@ -14,7 +14,6 @@ from jobs.protocol import arrow_merge
 
 if TYPE_CHECKING:
     from jobs.contract import Problem, WorkOrder
-    from jobs.dataplane.compacted_file import Compaction
     from jobs.dataplane.slice_merge import SliceFiles
     from jobs.hudi.client import WriteClient
     from jobs.hudi.table import HudiTable
@@ -26,16 +25,15 @@ _MOST_REASONS = 5
 
 @dataclass
 class Execution:
-    """How one plan is executed. `slices` are empty, and `work` is None, if Hudi does it: for the `reasons`."""
+    """How one plan is executed. `slices` are empty if Hudi does it, for the `reasons`."""
 
     instant: str
-    work: Compaction | None = None
     slices: list[SliceFiles] = field(default_factory=list)
     reasons: list[Problem] = field(default_factory=list)
 
     @property
     def engine(self) -> CompactionEngine:
-        return CompactionEngine.ARROW if self.work else CompactionEngine.HUDI
+        return CompactionEngine.ARROW if self.slices else CompactionEngine.HUDI
 
 
 class Engines:
@@ -56,25 +54,26 @@ class Engines:
             self._of_table = arrow_merge.reasons_against(self._table)
         plan = plan_of(self._table, instant)
         reasons = self._of_table or arrow_merge.reasons_against_plan(plan)
-        if reasons or not plan.get("operations"):
+        if reasons:
             self._refuse_if_asked(reasons)
             return self._note(Execution(instant, reasons=reasons))
-        rules = arrow_merge.rules_of(self._table)
-        work = compaction_of(self._table, storage_of(self._table), instant, rules, self._codec)
-        return self._note(Execution(instant, work, arrow_merge.slices_of(plan)))
+        return self._note(Execution(instant, arrow_merge.slices_of(plan)))
 
     def execute(self, client: WriteClient, begun: Any, how: Execution) -> list[WriteStat]:
         """Writes the new base files of a begun plan. If a slice turns out to be one that Hudi has to merge, Hudi's
         executor does the whole plan: it removes the files that are there already before it commits."""
-        if how.work is None:
+        if not how.slices:
             return client.execute_compaction(begun)
         try:
-            written, reasons = compact_slices(self._table, how.work, how.slices, self._context)
-        except HudiError as error:
+            # Hudi's executor, too, reads only now which instants have completed.
+            rules = arrow_merge.rules_of(self._table)
+            work = compaction_of(self._table, storage_of(self._table), how.instant, rules, self._codec)
+            written, reasons = compact_slices(self._table, work, how.slices, self._context)
+        except (HudiError, RefusedError) as error:
             self._context.checkpoint()
             written, reasons = [], [failure(error.detail)]
         if reasons:
-            how.work, how.reasons = None, reasons[:_MOST_REASONS]
+            how.slices, how.reasons = [], reasons[:_MOST_REASONS]
             if self._asked is CompactionEngine.ARROW:
                 client.end_heartbeat(how.instant)
             self._refuse_if_asked(how.reasons)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
+from pyspark.sql import functions as F  # noqa: N812
 
 from jobs.dataplane import parquet_layout
 from tests.integration import tables
@@ -71,8 +72,21 @@ def require_equal(spark: SparkSession, hudi: Compacted, arrow: Compacted) -> Non
             assert name in _OWN or arrow.stats[group][name] == value, (group, name, arrow.stats[group][name], value)
         assert arrow.stats[group]["fileSizeInBytes"] == ours.stat().st_size
         require_same_file(theirs, ours)
+    assert statistics(spark, arrow.base) == statistics(spark, hudi.base)
     assert tables.snapshot(spark, arrow.base) == tables.snapshot(spark, hudi.base)
     assert tables.left_behind(arrow.base) == []
+
+
+def statistics(spark: SparkSession, base: Path) -> list[str]:
+    """The metadata table's column statistics without sizes, and with the file groups instead of the files."""
+    metadata = base / ".hoodie" / "metadata"
+    if not (metadata / "column_stats").exists():
+        return []
+    found = spark.read.format("hudi").load(str(metadata)).where("type = 3").select("ColumnStatsMetadata.*")
+    names = ["columnName", "minValue", "maxValue", "valueCount", "nullCount", "isDeleted"]
+    group = F.substring_index("fileName", "_", 1)
+    rows = found.select(group.alias("group"), F.col("fileName").endswith(".parquet").alias("base"), *names).collect()
+    return sorted(str(row) for row in rows)
 
 
 def require_same_file(theirs: Path, ours: Path) -> None:
