@@ -51,11 +51,7 @@ def test_a_plan_with_files_of_another_kind_is_left_to_hudi(more: dict[str, Any],
 
 
 FIXED = {"type": "fixed", "name": "f", "size": 9}
-NESTED = {
-    "type": "record",
-    "name": "r",
-    "fields": [{"name": "x", "type": ["null", {"type": "array", "items": "long"}]}],
-}
+NESTED = {"type": "record", "name": "r", "fields": [{"name": "x", "type": {"type": "array", "items": "long"}}]}
 
 
 @pytest.mark.parametrize(
