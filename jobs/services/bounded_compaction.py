@@ -58,6 +58,7 @@ def run(
                     "bytes_written": sum(item.base_bytes for item in choice.slices),
                 },
                 "refusals": [problem.to_json() for problem in problems],
+                **compaction_engines.forecast(table, order),
             },
         )
     runner = PlanRunner(table, order, context)

@@ -64,6 +64,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     if order.dry_run:
         cost = {"bytes_read": details["bytes"], "bytes_written": sum(item.base_bytes for item in due)}
         details |= {"estimated_cost": cost, "nothing_to_do": not due and not pending, "refusals": []}
+        details |= compaction_engines.forecast(table, order)
         return Result(Outcome.SUCCEEDED, details=details)
 
     runner = PlanRunner(table, order, context)

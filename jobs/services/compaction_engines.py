@@ -116,6 +116,15 @@ def options(order: WorkOrder) -> dict[str, str]:
     return {CODEC: codec} if codec else {}
 
 
+def forecast(table: HudiTable, order: WorkOrder) -> dict[str, Any]:
+    """Returns what a dry run says: the `engine` of plans in which no file slice tells something else, and why it is
+    Hudi's own."""
+    reasons = [] if asked(order) is CompactionEngine.HUDI else arrow_merge.reasons_against(table)
+    is_hudis = bool(reasons) or asked(order) is CompactionEngine.HUDI
+    engine = CompactionEngine.HUDI if is_hudis else CompactionEngine.ARROW
+    return {"engine": engine.value, "engine_reasons": [reason.to_json() for reason in reasons]}
+
+
 def refusals(table: HudiTable, order: WorkOrder) -> list[Problem]:
     """Returns the reasons against a job that asks for Arrow, whatever its plans are."""
     return arrow_merge.reasons_against(table) if asked(order) is CompactionEngine.ARROW else []

@@ -200,6 +200,9 @@ def test_what_is_not_proved_is_done_by_hudi_with_the_reason_or_refused(
     assert reason in {each.type for each in refused.value.reasons}
     planned = run_job(spark, base, "compaction", {"engine": "arrow"}, dry_run=True).details
     assert reason in {each["type"] for each in planned["refusals"]}
+    planned = run_job(spark, base, "compaction", dry_run=True).details
+    assert planned["engine"] == "hudi"
+    assert reason in {each["type"] for each in planned["engine_reasons"]}
     assert sorted((base / ".hoodie").rglob("*")) == timeline
 
     details = run_job(spark, base, "compaction").details
