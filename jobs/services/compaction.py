@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.contract import Outcome, Problem, Result
 from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import COMPACTION
 from jobs.protocol import recovery
@@ -40,6 +41,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """
     context.step("planning")
     wanted = given_plans.of(order)
+    if not order.dry_run:
+        # The worker may have died after its commit, with the lock.
+        TableLock(table, order.job_id).break_stale()
     if wanted is None and (done := recovery.already_completed(table, order)):
         return done
     if problems := _refusals(table, order, wanted):

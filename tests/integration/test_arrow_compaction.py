@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+_NEWEST_WRITE = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
+_PARTIAL_UPDATES = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
 DELETE = {"hoodie.datasource.write.operation": "delete"}
 
 
@@ -52,6 +54,9 @@ def written(spark: SparkSession, base: Path, **shape: Any) -> dict[str, str]:
         pytest.param({"num_buckets": None}, marks=pytest.mark.exhaustive),
         pytest.param({"hoodie.logfile.data.block.format": "parquet"}, marks=pytest.mark.exhaustive),
         pytest.param({"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}, marks=pytest.mark.exhaustive),
+        pytest.param(
+            {"version": 6, "hoodie.datasource.write.payload.class": _NEWEST_WRITE}, marks=pytest.mark.exhaustive
+        ),
         pytest.param({"hoodie.parquet.compression.codec": "zstd"}, marks=pytest.mark.exhaustive),
         pytest.param({"hoodie.datasource.write.hive_style_partitioning": "true"}, marks=pytest.mark.exhaustive),
     ],
@@ -164,7 +169,6 @@ def test_the_codec_is_that_of_the_old_file_or_the_one_that_was_asked_for(
 # -- what is left to Hudi
 
 
-_PARTIAL_UPDATES = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
 REASONS: list[tuple[str, dict[str, Any]]] = [
     ("change-data-capture", {"hoodie.table.cdc.enabled": "true"}),
     (
