@@ -1003,6 +1003,16 @@ class CommitPage(Model, frozen=True, kw_only=True):
     """Pass it as `cursor` to get the next page; null on the last one"""
 
 
+class CompactionEngine(Word):
+    """The executor of compaction plans. `AUTO`: Arrow where its merge is proved to be equal to Hudi's, else
+    Hudi's.
+    """
+
+    AUTO = "auto"
+    ARROW = "arrow"
+    HUDI = "hudi"
+
+
 class CompactionIn(Model, frozen=True, kw_only=True):
     """Merges log files into new base files."""
 
@@ -1035,6 +1045,13 @@ class CompactionParams(Model, frozen=True, kw_only=True):
     """File groups to compact at most, in the same order. Together with `limit_bytes` both limits hold"""
     partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
     """Paths of partitions, relative to the base path"""
+    engine: CompactionEngine | UnsetType | None = UNSET
+    """Who executes a plan. `auto`, the default: Arrow, several times as fast, where its merge is proved to be
+    equal to Hudi's, else Hudi's own executor; the result says of each plan which it was, and why. `arrow`:
+    refuse what is not proved. `hudi`: always Hudi's own
+    """
+    codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
+    """Compression of the new base files. Default: as the file that each of them replaces"""
 
 
 class CompactionPolicyIn(Model, frozen=True, kw_only=True):
@@ -1060,6 +1077,10 @@ class CompactionPolicyIn(Model, frozen=True, kw_only=True):
     """Parameter of the job; what it leaves is due at once; null: no limit"""
     limit_file_groups: int | UnsetType | None = UNSET
     """Parameter of the job; what it leaves is due at once; null: no limit"""
+    engine: CompactionEngine | UnsetType = UNSET
+    """Parameter of the job"""
+    codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
+    """Parameter of the job"""
 
 
 class CompactionResult(Model, frozen=True, kw_only=True):
