@@ -1,7 +1,9 @@
-"""Expansions beside a writer that never pauses: whatever Hudi acknowledged to it is there in the end."""
+"""Expansions and compactions beside a writer that never pauses: what Hudi acknowledged to it is there in the end."""
 
 from __future__ import annotations
 
+import os
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INDEX = BucketIndex(2, ("id",))
+MINUTES = float(os.environ.get("CEASELESS_MINUTES", "0.5"))
+PAUSE_SECONDS = 3.0
 
 
 @pytest.mark.exhaustive
@@ -50,5 +54,32 @@ def test_the_table_equals_what_the_writer_was_told_whatever_expansions_do_beside
     assert len([line for line in lines if line.error]) <= len(fenced["fenced"])
     assert ceaseless_writer.found(spark, base) == ceaseless_writer.expected(lines)
     assert tables.misplaced(spark, base, 16) == 0
+    audit = run_job(spark, base, "audit", index=INDEX).details
+    assert audit["clean"], audit
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(0 if MINUTES > 2 else 900)
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.skipif(MINUTES > 2, reason="one is enough"))])
+def test_the_table_equals_what_the_writer_was_told_whatever_arrow_compacts_beside_it(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.writer_options(base, num_buckets=2, version=version)
+    instants: list[str] = []
+    with ceaseless_writer.running(tmp_path, base, options) as ledger:
+        ends = time.monotonic() + 60 * MINUTES
+        while time.monotonic() < ends:
+            details = run_job(spark, base, "compaction", {"engine": "arrow"}, index=INDEX).details
+            assert {each["engine"] for each in details["engines"]} <= {"arrow"}
+            instants += [each["instant"] for each in details["engines"]]
+            time.sleep(PAUSE_SECONDS)
+
+    lines = ceaseless_writer.read(ledger)
+    print(f"{len(lines)} batches, {len(instants)} compactions beside them")
+    assert [line.error for line in lines if line.error] == []
+    assert len(instants) >= 2
+    assert ceaseless_writer.found(spark, base) == ceaseless_writer.expected(lines)
+    assert tables.misplaced(spark, base, 2) == 0
     audit = run_job(spark, base, "audit", index=INDEX).details
     assert audit["clean"], audit
