@@ -1,4 +1,4 @@
-"""How Hudi merges the rows of a table: its own reading of the table's properties (Hudi 1.2.0)."""
+"""Reads how Hudi merges the rows of a table, as Hudi reads the table's properties itself (1.2.0)."""
 
 from __future__ import annotations
 

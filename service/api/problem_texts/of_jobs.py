@@ -173,4 +173,11 @@ OF_JOBS: Final = {
         title="The service withdrew the job before it began",
         hint="It is decided again afterwards.",
     ),
+    "merge-not-proved": JobExplanation(
+        "The log files of a slice hold something whose merge is not proved to be equal to Hudi's own, such as partial"
+        " updates or the remains of a failed append. A wrong merge would be lost rows, so nothing was written.",
+        "partition '2026-01-01', file group 00000000-b-0: a data block has no schema",
+        title="This file slice is not one that is merged without Hudi",
+        hint="Nothing was changed. Hudi's own executor merges it: `engine` `hudi` or `auto`.",
+    ),
 }
