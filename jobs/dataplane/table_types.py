@@ -45,7 +45,7 @@ def require_conformable(found: pa.Schema, schema: pa.Schema, where: str, with_de
         if place < 0:
             raise NotProvedError(f"the column {field.name} of a {where} is not in the table's schema")
         kind = field.type.value_type if types.is_dictionary(field.type) else field.type
-        if not _same(kind, schema.field(place).type):
+        if not _same(kind, schema.field(place).type) and (kind, schema.field(place).type) not in _WIDENED:
             raise NotProvedError(
                 f"the column {field.name} has the type {kind} in a {where}, and {schema.field(place).type} in the table"
             )
@@ -65,16 +65,29 @@ def _of_type(column: pa.Array, field: pa.Field) -> pa.Array:
     if types.is_dictionary(column.type) or str(column.type) == str(field.type):
         return column
     try:
-        return without_hidden_nulls(column.cast(field.type))
+        return without_hidden_nulls(_rebuilt(column, field.type))
     except pa.ArrowInvalid:
-        raise NotProvedError(f"the column {field.name} does not fit the table's type") from None
+        detail = f"{column.type} does not fit {field.type}"
+        raise NotProvedError(f"the column {field.name} does not fit the table's type: {detail}") from None
+
+
+def _rebuilt(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Returns the same values as a type that is the same by `_same`; Arrow's own cast cannot rename all entries."""
+    if not types.is_nested(kind):
+        return array if array.type == kind else array.cast(kind)
+    if types.is_struct(kind):
+        fields = [_rebuilt(array.field(place), field.type) for place, field in enumerate(kind)]
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=array.is_null())
+    # Arrow does not accept the offsets of a sliced array together with a mask.
+    offsets, mask = pa.concat_arrays([array.offsets]), array.is_null()
+    if types.is_map(kind):
+        keys, items = _rebuilt(array.keys, kind.key_type), _rebuilt(array.items, kind.item_type)
+        return pa.MapArray.from_arrays(offsets, keys, items, type=kind, mask=mask)
+    return pa.ListArray.from_arrays(offsets, _rebuilt(array.values, kind.value_type), type=kind, mask=mask)
 
 
 def _same(one: pa.DataType, other: pa.DataType) -> bool:
-    """Returns whether no value changes from one type to the other.
-
-    They may differ by what may be null, by the names of the entries of lists and maps, and by the width of numbers.
-    """
+    """Returns whether two types differ at most by what may be null, and by the names of lists' and maps' entries."""
     if types.is_struct(one):
         return (
             types.is_struct(other)
@@ -85,4 +98,4 @@ def _same(one: pa.DataType, other: pa.DataType) -> bool:
         return types.is_map(other) and _same(one.key_type, other.key_type) and _same(one.item_type, other.item_type)
     if types.is_list(one):
         return types.is_list(other) and _same(one.value_type, other.value_type)
-    return bool(one == other) or (one, other) in _WIDENED
+    return bool(one == other)
