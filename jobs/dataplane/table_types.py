@@ -66,7 +66,7 @@ def _of_type(column: pa.Array, field: pa.Field) -> pa.Array:
         return column
     try:
         return without_hidden_nulls(_rebuilt(column, field.type))
-    except pa.ArrowInvalid:
+    except pa.ArrowException:
         detail = f"{column.type} does not fit {field.type}"
         raise NotProvedError(f"the column {field.name} does not fit the table's type: {detail}") from None
 
