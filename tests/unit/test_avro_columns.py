@@ -142,7 +142,7 @@ def record(*fields: tuple[str, Any]) -> dict[str, Any]:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_generated_records_come_back(data: st.DataObject) -> None:
     columns = [data.draw(optional(COLUMN)) for _ in range(data.draw(st.integers(1, 4)))]
     schema = record(*((f"c{number}", kind) for number, (kind, _) in enumerate(columns)))
@@ -154,7 +154,7 @@ def test_generated_records_come_back(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_broken_records_are_refused_or_are_other_records(data: st.DataObject) -> None:
     """Whatever bytes: an answer that is valid, or the one error; nothing else, and no endless loop."""
     kind, values = data.draw(optional(COLUMN))

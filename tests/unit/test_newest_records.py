@@ -53,7 +53,7 @@ VERSIONS = st.lists(
 
 
 @given(VERSIONS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_the_newest_by_event_time_is_hudis(versions: list[Version]) -> None:
     numbers = {key: number for number, key in enumerate(dict.fromkeys(each[0] for each in versions))}
     numbered = [(numbers[key], value, delete, block) for key, value, delete, block in versions]

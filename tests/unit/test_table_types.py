@@ -28,7 +28,7 @@ def as_in_parquet(kind: pa.DataType) -> pa.DataType:
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 def test_values_stay_the_same(data: st.DataObject) -> None:
     kind, values = data.draw(optional(COLUMN))
     schema = record(("c", kind))
