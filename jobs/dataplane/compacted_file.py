@@ -35,8 +35,8 @@ _ROW_GROUP_BYTES = 96 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Compaction:
-    """What all tasks of one plan share. `layout` is that of files with the table's latest schema; `codec`, if given,
-    replaces the codec of the old base files."""
+    """The settings that all tasks of one plan share. `layout` is that of files with the table's latest schema; `codec`,
+    if given, replaces the codec of the old base files."""
 
     storage: Storage
     instant: str

@@ -1,4 +1,4 @@
-"""Decides which compaction plans Arrow may execute: those whose merge is proved to be equal to Hudi's. Writes nothing.
+"""Preflight of compaction plans that Arrow executes: their merge must be proved equal to Hudi's own. Writes nothing.
 
 Each reason against it is a typed `Problem`. What only the log files tell (kinds of blocks, partial updates) is found
 while they are read.

@@ -25,7 +25,7 @@ _MOST_REASONS = 5
 
 @dataclass
 class Execution:
-    """How one plan is executed. `slices` are empty if Hudi does it, for the `reasons`."""
+    """The execution of one plan. `slices` are empty if Hudi does it, for the `reasons`."""
 
     instant: str
     slices: list[SliceFiles] = field(default_factory=list)
