@@ -101,23 +101,31 @@ def deletes_needed(
 ) -> list[Problem]:
     """Returns the refusals of a clean that deletes what others need: `planned` and `saved` are the files of pending
     plans and of savepoints, by instant (Hudi #19290)."""
-    problems = []
-    for kind, needing in (("plan", planned), ("savepoint", saved)):
-        for instant, files in needing.items():
-            if both := sorted(set(deleted) & set(files)):
-                problems.append(
-                    Problem(
-                        f"clean-deletes-files-of-{kind}",
-                        f"A clean would delete files that a pending {kind} needs"
-                        if kind == "plan"
-                        else "A clean would delete files of a savepoint",
-                        f"{where} deletes, of {kind} {instant}: {_some(both)}",
-                        "Nothing was deleted. Let the pending plan run first, or roll the clean back."
-                        if kind == "plan"
-                        else "Nothing was deleted. Roll the clean back, or delete the savepoint.",
-                    )
-                )
-    return problems
+    by_plans = [
+        Problem(
+            "clean-deletes-files-of-plan",
+            "A clean would delete files that a pending plan needs",
+            f"{where} deletes, of plan {instant}: {_some(both)}",
+            "Nothing was deleted. Let the pending plan run first, or roll the clean back.",
+        )
+        for instant, both in _common(deleted, planned)
+    ]
+    by_savepoints = [
+        Problem(
+            "clean-deletes-files-of-savepoint",
+            "A clean would delete files of a savepoint",
+            f"{where} deletes, of savepoint {instant}: {_some(both)}",
+            "Nothing was deleted. Roll the clean back, or delete the savepoint.",
+        )
+        for instant, both in _common(deleted, saved)
+    ]
+    return by_plans + by_savepoints
+
+
+def _common(deleted: Collection[File], needed: Mapping[str, Collection[File]]) -> Iterator[tuple[str, list[File]]]:
+    for instant, files in needed.items():
+        if both := sorted(set(deleted) & set(files)):
+            yield instant, both
 
 
 def deletes_latest(where: str, deleted: Collection[File], latest: Collection[File]) -> list[Problem]:
