@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 from service.api.problem_texts.explanation import Explanation, JobExplanation
 from service.api.problem_texts.of_calls import OF_CALLS
 from service.api.problem_texts.of_jobs import OF_JOBS
+from service.api.problem_texts.of_refusals import OF_REFUSALS
 from service.api.problem_texts.of_service import OF_SERVICE
 from service.api.problem_texts.of_tables import OF_TABLES
 from service.api.problems import problem_uri
@@ -24,7 +25,8 @@ from service.model.errors import GroundskeeperError, RouteNotFoundError
 
 router = APIRouter(prefix="/problems", tags=["health"])
 
-EXPLANATIONS: dict[str, Explanation] = {**OF_JOBS, **OF_SERVICE, **OF_TABLES, **OF_CALLS}
+_OF_WORKERS: dict[str, JobExplanation] = {**OF_JOBS, **OF_REFUSALS}
+EXPLANATIONS: dict[str, Explanation] = {**_OF_WORKERS, **OF_SERVICE, **OF_TABLES, **OF_CALLS}
 
 _STYLE = """
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem }
@@ -70,7 +72,7 @@ def every_type() -> dict[str, ProblemType]:
     """Returns all types of problems by name, in alphabetical order."""
     kinds = {kind.type: kind for kind in reversed(_every(GroundskeeperError))}
     found = [_of_class(kind) for kind in kinds.values()]
-    found += [_of_jobs(name, each) for name, each in OF_JOBS.items() if name not in kinds]
+    found += [_of_jobs(name, each) for name, each in _OF_WORKERS.items() if name not in kinds]
     return {each.type: each for each in sorted(found, key=lambda each: each.type)}
 
 
@@ -105,7 +107,7 @@ async def explain(
     if found is None:
         raise RouteNotFoundError(
             f"There is no page about {name}.",
-            hint="GET /problems lists the pages. Why a job was refused is in its own `detail` and `hint`.",
+            hint="GET /problems lists the pages.",
         )
     response.headers.update(_VARIES)
     return _page(found.title, _body(found)) if _wants_html(request) else found

@@ -16,6 +16,7 @@ from service.api.app import create_app
 from service.api.dependencies import AppContext
 from service.api.problem_pages import EXPLANATIONS, every_type
 from service.api.problem_texts.of_jobs import OF_JOBS
+from service.api.problem_texts.of_refusals import OF_REFUSALS
 from service.db.engine import open_engine
 from service.model.errors import GroundskeeperError
 from service.queue.hand_over_policy import WRITERS_NOT_STOPPED
@@ -63,7 +64,7 @@ def test_every_error_of_a_worker_has_an_explanation() -> None:
 
 
 def test_there_is_no_text_about_a_type_that_does_not_exist() -> None:
-    assert EXPLANATIONS.keys() - OF_JOBS.keys() <= {kind.type for kind in every_error()}
+    assert EXPLANATIONS.keys() - OF_JOBS.keys() - OF_REFUSALS.keys() <= {kind.type for kind in every_error()}
 
 
 def test_browsers_get_a_page_and_programs_get_json(client: TestClient) -> None:

@@ -1,0 +1,157 @@
+"""Refusals of jobs that plan or execute: compaction, clustering, cleaning and dropping partitions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from service.api.problem_texts.explanation import JobExplanation
+
+PLANS: Final = {
+    "pending-plan": JobExplanation(
+        "A plan of Hudi fixes the files that it will read. If the job replaced these files first, the plan"
+        " could not be executed any more, or would bring back the rows as they were when it was made.",
+        "'dt=2026-01-01': 20260101120000000 (compaction)",
+        title="A table service on this partition is pending",
+        hint="Run that service first (a `compaction` job executes pending compactions), or roll it back.",
+    ),
+    "plan-unreadable": JobExplanation(
+        "Hudi reads the file of each pending plan whenever it lists file groups. As long as one is damaged,"
+        " neither it nor this job knows which files the plan needs. The plan can only be rolled back.",
+        "instant 20260101120000000 (compaction)",
+        title="The file of a pending plan cannot be read",
+    ),
+    "plan-files-gone": JobExplanation(
+        "Hudi executes a plan with the files that are left. The new base file would then lack the rows of the"
+        " missing files, so they would be lost without any error (Hudi #10964).",
+        "instant 20260101120000000: dt=2026-01-01/.f1-0_20260101110000000.log.1_0-1-2",
+        title="A pending plan reads files that are not there any more",
+        hint="Find out who deleted them; the plan can only be rolled back. It was not executed.",
+    ),
+    "plan-overtaken": JobExplanation(
+        "After the plan was made, something else replaced its file groups, such as an overwrite. Hudi would"
+        " execute the plan all the same, with the rows that were there when it was made.",
+        "instant 20260101120000000: dt=2026-01-01/f1-0",
+        title="A pending clustering plan rewrites file groups that were replaced after it was made",
+        hint="Executed, it would bring back the rows that were replaced. Roll the plan back.",
+    ),
+    "plan-unusable": JobExplanation(
+        "The file ids of a bucket index begin with the number of the bucket. Files with other ids make the"
+        " next write to the table fail, and as long as the plan is pending, it blocks the rescale of its"
+        " buckets.",
+        "The table has a bucket index, and Hudi 1.2 gives clustered files ids without the number of their bucket.",
+        title="Hudi's own clustering would break the table's bucket index",
+        hint=(
+            "Roll the plan back, and switch clustering off in the writers (`hoodie.clustering.inline` and"
+            " `hoodie.clustering.schedule.inline`). A clustering job with `sort_by` sorts inside each bucket."
+        ),
+    ),
+    "bucket-files-not-mergeable": JobExplanation(
+        "The bucket index allows one file group per bucket and partition. If files of several buckets became"
+        " one, writers would not find the rows any more, and would write them a second time.",
+        "Each bucket of a partition is one file group, however small, and clustering without `sort_by` only"
+        " merges files.",
+        title="The files of a table with a bucket index cannot be merged",
+        hint="Give `sort_by` to order the rows inside each bucket. Compaction merges the logs.",
+    ),
+    "not-merge-on-read": JobExplanation(
+        "A copy-on-write table has base files only: each write merges its rows itself. There is no log that a"
+        " compaction could merge, now or later. Clustering with `sort_by` rewrites base files.",
+        "",
+        title="Only merge-on-read tables have logs to compact",
+    ),
+    "log-compaction-unsound": JobExplanation(
+        "A log compaction merges several log files into one. With Hudi 1.2 the merged rows get its own commit"
+        " time, so incremental readers take them for new. A plan that was interrupted cannot be executed at"
+        " all.",
+        "20260101120000000: the merged rows would get a new commit time, as if they had been written again",
+        title="Log compactions are not executed, because Hudi 1.2 changes rows by them",
+        hint=(
+            "Run a `compaction` job, which keeps commit times and needs no log compaction. Switch it off in the"
+            " writers (`hoodie.log.compaction.inline=false`)."
+        ),
+    ),
+    "other-plans-pending": JobExplanation(
+        "Hudi has no call to execute one pending clean by itself. The job was given some of the plans, and by"
+        " executing them it would also delete the files of plans that nobody handed over.",
+        "20260101120000000",
+        title="Hudi executes all pending cleans together, and the table has others",
+        hint="Name them in `plans` as well.",
+    ),
+    "retain-too-small": JobExplanation(
+        "A query lists its files when it begins, and reads them until it ends. If a cleaning deletes a"
+        " version as soon as there is a newer one, each query that runs beside a commit fails.",
+        "KEEP_LATEST_FILE_VERSIONS with retain 0",
+        title="Cleaning must leave at least one version before the latest",
+        hint="Retain at least 1: running readers still need that version.",
+    ),
+    "stale-write-in-flight": JobExplanation(
+        "The write has planned its files in file groups that were replaced since. Hudi's cleaner deletes all"
+        " files of a replaced file group, including those that the write has just created, and its commit"
+        " would name files that are gone.",
+        "20260101120000000",
+        title="A write in flight writes to replaced file groups; cleaning could delete its files",
+        hint="Wait until it has ended; its commit is repaired then.",
+    ),
+    "clean-deletes-files-of-plan": JobExplanation(
+        "The plan of the clean was made without regard to another plan, which reads these files. If they were"
+        " deleted, the other plan would produce a file without their rows, and they would be lost.",
+        "clean 20260101130000000 deletes, of plan 20260101120000000:"
+        " dt=2026-01-01/f1-0_0-1-2_20260101110000000.parquet",
+        title="A clean would delete files that a pending plan needs",
+        hint="Nothing was deleted. Let the pending plan run first, or roll the clean back.",
+    ),
+    "clean-deletes-files-of-savepoint": JobExplanation(
+        "The plan of the clean was made before the savepoint, or without regard to it. Without these files"
+        " nobody could restore the table to the savepoint, or read it as it was then.",
+        "clean 20260101130000000 deletes, of savepoint 20260101120000000:"
+        " dt=2026-01-01/f1-0_0-1-2_20260101110000000.parquet",
+        title="A clean would delete files of a savepoint",
+        hint="Nothing was deleted. Roll the clean back, or delete the savepoint.",
+    ),
+    "clean-deletes-latest-files": JobExplanation(
+        "These files belong to the latest version of the table. If the clean were executed, every query of"
+        " their partitions would fail, or would lack rows, and no other version has all of them.",
+        "the new clean: dt=2026-01-01/f1-0_0-1-2_20260101110000000.parquet",
+        title="A clean would delete files that readers of the latest state read",
+        hint="Nothing was deleted. Roll the clean back, and run an audit.",
+    ),
+    "clean-deletes-files-of-consumer": JobExplanation(
+        "A registered consumer goes on reading from the last commit that it has seen, and needs the files of"
+        " that time. The plan of the clean was made without knowledge of it, and the consumer's next read"
+        " would fail or lack changes.",
+        "clean 20260101130000000 deletes, needed by nightly-export: dt=2026-01-01/f1-0_0-1-2_20260101110000000.parquet",
+        title="A pending clean would delete files that a consumer needs to go on",
+        hint="Nothing was deleted. Wait for the consumer or delete it, or roll the clean back.",
+    ),
+    "consumer-behind": JobExplanation(
+        "A registered consumer goes on reading from the last commit that it has seen. The job would remove"
+        " files that hold the commits after it, so that the consumer would miss rows or fail.",
+        "'dt=2026-01-01' was modified at 20260101120000000, after what was seen by: nightly-export",
+        title="A consumer has not read all commits of this partition",
+        hint="Wait for the consumer, or delete it.",
+    ),
+    "not-partitioned": JobExplanation(
+        "Partitions that have become old are dropped as a whole. All rows of this table are in one place, so"
+        " nothing tells old rows from new ones. Delete old rows by a statement.",
+        "",
+        title="The table has no partitions that could expire",
+    ),
+    "file-ids-repeat": JobExplanation(
+        "Dropping a partition replaces its file groups, which hides whatever has these file ids. Writers of"
+        " this table would use the same ids for rows that come later, and no reader would see those rows.",
+        "consistent-hashing bucket index, or non-blocking concurrency control",
+        title=(
+            "Writers of this table use the same file ids again, so rows that come later would go to file groups"
+            " that have been replaced, where no reader sees them"
+        ),
+        hint="Delete the rows of old partitions by statements instead.",
+    ),
+    "files-without-commit": JobExplanation(
+        "A new metadata table is built from the files in storage, and would list these. The commit with their"
+        " instant does not name them, so they come from an attempt that failed, and readers would see their"
+        " rows twice.",
+        "2, such as dt=2026-01-01/f1-0_0-1-2_20260101120000000.parquet",
+        title="Data files have the instant of a commit that does not name them",
+        hint="Delete them first; a diagnosis names them as well.",
+    ),
+}
