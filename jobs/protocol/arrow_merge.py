@@ -92,7 +92,24 @@ def rules_of(table: HudiTable) -> MergeRules:
         pending=frozenset(each.requested for each in writes if each.state != "COMPLETED"),
         # `containsOrBeforeTimelineStarts` of the completed commits
         archived_before=min((each.requested for each in completed if each.action in _WRITES), default=""),
+        with_default=columns_with_default(json.loads(table.schema(with_meta_fields=True))),
     )
+
+
+def columns_with_default(schema: Mapping[str, Any]) -> frozenset[str]:
+    """Returns the columns of an Avro schema that have another default than null, or a field in them has.
+
+    Hudi may fill such a column where a file lacks it.
+    """
+    return frozenset(field["name"] for field in schema["fields"] if _has_default(field))
+
+
+def _has_default(kind: Any) -> bool:
+    if isinstance(kind, list):
+        return any(map(_has_default, kind))
+    if not isinstance(kind, dict):
+        return False
+    return kind.get("default") is not None or any(map(_has_default, kind.values()))
 
 
 def slices_of(plan: Mapping[str, Any]) -> list[SliceFiles]:

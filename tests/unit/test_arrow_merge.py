@@ -8,7 +8,7 @@ import pytest
 
 from jobs.dataplane.compacted_file import CompactedFile
 from jobs.dataplane.slice_merge import MergeCounts, SliceFiles
-from jobs.protocol.arrow_merge import of_schema, reasons_against_plan, slices_of
+from jobs.protocol.arrow_merge import columns_with_default, of_schema, reasons_against_plan, slices_of
 
 LOG = ".00000001-aaaa-0_20260101000000000.log.1_0-1-2"
 
@@ -22,6 +22,19 @@ def operation(**more: Any) -> dict[str, Any]:
         "metrics": {"TOTAL_IO_READ_MB": 1.0},
         **more,
     }
+
+
+def test_columns_whose_default_is_not_null_are_known() -> None:
+    inner = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int", "default": 0}]}
+    fields = [
+        {"name": "id", "type": "string"},
+        {"name": "note", "type": ["null", "string"], "default": None},
+        {"name": "fare", "type": "double", "default": 0.0},
+        {"name": "place", "type": ["null", inner], "default": None},
+        {"name": "places", "type": {"type": "array", "items": inner}},
+    ]
+    schema = {"type": "record", "name": "t", "fields": fields}
+    assert columns_with_default(schema) == {"fare", "place", "places"}
 
 
 def test_the_slices_of_a_plan_come_with_the_largest_first() -> None:
