@@ -4,8 +4,8 @@ import { pathOf } from "./api.js";
 import { h } from "./dom.js";
 import { ago, kindName, moment, sentence } from "./format.js";
 
-// Where the service explains types of problems.
-const EXPLANATIONS = "/problems/";
+// The refusals in a result have the name of their type alone. A proxy's answer may have a type of its own.
+const OF_SERVICE = /^(?:\/problems\/)?([a-z0-9-]+)$/;
 
 export const link = (href, ...children) => h("a", { href }, ...children);
 export const jobLink = (job, ...children) => link(`#/jobs/${encodeURIComponent(job.id)}`, ...children);
@@ -46,14 +46,14 @@ export function problem(document, kind = "bad") {
     document.errors && h("ul", {}, ...document.errors.map((each) => h("li", {}, `${sentence(each.field)}: ${each.message}`))),
     document.hint && h("p", { class: "hint" }, document.hint),
     document.retriable && h("p", { class: "hint" }, "The job may succeed later."),
-    // The reasons of jobs have no pages, but all answers have.
-    document.status && document.type?.startsWith(EXPLANATIONS) && h("p", { class: "hint" }, explanation(document.type)),
+    OF_SERVICE.test(document.type ?? "") && h("p", { class: "hint" }, explanation(document.type)),
   );
 }
 
 /** A link to the service's page about a type of problem. */
 function explanation(type) {
-  return h("a", { href: pathOf(type.slice(1)).href, target: "_blank", rel: "noreferrer" }, "More about this problem");
+  const [, name] = OF_SERVICE.exec(type);
+  return h("a", { href: pathOf(`problems/${name}`).href, target: "_blank", rel: "noreferrer" }, "More about this problem");
 }
 
 /** A table that becomes a list of cards on a narrow screen; `headings` label the cells there. */

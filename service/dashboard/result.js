@@ -53,7 +53,8 @@ function diagnosed(findings, isHealthy) {
     const words = isHealthy === false ? "Nothing was found, but not all checks could be made." : "Nothing is damaged.";
     return h("p", { class: `problem ${isHealthy === false ? "warn" : "good"}` }, h("strong", {}, words));
   }
-  return findings.map((each) => problem({ ...each, hint: [each.effect, each.hint, cure(each)].filter(Boolean).join(" ") }, "bad"));
+  // A type of damage is no type of problem, and has no page.
+  return findings.map((each) => problem({ ...each, type: null, hint: [each.effect, each.hint, cure(each)].filter(Boolean).join(" ") }, "bad"));
 }
 
 function cure({ cure: job }) {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 from playwright.sync_api import expect
@@ -122,6 +123,17 @@ def test_the_log_of_a_job_grows_and_a_failed_job_is_submitted_again(page: Page, 
     assert again["retry_of"] == installation.jobs["failed"]
     expect(page.locator("main")).to_contain_text(f"waits for {again['waits_for'].partition(' (')[0]}")
     installation.api.post(f"/jobs/{again['id']}/cancel").raise_for_status()
+
+
+@pytest.mark.parametrize(("role", "name"), [("region", "Result"), ("table", "Attempts")])
+def test_a_refusal_links_the_page_about_its_type(
+    page: Page, installation: Installation, role: Literal["region", "table"], name: str
+) -> None:
+    page.goto(installation.address("failed job"))
+    with page.expect_popup() as opened:
+        page.get_by_role(role, name=name).get_by_role("link", name="More about this problem").click()
+    expect(opened.value).to_have_url(re.compile(r"/problems/column-unknown$"))
+    expect(opened.value.locator("h1")).to_have_text("The table has no such column")
 
 
 def test_a_table_is_looked_at_and_then_registered(
