@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from service.api.problem_texts.of_refused_arrow_merges import ARROW_MERGES
 from service.api.problem_texts.of_refused_plans import PLANS
 from service.api.problem_texts.of_refused_rescales import RESCALES
 from service.api.problem_texts.of_refused_syncs import SYNCS
 from service.api.problem_texts.of_refused_tables import TABLES
 from service.api.problem_texts.of_refused_undoing import UNDOING
 
-OF_REFUSALS: Final = {**TABLES, **RESCALES, **PLANS, **UNDOING, **SYNCS}
+OF_REFUSALS: Final = {**TABLES, **ARROW_MERGES, **RESCALES, **PLANS, **UNDOING, **SYNCS}

@@ -51,7 +51,8 @@ PLANS: Final = {
         "Each bucket of a partition is one file group, however small, and clustering without `sort_by` only"
         " merges files.",
         title="The files of a table with a bucket index cannot be merged",
-        hint="Give `sort_by` to order the rows inside each bucket. Compaction merges the logs.",
+        hint="Give `sort_by` to order the rows inside each bucket, or `expansion_factor` to prepare them for an"
+        " expansion. Compaction merges the logs.",
     ),
     "not-merge-on-read": JobExplanation(
         "A copy-on-write table has base files only: each write merges its rows itself. There is no log that a"
@@ -153,5 +154,13 @@ PLANS: Final = {
         "2, such as dt=2026-01-01/f1-0_0-1-2_20260101120000000.parquet",
         title="Data files have the instant of a commit that does not name them",
         hint="Delete them first; a diagnosis names them as well.",
+    ),
+    "expansion-factor-without-buckets": JobExplanation(
+        "`expansion_factor` orders the rows of a file by the bucket that they will have after an expansion, so that"
+        " the expansion can copy parts of files. Without a bucket index no row has a bucket, and the order would serve"
+        " nothing.",
+        "`expansion_factor` keeps rows apart that will be in different buckets.",
+        title="Only a table with a bucket index can be prepared for an expansion",
+        hint="Leave it out; or, if the table does have a bucket index, declare it in its registration.",
     ),
 }

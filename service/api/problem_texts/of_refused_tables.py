@@ -176,4 +176,12 @@ TABLES: Final = {
         title="Lists, maps and structs have no order",
         hint="Use other columns.",
     ),
+    "local-disk-full": JobExplanation(
+        "A file slice that is larger than the memory of its task is sorted on a local disk, in parts that are merged"
+        " afterwards. Without room for the parts the sort cannot end, and rows may not be left out.",
+        "/var/spark/spark-4711",
+        title="The rows of a file slice are sorted on a local disk of the worker, which is full",
+        hint="Nothing was changed. Free space there, or give the worker another folder (SPARK_LOCAL_DIRS). A"
+        " sort needs about the size of the slice without compression, per task.",
+    ),
 }
