@@ -15,4 +15,5 @@ from service.api.problem_texts.of_refused_syncs import SYNCS
 from service.api.problem_texts.of_refused_tables import TABLES
 from service.api.problem_texts.of_refused_undoing import UNDOING
 
-OF_REFUSALS: Final = {**TABLES, **ARROW_MERGES, **RESCALES, **PLANS, **UNDOING, **SYNCS}
+GROUPS: Final = (TABLES, ARROW_MERGES, RESCALES, PLANS, UNDOING, SYNCS)
+OF_REFUSALS: Final = {name: text for group in GROUPS for name, text in group.items()}
