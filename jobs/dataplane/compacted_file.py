@@ -146,9 +146,7 @@ class _NewFile:
         """Completes the file and returns its bytes."""
         self._flush()
         output, writer = self._opened()
-        # Without Arrow's own schema the writer leaves the entries of the schema out as well.
-        footer = {**(self._schema.metadata or {}), **(self._keys.entries() if self._keys else {})}
-        writer.add_key_value_metadata(footer)
+        writer.add_key_value_metadata(self._layout.footer(self._keys))
         writer.close()
         size = output.close()
         self._open = None

@@ -11,6 +11,7 @@ from pyspark import TaskContext
 from jobs.contract import Problem
 from jobs.dataplane.bloom_filter import FilterKind
 from jobs.dataplane.compacted_file import CompactedFile, Compaction, compact_slice
+from jobs.dataplane.parquet_layout import SPARK_VERSION
 from jobs.dataplane.python_worker import reduce_task_overhead
 from jobs.dataplane.rewrite_job import latest_layout, wait_for_tasks_on_error
 from jobs.errors import JobError
@@ -28,8 +29,6 @@ logger = logging.getLogger(__name__)
 
 CODEC = "hoodie.parquet.compression.codec"
 _WITH_FILTER = "hoodie.parquet.bloom.filter.enabled"
-# Readers of Spark take it from the footer how old dates and timestamps are meant (`DataSourceUtils`).
-_SPARK_VERSION = b"org.apache.spark.version"
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def compaction_of(table: HudiTable, storage: Storage, instant: str, rules: Merge
     codec = codec or options.get(CODEC, "").lower().replace("uncompressed", "none") or None
     layout = latest_layout(table, codec)
     keys = None if options.get(_WITH_FILTER, "true").lower() == "false" else FilterKind.default()
-    footer = {_SPARK_VERSION: table.jvm.spark.version.encode()}
+    footer = {SPARK_VERSION: (layout.schema.metadata or {})[SPARK_VERSION]}
     layout = replace(layout, schema=layout.schema.with_metadata(footer), keys=keys)
     return Compaction(storage, instant, rules, layout, codec)
 

@@ -20,9 +20,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jobs.dataplane.bloom_filter import FilterKind
+    from jobs.dataplane.key_footer import KeyFooter
 
+AVRO_SCHEMA = b"parquet.avro.schema"
+# By it and by the two `legacy` entries readers of Spark know how old dates and timestamps are meant; without any, they
+# refuse those before 1582 (`DataSourceUtils`).
+SPARK_VERSION = b"org.apache.spark.version"
 # Footer entries of the schema. The others (Bloom filter, smallest and largest key) belong to one file.
-SCHEMA_ENTRIES = (b"parquet.avro.schema", b"writer.model.name")
+SCHEMA_ENTRIES = (
+    AVRO_SCHEMA,
+    SPARK_VERSION,
+    b"org.apache.spark.legacyDateTime",
+    b"org.apache.spark.legacyINT96",
+    b"org.apache.spark.sql.parquet.row.metadata",
+    b"org.apache.spark.timeZone",
+    b"writer.model.name",
+)
 CODECS = frozenset({"gzip", "snappy", "zstd", "none", "brotli", "lz4"})
 DEFAULT_CODEC = "gzip"  # Hudi's own default (hoodie.parquet.compression.codec)
 # gzip at level 3 takes less than half the time of Hudi's level 6, with files a few percent larger; pyarrow's own
@@ -72,6 +85,10 @@ class Layout:
             write_batch_size=int(min(max(_PAGE_BYTES // max(widest_value, self.widest_value, 1), 1), 1024)),
         )
 
+    def footer(self, keys: KeyFooter | None) -> dict[bytes, bytes]:
+        """Returns the footer's entries. Without Arrow's own schema the writer leaves those of the schema out."""
+        return {**(self.schema.metadata or {}), **(keys.entries() if keys else {})}
+
     def like(self, model: pq.ParquetFile, codec: str | None) -> Layout:
         """Returns this schema with the codec, dictionaries and key entries of a base file.
 
@@ -117,9 +134,10 @@ def of_file(reader: pq.ParquetFile, codec: str | None = None) -> Layout:
     return replace(layout, dictionary=dictionary, row_group_rows=row_group_rows, widest_value=_widest_value(footer))
 
 
-def of_schema(empty: pq.ParquetFile, avro_schema: str, codec: str | None) -> Layout:
+def of_schema(empty: pq.ParquetFile, avro_schema: str, spark_version: str, codec: str | None) -> Layout:
     """Returns the layout of future base files, from a file without rows that has their Parquet schema."""
-    schema = empty.schema_arrow.with_metadata({b"parquet.avro.schema": avro_schema.encode()})
+    entries = {AVRO_SCHEMA: avro_schema.encode(), SPARK_VERSION: spark_version.encode()}
+    schema = empty.schema_arrow.with_metadata(entries)
     return _layout(schema, codec, DEFAULT_CODEC)
 
 

@@ -271,7 +271,7 @@ def latest_layout(table: HudiTable, codec: str | None) -> Layout:
         writer.start()
         writer.end(jvm.map({}))
         with pq.ParquetFile(path) as empty:
-            layout = parquet_layout.of_schema(empty, str(avro.toString()), codec)
+            layout = parquet_layout.of_schema(empty, str(avro.toString()), jvm.spark.version, codec)
             parquet_layout.require_reproducible(layout, empty.schema, "the table's schema")
             return layout
 

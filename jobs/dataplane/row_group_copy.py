@@ -188,8 +188,7 @@ def _copy(work: Rewrite, plan: _Plan, bucket: int, token: str) -> WrittenFile:
                     writer.add(raw, group, {_FILE_NAME: names})
         if writer is None or writer.rows != child.digest.rows:
             raise NotCopyableError("the files have changed while they were read")
-        entries = {**(plan.layout.schema.metadata or {}), **(child.keys.entries() if child.keys else {})}
-        writer.close(entries)
+        writer.close(plan.layout.footer(child.keys))
         size = output.close()
     except BaseException:
         with suppress(OSError, pa.ArrowException):

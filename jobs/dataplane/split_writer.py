@@ -233,8 +233,7 @@ class BaseFile:
         for _, section in sorted(self._sections.items()):
             self._write(section)
         output, writer = self._opened()
-        if self._keys:
-            writer.add_key_value_metadata(self._keys.entries())
+        writer.add_key_value_metadata(self._layout.footer(self._keys))
         writer.close()
         size = output.close()
         source = self._source

@@ -108,6 +108,14 @@ def test_hudi_finds_every_key_in_the_filters_of_an_expansion_if_the_input_had_an
 # -- Codec, dictionaries, statistics
 
 
+def schema_entries(path: Path) -> dict[bytes, bytes]:
+    """The footer's entries but for those of the file's own keys."""
+    entries = pq.read_metadata(path).metadata
+    found = {key: value for key, value in entries.items() if b"bloom" not in key and b"record_key" not in key}
+    assert found
+    return found
+
+
 @pytest.mark.parametrize("codec", ["snappy", pytest.param("uncompressed", marks=pytest.mark.exhaustive)])
 def test_codec_and_dictionaries_follow_the_input(spark: SparkSession, tmp_path: Path, codec: str) -> None:
     base = tmp_path / "trips"
@@ -126,6 +134,7 @@ def test_codec_and_dictionaries_follow_the_input(spark: SparkSession, tmp_path: 
         assert codecs(path) == {codec.upper()}
         assert dictionaries(path) == used
         footer = pq.read_metadata(path)
+        assert schema_entries(path) == schema_entries(first)
         group = footer.row_group(0)
         for number in range(footer.num_columns):
             column = group.column(number)
