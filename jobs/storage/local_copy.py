@@ -15,13 +15,13 @@ REQUEST_BYTES = 16 * 1024 * 1024
 """Bytes of one request, and the size up to which a file stays in memory."""
 
 
-def local_copy(source: pa.NativeFile, in_memory: int = REQUEST_BYTES) -> pa.NativeFile:
-    """Returns the whole file: in memory up to `in_memory` bytes, else without a name on a disk.
+def local_copy(source: pa.NativeFile, in_memory: int | None = None) -> pa.NativeFile:
+    """Returns the whole file: in memory up to `in_memory` bytes (None: one request), else without a name on a disk.
 
     Raises OSError, also for a file that ends before its size.
     """
     size = source.size()
-    if size <= in_memory:
+    if size <= (REQUEST_BYTES if in_memory is None else in_memory):
         content = source.read_buffer(size)
         _require(len(content), size)
         return pa.BufferReader(content)

@@ -54,6 +54,7 @@ def _kill(daemon: Daemon, victims: Sequence[str], bases: Iterable[Path]) -> None
         os.kill(process, signal.SIGKILL)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("victims", "step", "seconds_later"),
     [

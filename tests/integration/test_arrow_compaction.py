@@ -185,12 +185,10 @@ REASONS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("reason", "shape"),
-    [
-        pytest.param(reason, shape, marks=[pytest.mark.exhaustive] if number else [], id=f"{reason}-{number}")
-        for number, (reason, shape) in enumerate(REASONS)
-    ],
+    [pytest.param(reason, shape, id=f"{reason}-{number}") for number, (reason, shape) in enumerate(REASONS)],
 )
 def test_what_is_not_proved_is_done_by_hudi_with_the_reason_or_refused(
     spark: SparkSession, tmp_path: Path, reason: str, shape: dict[str, Any]

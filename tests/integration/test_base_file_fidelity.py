@@ -282,6 +282,7 @@ def test_a_table_whose_schema_grew_is_expanded(spark: SparkSession, tmp_path: Pa
     assert len(tables.snapshot(spark, base)) == 700
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.exhaustive)])
 def test_structs_of_required_fields_may_be_null_and_lists_of_lists_empty(
     spark: SparkSession, tmp_path: Path, table_type: str

@@ -87,6 +87,7 @@ def test_an_expansion_gives_up_and_leaves_nothing_when_a_writer_stays_in_flight(
     assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 700
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("table_type", MOR_FIRST)
 def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it_is_stopped(
     spark: SparkSession, tmp_path: Path, table_type: str

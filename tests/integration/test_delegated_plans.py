@@ -104,9 +104,10 @@ def plans_of(serving: Serving, **wanted: Any) -> list[dict[str, Any]]:
     return items
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "commits",
-    [pytest.param(3, id="short"), pytest.param(40, id="long", marks=pytest.mark.exhaustive)],
+    [pytest.param(3, id="short"), pytest.param(40, id="long")],
 )
 def test_nothing_is_lost_and_nothing_runs_twice_however_badly_requests_arrive(
     spark: SparkSession, tmp_path: Path, commits: int

@@ -28,7 +28,7 @@ SHAPES = [
     )
     for shape in product(("MERGE_ON_READ", "COPY_ON_WRITE"), (9, 6), (True, False))
 ]
-MISPLACED = [("bucket_expansion", "COPY_ON_WRITE", 4, 2), ("clustering", "MERGE_ON_READ", 2, 4)]
+MISPLACED = [("bucket_expansion", "COPY_ON_WRITE", 4, 2)]
 
 
 @pytest.mark.parametrize(("table_type", "version", "partitioned"), SHAPES)

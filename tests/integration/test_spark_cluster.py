@@ -111,6 +111,7 @@ class Scene:
         assert (audit["clean"], audit["rows"]) == (True, ROWS), audit
 
 
+@pytest.mark.exhaustive
 def test_a_worker_waits_for_executors_and_a_job_survives_their_death(
     spark: SparkSession, daemon: Daemon, lake: Path, tmp_path: Path
 ) -> None:

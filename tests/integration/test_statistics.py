@@ -123,6 +123,7 @@ def test_the_audit_sees_what_an_update_hides(spark: SparkSession, tmp_path: Path
     assert run_job(spark, base, "audit", index=INDEX).details["clean"]
 
 
+@pytest.mark.exhaustive
 def test_a_statement_with_a_filter_changes_all_rows_by_the_printed_options(spark: SparkSession, base: Path) -> None:
     printed = writer_options(
         Target.of(Registration("t", str(base), "sales", NOW, NOW, index=INDEX), lock_options={}, num_buckets=2),

@@ -271,6 +271,7 @@ def test_a_browser_shows_what_was_decided_and_the_policy_behind_it(dom: Callable
     assert "Submitted by anybody" in _words(dom(f"{url}/#/jobs/{job}"))
 
 
+@pytest.mark.exhaustive
 def test_a_browser_shows_that_all_upkeep_is_paused(dom: Callable[[str], str], url: str) -> None:
     httpx.put(f"{url}/v1/pause", json={"reason": "The storage is being moved."})
     assert re.search(r"Anybody paused automatic jobs on .{5,40} The storage is being moved\.", _words(dom(f"{url}/")))
@@ -310,6 +311,7 @@ def test_a_browser_shows_which_commit_went_astray_and_offers_to_repair_it(
     assert re.search(r"Repair suggested .{3,20} 1 commit wrote to file groups that had been replaced", table)
 
 
+@pytest.mark.exhaustive
 def test_a_browser_shows_the_webhooks_and_what_was_sent(dom: Callable[[str], str], url: str) -> None:
     wanted = {"url": "https://hooks.example/", "types": ["table.*"], "description": "chat alerts"}
     with httpx.Client(base_url=f"{url}/v1") as api:

@@ -38,6 +38,8 @@ STALE, OLD, LATE = IncidentKind.STALE_WRITE, IncidentKind.OLD_NUMBER, IncidentKi
 OPEN, SUSPECTED = IncidentState.OPEN, IncidentState.SUSPECTED
 REPAIRED, CLEARED = IncidentState.REPAIRED, IncidentState.CLEARED
 NEW_A, NEW_B = bucket_id(0, tail=2), bucket_id(1, tail=2)
+pytestmark = pytest.mark.mostly_sqlite
+
 HOUR = 3600.0
 
 

@@ -6,6 +6,8 @@ import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from service.runtime import retention
 from tests.integration.control_plane.watching import A, Watched
 from tests.small_table import SmallTable, base_file, log_file
@@ -13,8 +15,7 @@ from tests.small_table import SmallTable, base_file, log_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
-
+pytestmark = pytest.mark.mostly_sqlite
 
 KEEP = retention.Keep(history=timedelta(days=30), commits=timedelta(days=90), events=timedelta(days=30))
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from tests.integration.control_plane.conftest import FakeClock
 
 
+pytestmark = pytest.mark.mostly_sqlite
+
+
 @pytest.fixture
 def service(engine: sa.Engine, clock: FakeClock) -> Service:
     service = Service(engine, clock)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from tests.integration.control_plane.conftest import FakeClock
 
 
+pytestmark = pytest.mark.mostly_sqlite
+
+
 def refused(client: TestClient, path: str, body: object) -> list[dict[str, str]]:
     answer = client.put(path, json=body)
     assert answer.status_code == 422, answer.text

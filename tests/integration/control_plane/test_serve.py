@@ -313,6 +313,7 @@ def test_a_worker_that_cannot_be_started_is_told() -> None:
     workers.stop()
 
 
+@pytest.mark.exhaustive
 def test_tokens_from_secrets_are_accepted_and_stay_revoked(
     run: Callable[..., subprocess.CompletedProcess[str]],
     serve: Callable[..., tuple[subprocess.Popen[str], str]],
@@ -335,6 +336,7 @@ def test_tokens_from_secrets_are_accepted_and_stay_revoked(
     assert httpx.get(f"{url}/v1/tables", headers=as_admin).status_code == 401
 
 
+@pytest.mark.exhaustive
 def test_the_first_token_is_written_to_a_file_only_where_one_is_needed(
     serve: Callable[..., tuple[subprocess.Popen[str], str]], tmp_path: Path
 ) -> None:
