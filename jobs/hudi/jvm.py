@@ -7,8 +7,8 @@ import logging
 import re
 from collections.abc import Callable
 from contextlib import contextmanager
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Judge = Callable[[list[tuple[str, str]]], JobError]
+
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
+_MOST_READS = 10
 
 # By simple class name, searched along the whole chain of causes; the outermost listed one wins.
 _TYPED: dict[str, type[JobError]] = {
@@ -134,6 +138,25 @@ class _Names:
 @lru_cache(maxsize=1)
 def _names(view: Any) -> Any:
     return _Names(view)
+
+
+def reread(read: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
+    """Repeats a reading that lists a timeline and then reads its files, while a file is gone that was listed.
+
+    Writers archive and roll back meanwhile; then the next listing has it no more. Raises FileMissingError if it is
+    listed all the same.
+    """
+
+    @wraps(read)
+    def repeated(*args: _Given.args, **kwargs: _Given.kwargs) -> _Found:
+        for _ in range(_MOST_READS - 1):
+            try:
+                return read(*args, **kwargs)
+            except FileMissingError:
+                logger.debug("a file of the timeline is gone, so it is read again")
+        return read(*args, **kwargs)
+
+    return repeated
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
-from jobs.errors import JobError
+from jobs.errors import FileMissingError, JobError
 from jobs.hudi import hashing_config, whole_instants
 from jobs.hudi.boundaries import check_folders, check_links, inside, relative
-from jobs.hudi.jvm import Jvm, translated
+from jobs.hudi.jvm import Jvm, reread, translated
 from jobs.hudi.records import (
     HOUSEKEEPING,
     INGESTION,
@@ -169,37 +169,37 @@ class HudiTable:
                 if str(item.requestedTime()) == requested
             )
 
+    @reread
     def _operation_of(self, pending: Instant) -> str | None:
         """Returns the operation in an inflight instant; None before, and when the instant is gone."""
         if pending.state != "INFLIGHT":
             return None
-        with translated(f"reading {pending.requested}"):
+        with translated(f"reading {pending.requested}", expected=FileMissingError):
             timeline = self.meta.reloadActiveTimeline()
             for item in self.jvm.items(timeline.getInstantsAsStream()):
                 if str(item.requestedTime()) == pending.requested and not item.isCompleted():
                     return str(timeline.readCommitMetadata(item).getOperationType())
         return None
 
+    @reread
     def touched(self, requested: str) -> Touched | None:
         """Returns the targets of a write by its inflight or completed instant; None when the instant is gone."""
-        with translated(f"reading {requested}"):
+        with translated(f"reading {requested}", expected=FileMissingError):
             timeline = self.meta.reloadActiveTimeline()
-            found = [
-                item for item in self.jvm.items(timeline.getInstantsAsStream()) if item.requestedTime() == requested
-            ]
-            if not found:
-                return None
-            return touched_of(self.jvm.read(timeline.readCommitMetadata(found[0])))
+            items = self.jvm.items(timeline.getInstantsAsStream())
+            found = [item for item in items if item.requestedTime() == requested]
+            return touched_of(self.jvm.read(timeline.readCommitMetadata(found[0]))) if found else None
 
+    @reread
     def commits(self) -> list[Commit]:
         """Returns the active timeline's completed instants that wrote or replaced files, in the order of completion."""
-        with translated("reading the timeline's commits"):
+        with translated("reading the timeline's commits", expected=FileMissingError):
             timeline = self.meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
             found = []
             for item in self.jvm.items(timeline.getInstantsAsStream()):
                 if item.getAction() in _WRITES:
-                    is_replace = item.getAction() == REPLACE
-                    read = timeline.readReplaceCommitMetadata if is_replace else timeline.readCommitMetadata
+                    replaces = item.getAction() == REPLACE
+                    read = timeline.readReplaceCommitMetadata if replaces else timeline.readCommitMetadata
                     record = self.jvm.read(read(item))
                     found.append(commit_of(str(item.requestedTime()), str(item.getCompletionTime() or ""), record))
         return sorted(found, key=lambda each: (each.completed, each.write.instant))
