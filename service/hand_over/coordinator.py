@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
-from jobs.logs import note
+from jobs.logs import noted
 from service.catalog import decision_times, table_store, watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
@@ -200,24 +200,23 @@ class HandOvers:
 
     def _step(self, waiting: Job) -> None:
         """Claims the job and runs its next steps. Logs every error, so that one cluster does not affect other jobs."""
-        # The threads of the pool do nothing else.
-        note(job_id=waiting.id, table_id=waiting.table_id)
-        try:
-            now = self._clock()
-            with reading(self._engine) as connection:
-                table = table_store.get(connection, waiting.table_id)
-            if table.writers.flink is None:
-                return
-            with writing(self._engine) as connection:
-                job = hand_over_store.claim(connection, waiting.id, now=now, until=now + _STEP_AT_MOST)
-            if job is not None:
-                self._advance(job, table, table.writers.flink)
-        except DatabaseUnavailableError as error:
-            log.warning("Job %s: %s", waiting.id, error)
-        except GroundskeeperError as error:
-            log.warning("Job %s: %s %s", waiting.id, error.title, error.detail)
-        except Exception:
-            log.exception("The hand-over of job %s failed", waiting.id)
+        with noted(job_id=waiting.id, table_id=waiting.table_id):
+            try:
+                now = self._clock()
+                with reading(self._engine) as connection:
+                    table = table_store.get(connection, waiting.table_id)
+                if table.writers.flink is None:
+                    return
+                with writing(self._engine) as connection:
+                    job = hand_over_store.claim(connection, waiting.id, now=now, until=now + _STEP_AT_MOST)
+                if job is not None:
+                    self._advance(job, table, table.writers.flink)
+            except DatabaseUnavailableError as error:
+                log.warning("Job %s: %s", waiting.id, error)
+            except GroundskeeperError as error:
+                log.warning("Job %s: %s %s", waiting.id, error.title, error.detail)
+            except Exception:
+                log.exception("The hand-over of job %s failed", waiting.id)
 
     def _advance(self, job: Job, table: Registration, writer: FlinkWriter) -> None:
         """Runs steps until the hand-over has to wait. Errors of the cluster are recorded in the job's hand-over."""

@@ -11,7 +11,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from jobs.logs import note
+from jobs.logs import noted
 from service.catalog import watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
@@ -154,22 +154,21 @@ class Observer:
             self._poll_requests.notified.set()
 
     def _poll(self, watch: Watch) -> None:
-        # The threads of the pool do nothing else.
-        note(table_id=watch.table_id)
-        try:
-            result = poll_table(self._engine, self._clock, watch, self._read)
-            self._count(changed=1, commits=len(result.commits)) if result.changed else self._count(unchanged=1)
-            if result.changed or watch.failures:
-                self._notifier.notify()
-        except TableNotFoundError:
-            pass  # The table was unregistered meanwhile.
-        except DatabaseUnavailableError as error:
-            log.warning("Table %s: %s", watch.table_id, error)
-        except GroundskeeperError as error:
-            self._failed(watch, error)
-        except Exception as error:  # an error of one table must not stop the others
-            log.exception("The poll of table %s failed", watch.table_id)
-            self._failed(watch, PollFailedError(f"{type(error).__name__}: {error}"))
+        with noted(table_id=watch.table_id):
+            try:
+                result = poll_table(self._engine, self._clock, watch, self._read)
+                self._count(changed=1, commits=len(result.commits)) if result.changed else self._count(unchanged=1)
+                if result.changed or watch.failures:
+                    self._notifier.notify()
+            except TableNotFoundError:
+                pass  # The table was unregistered meanwhile.
+            except DatabaseUnavailableError as error:
+                log.warning("Table %s: %s", watch.table_id, error)
+            except GroundskeeperError as error:
+                self._failed(watch, error)
+            except Exception as error:  # an error of one table must not stop the others
+                log.exception("The poll of table %s failed", watch.table_id)
+                self._failed(watch, PollFailedError(f"{type(error).__name__}: {error}"))
 
     def _failed(self, watch: Watch, error: GroundskeeperError) -> None:
         """Records a failed poll."""
