@@ -26,6 +26,7 @@ from service.api.standing_problems import SeverityCounts, StandingProblemOut
 from service.api.statuses import documented
 from service.db.engine import reading
 from service.delegation.inbox import SUGGESTION
+from service.delivery import outbox
 from service.incidents import store as incident_store
 from service.incidents.incident import IncidentState
 from service.lake.table import TableType
@@ -84,6 +85,8 @@ def get_overview(
     now = context.clock()
     wanted = Filter(q, health, kind, table_type, state)
     with reading(context.engine) as connection:
+        # First: what commits in the meantime may come twice, but not be missed.
+        event_id = outbox.newest(connection)
         activity = overview_store.activity(connection)
         tables = overview_store.tables(connection, activity.busy, with_type=bool(table_type))
         selected = overview.select(tables, known, wanted, sort, limit=limit, cursor=cursor)
@@ -105,6 +108,7 @@ def get_overview(
     ready = [worker for worker in alive if worker.is_ready]
     return Overview(
         at=now,
+        event_id=event_id,
         problems=ProblemsNow(
             as_of=known.as_of,
             counts=SeverityCounts(**{severity.value: number for severity, number in known.counts.items()}),

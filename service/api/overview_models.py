@@ -203,6 +203,7 @@ class WorkerSummary(BaseModel):
 
 class Overview(BaseModel):
     at: datetime = Field(description="The service's time of this answer")
+    event_id: int = Field(description="The newest event then: a stream goes on here, with `after`")
     problems: ProblemsNow = Field(description="Everything that is wrong")
     pause: PauseOut = Field(description="Of automatic jobs on all tables")
     jobs: ActiveJobs = Field(description="Jobs that have not ended")

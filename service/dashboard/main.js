@@ -147,7 +147,8 @@ async function poll(isProgress) {
   const polled = view;
   try {
     const load = async () => {
-      if (!caller) await opened();
+      // A view that knows the position of its data in the stream need not wait for it.
+      if (!caller && !polled.position) await opened();
       loadedAt = performance.now();
       await (isProgress && polled.refresh ? polled.refresh() : polled.load());
     };
@@ -160,10 +161,10 @@ async function poll(isProgress) {
     login = null;
     draw();
     speak();
-    showState(stream.isOpen ? "live" : "polling");
+    if (!document.hidden) follows(polled);
+    if (!isAwaited) showState(stream.isOpen ? "live" : "polling");
     show(banner);
     main.classList.remove("stale");
-    if (!document.hidden) stream.open();
     if (seen !== polled) {
       seen = polled;
       // The first answer may be computed before the last events; it made the service compute anew.
@@ -173,6 +174,17 @@ async function poll(isProgress) {
   } catch (error) {
     if (polled === view) failed(error);
   }
+}
+
+/** Opens the stream where the view's data ends: what happened since is an event. */
+function follows(polled) {
+  if (stream.isStarted) return;
+  if (!polled.position) {
+    stream.open();
+    return;
+  }
+  stream.position ??= String(polled.position());
+  opened().then(() => (stream.isOpen ? showState("live") : pollNow()));
 }
 
 /** What happens after the stream was opened is an event, and what was before is loaded. So the first load waits for it,
@@ -300,7 +312,7 @@ function speak() {
 function delay() {
   if (failures) return Math.min(LONGEST_BACK_OFF_MS, 1000 * 2 ** (failures - 1));
   if (view.isBusy?.()) return BUSY_MS;
-  return stream.isOpen ? null : POLL_MS;
+  return stream.isOpen || isAwaited ? null : POLL_MS;
 }
 
 function pollNow() {

@@ -141,6 +141,7 @@ export function overview(changed, query = {}) {
     refresh: () => active.refresh(),
     asOf: () => found && Date.parse(found.problems.as_of),
     at: () => Date.parse(found.at),
+    position: () => found.event_id,
     /** For those who do not see the page. */
     says: () => found && said(found, chosen),
   };

@@ -18,6 +18,10 @@ export class Stream {
     this.stopping = null;
   }
 
+  get isStarted() {
+    return this.stopping !== null;
+  }
+
   /** Goes on where it was. Opens again by itself, until `close`, or until the session has ended. */
   open() {
     if (this.stopping) return;

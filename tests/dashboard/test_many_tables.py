@@ -76,12 +76,16 @@ def test_a_thousand_tables_are_shown_at_once_and_an_idle_page_asks_for_nothing(
             milliseconds, asked = visit(fresh, service.url)
             times.append(milliseconds)
             calls = [path for path in asked if path.startswith("/v1/")]
-            assert sorted(calls) == ["/v1/events", "/v1/overview", "/v1/session"]
+            # The stream is opened where the answer ends.
+            assert sorted({*calls} - {"/v1/events"}) == ["/v1/overview", "/v1/session"]
+            assert len(calls) <= 3
             fresh.close()
         again = new_page()
         visit(again, service.url)
-        again.reload()
-        warm = first_row(again)
+        warm = []
+        for _ in range(_VISITS):
+            again.reload()
+            warm.append(first_row(again))
         again.close()
         page = new_page()
         visit(page, service.url)
@@ -89,9 +93,10 @@ def test_a_thousand_tables_are_shown_at_once_and_an_idle_page_asks_for_nothing(
         idle: list[str] = []
         page.on("request", lambda each: idle.append(each.url))
         page.wait_for_timeout(60_000)
+        cached = statistics.median(warm)
         print(
             f"{TABLES} tables with {sum(counts.values())} problems: first row after {statistics.median(times):.0f} ms"
-            f" (median of {_VISITS} with an empty cache, at most {max(times):.0f}), {warm:.0f} ms with cached files;"
+            f" (median of {_VISITS} with an empty cache, at most {max(times):.0f}), {cached:.0f} ms with cached files;"
             f" {len(calls)} calls of the API, {len(asked)} requests with all files; first call after the start"
             f" {cold * 1000:.0f} ms; idle: {len(idle)} requests a minute"
         )

@@ -2161,6 +2161,8 @@ class Outcome(Word):
 class Overview(Model, frozen=True, kw_only=True):
     at: datetime
     """The service's time of this answer"""
+    event_id: int
+    """The newest event then: a stream goes on here, with `after`"""
     problems: ProblemsNow
     """Everything that is wrong"""
     pause: PauseOut
