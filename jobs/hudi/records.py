@@ -67,7 +67,8 @@ class Instant:
 class FileSlice:
     """The latest slice of a file group: a base file (absent in a slice of logs only) and its log files. Sizes in bytes.
 
-    Two equal slices hold the same rows: files of a Hudi table are never changed in place.
+    Two equal slices hold the same rows: files of a Hudi table are never changed in place. Before table version 8 the
+    logs of a pending write are there already: `late_writes` are those that completed while the table was open.
     """
 
     partition: str
@@ -76,6 +77,7 @@ class FileSlice:
     base_bytes: int = field(compare=False)
     log_files: tuple[str, ...]
     log_bytes: int = field(compare=False)
+    late_writes: frozenset[str] = frozenset()
 
     @property
     def key(self) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import WriterEngine
 from jobs.errors import FileMissingError, JobError
 from jobs.hudi import hashing_config, whole_instants
-from jobs.hudi.boundaries import check_folders, check_links, inside, relative
+from jobs.hudi.boundaries import check_folders, check_links, relative
 from jobs.hudi.jvm import Jvm, reread, translated
 from jobs.hudi.records import (
     HOUSEKEEPING,
@@ -22,9 +22,9 @@ from jobs.hudi.records import (
     Instant,
     Touched,
     commit_of,
-    file_slice_of,
     touched_of,
 )
+from jobs.hudi.slice_listing import SliceListing
 
 if TYPE_CHECKING:
     from jobs import contract
@@ -59,8 +59,7 @@ class HudiTable:
         self.declared = table
         self.base_path = table.base_path
         self.lock_wait_seconds = 0.0
-        self._slices: list[FileSlice] = []
-        self._listed_at: frozenset[str] | None = None  # the completed instants at which `_slices` were listed
+        self._listing = SliceListing(self)
         self.reload()
 
     def reload(self) -> None:
@@ -70,7 +69,7 @@ class HudiTable:
             builder = self.jvm.hudi.common.table.HoodieTableMetaClient.builder()
             self.meta = builder.setBasePath(self.base_path).setConf(self.jvm.storage_conf()).build()
         check_folders(self)
-        self._listed_at = None
+        self._listing.forget()
 
     @cached_property
     def properties(self) -> dict[str, str]:
@@ -303,38 +302,11 @@ class HudiTable:
 
     def file_slices(self) -> list[FileSlice]:
         """Returns the latest file slices; lists them again, after a reload, only if an instant has completed since."""
-        # The visible files change with the completed instants only, and reading the timeline is cheaper than listing.
-        # The instants are read before the listing: one that completes during it may be seen in part, and causes a new
-        # listing.
-        completed = frozenset(item.requested for item in self.instants() if item.state == "COMPLETED")
-        if completed != self._listed_at:
-            self.reload()
-            self._slices = self._listed_slices(from_metadata="files" in self.metadata_partitions)
-            self._listed_at = completed
-        return self._slices
+        return self._listing.latest()
 
     def file_slices_by_listing(self) -> list[FileSlice]:
         """Returns the latest file slices by listing the storage, whatever the metadata table says."""
-        return self._listed_slices(from_metadata=False)
-
-    def _listed_slices(self, *, from_metadata: bool) -> list[FileSlice]:
-        with translated("listing the file slices"):
-            config = self.jvm.hudi.common.config.HoodieMetadataConfig.newBuilder()
-            view = self.jvm.hudi.common.table.view.FileSystemViewManager.createInMemoryFileSystemView(
-                self.jvm.engine_context(), self.meta, config.enable(from_metadata).build()
-            )
-            slices = self.jvm.java.java.util.ArrayList()
-            try:
-                for partition in self.partitions():
-                    for item in self.jvm.items(view.getLatestFileSlices(partition)):
-                        slices.add(self.jvm.hudi.common.table.timeline.dto.FileSliceDTO.fromFileSlice(item))
-                found = [file_slice_of(item) for item in self.jvm.read(slices)]
-            finally:
-                view.close()
-        for item in found:
-            # The metadata table names the files.
-            inside(self.base_path, item.base_file or "", "a file slice")
-        return found
+        return self._listing.listed(from_metadata=False)
 
     def has_consistent_hashing(self) -> bool:
         """Returns whether the table has metadata of Hudi's consistent-hashing bucket index."""

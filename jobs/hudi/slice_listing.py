@@ -1,0 +1,109 @@
+"""Lists a table's latest file slices, and tells those apart whose files are the same but hold more rows that count."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jobs.hudi.boundaries import inside
+from jobs.hudi.jvm import translated
+from jobs.hudi.records import INGESTION, FileSlice, file_slice_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.format.stale_writes import Group
+    from jobs.hudi.records import Instant, Touched
+    from jobs.hudi.table import HudiTable
+
+# From this table version on, a log file belongs to a slice only when the instant in its name has completed.
+_LOGS_NAME_INSTANTS = 8
+
+
+class SliceListing:
+    """The slices of one table, listed again only if an instant has completed since."""
+
+    def __init__(self, table: HudiTable) -> None:
+        self._table = table
+        self._slices: list[FileSlice] = []
+        self._listed_at: frozenset[str] | None = None  # the completed instants at which `_slices` were listed
+        self._late = _LateWrites()
+
+    def forget(self) -> None:
+        self._listed_at = None
+
+    def latest(self) -> list[FileSlice]:
+        # The visible files change with the completed instants only, and reading the timeline is cheaper than listing.
+        # The instants are read before the listing: one that completes during it may be seen in part, and causes a new
+        # listing.
+        instants = self._table.instants()
+        completed = frozenset(item.requested for item in instants if item.state == "COMPLETED")
+        if completed != self._listed_at:
+            self._table.reload()
+            if self._table.version < _LOGS_NAME_INSTANTS:
+                self._late.update(self._table, instants)
+            found = self.listed(from_metadata="files" in self._table.metadata_partitions)
+            self._slices = [self._late.marked(item) for item in found]
+            self._listed_at = completed
+        return self._slices
+
+    def listed(self, *, from_metadata: bool) -> list[FileSlice]:
+        table, jvm = self._table, self._table.jvm
+        with translated("listing the file slices"):
+            config = jvm.hudi.common.config.HoodieMetadataConfig.newBuilder()
+            view = jvm.hudi.common.table.view.FileSystemViewManager.createInMemoryFileSystemView(
+                jvm.engine_context(), table.meta, config.enable(from_metadata).build()
+            )
+            slices = jvm.java.java.util.ArrayList()
+            try:
+                for partition in table.partitions():
+                    for item in jvm.items(view.getLatestFileSlices(partition)):
+                        slices.add(jvm.hudi.common.table.timeline.dto.FileSliceDTO.fromFileSlice(item))
+                found = [file_slice_of(item) for item in jvm.read(slices)]
+            finally:
+                view.close()
+        for item in found:
+            # The metadata table names the files.
+            inside(table.base_path, item.base_file or "", "a file slice")
+        return found
+
+
+class _LateWrites:
+    """The writes that completed between the listings of a table before version 8.
+
+    There a log file belongs to its slice as soon as it exists, while its rows count as soon as its write completes. So
+    a slice that was read in between has the same files as afterwards, but lacks rows.
+    """
+
+    def __init__(self) -> None:
+        self._completed: frozenset[str] | None = None
+        self._pending: frozenset[str] = frozenset()
+        self._of_group: defaultdict[Group, set[str]] = defaultdict(set)
+        self._of_any_group: set[str] = set()
+
+    def update(self, table: HudiTable, instants: Sequence[Instant]) -> None:
+        writes = [item for item in instants if item.action in INGESTION]
+        completed = frozenset(item.requested for item in writes if item.state == "COMPLETED")
+        pending = frozenset(item.requested for item in writes) - completed
+        if self._completed is not None:
+            for instant in completed - self._completed:
+                self._take(instant, table.touched(instant))
+            # The oldest instants are archived first. What one of them wrote to is not known any more; one that is gone
+            # though older ones are there was rolled back.
+            oldest = min(completed, default="")
+            newest_known = max(self._completed | self._pending, default=oldest)
+            archived = {instant for instant in self._pending - completed - pending if instant < oldest}
+            self._of_any_group |= archived | ({oldest} if oldest > newest_known else set())
+        self._completed, self._pending = completed, pending
+
+    def _take(self, instant: str, touched: Touched | None) -> None:
+        if touched is None:
+            self._of_any_group.add(instant)
+        else:
+            for group in touched.keys:
+                self._of_group[group].add(instant)
+
+    def marked(self, item: FileSlice) -> FileSlice:
+        late = self._of_any_group | self._of_group.get(item.key, set())
+        return replace(item, late_writes=frozenset(late)) if late and item.log_files else item
