@@ -1,7 +1,7 @@
 """Merges file slices into one base file per bucket, for a contraction: one task per new bucket, and no shuffle.
 
-Files of one schema are copied one after the other. Where slices have logs, or files of several schemas, Hudi reads each
-slice of the new bucket first, into a base file of its own: it is no part of the commit, so Hudi removes it like any
+Files of one schema are copied one after the other. Where slices have logs, or files of several schemas, each slice of
+the new bucket is first merged into a base file of its own: it is no part of the commit, so Hudi removes it like any
 file of a failed task, by its marker.
 """
 
@@ -19,6 +19,7 @@ from jobs.format.bucket_rules import BucketChange
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jobs.dataplane.arrow_merge_job import Merging
     from jobs.dataplane.split_writer import Rewrite, Source
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.records import FileSlice
@@ -39,6 +40,7 @@ def merge_slices(
     buckets: BucketChange,
     *,
     context: JobContext,
+    merging: Merging | None = None,
 ) -> list[WrittenFile]:
     """Merges the `chosen` slices: all of a new bucket, or none. `everything` holds all slices of the table.
 
@@ -51,7 +53,9 @@ def merge_slices(
     settled: dict[tuple[str, str], str] = {}
     if mixed:
         stay = BucketChange(buckets.old, buckets.old)
-        for file in rewrite_slices(table, work, mixed, everything, stay, context=context, all_by_hudi=True):
+        for file in rewrite_slices(
+            table, work, mixed, everything, stay, context=context, merging=merging, all_merged=True
+        ):
             path = [table.base_path.rstrip("/"), file.partition, file.file_name]
             settled[(file.partition, file.source)] = "/".join(filter(None, path))
     return rewrite_base_files(table, work, [_source(family, buckets, settled) for family in families], context)
@@ -67,7 +71,7 @@ def _families(chosen: Sequence[FileSlice], buckets: BucketChange) -> list[Family
 
 def _source(family: Family, buckets: BucketChange, settled: dict[tuple[str, str], str]) -> Source:
     first, *others = (
-        replace(source_of(item, buckets, by_hudi=False), base_file=settled.get(item.key, item.base_file))
+        replace(source_of(item, buckets, merged=False), base_file=settled.get(item.key, item.base_file))
         for item in family
     )
     return replace(first, merged_with=tuple(others))

@@ -12,6 +12,8 @@ from jobs.dataplane import table_types
 from jobs.format.meta_columns import FILE_NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     Places = NDArray[np.int64]
@@ -23,16 +25,17 @@ _LARGEST_DICTIONARY = 4096
 class Replacement:
     """The newest records of the logs, and texts among them also as dictionaries, as the base file may have them.
 
-    `varied` are the columns with too many different texts for that. All batches have the schema of the first.
+    `varied` are the columns with too many different texts for that, and those that shall be `plain`. All batches have
+    the schema of the first.
     """
 
-    def __init__(self, rows: pa.Table, schema: pa.Schema) -> None:
+    def __init__(self, rows: pa.Table, schema: pa.Schema, plain: Sequence[str] = ()) -> None:
         self._rows = rows
         self._schema = schema
         self._encoded: dict[str, pa.DictionaryArray] = {}
-        varied = []
+        varied = list(plain)
         for name, column in zip(rows.schema.names, rows.columns, strict=True):
-            if column.type in (pa.string(), pa.binary()):
+            if name not in plain and column.type in (pa.string(), pa.binary()):
                 if len(pc.unique(column.slice(0, 4 * _LARGEST_DICTIONARY))) > _LARGEST_DICTIONARY:
                     varied.append(name)
                     continue

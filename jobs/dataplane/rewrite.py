@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,17 +15,19 @@ import pyarrow as pa
 
 from jobs.dataplane import arrow_of_spark, parquet_layout
 from jobs.dataplane.row_group_copy import copied
+from jobs.dataplane.slice_merge import merge_slice
 from jobs.dataplane.split_writer import SplitWriter, misplaced
 from jobs.errors import RefusedError
 from jobs.format import bucket_hash
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from jobs.storage.paths import batches_of
+from jobs.storage.paths import BATCH_ROWS, batches_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
+    from jobs.dataplane.merge_rules import MergeRules, SliceFiles
     from jobs.dataplane.parquet_layout import Layout
     from jobs.dataplane.split_writer import Rewrite, Source
     from jobs.format.written_file import WrittenFile
@@ -71,6 +74,27 @@ def _rewrite_rows(
                 if progress:
                     progress(work.storage.size([path]))
         return children.close() if children else []
+
+
+def rewrite_slice_with_logs(
+    work: Rewrite, source: Source, files: SliceFiles, token: str, *, rules: MergeRules, latest: Layout
+) -> list[WrittenFile]:
+    """Rewrites a slice from the rows of its `files`, merged by the `rules`, streaming. `latest` is the layout of base
+    files with the table's latest schema.
+
+    Raises `NotProvedError` for a slice that Hudi has to merge; then no file remains, except for the markers.
+    """
+    layout = child_layout(work, latest, source)
+    merged = merge_slice(work.storage, files, rules, layout.schema, batch_rows=BATCH_ROWS, plain=work.sort_by)
+    batches = merged.batches()
+    first = next(batches, None)
+    if first is not None:
+        layout = replace(layout, schema=_with_types(layout.schema, first.schema))
+    with SplitWriter(work, source, layout, token) as children:
+        for batch in chain([] if first is None else [first], batches):
+            columns = [arrow_of_spark.without_hidden_nulls(batch.column(field.name)) for field in layout.schema]
+            children.add(pa.RecordBatch.from_arrays(columns, schema=layout.schema))
+        return children.close()
 
 
 def rewrite_merged_rows(

@@ -24,7 +24,7 @@ from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.storage.paths import bytes_per_row, rows_that_fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import pyarrow.parquet as pq
     from numpy.typing import NDArray
@@ -52,6 +52,7 @@ class MergedSlice:
     rules: MergeRules
     schema: pa.Schema
     batch_rows: int
+    plain: tuple[str, ...]
     newest: NewestRecords
     counts: MergeCounts = field(default_factory=MergeCounts)
 
@@ -62,7 +63,7 @@ class MergedSlice:
         meta columns are those of the row's newest version, as Hudi's compaction leaves them.
         """
         used = np.zeros(len(self.newest.keys), np.bool_)
-        replacement = Replacement(self.newest.rows, self.schema)
+        replacement = Replacement(self.newest.rows, self.schema, self.plain)
         if self.files.base:
             for batch in self._base_rows(used, replacement):
                 self.counts.rows += batch.num_rows
@@ -160,9 +161,16 @@ class MergedSlice:
 
 
 def merge_slice(
-    storage: Storage, files: SliceFiles, rules: MergeRules, schema: pa.Schema, *, batch_rows: int
+    storage: Storage,
+    files: SliceFiles,
+    rules: MergeRules,
+    schema: pa.Schema,
+    *,
+    batch_rows: int,
+    plain: Sequence[str] = (),
 ) -> MergedSlice:
-    """Returns the merged rows with the columns and types of `schema`, meta columns included.
+    """Returns the merged rows with the columns and types of `schema`, meta columns included. The texts of the columns
+    `plain` are in no dictionaries.
 
     The logs are read at once, the base file with the batches. Raises NotProvedError for a slice that Hudi may merge
     otherwise, here or while the batches are read.
@@ -173,7 +181,7 @@ def merge_slice(
         raise NotProvedError(f"the table has no column {min(missing)}")
     counts = MergeCounts()
     newest = read_logs(storage, files, rules, schema, counts)
-    return MergedSlice(storage, files, rules, schema, batch_rows, newest, counts)
+    return MergedSlice(storage, files, rules, schema, batch_rows, tuple(plain), newest, counts)
 
 
 def _order_in_hash_map(keys: pa.Array) -> NDArray[np.int64]:

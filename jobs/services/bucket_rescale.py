@@ -27,6 +27,7 @@ from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.stale_writer_watch import Before
 from jobs.protocol.switch import Switch
 from jobs.services import repair
+from jobs.services.rewrite_engines import RewriteEngines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -75,8 +76,14 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         hash_fields = index.hash_fields if index else ()
         work = Rewrite(storage_of(table), instant, hash_fields, codec=order.params.get("codec"))
         by_slice = merge_slices if order.kind is JobKind.BUCKET_CONTRACTION else rewrite_slices
-        return by_slice(table, work, chosen, everything, rescale.buckets, context=context)
+        return engines.rewrite(
+            chosen,
+            lambda merging: by_slice(
+                table, work, chosen, everything, rescale.buckets, context=context, merging=merging
+            ),
+        )
 
+    engines = RewriteEngines(table, order)
     buckets = rescale.buckets
     settle_seconds = _settle_seconds(order)
     lock = TableLock(table, order.job_id)
@@ -105,6 +112,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         instants=(replaced.instant, *watched.instants),
         details={
             **replaced.measured(),
+            **engines.details(),
             **watched.details(),
             "buckets": _numbers(rescale),
             "partitions": len({item.partition for item in replaced.slices}),

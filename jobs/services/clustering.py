@@ -30,6 +30,7 @@ from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.switch import Switch
 from jobs.services import given_plans, hudis_clustering, repair
 from jobs.services.key_proof import KeyProof
+from jobs.services.rewrite_engines import RewriteEngines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -134,8 +135,13 @@ def _inside_buckets(
 
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
         work = Rewrite(storage_of(table), instant, index.hash_fields, sort_by=sort_by, curve=curve, apart=apart)
-        return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context=context)
+        stay = BucketChange(rules, rules)
+        return engines.rewrite(
+            chosen,
+            lambda merging: rewrite_slices(table, work, chosen, everything, stay, context=context, merging=merging),
+        )
 
+    engines = RewriteEngines(table, order)
     config = ReplacementConfig.of("CLUSTER", order.params, may_leave_out=True)
     lock = TableLock(table, order.job_id)
     replaced = Replacement(table, config, context, lock, choose=partial(_in, selection), rewrite=rewrite).run()
@@ -144,7 +150,7 @@ def _inside_buckets(
     return Result(
         Outcome.SUCCEEDED,
         instants=(replaced.instant, *watched.instants),
-        details={**replaced.measured(), **watched.details(), "inside_buckets": True},
+        details={**replaced.measured(), **engines.details(), **watched.details(), "inside_buckets": True},
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jobs.dataplane.compaction_job import CODEC, compact_slices, compaction_of, failure
+from jobs.dataplane.compaction_job import CODEC, compact_slices, compaction_of
+from jobs.dataplane.merge_failures import failure
 from jobs.errors import EngineRefusedError, HudiError, RefusedError
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.plans import plan_of

@@ -151,6 +151,12 @@ class _BesideWriters(Request):
         20, ge=0, le=600, description="How long writers may be kept waiting while the job rewrites what they changed"
     )
     hand_over_seconds: HandOverSeconds = DEFAULT_SECONDS
+    engine: CompactionEngine | None = Field(
+        None,
+        description="Who merges file slices with logs before their rows are written. `auto`, the default: Arrow where"
+        " its merge is proved to be equal to Hudi's, else Hudi's readers. `arrow`: refuse what is not proved. `hudi`:"
+        " always Hudi's readers",
+    )
 
 
 _ExpansionFactor = Annotated[

@@ -183,8 +183,9 @@ def test_a_rewrite_that_is_given_too_few_rows_changes_nothing(
 ) -> None:
     before = tables.snapshot(spark, base)
     monkeypatch.setattr(rows, "_SKIP_NOTHING", {"hoodie.enable.data.skipping": "true"})
+    params = {"factor": 2, "engine": "hudi"}
     with pytest.raises(RefusedError, match="its base file has"):
-        run_job(spark, base, "bucket_expansion", {"factor": 2}, index=INDEX, writers_query_pruning_off=True)
+        run_job(spark, base, "bucket_expansion", params, index=INDEX, writers_query_pruning_off=True)
     monkeypatch.undo()
     assert tables.snapshot(spark, base) == before
     assert tables.left_behind(base) == []

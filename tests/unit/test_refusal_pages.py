@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MEMBERS = ("type", "title", "detail", "hint", "retriable")
 # They pass on the type of an error or of another problem; incidents show no type.
 _PASSED_ON = {
-    "jobs/dataplane/rewrite_job.py: Problem(**row.refusal.asDict())",
+    "jobs/dataplane/hudi_merge_job.py: Problem(**row.refusal.asDict())",
     "jobs/errors.py: first.type",
     "jobs/errors.py: self.type",
     "service/incidents/incident.py: self.kind.value",

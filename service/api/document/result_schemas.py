@@ -90,6 +90,20 @@ _SAVEPOINTS = _list(
         "files": ("int", "Number of files that are kept"),
     }
 )
+_MERGED = _object(
+    {
+        "arrow": ("int", "File slices with logs that Arrow merged, those that were done again included"),
+        "hudi": ("int", "Those that Hudi's readers merged"),
+        "reasons": (_list(_REASON), "Why Hudi's readers merged some"),
+    }
+)
+_ENGINES = _list(
+    {
+        "instant": ("text", "The plan"),
+        "engine": ("text", "Who executed it: arrow or hudi"),
+        "reasons": (_list(_REASON), "Why it was Hudi's executor"),
+    }
+)
 _PLANNED: Final[dict[str, tuple[str | Schema, str]]] = {
     "refusals": (_list(_REASON), "Every reason for which the job would be refused; only of a dry run"),
     "warnings": ("texts", "What to see to; only of a dry run"),
@@ -127,6 +141,8 @@ _REPLACED: Final[dict[str, tuple[str | Schema, str]]] = {
     "file_groups": (_FIRST_AND_NOW, "Number of file groups"),
     "files_read": ("int", "Files that were read"),
     "files_written": ("int", "Files that were written"),
+    "files_copied": ("int", "Those of them that were written by copying row groups, without decoding rows"),
+    "merged": (_MERGED, "Who merged file slices with logs"),
     "bytes_read": ("int", "Bytes that were read"),
     "bytes_written": ("int", "Bytes that were written"),
     "rounds": ("int", "Rounds in which changed slices were done again"),
@@ -154,6 +170,9 @@ _COMPACTED: Final[dict[str, tuple[str | Schema, str]]] = {
     "left": (_LEFT, "What is left to the next job"),
     "withheld_plans": (_list(_REASON), "Why plans of others were not executed"),
     "proof": (_PROOF, "The comparison of the rows before and after"),
+    "engines": (_ENGINES, "Who executed each plan"),
+    "engine": ("text", "Who would execute a plan, as far as is known before; only of a dry run"),
+    "engine_reasons": (_list(_REASON), "Why it would be Hudi's executor; only of a dry run"),
 }
 
 _MEMBERS: Final[dict[JobKind, dict[str, tuple[str | Schema, str]]]] = {

@@ -397,6 +397,11 @@ class BucketContractionParams(Model, frozen=True, kw_only=True):
     """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
     job fails, and nothing has changed
     """
+    engine: CompactionEngine | UnsetType | None = UNSET
+    """Who merges file slices with logs before their rows are written. `auto`, the default: Arrow where its merge
+    is proved to be equal to Hudi's, else Hudi's readers. `arrow`: refuse what is not proved. `hudi`: always
+    Hudi's readers
+    """
     num_buckets: int | UnsetType | None = UNSET
     """The new number, a divisor of the current one; partitions that have it are left alone"""
     factor: int | UnsetType | None = UNSET
@@ -426,6 +431,10 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """Files that were read"""
     files_written: int | UnsetType = UNSET
     """Files that were written"""
+    files_copied: int | UnsetType = UNSET
+    """Those of them that were written by copying row groups, without decoding rows"""
+    merged: dict[str, Any] | UnsetType = UNSET
+    """Who merged file slices with logs"""
     bytes_read: int | UnsetType = UNSET
     """Bytes that were read"""
     bytes_written: int | UnsetType = UNSET
@@ -494,6 +503,11 @@ class BucketExpansionParams(Model, frozen=True, kw_only=True):
     """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
     job fails, and nothing has changed
     """
+    engine: CompactionEngine | UnsetType | None = UNSET
+    """Who merges file slices with logs before their rows are written. `auto`, the default: Arrow where its merge
+    is proved to be equal to Hudi's, else Hudi's readers. `arrow`: refuse what is not proved. `hudi`: always
+    Hudi's readers
+    """
     num_buckets: int | UnsetType | None = UNSET
     """The new number, a multiple of the current one"""
     factor: int | UnsetType | None = UNSET
@@ -523,6 +537,10 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """Files that were read"""
     files_written: int | UnsetType = UNSET
     """Files that were written"""
+    files_copied: int | UnsetType = UNSET
+    """Those of them that were written by copying row groups, without decoding rows"""
+    merged: dict[str, Any] | UnsetType = UNSET
+    """Who merged file slices with logs"""
     bytes_read: int | UnsetType = UNSET
     """Bytes that were read"""
     bytes_written: int | UnsetType = UNSET
@@ -849,6 +867,11 @@ class ClusteringParams(Model, frozen=True, kw_only=True):
     """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
     job fails, and nothing has changed
     """
+    engine: CompactionEngine | UnsetType | None = UNSET
+    """Who merges file slices with logs before their rows are written. `auto`, the default: Arrow where its merge
+    is proved to be equal to Hudi's, else Hudi's readers. `arrow`: refuse what is not proved. `hudi`: always
+    Hudi's readers
+    """
     sort_by: list[str] | UnsetType | None = UNSET
     """Columns, the most important one first"""
     layout: ClusteringLayout | UnsetType = UNSET
@@ -908,6 +931,10 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     """Files that were read"""
     files_written: int | UnsetType = UNSET
     """Files that were written"""
+    files_copied: int | UnsetType = UNSET
+    """Those of them that were written by copying row groups, without decoding rows"""
+    merged: dict[str, Any] | UnsetType = UNSET
+    """Who merged file slices with logs"""
     bytes_read: int | UnsetType = UNSET
     """Bytes that were read"""
     bytes_written: int | UnsetType = UNSET
@@ -1114,6 +1141,12 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     """Why plans of others were not executed"""
     proof: dict[str, Any] | UnsetType = UNSET
     """The comparison of the rows before and after"""
+    engines: list[dict[str, Any]] | UnsetType = UNSET
+    """Who executed each plan"""
+    engine: str | UnsetType = UNSET
+    """Who would execute a plan, as far as is known before; only of a dry run"""
+    engine_reasons: list[dict[str, Any]] | UnsetType = UNSET
+    """Why it would be Hudi's executor; only of a dry run"""
     refusals: list[dict[str, Any]] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET

@@ -1,0 +1,185 @@
+"""Rewrites file slices with logs from the rows that Hudi's readers merge: one Spark task per slice, and no shuffle."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.functions import col
+
+from jobs.contract import Problem
+from jobs.dataplane.latest_layout import latest_layout
+from jobs.dataplane.python_worker import reduce_task_overhead
+from jobs.dataplane.rewrite import Routes, child_layout, rewrite_merged_rows
+from jobs.dataplane.spark_tasks import token, wait_for_tasks_on_error, written_files
+from jobs.dataplane.split_writer import SplitWriter, misplaced
+from jobs.errors import RefusedError
+from jobs.format.meta_columns import PARTITION_PATH
+from jobs.format.written_file import WrittenFile
+from jobs.hudi import rows
+from jobs.hudi.jvm import translated
+from jobs.hudi.records import deletes_in_logs
+from jobs.storage.paths import bytes_per_row, rows_that_fit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from jobs.dataplane.split_writer import Rewrite, Source
+    from jobs.format.bucket_rules import BucketChange
+    from jobs.hudi.records import FileSlice
+    from jobs.hudi.table import HudiTable
+    from jobs.storage.paths import Storage
+
+_ROWS_OF_WRITTEN_FILES = (
+    "partition string, source string, file_id string, file_name string, rows bigint, bytes bigint, "
+    "key_digest string, "
+    "refusal struct<type: string, title: string, detail: string, hint: string, retriable: boolean>"
+)
+
+# Number of base files probed for the row width, and the batch size in rows when there is none to probe.
+_PROBED_MODELS, _ROWS_OF_UNKNOWN_WIDTH = 8, 4096
+
+_FOOTERS_AT_ONCE, _MOST_REASONS = 16, 5
+
+# One task per slice: no base file is so large that Spark would split it, and the cost of opening a file, as large as
+# that, keeps it from packing several into a task.
+_ONE_TASK_PER_SLICE = {"spark.sql.files.maxPartitionBytes": "1t", "spark.sql.files.openCostInBytes": "1t"}
+
+
+def rewrite_by_hudi(
+    table: HudiTable,
+    work: Rewrite,
+    slices: Sequence[tuple[FileSlice, Source]],
+    everything: Sequence[FileSlice],
+    buckets: BucketChange,
+) -> list[WrittenFile]:
+    """Rewrites these slices. `everything` holds all slices of the table.
+
+    Raises `RefusedError` if Hudi's readers return fewer rows than a slice must hold, or rows of another bucket.
+    """
+    sources = {(source.partition, source.bucket): source for _, source in slices}
+    known = frozenset((item.partition, item.bucket) for item in everything)
+    old = {partition: buckets.old.buckets_of(partition) for partition, _ in sources}
+    written = _rewrite(table, work, Routes(sources, known, old, work.leaves_others_out))
+    if not work.leaves_others_out:
+        _require_all_rows(table, work.storage, [item for item, _ in slices], written)
+    return written
+
+
+def _rewrite(table: HudiTable, work: Rewrite, routes: Routes) -> list[WrittenFile]:
+    layout = latest_layout(table, work.codec)
+    schema = _arrow_schema()
+
+    def task(merged: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        reduce_task_overhead()
+        task_context = TaskContext.get()
+        own = token(task_context.partitionId() if task_context else 0)
+        found: list[dict[str, Any]] = []
+        try:
+            found += (asdict(item) for item in rewrite_merged_rows(work, routes, layout, own, merged))
+        except RefusedError as error:
+            found.append({"refusal": error.problem().to_json()})
+        yield pa.RecordBatch.from_pylist(found, schema=schema)
+
+    with translated("rewriting the merged slices"), wait_for_tasks_on_error(table):
+        collected = _merged_rows(table, work.storage, routes).mapInArrow(task, _ROWS_OF_WRITTEN_FILES).collect()
+    written = written_files(
+        Problem(**row.refusal.asDict())
+        if row.refusal
+        else WrittenFile(row.partition, row.source, row.file_id, row.file_name, row.rows, row.bytes, row.key_digest)
+        for row in collected
+    )
+    _require_one_task_per_slice(written)
+    # No task receives rows of a slice whose rows are all deleted, but its children must exist all the same.
+    seen = {(item.partition, item.source) for item in written}
+    for source in routes.sources.values():
+        if (source.partition, source.file_id) not in seen:
+            written += SplitWriter(work, source, child_layout(work, layout, source), "0-0-1").close()
+    return written
+
+
+def _merged_rows(table: HudiTable, storage: Storage, routes: Routes) -> DataFrame:
+    """Returns the table's rows as a Hudi reader sees them (base files and logs merged), one Spark task per slice."""
+    spark = table.jvm.spark.newSession()
+    for key, value in _ONE_TASK_PER_SLICE.items():
+        spark.conf.set(key, value)
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_rows_of_batch(storage, routes)))
+    return rows.current(table, spark=spark).where(col(PARTITION_PATH).isin(sorted(routes.old)))
+
+
+def _require_all_rows(
+    table: HudiTable, storage: Storage, merged: Sequence[FileSlice], written: Sequence[WrittenFile]
+) -> None:
+    """Raises `RefusedError` if a merged slice came with fewer rows than it must hold.
+
+    It holds at least the rows of its base file, less those that logs delete. Hudi's readers have left out whole slices
+    because of wrong statistics, and the written files replace the slice.
+    """
+    # Read after the rows were: they may lack what a writer has deleted in the meantime.
+    commits = table.commits()
+    came: Counter[tuple[str, str]] = Counter()
+    for each in written:
+        came[(each.partition, each.source)] += each.rows
+
+    def shortfall(item: FileSlice) -> Problem | None:
+        deletes = deletes_in_logs(item, commits)
+        if item.base_file is None or (deletes is None and came[item.key]):
+            return None
+        with storage.read_parquet(item.base_file) as base:
+            in_base = int(base.metadata.num_rows)
+        if came[item.key] >= in_base - (deletes or 0):
+            return None
+        return Problem(
+            "rows-missing",
+            "Hudi returned fewer rows of a file slice than it holds",
+            f"{came[item.key]} rows of {item.partition or 'the table'}, {item.file_id}: its base file has {in_base},"
+            f" and its logs delete {'an unknown number' if deletes is None else deletes}.",
+            "Nothing was changed. Run a compaction, which leaves no logs, and submit the job again.",
+        )
+
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+        if problems := [problem for problem in pool.map(shortfall, merged) if problem]:
+            raise RefusedError(problems[:_MOST_REASONS])
+
+
+def _rows_of_batch(storage: Storage, routes: Routes) -> int:
+    """Returns the rows per batch from the JVM to Python, by the widest rows of some models.
+
+    Without a model the batches are small.
+    """
+    known = []
+    models = list(dict.fromkeys(source.model for source in routes.sources.values() if source.model))
+    for name in models[:_PROBED_MODELS]:
+        with storage.read_parquet(name) as reader:
+            if reader.metadata.num_row_groups:
+                known.append(bytes_per_row(reader))
+    return rows_that_fit(max(known)) if known else _ROWS_OF_UNKNOWN_WIDTH
+
+
+def _require_one_task_per_slice(written: Iterable[WrittenFile]) -> None:
+    """Raises `RefusedError` if two tasks wrote the same bucket.
+
+    One of them found rows of it in another bucket's slice.
+    """
+    seen: set[tuple[str, str]] = set()
+    for item in written:
+        key = (item.partition, item.file_id[:8])
+        if key in seen:
+            raise RefusedError([misplaced(item.partition, int(item.file_id[:8]))])
+        seen.add(key)
+
+
+def _arrow_schema() -> pa.Schema:
+    """Returns the Arrow schema of `_ROWS_OF_WRITTEN_FILES`."""
+    columns = [(name, pa.string()) for name in ("partition", "source", "file_id", "file_name")]
+    columns += [(name, pa.int64()) for name in ("rows", "bytes")]
+    columns += [("key_digest", pa.string())]
+    refusal = [(name, pa.string()) for name in ("type", "title", "detail", "hint")] + [("retriable", pa.bool_())]
+    return pa.schema([*columns, ("refusal", pa.struct(refusal))])

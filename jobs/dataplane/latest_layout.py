@@ -1,0 +1,39 @@
+"""The layout of base files with the table's latest schema."""
+
+from __future__ import annotations
+
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from jobs.dataplane import parquet_layout
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from jobs.dataplane.parquet_layout import Layout
+    from jobs.hudi.table import HudiTable
+
+
+def latest_layout(table: HudiTable, codec: str | None) -> Layout:
+    """Returns the layout of base files with the table's latest schema, converted from Avro by Hudi's own converter.
+
+    Uses an empty file, since it is the only form of a Parquet schema that both sides can read.
+    """
+    jvm = table.jvm
+    with TemporaryDirectory() as folder, translated("converting the table's schema"):
+        path = f"{folder}/schema.parquet"
+        avro = jvm.hudi.common.table.TableSchemaResolver(table.meta).getTableSchema(True)
+        converters = jvm.java.org.apache.parquet.avro.HoodieAvroParquetSchemaConverter
+        # Lists of three levels, which Arrow writes in any case: in the old lists of two levels, no element can be null.
+        conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
+        conf.setBoolean("parquet.avro.write-old-list-structure", False)
+        message = converters.getAvroSchemaConverter(conf).convert(avro)
+        target = jvm.java.org.apache.hadoop.fs.Path(f"file:{path}")
+        writer = jvm.java.org.apache.parquet.hadoop.ParquetFileWriter(jvm.hadoop_conf, message, target)
+        writer.start()
+        writer.end(jvm.map({}))
+        with pq.ParquetFile(path) as empty:
+            layout = parquet_layout.of_schema(empty, str(avro.toString()), jvm.spark.version, codec)
+            parquet_layout.require_reproducible(layout, empty.schema, "the table's schema")
+            return layout

@@ -1,0 +1,37 @@
+"""Why Hudi has to merge a file slice, or a plan, that Arrow could not."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from jobs.contract import Problem
+from jobs.errors import JobError
+
+if TYPE_CHECKING:
+    from jobs.dataplane.merge_rules import SliceFiles
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LeftToHudi:
+    """A slice that Hudi has to merge."""
+
+    files: SliceFiles
+    problem: Problem
+
+    @classmethod
+    def after(cls, files: SliceFiles, error: Exception) -> LeftToHudi:
+        """Names the slice in the reason. Whatever went wrong, Hudi can still do it."""
+        where = f"partition '{files.partition_path}', file group {files.file_id}"
+        if isinstance(error, JobError):
+            return cls(files, replace(error.problem(), detail=f"{where}: {error.detail}"))
+        logger.error("%s was not merged", where, exc_info=error)
+        return cls(files, failure(f"{where}: {type(error).__name__}: {str(error)[:200]}"))
+
+
+def failure(detail: str) -> Problem:
+    """Returns why Hudi has to do what failed here."""
+    return Problem("arrow-failed", "Merging by Arrow has failed", detail, "The log of the worker has the details.")
