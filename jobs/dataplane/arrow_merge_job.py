@@ -11,7 +11,7 @@ from jobs.dataplane.merge_rules import SliceFiles
 from jobs.dataplane.python_worker import reduce_task_overhead
 from jobs.dataplane.rewrite import rewrite_slice_with_logs
 from jobs.dataplane.spark_tasks import token, wait_for_tasks_on_error, written_files
-from jobs.errors import RefusedError
+from jobs.errors import EngineRefusedError, RefusedError
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -25,19 +25,28 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
 
+MOST_REASONS = 5
+
 
 @dataclass
 class Merging:
     """How a job merges slices with logs: by Arrow with the `rules`, by Hudi's readers if there are none.
 
     It counts the slices that were merged so far, those that were rewritten again as well; `reasons` are why Arrow left
-    some to Hudi.
+    some to Hudi, which is refused if `only_arrow` may merge.
     """
 
     rules: MergeRules | None = None
+    only_arrow: bool = False
     by_arrow: int = 0
     by_hudi: int = 0
     reasons: list[Problem] = field(default_factory=list)
+
+    def leave(self, reasons: Iterable[Problem]) -> None:
+        """Records why slices are left to Hudi. Raises EngineRefusedError if they must not be."""
+        self.reasons = list(dict.fromkeys([*self.reasons, *reasons]))
+        if self.reasons and self.only_arrow:
+            raise EngineRefusedError(self.reasons[:MOST_REASONS])
 
 
 def rewrite_by_arrow(

@@ -44,7 +44,9 @@ class HeldBatches:
         """Returns all rows. Nothing can be added any more."""
         if self._file is None:
             # One array per column: rows are taken from it at random, which is twice as fast.
-            return pa.Table.from_batches(self._batches, self._schema).combine_chunks()
+            table = pa.Table.from_batches(self._batches, self._schema).combine_chunks()
+            self._batches.clear()
+            return table
         self._writer.close()
         self._file.flush()
         reader = pa.ipc.open_file(pa.memory_map(self._file.name))

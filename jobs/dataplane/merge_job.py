@@ -78,15 +78,17 @@ def _source(family: Family, buckets: BucketChange, settled: dict[tuple[str, str]
 
 
 def _is_uniform(storage: Storage, family: Family) -> bool:
-    """Returns whether all slices are base files without logs that hold the same columns."""
+    """Returns whether all slices are base files without logs that hold the same columns, with dates of one calendar."""
     if any(item.log_files or item.base_file is None for item in family):
         return False
     layout = None
+    calendars = set()
     for item in family if len(family) > 1 else ():
         with storage.read_parquet(item.base_file or "") as reader:
             layout = layout or parquet_layout.of_file(reader)
+            calendars.add(parquet_layout.calendar(reader.metadata.metadata))
             try:
                 parquet_layout.require_reproducible(layout, reader.schema, item.file_id)
             except RefusedError:
                 return False
-    return True
+    return len(calendars) <= 1

@@ -10,10 +10,10 @@ from typing import Literal
 class MergeRules:
     """The table's rules of merging.
 
-    `latest` is the newest instant to take: Hudi takes the newest completed commit, rollback or delta commit of the
-    active timeline (`HoodieCompactor.getMaxInstantTime`). On table version 6 only blocks of completed instants count:
-    those in `completed`, and those before `archived_before` (the first instant of the active timeline; "" for none)
-    that are not `pending`. From version 8 on every log file of a slice belongs to a completed instant.
+    `latest` is the newest instant of which blocks are known to count: the newest completed commit, rollback or delta
+    commit of the active timeline (`HoodieCompactor.getMaxInstantTime`). On table version 6 only blocks of completed
+    instants count: those in `completed`, and those before `archived_before` (the first instant of the active timeline;
+    "" for none) that are not `pending`. From version 8 on every log file of a slice belongs to a completed instant.
     `delete_marker` are the column and value of `hoodie.payload.delete.field` and `hoodie.payload.delete.marker`.
     `with_default` are the columns whose default in the table's Avro schema is not null: files may not lack them.
     """

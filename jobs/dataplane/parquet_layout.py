@@ -17,6 +17,7 @@ from jobs.dataplane.key_footer import filter_kind
 from jobs.errors import RefusedError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from jobs.dataplane.bloom_filter import FilterKind
@@ -26,14 +27,16 @@ AVRO_SCHEMA = b"parquet.avro.schema"
 # By it and by the two `legacy` entries readers of Spark know how old dates and timestamps are meant; without any, they
 # refuse those before 1582 (`DataSourceUtils`).
 SPARK_VERSION = b"org.apache.spark.version"
+_LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_TIME_ZONE = b"org.apache.spark.timeZone"
+_FIRST_WITHOUT_LEGACY = b"3.0.0"
 # Footer entries of the schema. The others (Bloom filter, smallest and largest key) belong to one file.
 SCHEMA_ENTRIES = (
     AVRO_SCHEMA,
     SPARK_VERSION,
-    b"org.apache.spark.legacyDateTime",
-    b"org.apache.spark.legacyINT96",
+    *_LEGACY,
     b"org.apache.spark.sql.parquet.row.metadata",
-    b"org.apache.spark.timeZone",
+    _TIME_ZONE,
     b"writer.model.name",
 )
 CODECS = frozenset({"gzip", "snappy", "zstd", "none", "brotli", "lz4"})
@@ -132,6 +135,27 @@ def of_file(reader: pq.ParquetFile, codec: str | None = None) -> Layout:
     row_group_rows = max(rows) if len(rows) > 1 else None
     layout = _layout(schema, codec, columns[0].compression.lower(), keys=keys)
     return replace(layout, dictionary=dictionary, row_group_rows=row_group_rows, widest_value=_widest_value(footer))
+
+
+def calendar(entries: Mapping[bytes, bytes] | None) -> tuple[object, ...]:
+    """Returns what a footer says of the calendar of its dates and timestamps (`DataSourceUtils.datetimeRebaseSpec` of
+    Spark 3.5). Values of files that differ in it must not go to one file as they are."""
+    entries = entries or {}
+    legacy = tuple(name for name in _LEGACY if name in entries)
+    version = entries.get(SPARK_VERSION)
+    is_old = version is not None and version < _FIRST_WITHOUT_LEGACY
+    return version is None, is_old, legacy, entries.get(_TIME_ZONE) if legacy else None
+
+
+def has_old_calendar(reader: pq.ParquetFile) -> bool:
+    """Returns whether readers of Spark convert dates or timestamps of this file to today's calendar."""
+    _, is_old, legacy, _ = calendar(reader.metadata.metadata)
+    return bool(is_old or legacy) and any(_is_temporal(field.type) for field in reader.schema_arrow)
+
+
+def _is_temporal(kind: pa.DataType) -> bool:
+    below = (kind.field(number).type for number in range(kind.num_fields))
+    return pa.types.is_temporal(kind) or any(map(_is_temporal, below))
 
 
 def of_schema(empty: pq.ParquetFile, avro_schema: str, spark_version: str, codec: str | None) -> Layout:

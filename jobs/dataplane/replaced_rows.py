@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,7 @@ class Replacement:
 
     def __init__(self, rows: pa.Table, schema: pa.Schema, plain: Sequence[str] = ()) -> None:
         self._rows = rows
+        self._ends = np.cumsum([len(chunk) for chunk in rows.column(0).chunks], dtype=np.int64)
         self._schema = schema
         self._encoded: dict[str, pa.DictionaryArray] = {}
         varied = list(plain)
@@ -49,12 +51,12 @@ class Replacement:
 
     def rows_at(self, places: Places) -> pa.RecordBatch:
         """Returns some of the records as rows."""
-        taken = pa.array(places)
-        columns = [_one_array(column.take(taken)) for column in self._rows.columns]
+        taken = self._taken(places)
+        columns = [taken.of_column(column) for column in self._rows.columns]
         batch = pa.RecordBatch.from_arrays(columns, schema=self._rows.schema)
         for name in self._dictionaries:
             place = batch.schema.get_field_index(name)
-            column = self._encoded[name].take(taken)
+            column = self._encoded[name].take(pa.array(places))
             batch = batch.set_column(place, batch.schema.field(place).with_type(column.type), column)
         return self._with_file_name(batch)
 
@@ -67,7 +69,7 @@ class Replacement:
             rows[changed] = np.arange(batch.num_rows, batch.num_rows + len(changed), dtype=np.int32)
             if len(deleted):
                 rows = np.delete(rows, deleted)
-            taken, chosen = pa.array(places), pa.array(rows)
+            taken, chosen = self._taken(places), pa.array(rows)
             columns = [
                 self._replaced(name, column, taken, chosen)
                 for name, column in zip(batch.schema.names, batch.columns, strict=True)
@@ -79,15 +81,18 @@ class Replacement:
             batch = batch.filter(pa.array(kept))
         return self._with_file_name(batch)
 
-    def _replaced(self, name: str, column: pa.Array, taken: pa.Array, chosen: pa.Array) -> pa.Array:
+    def _taken(self, places: Places) -> _Taken:
+        return _Taken.of(places, self._ends)
+
+    def _replaced(self, name: str, column: pa.Array, taken: _Taken, chosen: pa.Array) -> pa.Array:
         if not pa.types.is_dictionary(column.type):
-            return pa.concat_arrays([column, _one_array(self._rows.column(name).take(taken))]).take(chosen)
+            return pa.concat_arrays([column, taken.of_column(self._rows.column(name))]).take(chosen)
         # Values of the logs that the base file's dictionary lacks come behind it.
         newer, values = self._encoded[name], column.dictionary
         known = pc.index_in(newer.dictionary, value_set=values)
         missing = newer.dictionary.filter(known.is_null())
         values = pa.concat_arrays([values, missing])
-        translated = pc.index_in(newer.dictionary, value_set=values).take(newer.indices.take(taken))
+        translated = pc.index_in(newer.dictionary, value_set=values).take(newer.indices.take(pa.array(taken.places)))
         indices = pa.concat_arrays([column.indices, translated.cast(column.indices.type)]).take(chosen)
         return pa.DictionaryArray.from_arrays(indices, values)
 
@@ -99,5 +104,35 @@ class Replacement:
         return batch.add_column(place, self._schema.field(place), names)
 
 
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+@dataclass(frozen=True)
+class _Taken:
+    """Places in columns of several chunks, and how to take them chunk by chunk: `ChunkedArray.take` would join all of a
+    column's chunks each time. `parts` are numbers of chunks and places in them, `order` puts what they give in order.
+    """
+
+    places: Places
+    parts: tuple[tuple[int, pa.Array], ...]
+    order: pa.Array | None
+
+    @classmethod
+    def of(cls, places: Places, ends: Places) -> _Taken:
+        """`ends` are the numbers of rows up to the end of each chunk."""
+        if len(ends) <= 1:
+            return cls(places, ((0, pa.array(places)),) if len(ends) else (), None)
+        chunks = np.searchsorted(ends, places, side="right")
+        sorting = np.argsort(chunks, kind="stable")
+        numbers, firsts = np.unique(chunks[sorting], return_index=True)
+        starts = np.concatenate([np.zeros(1, np.int64), ends])
+        parts = tuple(
+            (number, pa.array(places[some] - starts[number]))
+            for number, some in zip(numbers.tolist(), np.split(sorting, firsts[1:]), strict=False)
+        )
+        order = np.empty(len(places), np.int64)
+        order[sorting] = np.arange(len(places))
+        return cls(places, parts, pa.array(order))
+
+    def of_column(self, column: pa.ChunkedArray) -> pa.Array:
+        taken = [column.chunk(number).take(places) for number, places in self.parts]
+        if not taken:
+            return pa.nulls(0, column.type)
+        return taken[0] if self.order is None else pa.concat_arrays(taken).take(self.order)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from jobs.dataplane.arrow_merge_job import Merging, rewrite_by_arrow
 from jobs.dataplane.hudi_merge_job import rewrite_by_hudi
+from jobs.dataplane.merge_failures import failure
 from jobs.dataplane.python_worker import reduce_task_overhead
 from jobs.dataplane.rewrite import rewrite_base_file
 from jobs.dataplane.spark_tasks import token, wait_for_tasks_on_error, written_files
 from jobs.dataplane.split_writer import Source
-from jobs.errors import RefusedError
+from jobs.errors import HudiError, RefusedError
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -49,16 +50,37 @@ def rewrite_slices(
     modelled = _with_models(sources)
     merged = [(item, source) for item, source in zip(chosen, modelled, strict=True) if not source.base_file]
     if merged and merging.rules:
-        files, left = rewrite_by_arrow(table, work, merged, merging.rules, context)
+        files, left = _by_arrow(table, work, merged, merging, context)
         written += files
         merging.by_arrow += len(merged) - len(left)
-        merging.reasons += [each.problem for each in left]
-        to_hudi = {(each.files.partition_path, each.files.file_id) for each in left}
-        merged = [(item, source) for item, source in merged if item.key in to_hudi]
+        merged = left
     if merged:
         merging.by_hudi += len(merged)
         written += rewrite_by_hudi(table, work, merged, everything, buckets)
     return written
+
+
+def _by_arrow(
+    table: HudiTable,
+    work: Rewrite,
+    slices: list[tuple[FileSlice, Source]],
+    merging: Merging,
+    context: JobContext,
+) -> tuple[list[WrittenFile], list[tuple[FileSlice, Source]]]:
+    """Returns the written files, and what Hudi has to merge: all slices if the tasks have failed, since a process that
+    one of them kills takes the others with it. What they wrote is in no commit, and its markers are there."""
+    if merging.rules is None:
+        return [], slices
+    try:
+        files, left = rewrite_by_arrow(table, work, slices, merging.rules, context)
+    except HudiError as error:
+        context.checkpoint()
+        merging.rules = None
+        merging.leave([failure(error.detail)])
+        return [], slices
+    merging.leave(each.problem for each in left)
+    to_hudi = {(each.files.partition_path, each.files.file_id) for each in left}
+    return files, [(item, source) for item, source in slices if item.key in to_hudi]
 
 
 def source_of(item: FileSlice, buckets: BucketChange, *, merged: bool) -> Source:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.dataplane import newest_records, table_types
+from jobs.dataplane import newest_records, parquet_layout, table_types
 from jobs.dataplane.log_records import read_logs
 from jobs.dataplane.merge_rules import MergeCounts, MergeRules, SliceFiles
 from jobs.dataplane.replaced_rows import Replacement
@@ -55,6 +55,7 @@ class MergedSlice:
     plain: tuple[str, ...]
     newest: NewestRecords
     counts: MergeCounts = field(default_factory=MergeCounts)
+    _rows_of_base: int = field(default=0, init=False)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yields the rows: those of the base file in its order, then those that only the logs have, in Hudi's order.
@@ -68,6 +69,9 @@ class MergedSlice:
             for batch in self._base_rows(used, replacement):
                 self.counts.rows += batch.num_rows
                 yield batch
+        # By the footer, not by what was read.
+        if self.counts.rows != self._rows_of_base - self.counts.deletes:
+            raise NotProvedError("the base file came with other rows than its footer counts")
         order = _order_in_hash_map(self.newest.keys)
         order = order[~used[order]]
         places = self.newest.places[order]
@@ -84,6 +88,9 @@ class MergedSlice:
         plain = (RECORD_KEY, *replacement.varied)
         with self.storage.read_parquet(path, plain=plain, rows=True) as reader:
             table_types.require_conformable(reader.schema_arrow, self.schema, "base file", self.rules.with_default)
+            if parquet_layout.has_old_calendar(reader):
+                raise NotProvedError("the base file's dates or timestamps are those of Spark's old calendar")
+            self._rows_of_base = reader.metadata.num_rows
             # The file name changes in every row, and the old names would be the widest column.
             columns = [name for name in reader.schema_arrow.names if name != FILE_NAME]
             for number in range(reader.num_row_groups):

@@ -105,6 +105,8 @@ class SplitWriter:
         }
         self._outputs = list(self._by_bucket.values())
         self._read = KeyDigest()
+        # What others hold, a merge its logs, must not make the row groups smaller.
+        self._arrow_bytes = max(ARROW_BYTES, pa.total_allocated_bytes() + BUFFER_BYTES)
 
     def add(self, batch: pa.RecordBatch, source: Source | None = None) -> None:
         """Adds rows of the slice, or of the `source` that is merged with it.
@@ -143,7 +145,7 @@ class SplitWriter:
         for output in self._outputs:
             output.flush_full()
         waiting = sum(output.waiting_bytes for output in self._outputs)
-        while waiting > BUFFER_BYTES or pa.total_allocated_bytes() > ARROW_BYTES:
+        while waiting > BUFFER_BYTES or pa.total_allocated_bytes() > self._arrow_bytes:
             largest = max(self._outputs, key=lambda output: output.largest_bytes, default=None)
             if largest is None or largest.largest_bytes < MIN_ROW_GROUP_BYTES:
                 break

@@ -68,6 +68,8 @@ class HudiTable:
                 whole_instants.complete_at_once(self.jvm)
             builder = self.jvm.hudi.common.table.HoodieTableMetaClient.builder()
             self.meta = builder.setBasePath(self.base_path).setConf(self.jvm.storage_conf()).build()
+        # Writers may set properties.
+        self.__dict__.pop("properties", None)
         check_folders(self)
         self._listing.forget()
 

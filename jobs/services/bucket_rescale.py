@@ -26,7 +26,7 @@ from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.stale_writer_watch import Before
 from jobs.protocol.switch import Switch
-from jobs.services import repair
+from jobs.services import repair, rewrite_engines
 from jobs.services.rewrite_engines import RewriteEngines
 
 if TYPE_CHECKING:
@@ -67,7 +67,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         return done if order.dry_run else _settled(table, order, context, done)
     rescale, problems = _planned(table, order)
     if order.dry_run:
-        return Result(Outcome.SUCCEEDED, details=_dry_run(rescale, problems) | {"warnings": _warnings(table)})
+        details = _dry_run(rescale, problems) | {"warnings": _warnings(table)}
+        chosen = rescale.chosen(rescale.slices) if rescale else []
+        return Result(Outcome.SUCCEEDED, details=details | rewrite_engines.forecast(table, order, chosen))
     if problems or rescale is None:
         raise RefusedError(problems)
 
@@ -176,7 +178,8 @@ def _planned(table: HudiTable, order: WorkOrder) -> tuple[Rescale | None, list[P
     new = current.whole_table(scale) if selection is None else current.only(selection, scale)
     buckets = BucketChange(current, new)
     problems += preflight.of_bucket_number(table, buckets, partitions, scale)
-    return Rescale(buckets, partitions, tuple(slices)), problems
+    rescale = Rescale(buckets, partitions, tuple(slices))
+    return rescale, problems + rewrite_engines.refusals(table, order, rescale.chosen(slices))
 
 
 def _numbers(rescale: Rescale) -> list[int]:

@@ -28,7 +28,7 @@ from jobs.protocol import preflight, recovery, writer_engines
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.switch import Switch
-from jobs.services import given_plans, hudis_clustering, repair
+from jobs.services import given_plans, hudis_clustering, repair, rewrite_engines
 from jobs.services.key_proof import KeyProof
 from jobs.services.rewrite_engines import RewriteEngines
 
@@ -96,6 +96,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             return done
         problems += preflight.of_data_plane(table, slices, own_instants=order.earlier_instants)
         problems += writer_engines.of_running_flink(table, order)
+        problems += rewrite_engines.refusals(table, order, chosen)
     elif done := recovery.already_completed(table, order):
         return done
     elif table.has_consistent_hashing():
@@ -103,6 +104,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     if order.dry_run:
         planned = chosen if sort_by or in_buckets else hudis_clustering.mergeable(chosen)
         details = _dry_run(planned, problems, in_buckets=in_buckets)
+        if in_buckets:
+            details |= rewrite_engines.forecast(table, order, chosen)
         # Hudi's own clustering first executes the plans of others.
         is_idle = not (planned or problems or in_buckets) and all(item.action != CLUSTERING for item in table.pending())
         return Result(Outcome.SUCCEEDED, details={**details, "nothing_to_do": is_idle})

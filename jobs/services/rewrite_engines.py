@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.dataplane.arrow_merge_job import Merging
-from jobs.errors import EngineRefusedError
+from jobs.dataplane.arrow_merge_job import MOST_REASONS, Merging
 from jobs.job_params import CompactionEngine
 from jobs.protocol import arrow_merge
+from jobs.services import compaction_engines
 from jobs.services.compaction_engines import asked
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
 
-_MOST_REASONS = 5
-
 
 class RewriteEngines:
     """Merges the slices of one job as its parameter `engine` says."""
@@ -27,34 +25,49 @@ class RewriteEngines:
     def __init__(self, table: HudiTable, order: WorkOrder) -> None:
         self._table = table
         self._asked = asked(order)
-        self._merging = Merging()
-        self._of_table: list[Problem] | None = None
+        self._merging = Merging(only_arrow=self._asked is CompactionEngine.ARROW)
+        self._has_failed = False
 
     def rewrite(
         self, slices: Sequence[FileSlice], rewrite: Callable[[Merging], list[WrittenFile]]
     ) -> list[WrittenFile]:
         """Calls `rewrite` for some slices. Raises EngineRefusedError if Arrow was asked for and may not merge them."""
-        if self._asked is not CompactionEngine.HUDI and any(item.log_files for item in slices):
-            if self._of_table is None:
-                self._of_table = arrow_merge.reasons_against(self._table)
-                self._merging.reasons += self._of_table
-            self._refuse_if_asked()
-            # Instants have completed since the last round.
-            self._merging.rules = None if self._of_table else arrow_merge.rules_of(self._table)
-        written = rewrite(self._merging)
-        self._refuse_if_asked()
-        return written
+        self._merging.rules = None
+        if self._may_use_arrow and _has_logs(slices):
+            # In each round: writers go on, and may have changed the schema or the way of merging.
+            reasons = arrow_merge.reasons_against(self._table)
+            self._merging.leave(reasons)
+            self._merging.rules = None if reasons else arrow_merge.rules_of(self._table)
+            had_rules = not reasons
+            written = rewrite(self._merging)
+            # Tasks that failed once are not tried again.
+            self._has_failed = had_rules and self._merging.rules is None
+            return written
+        return rewrite(self._merging)
+
+    @property
+    def _may_use_arrow(self) -> bool:
+        return self._asked is not CompactionEngine.HUDI and not self._has_failed
 
     def details(self) -> dict[str, Any]:
         """Returns what the job's result says: the slices with logs by who merged them, and why some were Hudi's."""
-        reasons = dict.fromkeys(self._merging.reasons)
         merged = {
             "arrow": self._merging.by_arrow,
             "hudi": self._merging.by_hudi,
-            "reasons": [each.to_json() for each in reasons][:_MOST_REASONS],
+            "reasons": [each.to_json() for each in self._merging.reasons][:MOST_REASONS],
         }
         return {"merged": merged}
 
-    def _refuse_if_asked(self) -> None:
-        if self._merging.reasons and self._asked is CompactionEngine.ARROW:
-            raise EngineRefusedError(self._merging.reasons[:_MOST_REASONS])
+
+def forecast(table: HudiTable, order: WorkOrder, slices: Sequence[FileSlice]) -> dict[str, Any]:
+    """Returns what a dry run says of these slices: who would merge those with logs, if there are any."""
+    return compaction_engines.forecast(table, order) if _has_logs(slices) else {}
+
+
+def refusals(table: HudiTable, order: WorkOrder, slices: Sequence[FileSlice]) -> list[Problem]:
+    """Returns the reasons against a job that asks for Arrow, whatever the logs of these slices hold."""
+    return compaction_engines.refusals(table, order) if _has_logs(slices) else []
+
+
+def _has_logs(slices: Sequence[FileSlice]) -> bool:
+    return any(item.log_files for item in slices)

@@ -128,12 +128,26 @@ def test_blocks_count_by_their_instants(tmp_path: Path) -> None:
     def newer(rules: MergeRules) -> set[str]:
         return {key for key, (instant, _, _) in merged(tmp_path, base, *logs, rules=rules)[0].items() if instant != T0}
 
-    until = MergeRules("EVENT_TIME_ORDERING", ("ts",), 9, frozenset(), T2)
-    assert newer(until) == {"k2"}
     some = MergeRules("EVENT_TIME_ORDERING", ("ts",), 6, frozenset({T3}), T3)
     assert newer(some) == {"k3"}
     archived = MergeRules("EVENT_TIME_ORDERING", ("ts",), 6, frozenset({T3}), T3, frozenset({T1}), T3)
     assert newer(archived) == {"k2", "k3"}
+    pending = MergeRules("EVENT_TIME_ORDERING", ("ts",), 6, frozenset({T2}), T2)
+    assert newer(pending) == {"k2"}
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        MergeRules("EVENT_TIME_ORDERING", ("ts",), 9, frozenset(), T2),
+        MergeRules("EVENT_TIME_ORDERING", ("ts",), 9, frozenset(), ""),
+        MergeRules("EVENT_TIME_ORDERING", ("ts",), 6, frozenset({T2, T3}), T2),
+    ],
+)
+def test_rows_of_a_completed_instant_are_not_left_out(tmp_path: Path, rules: MergeRules) -> None:
+    logs = data(T2, [row(2, 2, T2)]) + data(T3, [row(3, 2, T3)])
+    with pytest.raises(NotProvedError, match="newer than the latest"):
+        merged(tmp_path, [row(1, 1)], logs, rules=rules)
 
 
 def test_by_commit_time_the_last_row_stays(tmp_path: Path) -> None:
@@ -219,6 +233,33 @@ def test_base_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         merged(tmp_path, [row(1, 5)], GOOD, schema=narrower)
     with pytest.raises(NotProvedError, match="10"):
         merged(tmp_path, [row(1, 5)], GOOD, rules=MergeRules("EVENT_TIME_ORDERING", ("ts",), 10, frozenset(), T3))
+
+
+@pytest.mark.parametrize(
+    ("entries", "is_old"),
+    [
+        ({"org.apache.spark.version": "3.5.9"}, False),
+        ({}, False),
+        ({"org.apache.spark.version": "3.5.9", "org.apache.spark.legacyDateTime": ""}, True),
+        ({"org.apache.spark.version": "2.4.8"}, True),
+    ],
+)
+@pytest.mark.parametrize("kind", [pa.date32(), pa.list_(pa.timestamp("us")), pa.string()])
+def test_dates_of_sparks_old_calendar_are_left_to_hudi(
+    tmp_path: Path, entries: dict[str, str], is_old: bool, kind: pa.DataType
+) -> None:
+    schema = SCHEMA.append(pa.field("day", kind))
+    (tmp_path / "p").mkdir()
+    path = tmp_path / f"p/f_0-0-0_{T0}.parquet"
+    with pq.ParquetWriter(path, schema, store_schema=False) as writer:
+        writer.write_table(pa.Table.from_pylist([row(key, 1) for key in range(5)], schema))
+        writer.add_key_value_metadata(entries)
+    found = merge_slice(Storage(str(tmp_path)), SliceFiles("p", "f", f"p/{path.name}", ()), RULES, schema, batch_rows=9)
+    if is_old and not pa.types.is_string(kind):
+        with pytest.raises(NotProvedError, match="calendar"):
+            list(found.batches())
+    else:
+        assert sum(batch.num_rows for batch in found.batches()) == 5
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -143,6 +143,8 @@ _REPLACED: Final[dict[str, tuple[str | Schema, str]]] = {
     "files_written": ("int", "Files that were written"),
     "files_copied": ("int", "Those of them that were written by copying row groups, without decoding rows"),
     "merged": (_MERGED, "Who merged file slices with logs"),
+    "engine": ("text", "Who would merge them, as far as is known before; only of a dry run"),
+    "engine_reasons": (_list(_REASON), "Why it would be Hudi's readers; only of a dry run"),
     "bytes_read": ("int", "Bytes that were read"),
     "bytes_written": ("int", "Bytes that were written"),
     "rounds": ("int", "Rounds in which changed slices were done again"),

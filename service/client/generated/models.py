@@ -435,6 +435,10 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """Those of them that were written by copying row groups, without decoding rows"""
     merged: dict[str, Any] | UnsetType = UNSET
     """Who merged file slices with logs"""
+    engine: str | UnsetType = UNSET
+    """Who would merge them, as far as is known before; only of a dry run"""
+    engine_reasons: list[dict[str, Any]] | UnsetType = UNSET
+    """Why it would be Hudi's readers; only of a dry run"""
     bytes_read: int | UnsetType = UNSET
     """Bytes that were read"""
     bytes_written: int | UnsetType = UNSET
@@ -541,6 +545,10 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """Those of them that were written by copying row groups, without decoding rows"""
     merged: dict[str, Any] | UnsetType = UNSET
     """Who merged file slices with logs"""
+    engine: str | UnsetType = UNSET
+    """Who would merge them, as far as is known before; only of a dry run"""
+    engine_reasons: list[dict[str, Any]] | UnsetType = UNSET
+    """Why it would be Hudi's readers; only of a dry run"""
     bytes_read: int | UnsetType = UNSET
     """Bytes that were read"""
     bytes_written: int | UnsetType = UNSET
@@ -935,6 +943,10 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     """Those of them that were written by copying row groups, without decoding rows"""
     merged: dict[str, Any] | UnsetType = UNSET
     """Who merged file slices with logs"""
+    engine: str | UnsetType = UNSET
+    """Who would merge them, as far as is known before; only of a dry run"""
+    engine_reasons: list[dict[str, Any]] | UnsetType = UNSET
+    """Why it would be Hudi's readers; only of a dry run"""
     bytes_read: int | UnsetType = UNSET
     """Bytes that were read"""
     bytes_written: int | UnsetType = UNSET
