@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import proved, run_job
 from tests.integration.tables import INDEX
 from tests.integration.test_arrow_compaction import DELETE, written
+from tests.integration.writers import At, HeldWriter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -167,3 +169,42 @@ def test_composite_keys_with_logs_are_split_by_their_hash_fields(spark: SparkSes
     assert tables.in_order(spark, base, 6) == before
     tables.upsert(tables.rows(spark, 0, 80, ts=9), base, options)
     assert len(tables.in_order(spark, base, 6)) == 80
+
+
+@pytest.mark.parametrize("version", [6])
+def test_logs_whose_write_completes_during_the_rewrite_are_merged_in_the_next_round(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    """Before version 8 its logs are files of their slices already when the job lists them."""
+    base = tmp_path / "orders"
+    options = tables.write_table(spark, base, count=60, version=version, metadata=False, copied=False)
+    slow = {**options, "hoodie.write.lock.client.wait_time_ms_between_retry": "8000"}
+    writer = HeldWriter(tables.rows(spark, 0, 60, ts=5), base, slow, tmp_path / "gate").start()
+    lock = base / ".hoodie" / "lock"
+    lock.touch()
+    writer.let_go()
+    seen: list[tuple[int, bool]] = []
+
+    def logs() -> int:
+        return len(list(base.rglob(".0*.log.*[0-9]")))
+
+    def wait_for_logs() -> None:
+        # All rows are written, and the writer waits for the lock.
+        deadline = time.monotonic() + 60
+        while logs() < 12:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        time.sleep(2)
+
+    def rewrites() -> None:
+        seen.append((logs(), bool(writer.pending())))
+
+    wait_for_logs()
+    context = At("planning", lock.unlink, ("rewriting", rewrites))
+    details = run_job(spark, base, "bucket_expansion", {"factor": 2, "engine": "arrow"}, context=context).details
+    writer.finish()
+    assert seen == [(12, True)], "the logs were there, and their write had not completed"
+    assert details["rewritten_again"] > 0
+    found = proved(spark, base, 8)
+    assert len(found) == 60
+    assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 60

@@ -1,0 +1,54 @@
+"""Slices with logs that are merged and rewritten: what is left of one that turns out not to be proved in the midst."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.dataplane import parquet_layout
+from jobs.dataplane.merge_rules import SliceFiles
+from jobs.dataplane.rewrite import rewrite_slice_with_logs
+from jobs.dataplane.split_writer import Rewrite, Source
+from jobs.errors import NotProvedError
+from jobs.storage.paths import of_hadoop
+from tests.unit.test_slice_merge import RULES, SCHEMA, T0, T1, T3, data, row
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jobs.format.written_file import WrittenFile
+
+
+def rewritten(folder: Path, keys: list[int], log: bytes) -> list[WrittenFile]:
+    """A slice of one bucket becomes two. Its base file has row groups of 100 rows, as the new files shall have."""
+    (folder / "p").mkdir()
+    base, logs = f"p/00000000_0-0-0_{T0}.parquet", f"p/.00000000_{T1}.log.1_0-0-0"
+    pq.write_table(pa.Table.from_pylist([row(key, 5) for key in keys], SCHEMA), folder / base, row_group_size=100)
+    (folder / logs).write_bytes(log)
+    work = Rewrite(of_hadoop(str(folder), {}), T3, ("id",))
+    source = Source("p", "00000000", 0, 2, (0, 1), None, model=str(folder / base))
+    with pq.ParquetFile(folder / base) as reader:
+        latest = parquet_layout.of_file(reader)
+    files = SliceFiles("p", "00000000", base, (logs,))
+    return rewrite_slice_with_logs(work, source, files, "0-0-0", rules=RULES, latest=latest)
+
+
+def test_the_rows_of_logs_are_in_the_new_files(tmp_path: Path) -> None:
+    written = rewritten(tmp_path, list(range(400)), data(T1, [row(1, 9, T1), row(900, 9, T1)]))
+    assert sum(each.rows for each in written) == 401
+    found = pa.concat_tables(pq.ParquetFile(tmp_path / "p" / each.file_name).read() for each in written)
+    newer = [key for key, ts in zip(found["_hoodie_record_key"], found["ts"], strict=True) if ts.as_py() == 9]
+    assert sorted(map(str, newer)) == ["k1", "k900"]
+
+
+def test_no_file_of_a_slice_that_is_left_to_hudi_remains_but_its_markers(tmp_path: Path) -> None:
+    # A position in the base file, which has the key again in its last row group.
+    log = data(T1, [row(1, 9, T1)], header={5: "AAAA", 8: T0})
+    with pytest.raises(NotProvedError, match="several rows of one key"):
+        rewritten(tmp_path, [*range(400), 1], log)
+    assert [path.name for path in tmp_path.rglob("*.parquet")] == [f"00000000_0-0-0_{T0}.parquet"]
+    markers = list((tmp_path / ".hoodie/.temp" / T3 / "p").iterdir())
+    assert len(markers) == 2
