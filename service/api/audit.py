@@ -43,8 +43,12 @@ class AuditEntryOut(BaseModel):
     object_type: str | None = Field(examples=["table"])
     object_id: str | None = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
     object_name: str | None = Field(examples=["trips"])
-    before: Any = Field(description="The object before the call, with masks for secrets; null if it did not exist")
-    after: Any = Field(description="The object after the call; `before` and `after` are null if it did not change")
+    before: dict[str, Any] | None = Field(
+        description="The object before the call, with masks for secrets; null if it did not exist"
+    )
+    after: dict[str, Any] | None = Field(
+        description="The object after the call; `before` and `after` are null if it did not change"
+    )
     outcome: Outcome = Field(description="`refused`: status 400 to 499; `failed`: 500 and above")
     status: int | None = Field(description="HTTP status; null for a command", examples=[200])
     problem: str | None = Field(description="Type of the problem", examples=["forbidden"])
