@@ -1477,10 +1477,11 @@ def retry_job(job_id: str, *, idempotency_key: str | None = None) -> Call[JobOut
 
     `idempotency_key`: The same key on the same table returns the same job
 
-    Raises DatabaseUnavailableError, FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError,
-    IncidentOpenError, JobConflictError, JobNotFoundError, JobNotRetriableError, JsonRequiredError,
-    MetastoreNotAllowedError, OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError,
-    RequestTooLargeError, SecretUnreadableError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
+    Raises BucketFilesNotMergeableError, DatabaseUnavailableError, ExpansionFactorWithoutBucketsError,
+    FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError, IncidentOpenError, JobConflictError,
+    JobNotFoundError, JobNotRetriableError, JsonRequiredError, MetastoreNotAllowedError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PlanUnusableError, RequestTooLargeError, SecretUnreadableError,
+    ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call("POST", f"/v1/jobs/{segment(job_id)}/retry", JobOut, headers={"idempotency-key": idempotency_key})
 
@@ -1515,10 +1516,11 @@ def submit_job(table_id: str, body: SubmitJobBody, *, idempotency_key: str | Non
 
     `idempotency_key`: The same key on the same table returns the same job
 
-    Raises DatabaseUnavailableError, FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError,
-    IncidentOpenError, JobConflictError, JsonRequiredError, MetastoreNotAllowedError, OptionNotAllowedError,
-    ParamsInvalidError, PathNotAllowedError, RequestTooLargeError, SecretUnreadableError, ServiceBusyError,
-    TableNotFoundError, UnauthenticatedError.
+    Raises BucketFilesNotMergeableError, DatabaseUnavailableError, ExpansionFactorWithoutBucketsError,
+    FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError, IncidentOpenError, JobConflictError,
+    JsonRequiredError, MetastoreNotAllowedError, OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError,
+    PlanUnusableError, RequestTooLargeError, SecretUnreadableError, ServiceBusyError, TableNotFoundError,
+    UnauthenticatedError.
     """
     return Call(
         "POST", f"/v1/tables/{segment(table_id)}/jobs", JobOut, headers={"idempotency-key": idempotency_key}, body=body
