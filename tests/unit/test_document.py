@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 LOOSE = {
     "ActionOut/body": "the body of whatever call `path` names",
     "EventTypeOut/data_schema": "a JSON Schema",
+    "/openlineage/groundskeeper_job.json/get/responses/content/application/json/schema": "a JSON Schema",
     "ResultIn/details": "of a worker, which may be newer than the service",
     "CloudEvent/data": "each type of event has its schema: GET /v1/event-types",
     "WorkOrder/params": "for a worker, which may be newer; the service adds what the kind needs",

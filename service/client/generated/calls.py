@@ -520,6 +520,16 @@ def get_job_log(
     )
 
 
+def get_lineage_facet_schema() -> Call[dict[str, object]]:
+    """Read the JSON Schema of the OpenLineage facet `groundskeeper_job`.
+
+    The `_schemaURL` of the facet is the `$id` of this schema.
+
+    Raises ParamsInvalidError.
+    """
+    return Call("GET", "/openlineage/groundskeeper_job.json", dict[str, object])
+
+
 def get_lock(table_id: str) -> Call[HeldLockOut]:
     """Show the table's lock, and who may hold it.
 
