@@ -11,6 +11,7 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from jobs.clustering_refusals import NOTHING_TO_MERGE, PLAN_UNUSABLE, refusal
 from jobs.contract import Outcome, Problem, Result
 from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
@@ -43,26 +44,6 @@ if TYPE_CHECKING:
     from jobs.services.given_plans import GivenPlans
 
 _MOST_PARALLELISM = 15  # Hudi's default
-_PLAN_UNUSABLE = Problem(
-    "plan-unusable",
-    "Hudi's own clustering would break the table's bucket index",
-    "The table has a bucket index, and Hudi 1.2 gives clustered files ids without the number of their bucket.",
-    "Roll the plan back, and switch clustering off in the writers (`hoodie.clustering.inline` and"
-    " `hoodie.clustering.schedule.inline`). A clustering job with `sort_by` sorts inside each bucket.",
-)
-_NO_BUCKETS = Problem(
-    "expansion-factor-without-buckets",
-    "Only a table with a bucket index can be prepared for an expansion",
-    "`expansion_factor` keeps rows apart that will be in different buckets.",
-    "Leave it out; or, if the table does have a bucket index, declare it in its registration.",
-)
-_NOTHING_TO_MERGE = Problem(
-    "bucket-files-not-mergeable",
-    "The files of a table with a bucket index cannot be merged",
-    "Each bucket of a partition is one file group, however small, and clustering without `sort_by` only merges files.",
-    "Give `sort_by` to order the rows inside each bucket, or `expansion_factor` to prepare them for an expansion."
-    " Compaction merges the logs.",
-)
 # Avro types without an order.
 _NESTED = frozenset({"record", "array", "map"})
 
@@ -87,10 +68,10 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     problems = _columns(table, sort_by)
     problems += preflight.unknown_partitions(selection, {item.partition for item in slices})
     in_buckets = table.declared.index is not None
-    if apart > 1 and not in_buckets:
-        problems.append(_NO_BUCKETS)
-    elif apart == 1 and not sort_by and (in_buckets or _looks_bucketed(table)):
-        problems.append(_NOTHING_TO_MERGE)
+    if refused := refusal(order.params, has_index=in_buckets):
+        problems.append(refused)
+    elif apart == 1 and not sort_by and _looks_bucketed(table):
+        problems.append(NOTHING_TO_MERGE)
     if in_buckets:
         if done := recovery.settle_replacement(table, order, context):
             return done
@@ -227,7 +208,7 @@ def _plan_problems(table: HudiTable) -> list[Problem]:
     if table.has_consistent_hashing():
         return [preflight.consistent_hashing()]
     has_buckets = table.declared.index is not None or _looks_bucketed(table)
-    return [_PLAN_UNUSABLE] if has_buckets else []
+    return [PLAN_UNUSABLE] if has_buckets else []
 
 
 def _looks_bucketed(table: HudiTable) -> bool:

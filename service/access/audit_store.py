@@ -12,6 +12,7 @@ from service.db import schema
 from service.db.page import Cursor, Page, page_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -61,21 +62,21 @@ def page(
     cursor: str | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
-    outcome: Outcome | None = None,
-    **equal: str | None,
+    outcomes: Collection[Outcome] = (),
+    **among: Collection[str],
 ) -> Page[AuditEntry]:
-    """Returns a page, newest entry first, of those from `since` on and before `until`. `equal` are values of columns;
-    None selects any."""
+    """Returns a page, newest entry first, of those from `since` on and before `until`. `among` are columns, each with
+    the values that it may have. Empty collections select any."""
     query = sa.select(_a).order_by(_a.c.at.desc(), _a.c.id.desc()).limit(limit + 1)
-    for name, value in equal.items():
-        if value is not None:
-            query = query.where(_a.c[name] == value)
+    for name, values in among.items():
+        if values:
+            query = query.where(_a.c[name].in_(values))
     if since is not None:
         query = query.where(_a.c.at >= since)
     if until is not None:
         query = query.where(_a.c.at < until)
-    if outcome is not None:
-        query = query.where(_OF_OUTCOME[outcome])
+    if outcomes:
+        query = query.where(sa.or_(*(_OF_OUTCOME[outcome] for outcome in outcomes)))
     if cursor:
         after = Cursor.parse(cursor)
         same_moment = sa.and_(_a.c.at == after.created_at, _a.c.id < after.number)

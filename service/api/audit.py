@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, StringConstraints
 
 from service.access import audit_store
 from service.access.audit_entry import AuditEntry, Outcome
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, needs
-from service.api.requests import Moment
+from service.api.filters import Since, Until
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit
 from service.db.engine import reading
@@ -22,6 +22,9 @@ from service.model import errors
 router = APIRouter(prefix="/v1", tags=["audit"])
 
 Text = Annotated[str | None, Query(max_length=1024, pattern=r"^[^\x00]+$")]
+Texts = Annotated[
+    list[Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]+$")]], Query(max_length=50)
+]
 
 
 class AuditEntryOut(BaseModel):
@@ -43,8 +46,12 @@ class AuditEntryOut(BaseModel):
     object_type: str | None = Field(examples=["table"])
     object_id: str | None = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
     object_name: str | None = Field(examples=["trips"])
-    before: Any = Field(description="The object before the call, with masks for secrets; null if it did not exist")
-    after: Any = Field(description="The object after the call; `before` and `after` are null if it did not change")
+    before: dict[str, Any] | None = Field(
+        description="The object before the call, with masks for secrets; null if it did not exist"
+    )
+    after: dict[str, Any] | None = Field(
+        description="The object after the call; `before` and `after` are null if it did not change"
+    )
     outcome: Outcome = Field(description="`refused`: status 400 to 499; `failed`: 500 and above")
     status: int | None = Field(description="HTTP status; null for a command", examples=[200])
     problem: str | None = Field(description="Type of the problem", examples=["forbidden"])
@@ -82,12 +89,12 @@ def list_entries(
     *,
     who: Text = None,
     token_id: Text = None,
-    operation: Text = None,
-    object_type: Text = None,
+    operation: Texts = [],  # noqa: B006 - FastAPI's way; never changed
+    object_type: Texts = [],  # noqa: B006
     object_id: Text = None,
-    outcome: Outcome | None = None,
-    since: Annotated[Moment | None, Query(description="At this time or later")] = None,
-    until: Annotated[Moment | None, Query(description="Before this time")] = None,
+    outcome: Annotated[list[Outcome], Query(max_length=10)] = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> AuditPage:
@@ -101,11 +108,15 @@ def list_entries(
             cursor=cursor,
             since=since,
             until=until,
-            outcome=outcome,
-            who=who,
-            token_id=token_id,
+            outcomes=outcome,
+            who=_given(who),
+            token_id=_given(token_id),
             operation=operation,
             object_type=object_type,
-            object_id=object_id,
+            object_id=_given(object_id),
         )
     return AuditPage.of(page)
+
+
+def _given(value: str | None) -> list[str]:
+    return [] if value is None else [value]

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from service.access.token import Role
 from service.api.dependencies import DELEGATION_PATH, AppContextDep, CallerDep, needs
+from service.api.filters import Since, Until
 from service.api.query_parameters import TOLERANT
 from service.api.statuses import ACCEPTED, documented
 from service.api.tables import CursorText, Limit
@@ -171,10 +172,15 @@ def list_plans(
     *,
     table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
     state: Annotated[list[PlanState], Query(description="May be repeated. Default: any state", max_length=6)] = [],  # noqa: B006 - FastAPI's way; never changed
+    since: Since = None,
+    until: Until = None,
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> PlanPage:
-    """`state=unregistered` lists the tables that wait to be registered."""
+    """`state=unregistered` lists the tables that wait to be registered. `since` and `until` are times of the first
+    request."""
     with reading(context.engine) as connection:
-        page = plan_store.page(connection, limit=limit, cursor=cursor, table_id=table_id, states=state)
+        page = plan_store.page(
+            connection, limit=limit, cursor=cursor, table_id=table_id, states=state, since=since, until=until
+        )
     return PlanPage(items=[PlanOut.of(plan) for plan in page.items], next_cursor=page.next_cursor)

@@ -27,7 +27,7 @@ from service.hand_over import coordinator
 from service.model import errors
 from service.queue import job_log, job_store
 from service.queue import submission as submitting
-from service.queue.errors import JobNotRetriableError
+from service.queue.errors import REFUSALS_OF_CLUSTERING, JobNotRetriableError
 from service.queue.job import Job, JobState
 from service.queue.waiting import waits_of
 
@@ -58,6 +58,7 @@ IdempotencyKey = Annotated[
             errors.IncidentOpenError,
             errors.IdempotencyKeyReusedError,
             errors.FenceLosesFlinkError,
+            *REFUSALS_OF_CLUSTERING,
             SecretUnreadableError,
         ),
     },
@@ -194,6 +195,7 @@ def cancel(job_id: JobId, context: AppContextDep) -> JobOut:
             errors.IncidentOpenError,
             errors.IdempotencyKeyReusedError,
             errors.FenceLosesFlinkError,
+            *REFUSALS_OF_CLUSTERING,
             SecretUnreadableError,
         ),
     },

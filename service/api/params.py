@@ -111,7 +111,9 @@ class SyncParams(Request):
 
 
 class DiagnosisParams(Request):
-    rows: bool = Field(True, description="Read the key of every row as well: rows in wrong buckets, duplicate keys")
+    rows: bool = Field(
+        True, description="Read the key of every row as well: rows in wrong buckets, duplicate keys", examples=[True]
+    )
     index: BucketIndexIn | None = Field(
         None, description="The writers' bucket index, for a table that contradicts it and is registered without one"
     )

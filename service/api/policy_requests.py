@@ -222,7 +222,7 @@ class DiagnosisPolicyIn(_Section, total=False):
     seconds: _Seconds
     cron: _Cron
     min_interval_seconds: _Interval
-    rows: Annotated[bool, _OfTheJob]
+    rows: Annotated[bool, _OfTheJob, Field(examples=[True])]
 
 
 class PolicyIn(_Section, total=False):

@@ -58,7 +58,14 @@ class ProblemType(BaseModel):
     )
     example: dict[str, Any] = Field(
         description="A problem document of this type",
-        examples=[{"type": "/problems/job-conflict", "detail": "Job job_4be1c0d2f6a89b37 (compaction) is running."}],
+        examples=[
+            {
+                "type": "/problems/job-conflict",
+                "title": "This job conflicts with another active job of the table",
+                "status": 409,
+                "detail": "Job job_4be1c0d2f6a89b37 (compaction) is running.",
+            }
+        ],
     )
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, needs
+from service.api.filters import Since, Until
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit
 from service.model import errors
@@ -102,14 +103,16 @@ def list_problems(
     ] = None,
     kind: Annotated[list[StandingKind], Query(description="May be repeated. Default: any kind", max_length=50)] = [],  # noqa: B006 - FastAPI's way; never changed
     severity: Annotated[list[Severity], Query(description="May be repeated. Default: any", max_length=10)] = [],  # noqa: B006
+    since: Since = None,
+    until: Until = None,
     limit: Limit = 100,
     cursor: CursorText = None,
 ) -> StandingProblemPage:
     """Computed now from what the service knows: tables are not read for it. So it shows at once whether a remedy has
     helped; the events `problem.opened` and `problem.resolved` follow by a check every half minute. Equally serious
-    problems are listed oldest first."""
+    problems are listed oldest first. `since` and `until` are about their own `since`."""
     found, _ = look(context.engine, context.clock(), table_id)
-    wanted = problems.Wanted(table_id, kind, severity)
+    wanted = problems.Wanted(table_id, kind, severity, since, until)
     listed = problems.page(found.problems, wanted, limit=limit, cursor=cursor)
     return StandingProblemPage(
         items=[StandingProblemOut.of(each) for each in listed.page.items],

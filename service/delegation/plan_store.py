@@ -124,13 +124,20 @@ def page(
     cursor: str | None = None,
     table_id: str | None = None,
     states: Collection[PlanState] = (),
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> Page[DelegatedPlan]:
-    """Returns a page, newest first. Empty `states` select all states."""
+    """Returns a page, newest first, of those first requested from `since` on and before `until`. Empty `states` select
+    all states."""
     query = sa.select(_p).order_by(_p.c.requested_at.desc(), _p.c.id.desc()).limit(limit + 1)
     if table_id is not None:
         query = query.where(_p.c.table_id == table_id)
     if states:
         query = query.where(_p.c.state.in_([state.value for state in states]))
+    if since is not None:
+        query = query.where(_p.c.requested_at >= since)
+    if until is not None:
+        query = query.where(_p.c.requested_at < until)
     if cursor:
         after = Cursor.parse(cursor)
         same_moment = sa.and_(_p.c.requested_at == after.created_at, _p.c.id < after.id)

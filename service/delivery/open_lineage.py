@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from uuid import UUID, uuid5
 
 from jobs.contract import READING
+from service.delivery import lineage_facet
 from service.events.event import EventType
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def _run_facets(
 ) -> dict[str, Any]:
     own = {
         "_producer": _PRODUCER,
-        "_schemaURL": "urn:groundskeeper:facet:job:1",
+        "_schemaURL": lineage_facet.URN,
         "jobId": job["id"],
         "kind": job["kind"],
         "dryRun": job["dry_run"],
@@ -163,7 +164,7 @@ def _run_facets(
         "instant": instant,
         "instants": job["instants"],
     }
-    facets = {"groundskeeper_job": own}
+    facets = {lineage_facet.NAME: own}
     if is_failed and job["error"] is not None:
         error = job["error"]
         message = ": ".join(dict.fromkeys(part for part in (error["title"], error["detail"], error["hint"]) if part))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs import tracing
+from jobs.clustering_refusals import refusal
+from jobs.contract import JobKind
 from service.catalog import decision_times, table_store, watch_store
 from service.catalog.declared import check_declared, check_metastore
 from service.db import companion
@@ -22,6 +24,7 @@ from service.model.errors import (
 )
 from service.policies.policy_registry import effective_of
 from service.queue import hold_back, job_store, job_trace, retry
+from service.queue.errors import REFUSALS_OF_CLUSTERING
 from service.queue.hand_over_policy import loses_batches
 from service.queue.job import Job, JobState
 from service.queue.job_events import job_ended, job_queued
@@ -31,9 +34,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-    from jobs.contract import JobKind
     from jobs.storage.permissions import Permissions
     from service.access.secret_cipher import SecretCipher
+    from service.catalog.registration import Registration
     from service.events.notifier import Notifier
     from service.model.clock import Clock
 
@@ -68,7 +71,8 @@ def submit(
     Of the jobs that repeat the same one (`retry_of`) one is active at a time.
 
     Raises TableNotFoundError, PathForbiddenError, OptionNotAllowedError, MetastoreForbiddenError,
-    SecretUnreadableError, JobConflictError, IdempotencyKeyReusedError, FenceLosesFlinkError or IncidentOpenError.
+    SecretUnreadableError, JobConflictError, IdempotencyKeyReusedError, FenceLosesFlinkError, IncidentOpenError, or one
+    of REFUSALS_OF_CLUSTERING.
     """
     now = clock()
     with writing(engine) as connection:
@@ -100,6 +104,7 @@ def submit(
         job = job_store.submit(connection, hold_back.held_back(connection, wanted, table, now))
         if job.id == wanted.id:
             companion.about("job", job.id)
+            _refuse_impossible(job, table)
             _refuse_beside_incidents(connection, job)
             outbox.publish(
                 connection, [job_queued(job, table, now), *hold_back.draining_events(job, table, now)], now=now
@@ -112,6 +117,14 @@ def submit(
             f"It belongs to {job.id}, a job of another kind or with other parameters.", extensions={"job_id": job.id}
         )
     return Submission(job, is_new=False)
+
+
+def _refuse_impossible(job: Job, table: Registration) -> None:
+    """A dry run goes to a worker all the same: it lists every reason at once."""
+    if job.dry_run or job.kind is not JobKind.CLUSTERING:
+        return
+    if found := refusal(job.params, has_index=table.index is not None):
+        raise next(each for each in REFUSALS_OF_CLUSTERING if each.type == found.type)(found.detail)
 
 
 def _refuse_beside_incidents(connection: Connection, job: Job) -> None:

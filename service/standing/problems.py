@@ -66,17 +66,22 @@ class Found:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A filter. Empty collections select everything."""
+    """A filter. Empty collections select everything. `since` and `until`, which is excluded, are about the time from
+    which a problem stands."""
 
     table_id: str | None = None
     kinds: Collection[StandingKind] = ()
     severities: Collection[Severity] = ()
+    since: datetime | None = None
+    until: datetime | None = None
 
     def selects(self, problem: StandingProblem) -> bool:
         return (
             (self.table_id is None or problem.table_id == self.table_id)
             and (not self.kinds or problem.kind in self.kinds)
             and (not self.severities or problem.severity in self.severities)
+            and (self.since is None or problem.since >= self.since)
+            and (self.until is None or problem.since < self.until)
         )
 
 

@@ -47,13 +47,15 @@ class Types:
         if "allOf" in schema and len(schema["allOf"]) == 1:
             return self.annotation(schema["allOf"][0], is_request=is_request)
         type_ = schema.get("type")
+        if isinstance(type_, list):
+            return self._union([{**schema, "type": each} for each in type_], is_request=is_request)
         if type_ == "array":
             return f"list[{self.annotation(schema.get('items', {}), is_request=is_request)}]"
         if type_ == "object":
             return f"dict[str, {self._value(schema, is_request=is_request)}]"
         if type_ == "string" and schema.get("format") == "date-time":
             return "datetime"
-        return _SIMPLE.get(type_, "Any") if isinstance(type_, str) else "Any"
+        return _SIMPLE.get(type_, "Any")
 
     def _value(self, schema: Schema, *, is_request: bool) -> str:
         values = [*schema.get("patternProperties", {}).values()]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from jobs.contract import JobKind, Table, WorkOrder
+from jobs.clustering_refusals import refusal
+from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
 from jobs.errors import RefusedError
 from jobs.services import clustering
 
@@ -29,3 +30,22 @@ def test_a_table_of_consistent_hashing_that_was_registered_without_an_index_is_n
         with pytest.raises(RefusedError) as caught:
             clustering.run(table, plan, report)
         assert caught.value.problem().type == "consistent-hashing"
+
+
+@pytest.mark.parametrize(
+    ("index", "params"),
+    [(BucketIndex(4, ("id",)), {"plans": ["001"]}), (None, {"expansion_factor": 2}), (None, {"expansion_factor": 4})],
+)
+def test_the_worker_refuses_what_the_service_does(index: BucketIndex | None, params: dict[str, Any]) -> None:
+    declared = Table("/lake/t", "t", index=index)
+    table: Any = SimpleNamespace(
+        file_slices=lambda: [],
+        schema=lambda: SCHEMA,
+        declared=declared,
+        has_consistent_hashing=lambda: False,
+        instants=lambda: [],
+    )
+    report: Any = SimpleNamespace(step=lambda _step: None)
+    with pytest.raises(RefusedError) as caught:
+        clustering.run(table, WorkOrder("job_1", 1, JobKind.CLUSTERING, declared, params), report)
+    assert caught.value.problem() == refusal(params, has_index=index is not None)

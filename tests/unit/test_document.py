@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 LOOSE = {
     "ActionOut/body": "the body of whatever call `path` names",
     "EventTypeOut/data_schema": "a JSON Schema",
+    "/openlineage/groundskeeper_job.json/get/responses/content/application/json/schema": "a JSON Schema",
     "ResultIn/details": "of a worker, which may be newer than the service",
     "CloudEvent/data": "each type of event has its schema: GET /v1/event-types",
     "WorkOrder/params": "for a worker, which may be newer; the service adds what the kind needs",
-    "ArchivalResult/limits": "each kind of limit has members of its own",
+    "AuditEntryOut/before": "each type of object has members of its own; secrets are masked, large objects left out",
+    "AuditEntryOut/after": "as before",
     "ProblemDocument": "RFC 9457 has extension members",
-    "cure/params": "parameters of whatever kind of job cures the damage",
+    "ProblemExample": "RFC 9457 has extension members",
+    "Cure/params": "parameters of whatever kind of job cures the damage",
 }
 """The objects without a schema, and why."""
 
@@ -38,15 +41,28 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def nodes(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """Every object of the document that is not part of an example, with its path."""
+    """Every object of the document that is not part of an example, with its path. A member of an object may be called
+    `example` or `default`: that is a schema."""
     if isinstance(value, dict):
         yield path, value
+        of_members = path[-1:] == ("properties",) and path[-2:-1] != ("properties",)
         for name, each in value.items():
-            if name not in ("example", "examples", "default", "enum", "const"):
+            if of_members or name not in ("example", "examples", "default", "enum", "const"):
                 yield from nodes(each, (*path, str(name)))
     elif isinstance(value, list):
         for number, each in enumerate(value):
             yield from nodes(each, (*path, str(number)))
+
+
+def schemas(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every schema of the document, those inside others too, with the names that lead to it."""
+    containers = ("properties", "schemas", "patternProperties", "anyOf", "oneOf", "allOf", "prefixItems")
+    for path, node in nodes(document):
+        if path[-1:] in (("items",), ("schema",), ("additionalProperties",)) or path[-2:-1] in (
+            (c,) for c in containers
+        ):
+            names = (part for part in path if part not in ("components", *containers) and not part.isdigit())
+            yield "/".join(names), node
 
 
 def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -109,17 +125,46 @@ def test_the_examples_of_problems_are_problem_documents(document: dict[str, Any]
 
 
 def test_no_object_is_loose_where_its_schema_is_known(document: dict[str, Any]) -> None:
-    known = {"properties", "additionalProperties", "patternProperties", "$ref", "anyOf"}
+    known = {"properties", "additionalProperties", "patternProperties"}
     found = set()
-    for path, node in nodes(document):
-        is_object = node.get("type") == "object" or node.get("type") == ["object", "null"]
-        is_loose = (is_object and not known & node.keys()) or node.get("additionalProperties") is True
+    for path, schema in schemas(document):
+        is_object = "object" in types(schema)
+        is_loose = (is_object and not known & schema.keys()) or schema.get("additionalProperties") is True
         if is_loose and "headers" not in path:
-            names = [part for part in path if part not in ("components", "schemas", "properties", "anyOf", "items")]
-            found.add("/".join(part for part in names if not part.isdigit()))
+            found.add(path)
     unexplained = [each for each in found if not any(each.endswith(name) for name in LOOSE)]
     assert not unexplained, unexplained
     assert all(any(each.endswith(name) for each in found) for name in LOOSE)
+
+
+def test_no_schema_is_empty_and_every_array_tells_its_items(document: dict[str, Any]) -> None:
+    about = {"title", "description", "default", "example", "examples", "deprecated"}
+    found = list(schemas(document))
+    assert len(found) > 1000
+    assert not [path for path, schema in found if schema.keys() <= about]
+    assert not [path for path, schema in found if "array" in types(schema) and "items" not in schema]
+
+
+@pytest.mark.parametrize("loose", [{}, {"description": "anything"}, {"type": "array"}, {"type": ["array", "null"]}])
+@pytest.mark.parametrize("name", ["example", "default", "properties", "items"])
+def test_it_is_seen_wherever_it_is(document: dict[str, Any], name: str, loose: dict[str, Any]) -> None:
+    inside = {"components": {"schemas": {"Some": {"type": "object", "properties": {name: loose}}}}}
+    with pytest.raises(AssertionError):
+        test_no_schema_is_empty_and_every_array_tells_its_items({**document, **inside})
+
+
+def test_every_example_of_a_member_is_one_that_its_schema_allows(document: dict[str, Any]) -> None:
+    wrong = []
+    for path, schema in schemas(document):
+        validator = jsonschema.Draft202012Validator({**schema, "components": document["components"]})
+        for example in schema.get("examples", ()):
+            wrong += [f"{path}: {each.message}" for each in validator.iter_errors(example)]
+    assert not wrong, "\n".join(wrong)
+
+
+def types(schema: dict[str, Any]) -> list[str]:
+    given = schema.get("type", [])
+    return given if isinstance(given, list) else [given]
 
 
 def test_every_kind_of_job_has_a_schema_of_its_result(document: dict[str, Any]) -> None:

@@ -82,8 +82,8 @@ PARAMETERS: Final[dict[str, str]] = {
     "name": "Name of the consumer",
     "who": "Name of the token of the caller",
     "token_id": "Id of the token of the caller",
-    "operation": "`operationId` of the call",
-    "object_type": "Type of the object that was changed, such as `table`",
+    "operation": "`operationId` of the call. May be repeated. Default: any",
+    "object_type": "Type of the object that was changed, such as `table`. May be repeated. Default: any",
     "object_id": "Id of the object that was changed",
-    "outcome": "`done`, `refused` (status 400 to 499) or `failed` (500 and above)",
+    "outcome": "`done`, `refused` (status 400 to 499) or `failed` (500 and above). May be repeated. Default: any",
 }

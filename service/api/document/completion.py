@@ -12,7 +12,8 @@ from service.api.document import event_schemas
 from service.api.document.common_texts import COMMON, PARAMETERS
 from service.api.document.examples import Examples
 from service.api.document.model_texts import OF_MODELS
-from service.api.document.result_schemas import INCIDENT_DETAILS, RESULTS, name_of
+from service.api.document.result_parts import INCIDENT_DETAILS, PARTS
+from service.api.document.result_schemas import RESULTS, name_of
 from service.api.document.stored_texts import OF_STORED
 from service.lake.table import TableProfile
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _REF = "#/components/schemas/{model}"
 _METHODS = ("get", "put", "post", "patch", "delete")
 _JOBS = ("JobOut", "JobDetail", "ActiveJob")
+_NULL = {"type": "null"}
 _KEPT = ("title", "description", "examples")
 # Stored as JSON, and shown as it is.
 _STORED = {"WorkOrder": WorkOrder, "TableProfile": TableProfile}
@@ -36,11 +38,12 @@ def complete(document: dict[str, Any], problems: Mapping[str, Mapping[str, Any]]
             schemas.setdefault(inner, each)
         # Versions before and after may have fewer or more members.
         schemas[name] = {**schema, "required": []}
-    schemas |= {name_of(kind): {"title": name_of(kind), **schema} for kind, schema in RESULTS.items()}
     schemas["CloudEvent"] = event_schemas.CLOUD_EVENT
     for name, schema in schemas.items():
         for member, each in schema.get("properties", {}).items():
             _describe(name, member, each)
+    # These describe themselves: words such as `engine` and `partitions` mean something else there.
+    schemas |= {name_of(kind): {"title": name_of(kind), **schema} for kind, schema in RESULTS.items()} | PARTS
     _refer(schemas)
     document["components"]["examples"] = {
         name: {"summary": example["title"], "value": dict(example)} for name, example in problems.items()
@@ -61,6 +64,12 @@ def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _refer(schemas: dict[str, Any]) -> None:
     """Names the schemas of members that are objects without one in the models."""
+    schemas["ProblemExample"] = {
+        **schemas["ProblemDocument"],
+        "title": "ProblemExample",
+        "description": "A problem document; that of the error of a job has no `status`.",
+        "required": [each for each in schemas["ProblemDocument"]["required"] if each != "status"],
+    }
     params = [{"$ref": _REF.format(model=name)} for name in sorted(schemas) if name.endswith("Params")]
     results = [{"$ref": _REF.format(model=name_of(kind))} for kind in RESULTS]
     for model, member, schema in (
@@ -74,6 +83,7 @@ def _refer(schemas: dict[str, Any]) -> None:
         ("TableDetected", "profile", {"$ref": _REF.format(model="TableProfile")}),
         ("LeaseOut", "plan", {"$ref": _REF.format(model="WorkOrder")}),
         ("PatternPolicyOut", "settings", {"$ref": _REF.format(model="PolicyIn")}),
+        ("ProblemType", "example", {"$ref": _REF.format(model="ProblemExample")}),
     ):
         known = schemas[model]["properties"][member]
         kept = {name: known[name] for name in ("title", "description", "examples") if name in known}
@@ -85,7 +95,7 @@ def _relaxed(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[str, An
     if "$ref" in schema:
         target = schemas[schema["$ref"].rpartition("/")[2]]
         if "properties" not in target:
-            return {"anyOf": [{"$ref": schema["$ref"]}, {"type": "null"}]}
+            return {"anyOf": [{"$ref": schema["$ref"]}, _NULL]}
         return _relaxed(target, schemas)
     if "properties" in schema:
         members = schema["properties"]
@@ -96,11 +106,13 @@ def _relaxed(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[str, An
                 for name, each in members.items()
             },
         }
-    if "anyOf" in schema:
-        return {"anyOf": [*(_relaxed(each, schemas) for each in schema["anyOf"]), {"type": "null"}]}
-    if schema.get("type") == "array":
-        return {"type": ["array", "null"], "items": _relaxed(schema.get("items", {}), schemas)}
-    return {"type": [schema["type"], "null"]} if isinstance(schema.get("type"), str) else {}
+    for several in ("anyOf", "oneOf"):
+        if several in schema:
+            choices = [each for each in schema[several] if each != _NULL]
+            return {"anyOf": [*(_relaxed(each, schemas) for each in choices), _NULL]}
+    if schema["type"] == "array":
+        return {"type": ["array", "null"], "items": _relaxed(schema["items"], schemas)}
+    return {"type": [schema["type"], "null"]}
 
 
 def _describe(model: str, member: str, schema: dict[str, Any]) -> None:
@@ -108,8 +120,8 @@ def _describe(model: str, member: str, schema: dict[str, Any]) -> None:
     text, example = own or COMMON.get(member, ("", None))
     if text:
         schema.setdefault("description", text)
-    # An object has the examples of its members, unless it has one here.
-    if example is not None and (own or "$ref" not in str(schema)):
+    # An object has the examples of its members, unless it has one here; a word that is given needs none.
+    if example is not None and (own or not ("$ref" in str(schema) or {"const", "enum"} & schema.keys())):
         schema.setdefault("examples", [example])
 
 

@@ -48,7 +48,10 @@ class Examples:
         return self.of(choices[0], depth)
 
     def _of_type(self, schema: Mapping[str, Any], depth: int) -> Any:
-        match schema.get("type"):
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            return None if "null" in kind else self._of_type({**schema, "type": kind[0]}, depth)
+        match kind:
             case "object":
                 members = schema.get("properties", {})
                 return {name: self.of(each, depth + 1) for name, each in members.items()}

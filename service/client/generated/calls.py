@@ -520,6 +520,16 @@ def get_job_log(
     )
 
 
+def get_lineage_facet_schema() -> Call[dict[str, object]]:
+    """Read the JSON Schema of the OpenLineage facet `groundskeeper_job`.
+
+    The `_schemaURL` of the facet is the `$id` of this schema.
+
+    Raises ParamsInvalidError.
+    """
+    return Call("GET", "/openlineage/groundskeeper_job.json", dict[str, object])
+
+
 def get_lock(table_id: str) -> Call[HeldLockOut]:
     """Show the table's lock, and who may hold it.
 
@@ -796,10 +806,10 @@ def list_audit_entries(
     *,
     who: str | None = None,
     token_id: str | None = None,
-    operation: str | None = None,
-    object_type: str | None = None,
+    operation: list[str] | None = None,
+    object_type: list[str] | None = None,
     object_id: str | None = None,
-    outcome: Outcome | None = None,
+    outcome: list[Outcome] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int | None = None,
@@ -815,13 +825,13 @@ def list_audit_entries(
 
     `token_id`: Id of the token of the caller
 
-    `operation`: `operationId` of the call
+    `operation`: `operationId` of the call. May be repeated. Default: any
 
-    `object_type`: Type of the object that was changed, such as `table`
+    `object_type`: Type of the object that was changed, such as `table`. May be repeated. Default: any
 
     `object_id`: Id of the object that was changed
 
-    `outcome`: `done`, `refused` (status 400 to 499) or `failed` (500 and above)
+    `outcome`: `done`, `refused` (status 400 to 499) or `failed` (500 and above). May be repeated. Default: any
 
     `since`: At this time or later
 
@@ -956,16 +966,23 @@ def list_delegated_plans(
     *,
     table_id: str | None = None,
     state: list[PlanState] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Call[PlanPage]:
     """List the plans that writers have delegated, newest first.
 
-    `state=unregistered` lists the tables that wait to be registered.
+    `state=unregistered` lists the tables that wait to be registered. `since` and `until` are times of the first
+    request.
 
     `table_id`: Id of the table
 
     `state`: May be repeated. Default: any state
+
+    `since`: At this time or later
+
+    `until`: Before this time
 
     `limit`: Maximum number of items on a page
 
@@ -977,7 +994,7 @@ def list_delegated_plans(
         "GET",
         "/v1/delegated-plans",
         PlanPage,
-        query={"table_id": table_id, "state": state, "limit": limit, "cursor": cursor},
+        query={"table_id": table_id, "state": state, "since": since, "until": until, "limit": limit, "cursor": cursor},
     )
 
 
@@ -1173,6 +1190,8 @@ def list_problems(
     table_id: str | None = None,
     kind: list[StandingKind] | None = None,
     severity: list[Severity] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Call[StandingProblemPage]:
@@ -1180,13 +1199,17 @@ def list_problems(
 
     Computed now from what the service knows: tables are not read for it. So it shows at once whether a remedy
     has helped; the events `problem.opened` and `problem.resolved` follow by a check every half minute. Equally
-    serious problems are listed oldest first.
+    serious problems are listed oldest first. `since` and `until` are about their own `since`.
 
     `table_id`: Only the problems of this table
 
     `kind`: May be repeated. Default: any kind
 
     `severity`: May be repeated. Default: any
+
+    `since`: At this time or later
+
+    `until`: Before this time
 
     `limit`: Maximum number of items on a page
 
@@ -1198,7 +1221,15 @@ def list_problems(
         "GET",
         "/v1/problems",
         StandingProblemPage,
-        query={"table_id": table_id, "kind": kind, "severity": severity, "limit": limit, "cursor": cursor},
+        query={
+            "table_id": table_id,
+            "kind": kind,
+            "severity": severity,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "cursor": cursor,
+        },
     )
 
 
@@ -1477,10 +1508,11 @@ def retry_job(job_id: str, *, idempotency_key: str | None = None) -> Call[JobOut
 
     `idempotency_key`: The same key on the same table returns the same job
 
-    Raises DatabaseUnavailableError, FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError,
-    IncidentOpenError, JobConflictError, JobNotFoundError, JobNotRetriableError, JsonRequiredError,
-    MetastoreNotAllowedError, OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError,
-    RequestTooLargeError, SecretUnreadableError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
+    Raises BucketFilesNotMergeableError, DatabaseUnavailableError, ExpansionFactorWithoutBucketsError,
+    FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError, IncidentOpenError, JobConflictError,
+    JobNotFoundError, JobNotRetriableError, JsonRequiredError, MetastoreNotAllowedError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PlanUnusableError, RequestTooLargeError, SecretUnreadableError,
+    ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call("POST", f"/v1/jobs/{segment(job_id)}/retry", JobOut, headers={"idempotency-key": idempotency_key})
 
@@ -1515,10 +1547,11 @@ def submit_job(table_id: str, body: SubmitJobBody, *, idempotency_key: str | Non
 
     `idempotency_key`: The same key on the same table returns the same job
 
-    Raises DatabaseUnavailableError, FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError,
-    IncidentOpenError, JobConflictError, JsonRequiredError, MetastoreNotAllowedError, OptionNotAllowedError,
-    ParamsInvalidError, PathNotAllowedError, RequestTooLargeError, SecretUnreadableError, ServiceBusyError,
-    TableNotFoundError, UnauthenticatedError.
+    Raises BucketFilesNotMergeableError, DatabaseUnavailableError, ExpansionFactorWithoutBucketsError,
+    FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError, IncidentOpenError, JobConflictError,
+    JsonRequiredError, MetastoreNotAllowedError, OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError,
+    PlanUnusableError, RequestTooLargeError, SecretUnreadableError, ServiceBusyError, TableNotFoundError,
+    UnauthenticatedError.
     """
     return Call(
         "POST", f"/v1/tables/{segment(table_id)}/jobs", JobOut, headers={"idempotency-key": idempotency_key}, body=body

@@ -127,6 +127,19 @@ class ArchivalIn(Model, frozen=True, kw_only=True):
     """Parameters of the kind"""
 
 
+class ArchivalLimit(Model, frozen=True, kw_only=True):
+    """A reason to keep an instant and all later ones on the active timeline"""
+
+    type: str | UnsetType = UNSET
+    """Kind of the reason, such as `pending-instant`, `savepoint` or `consumer`"""
+    instant: str | UnsetType = UNSET
+    """The first instant that it keeps"""
+    reason: str | UnsetType = UNSET
+    """This case"""
+    remedy: str | UnsetType = UNSET
+    """What to do; empty where time alone helps"""
+
+
 class ArchivalParams(Model, frozen=True, kw_only=True):
     retain: int | UnsetType = UNSET
     """Completed commits to keep on the active timeline, at least"""
@@ -148,28 +161,38 @@ class ArchivalPolicyIn(Model, frozen=True, kw_only=True):
 
 
 class ArchivalResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `archival`"""
+
     retain: int | UnsetType = UNSET
     """Commits to keep at least"""
     instants: int | UnsetType = UNSET
     """Instants on the active timeline"""
     commits: int | UnsetType = UNSET
     """Commits among them"""
-    candidates: Any | UnsetType = UNSET
-    """Instants that can be archived"""
-    limits: list[dict[str, Any]] | UnsetType = UNSET
+    candidates: list[str] | UnsetType = UNSET
+    """Instants that can be archived; only of a dry run"""
+    limits: list[ArchivalLimit] | UnsetType = UNSET
     """What keeps more of them there"""
     archived: int | UnsetType = UNSET
     """Instants that were archived"""
-    last_archived: Any | UnsetType = UNSET
+    last_archived: str | UnsetType | None = UNSET
     """The last of them"""
-    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
-    lock: dict[str, Any] | UnsetType = UNSET
+    lock: LockFound | UnsetType = UNSET
     """The table's lock; only of a dry run"""
-    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -228,9 +251,9 @@ class AuditEntryOut(Model, frozen=True, kw_only=True):
     """Id of the object; null if there is none"""
     object_name: str | None
     """Name of the object; null if it has none"""
-    before: Any
+    before: dict[str, Any] | None
     """The object before the call, with masks for secrets; null if it did not exist"""
-    after: Any
+    after: dict[str, Any] | None
     """The object after the call; `before` and `after` are null if it did not change"""
     outcome: Outcome
     """`refused`: status 400 to 499; `failed`: 500 and above"""
@@ -275,6 +298,8 @@ class AuditParams(Model, frozen=True, kw_only=True):
 
 
 class AuditResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `audit`"""
+
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
@@ -291,24 +316,36 @@ class AuditResult(Model, frozen=True, kw_only=True):
     """Rows in a bucket that is not theirs"""
     duplicates: int | UnsetType = UNSET
     """Rows whose key exists in another one, too"""
-    buckets_with_several_file_groups: Any | UnsetType = UNSET
+    buckets_with_several_file_groups: int | UnsetType | None = UNSET
     """Buckets with more than one file group"""
-    file_groups_without_bucket: Any | UnsetType = UNSET
+    file_groups_without_bucket: int | UnsetType | None = UNSET
     """File groups whose names have no bucket"""
     dangling_hashing_configs: list[str] | UnsetType = UNSET
     """Hashing configs without a completed commit"""
-    stale_writes: list[Any] | UnsetType = UNSET
+    stale_writes: list[StaleWrite] | UnsetType = UNSET
     """Commits whose rows no reader sees"""
+    keys_hidden_by_statistics: int | UnsetType = UNSET
+    """Probed keys that a query with a filter does not find"""
+    clean: bool | UnsetType = UNSET
+    """Whether nothing of this is wrong"""
     pending_instants: list[str] | UnsetType = UNSET
     """Instants that have not completed"""
-    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
-    lock: dict[str, Any] | UnsetType = UNSET
+    lock: LockFound | UnsetType = UNSET
     """The table's lock; only of a dry run"""
-    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -417,6 +454,8 @@ class BucketContractionParams(Model, frozen=True, kw_only=True):
 
 
 class BucketContractionResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `bucket_contraction`"""
+
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
@@ -425,7 +464,7 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """Number of rows"""
     key_digest: str | UnsetType = UNSET
     """Digest of all record keys: equal for equal sets of keys"""
-    file_groups: dict[str, Any] | UnsetType = UNSET
+    file_groups: FileGroupNumbers | UnsetType = UNSET
     """Number of file groups"""
     files_read: int | UnsetType = UNSET
     """Files that were read"""
@@ -433,11 +472,11 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """Files that were written"""
     files_copied: int | UnsetType = UNSET
     """Those of them that were written by copying row groups, without decoding rows"""
-    merged: dict[str, Any] | UnsetType = UNSET
+    merged: SlicesMerged | UnsetType = UNSET
     """Who merged file slices with logs"""
     engine: str | UnsetType = UNSET
     """Who would merge them, as far as is known before; only of a dry run"""
-    engine_reasons: list[dict[str, Any]] | UnsetType = UNSET
+    engine_reasons: list[ResultReason] | UnsetType = UNSET
     """Why it would be Hudi's readers; only of a dry run"""
     bytes_read: int | UnsetType = UNSET
     """Bytes that were read"""
@@ -459,20 +498,28 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """Whether the lock was lost after the commit"""
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
-    buckets: Any | UnsetType = UNSET
-    """Numbers of buckets before and after"""
+    buckets: list[int] | UnsetType = UNSET
+    """Numbers of buckets before and after, of the partition with the most"""
     partitions: int | UnsetType = UNSET
     """Partitions that were rewritten"""
-    rules: Any | UnsetType = UNSET
+    rules: str | BucketRulesChange | UnsetType = UNSET
     """Rules of the hashing config; of a dry run before and after"""
-    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
-    lock: dict[str, Any] | UnsetType = UNSET
+    lock: LockFound | UnsetType = UNSET
     """The table's lock; only of a dry run"""
-    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -527,6 +574,8 @@ class BucketExpansionParams(Model, frozen=True, kw_only=True):
 
 
 class BucketExpansionResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `bucket_expansion`"""
+
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
@@ -535,7 +584,7 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """Number of rows"""
     key_digest: str | UnsetType = UNSET
     """Digest of all record keys: equal for equal sets of keys"""
-    file_groups: dict[str, Any] | UnsetType = UNSET
+    file_groups: FileGroupNumbers | UnsetType = UNSET
     """Number of file groups"""
     files_read: int | UnsetType = UNSET
     """Files that were read"""
@@ -543,11 +592,11 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """Files that were written"""
     files_copied: int | UnsetType = UNSET
     """Those of them that were written by copying row groups, without decoding rows"""
-    merged: dict[str, Any] | UnsetType = UNSET
+    merged: SlicesMerged | UnsetType = UNSET
     """Who merged file slices with logs"""
     engine: str | UnsetType = UNSET
     """Who would merge them, as far as is known before; only of a dry run"""
-    engine_reasons: list[dict[str, Any]] | UnsetType = UNSET
+    engine_reasons: list[ResultReason] | UnsetType = UNSET
     """Why it would be Hudi's readers; only of a dry run"""
     bytes_read: int | UnsetType = UNSET
     """Bytes that were read"""
@@ -569,20 +618,28 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """Whether the lock was lost after the commit"""
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
-    buckets: Any | UnsetType = UNSET
-    """Numbers of buckets before and after"""
+    buckets: list[int] | UnsetType = UNSET
+    """Numbers of buckets before and after, of the partition with the most"""
     partitions: int | UnsetType = UNSET
     """Partitions that were rewritten"""
-    rules: Any | UnsetType = UNSET
+    rules: str | BucketRulesChange | UnsetType = UNSET
     """Rules of the hashing config; of a dry run before and after"""
-    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
-    lock: dict[str, Any] | UnsetType = UNSET
+    lock: LockFound | UnsetType = UNSET
     """The table's lock; only of a dry run"""
-    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -640,6 +697,15 @@ class BucketOut(Model, frozen=True, kw_only=True):
     """Number of rows; null if it is not known"""
 
 
+class BucketRulesChange(Model, frozen=True, kw_only=True):
+    """Rules of the hashing config before and after a job"""
+
+    before: str | UnsetType = UNSET
+    """Before the job"""
+    after: str | UnsetType = UNSET
+    """After it"""
+
+
 class BucketsOfPartition(Model, frozen=True, kw_only=True):
     path: str
     """Path of the partition relative to the base path; empty without partitions"""
@@ -691,6 +757,15 @@ class Check(Model, frozen=True, kw_only=True):
     """`warning`: the service is ready nevertheless"""
     detail: str | UnsetType = UNSET
     """This case"""
+
+
+class CheckNotMade(Model, frozen=True, kw_only=True):
+    """A check that could not be made"""
+
+    check: str | UnsetType = UNSET
+    """The check"""
+    reason: ResultReason | UnsetType = UNSET
+    """Why it could not be made"""
 
 
 class Checks(Model, frozen=True, kw_only=True):
@@ -764,6 +839,8 @@ class CleaningPolicyIn(Model, frozen=True, kw_only=True):
 
 
 class CleaningResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `cleaning`"""
+
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
@@ -786,7 +863,7 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     """How much it retains, as asked for"""
     retained: int | UnsetType = UNSET
     """How much it retains, with what else needs it"""
-    consumers: list[Any] | UnsetType = UNSET
+    consumers: list[ConsumerSeen] | UnsetType = UNSET
     """Consumers for which more was kept"""
     partitions: int | UnsetType = UNSET
     """Partitions with files to delete"""
@@ -802,14 +879,22 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     """Files that were deleted"""
     failed_deletes: int | UnsetType = UNSET
     """Files that could not be deleted"""
-    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
-    lock: dict[str, Any] | UnsetType = UNSET
+    lock: LockFound | UnsetType = UNSET
     """The table's lock; only of a dry run"""
-    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -925,6 +1010,8 @@ class ClusteringPolicyIn(Model, frozen=True, kw_only=True):
 
 
 class ClusteringResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `clustering`"""
+
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
@@ -933,7 +1020,7 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     """Number of rows"""
     key_digest: str | UnsetType = UNSET
     """Digest of all record keys: equal for equal sets of keys"""
-    file_groups: dict[str, Any] | UnsetType = UNSET
+    file_groups: FileGroupNumbers | UnsetType = UNSET
     """Number of file groups"""
     files_read: int | UnsetType = UNSET
     """Files that were read"""
@@ -941,11 +1028,11 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     """Files that were written"""
     files_copied: int | UnsetType = UNSET
     """Those of them that were written by copying row groups, without decoding rows"""
-    merged: dict[str, Any] | UnsetType = UNSET
+    merged: SlicesMerged | UnsetType = UNSET
     """Who merged file slices with logs"""
     engine: str | UnsetType = UNSET
     """Who would merge them, as far as is known before; only of a dry run"""
-    engine_reasons: list[dict[str, Any]] | UnsetType = UNSET
+    engine_reasons: list[ResultReason] | UnsetType = UNSET
     """Why it would be Hudi's readers; only of a dry run"""
     bytes_read: int | UnsetType = UNSET
     """Bytes that were read"""
@@ -977,16 +1064,26 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     """Always false: none is scheduled with `plans`"""
     inside_buckets: bool | UnsetType = UNSET
     """Whether rows were ordered inside each bucket"""
-    left: dict[str, Any] | UnsetType = UNSET
+    left: WorkLeft | UnsetType = UNSET
     """What is left to the next job"""
-    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    proof: KeyProof | UnsetType = UNSET
+    """The comparison of the rows before and after"""
+    refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
-    lock: dict[str, Any] | UnsetType = UNSET
+    lock: LockFound | UnsetType = UNSET
     """The table's lock; only of a dry run"""
-    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -1123,6 +1220,8 @@ class CompactionPolicyIn(Model, frozen=True, kw_only=True):
 
 
 class CompactionResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `compaction`"""
+
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
@@ -1147,26 +1246,34 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     """Their size in bytes"""
     pending_plans: list[str] | UnsetType = UNSET
     """Plans that were pending"""
-    left: dict[str, Any] | UnsetType = UNSET
+    left: WorkLeft | UnsetType = UNSET
     """What is left to the next job"""
-    withheld_plans: list[dict[str, Any]] | UnsetType = UNSET
+    withheld_plans: list[WithheldPlan] | UnsetType = UNSET
     """Why plans of others were not executed"""
-    proof: dict[str, Any] | UnsetType = UNSET
+    proof: KeyProof | UnsetType = UNSET
     """The comparison of the rows before and after"""
-    engines: list[dict[str, Any]] | UnsetType = UNSET
+    engines: list[EngineOfPlan] | UnsetType = UNSET
     """Who executed each plan"""
     engine: str | UnsetType = UNSET
     """Who would execute a plan, as far as is known before; only of a dry run"""
-    engine_reasons: list[dict[str, Any]] | UnsetType = UNSET
+    engine_reasons: list[ResultReason] | UnsetType = UNSET
     """Why it would be Hudi's executor; only of a dry run"""
-    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
-    lock: dict[str, Any] | UnsetType = UNSET
+    lock: LockFound | UnsetType = UNSET
     """The table's lock; only of a dry run"""
-    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -1207,6 +1314,15 @@ class ConsumerOut(Model, frozen=True, kw_only=True):
     """Whether it has been silent for too long, and nothing is kept for it"""
 
 
+class ConsumerSeen(Model, frozen=True, kw_only=True):
+    """A consumer of the table for which more is kept"""
+
+    name: str | UnsetType = UNSET
+    """Its name"""
+    instant: str | UnsetType = UNSET
+    """The last commit that it has seen"""
+
+
 class ContractionPolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
     """`suggest` only records what it would do"""
@@ -1230,6 +1346,34 @@ class ContractionPolicyIn(Model, frozen=True, kw_only=True):
     """Parameter of the job"""
     codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
     """Parameter of the job"""
+
+
+class Cure(Model, frozen=True, kw_only=True):
+    """A job that cures a damage"""
+
+    kind: str | UnsetType = UNSET
+    """Kind of the job"""
+    params: dict[str, Any] | UnsetType = UNSET
+    """Its parameters"""
+
+
+class DamageFound(Model, frozen=True, kw_only=True):
+    """A damage that was found"""
+
+    type: str | UnsetType = UNSET
+    """Type of the damage"""
+    title: str | UnsetType = UNSET
+    """What is damaged"""
+    detail: str | UnsetType = UNSET
+    """Where"""
+    effect: str | UnsetType = UNSET
+    """What it does to readers, writers or services"""
+    hint: str | UnsetType = UNSET
+    """What to do"""
+    check: str | UnsetType = UNSET
+    """The check that found it"""
+    cure: Cure | UnsetType | None = UNSET
+    """The job that cures it; null where none can"""
 
 
 class DecisionOut(Model, frozen=True, kw_only=True):
@@ -1398,22 +1542,32 @@ class DiagnosisPolicyIn(Model, frozen=True, kw_only=True):
 
 
 class DiagnosisResult(Model, frozen=True, kw_only=True):
-    findings: list[dict[str, Any]] | UnsetType = UNSET
+    """The result of a job of kind `diagnosis`"""
+
+    findings: list[DamageFound] | UnsetType = UNSET
     """Damages that were found"""
     checked: list[str] | UnsetType = UNSET
     """Checks that were made"""
-    unchecked: list[dict[str, Any]] | UnsetType = UNSET
+    unchecked: list[CheckNotMade] | UnsetType = UNSET
     """Checks that could not be made"""
     healthy: bool | UnsetType = UNSET
     """All checks were made, and none found anything"""
-    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
-    lock: dict[str, Any] | UnsetType = UNSET
+    lock: LockFound | UnsetType = UNSET
     """The table's lock; only of a dry run"""
-    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -1451,6 +1605,32 @@ class EffectivePolicyOut(Model, frozen=True, kw_only=True):
     """The effective policy of the table, with every member"""
     sources: dict[str, str]
     """The source of each member: `default`, `pattern <glob>` or `table`"""
+
+
+class EngineOfPlan(Model, frozen=True, kw_only=True):
+    """Who executed a plan"""
+
+    instant: str | UnsetType = UNSET
+    """The plan"""
+    engine: str | UnsetType = UNSET
+    """Who executed it: arrow or hudi"""
+    reasons: list[ResultReason] | UnsetType = UNSET
+    """Why it was Hudi's executor"""
+
+
+class EstimatedCost(Model, frozen=True, kw_only=True):
+    """What the work would cost"""
+
+    bytes_read: int | UnsetType = UNSET
+    """Bytes to read"""
+    bytes_written: int | UnsetType = UNSET
+    """Bytes to write, at most"""
+    tasks: int | UnsetType = UNSET
+    """Tasks of Spark"""
+    requests: int | UnsetType = UNSET
+    """Requests to the storage"""
+    deletes: int | UnsetType = UNSET
+    """Files to delete"""
 
 
 class EvaluationOut(Model, frozen=True, kw_only=True):
@@ -1525,6 +1705,41 @@ class ExpansionPolicyIn(Model, frozen=True, kw_only=True):
     """Parameter of the job"""
 
 
+class ExpiredPartition(Model, frozen=True, kw_only=True):
+    """A partition that has expired"""
+
+    partition: str | UnsetType = UNSET
+    """Its path"""
+    since: str | UnsetType | None = UNSET
+    """The instant from which its age counts"""
+    modified: str | UnsetType | None = UNSET
+    """The instant that wrote to it last"""
+    file_groups: int | UnsetType = UNSET
+    """File groups in it"""
+    files: int | UnsetType = UNSET
+    """Files in it"""
+    rows: int | UnsetType | None = UNSET
+    """Rows in it"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+
+
+class FieldError(Model, frozen=True, kw_only=True):
+    field: str
+    """Name of the member or parameter, as a path"""
+    message: str
+    """What is wrong with it"""
+
+
+class FileGroupNumbers(Model, frozen=True, kw_only=True):
+    """Numbers of file groups before and after a job"""
+
+    before: int | UnsetType = UNSET
+    """Before the job"""
+    after: int | UnsetType | None = UNSET
+    """After it; null if not known"""
+
+
 class FilesOut(Model, frozen=True, kw_only=True):
     """Totals of the latest file slices. `freed` files are in none of them: the most that cleaning could free."""
 
@@ -1577,20 +1792,30 @@ class FinishExpansionParams(Model, frozen=True, kw_only=True):
 
 
 class FinishExpansionResult(Model, frozen=True, kw_only=True):
-    num_buckets: Any | UnsetType = UNSET
+    """The result of a job of kind `finish_expansion`"""
+
+    num_buckets: int | UnsetType | None = UNSET
     """Number of buckets by the config; null without one"""
-    retired: Any | UnsetType = UNSET
-    """The config that is retired"""
+    retired: list[str] | UnsetType = UNSET
+    """Folders of the configs that are retired, the last one at the end"""
     in_force: bool | UnsetType = UNSET
     """Whether a config is in force"""
-    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
-    lock: dict[str, Any] | UnsetType = UNSET
+    lock: LockFound | UnsetType = UNSET
     """The table's lock; only of a dry run"""
-    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -1616,6 +1841,17 @@ class FlinkOut(Model, frozen=True, kw_only=True):
     """Name or id of the job"""
     savepoint_folder: str | None
     """Folder of its savepoints; null for the cluster's own"""
+
+
+class FoundBeside(Model, frozen=True, kw_only=True):
+    """Work of others on the table"""
+
+    dead_writers: list[str] | UnsetType = UNSET
+    """Instants of dead writers"""
+    writers: list[str] | UnsetType = UNSET
+    """Instants that writers have in flight"""
+    plans: list[str] | UnsetType = UNSET
+    """Plans that are pending"""
 
 
 class FoundState(Word):
@@ -1665,6 +1901,17 @@ class GroupCheck(Model, frozen=True, kw_only=True):
     """Workers that start Spark, or wait for a first executor"""
     queued: int
     """Queued jobs"""
+
+
+class GroupWrittenTo(Model, frozen=True, kw_only=True):
+    """A replaced file group that a stale write wrote to"""
+
+    partition: str | UnsetType = UNSET
+    """Path of its partition"""
+    file_id: str | UnsetType = UNSET
+    """Its id"""
+    replaced_by: str | UnsetType = UNSET
+    """The instant that had replaced it"""
 
 
 class HandOverOut(Model, frozen=True, kw_only=True):
@@ -1765,6 +2012,39 @@ class IncidentCounts(Model, frozen=True, kw_only=True):
     """Suspected incidents"""
 
 
+class IncidentDetails(Model, frozen=True, kw_only=True):
+    """Figures of an incident; which of them it has depends on its kind"""
+
+    rows: int | UnsetType | None = UNSET
+    """Rows that are astray; null if not known"""
+    file_groups: int | UnsetType = UNSET
+    """Replaced file groups that the commit wrote to"""
+    partitions: int | UnsetType = UNSET
+    """Number of partitions that it wrote to"""
+    groups: list[GroupWrittenTo] | UnsetType = UNSET
+    """The first of these file groups"""
+    by_partition: list[SuspectedPartition] | UnsetType = UNSET
+    """The first of the partitions"""
+    job_id: str | UnsetType = UNSET
+    """The job that found it, or fenced the write"""
+    job_kind: str | UnsetType = UNSET
+    """Kind of the job that fenced the write"""
+    type: str | UnsetType = UNSET
+    """Type of the damage"""
+    title: str | UnsetType = UNSET
+    """What is damaged"""
+    detail: str | UnsetType = UNSET
+    """Where"""
+    effect: str | UnsetType = UNSET
+    """What it does to readers, writers or services"""
+    hint: str | UnsetType = UNSET
+    """What to do"""
+    check: str | UnsetType = UNSET
+    """The check that found it"""
+    cure: Cure | UnsetType | None = UNSET
+    """The job that cures it; null where none can"""
+
+
 class IncidentKind(Word):
     """`STALE_WRITE`: a commit wrote to file groups that had been replaced, so no reader sees its rows there.
     `OLD_NUMBER`: all rows that a commit wrote to a partition lie in buckets of the number before an expansion,
@@ -1800,7 +2080,7 @@ class IncidentOut(Model, frozen=True, kw_only=True):
     """This case"""
     hint: str
     """The remedy"""
-    details: dict[str, Any]
+    details: IncidentDetails
     """Figures that depend on the kind"""
     opened_at: datetime
     """When it was found"""
@@ -2064,6 +2344,38 @@ class JobVerdict(Word):
     NOTHING_TO_DO = "nothing_to_do"
 
 
+class KeyProof(Model, frozen=True, kw_only=True):
+    """The comparison of the record keys before and after"""
+
+    rows_before: int | UnsetType = UNSET
+    """Rows in the base files before"""
+    key_digest_before: str | UnsetType = UNSET
+    """Digest of their keys"""
+    inserted: int | UnsetType = UNSET
+    """Keys that only the logs have"""
+    deleted: int | UnsetType = UNSET
+    """Keys that the logs delete"""
+    corrupt_log_blocks: int | UnsetType = UNSET
+    """Blocks of logs that were skipped as Hudi does"""
+    seconds: float | UnsetType = UNSET
+    """Time of the comparison"""
+    left_out: list[str] | UnsetType = UNSET
+    """File groups that were not compared"""
+
+
+class LockFound(Model, frozen=True, kw_only=True):
+    """The table's lock as a dry run found it"""
+
+    provider: str | UnsetType = UNSET
+    """The lock's provider"""
+    reachable: bool | UnsetType = UNSET
+    """Whether it can be reached"""
+    held: bool | UnsetType = UNSET
+    """Whether somebody holds it"""
+    holder: str | UnsetType | None = UNSET
+    """Who holds it, as far as its provider tells"""
+
+
 class LockIn(Model, frozen=True, kw_only=True):
     """The lock that the table's writers take."""
 
@@ -2138,18 +2450,28 @@ class MetadataTableParams(Model, frozen=True, kw_only=True):
 
 
 class MetadataTableResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `metadata_table`"""
+
     partitions: list[str] | UnsetType = UNSET
     """Partitions of the metadata table"""
-    findings: list[dict[str, Any]] | UnsetType = UNSET
+    findings: list[DamageFound] | UnsetType = UNSET
     """Differences from the storage"""
-    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
-    lock: dict[str, Any] | UnsetType = UNSET
+    lock: LockFound | UnsetType = UNSET
     """The table's lock; only of a dry run"""
-    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -2336,6 +2658,8 @@ class PartitionTtlPolicyIn(Model, frozen=True, kw_only=True):
 
 
 class PartitionTtlResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `partition_ttl`"""
+
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
@@ -2346,24 +2670,32 @@ class PartitionTtlResult(Model, frozen=True, kw_only=True):
     """Digest of all record keys: equal for equal sets of keys"""
     strategy: str | UnsetType = UNSET
     """How the age of a partition is determined"""
-    days_retain: Any | UnsetType = UNSET
+    days_retain: float | UnsetType = UNSET
     """Age at which a partition expires, in days"""
-    partitions: list[dict[str, Any]] | UnsetType = UNSET
+    partitions: list[ExpiredPartition] | UnsetType = UNSET
     """Partitions that were, or would be, dropped"""
-    withheld: list[dict[str, Any]] | UnsetType = UNSET
+    withheld: list[WithheldPartition] | UnsetType = UNSET
     """Partitions that have expired and stay, with the reason"""
-    left: dict[str, Any] | UnsetType = UNSET
+    left: WorkLeft | UnsetType = UNSET
     """What is left to the next job"""
-    kept_unchanged: Any | UnsetType = UNSET
-    """Partitions that were written to meanwhile"""
-    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    kept_unchanged: bool | UnsetType = UNSET
+    """Whether the file slices of all other partitions stayed as they were"""
+    refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
-    lock: dict[str, Any] | UnsetType = UNSET
+    lock: LockFound | UnsetType = UNSET
     """The table's lock; only of a dry run"""
-    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -2589,6 +2921,29 @@ class PrefixOfPolicy(Model, frozen=True, kw_only=True):
     """Beginning of paths of partitions"""
 
 
+class ProblemExample(Model, frozen=True, kw_only=True):
+    """A problem document; that of the error of a job has no `status`."""
+
+    type: str
+    """The type of the problem"""
+    title: str
+    """What it is, the same for every case"""
+    status: int | UnsetType = UNSET
+    """HTTP status"""
+    detail: str
+    """This case"""
+    hint: str | UnsetType | None = UNSET
+    """What to do about it"""
+    instance: str | UnsetType | None = UNSET
+    """Address of the call"""
+    request_id: str | UnsetType | None = UNSET
+    """As in the header `X-Request-Id`; the service's log has it"""
+    errors: list[FieldError] | UnsetType | None = UNSET
+    """Each value that is wrong"""
+    checks: Checks | UnsetType | None = UNSET
+    """Of `/readyz`"""
+
+
 class ProblemType(Model, frozen=True, kw_only=True):
     """A type of problem: of answers to calls, of jobs, or of both."""
 
@@ -2602,7 +2957,7 @@ class ProblemType(Model, frozen=True, kw_only=True):
     """What to do"""
     status: int | None
     """HTTP status of such an answer; null for a type that only the `error` of a job has"""
-    example: dict[str, Any]
+    example: ProblemExample
     """A problem document of this type"""
 
 
@@ -2710,6 +3065,8 @@ class RepairPolicyIn(Model, frozen=True, kw_only=True):
 
 
 class RepairResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `repair`"""
+
     repaired: list[str] | UnsetType = UNSET
     """Stale writes whose rows were brought back"""
     cleared: list[str] | UnsetType = UNSET
@@ -2734,14 +3091,22 @@ class RepairResult(Model, frozen=True, kw_only=True):
     """Instants whose markers are left behind; with `leftovers`"""
     hashing_configs: list[str] | UnsetType = UNSET
     """Dangling hashing configs; with `leftovers`"""
-    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
-    lock: dict[str, Any] | UnsetType = UNSET
+    lock: LockFound | UnsetType = UNSET
     """The table's lock; only of a dry run"""
-    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -2789,22 +3154,47 @@ class RestoreParams(Model, frozen=True, kw_only=True):
 
 
 class RestoreResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `restore`"""
+
     savepoint: str | UnsetType = UNSET
     """The savepoint"""
     rolled_back: list[str] | UnsetType = UNSET
     """Commits that are undone"""
     writers_commits: int | UnsetType = UNSET
     """Those among them that brought rows"""
-    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
-    lock: dict[str, Any] | UnsetType = UNSET
+    lock: LockFound | UnsetType = UNSET
     """The table's lock; only of a dry run"""
-    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class ResultReason(Model, frozen=True, kw_only=True):
+    """A reason against something, as a problem"""
+
+    type: str | UnsetType = UNSET
+    """Type of the problem"""
+    title: str | UnsetType = UNSET
+    """What it is"""
+    detail: str | UnsetType = UNSET
+    """This case"""
+    hint: str | UnsetType = UNSET
+    """What to do"""
+    retriable: bool | UnsetType = UNSET
+    """Whether it may pass by itself"""
 
 
 class Role(Word):
@@ -2845,24 +3235,34 @@ class RollbackParams(Model, frozen=True, kw_only=True):
 
 
 class RollbackResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `rollback`"""
+
     instant: str | UnsetType = UNSET
     """The instant that is undone"""
-    action: Any | UnsetType = UNSET
+    action: str | UnsetType | None = UNSET
     """Its action"""
-    state: Any | UnsetType = UNSET
+    state: str | UnsetType | None = UNSET
     """Its state"""
-    operation: Any | UnsetType = UNSET
+    operation: str | UnsetType | None = UNSET
     """Its operation"""
-    file_groups: Any | UnsetType = UNSET
+    file_groups: int | UnsetType | None = UNSET
     """File groups that it wrote"""
-    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
-    lock: dict[str, Any] | UnsetType = UNSET
+    lock: LockFound | UnsetType = UNSET
     """The table's lock; only of a dry run"""
-    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -2909,6 +3309,19 @@ class SavepointIn(Model, frozen=True, kw_only=True):
     """Parameters of the kind"""
 
 
+class SavepointOfTable(Model, frozen=True, kw_only=True):
+    """A savepoint"""
+
+    instant: str | UnsetType = UNSET
+    """The commit whose files are kept"""
+    by: str | UnsetType | None = UNSET
+    """Who created it"""
+    comment: str | UnsetType | None = UNSET
+    """Why"""
+    files: int | UnsetType = UNSET
+    """Number of files that are kept"""
+
+
 class SavepointParams(Model, frozen=True, kw_only=True):
     action: Literal["create", "list", "delete"] | UnsetType = UNSET
     """Action of the instant on the table's timeline"""
@@ -2921,20 +3334,30 @@ class SavepointParams(Model, frozen=True, kw_only=True):
 
 
 class SavepointResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `savepoint`"""
+
     savepoint: str | UnsetType = UNSET
     """The savepoint that was created"""
     deleted: str | UnsetType = UNSET
     """The savepoint that was deleted"""
-    savepoints: list[dict[str, Any]] | UnsetType = UNSET
+    savepoints: list[SavepointOfTable] | UnsetType = UNSET
     """All savepoints of the table"""
-    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
-    lock: dict[str, Any] | UnsetType = UNSET
+    lock: LockFound | UnsetType = UNSET
     """The table's lock; only of a dry run"""
-    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -3017,6 +3440,17 @@ class SkippedFolder(Model, frozen=True, kw_only=True):
     """Why"""
 
 
+class SlicesMerged(Model, frozen=True, kw_only=True):
+    """Who merged file slices with logs"""
+
+    arrow: int | UnsetType = UNSET
+    """File slices with logs that Arrow merged, those that were done again included"""
+    hudi: int | UnsetType = UNSET
+    """Those that Hudi's readers merged"""
+    reasons: list[ResultReason] | UnsetType = UNSET
+    """Why Hudi's readers merged some"""
+
+
 class SnapshotOut(Model, frozen=True, kw_only=True):
     """The state of a table. `partitions` are the largest ones."""
 
@@ -3058,6 +3492,17 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     """The largest partitions"""
     watch: WatchOut
     """State of the polling of the table"""
+
+
+class StaleWrite(Model, frozen=True, kw_only=True):
+    """A commit that wrote rows to replaced file groups"""
+
+    instant: str | UnsetType = UNSET
+    """The commit"""
+    operation: str | UnsetType | None = UNSET
+    """Hudi's WriteOperationType of that commit"""
+    file_groups: int | UnsetType = UNSET
+    """Replaced file groups that it wrote to"""
 
 
 class StandingKind(Word):
@@ -3145,6 +3590,19 @@ class SuggestionOut(Model, frozen=True, kw_only=True):
     """The remedy"""
 
 
+class SuspectedPartition(Model, frozen=True, kw_only=True):
+    """A partition that a writer with the old number of buckets may have written to"""
+
+    partition: str | UnsetType = UNSET
+    """Its path"""
+    rows: int | UnsetType = UNSET
+    """Rows that the commit wrote there"""
+    buckets: list[int] | UnsetType = UNSET
+    """The numbers of buckets before and after the change"""
+    since: str | UnsetType = UNSET
+    """The instant that changed the number"""
+
+
 class SyncIn(Model, frozen=True, kw_only=True):
     """Brings a Hive metastore up to the table: columns, partitions, and the commit that was synced last."""
 
@@ -3199,22 +3657,32 @@ class SyncPolicyIn(Model, frozen=True, kw_only=True):
 
 
 class SyncResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `sync`"""
+
     metastore: str | UnsetType = UNSET
     """The metastore"""
     changed: bool | UnsetType = UNSET
     """Whether there was anything to do"""
-    tables: list[dict[str, Any]] | UnsetType = UNSET
+    tables: list[SyncedTable] | UnsetType = UNSET
     """The tables in the metastore"""
-    last_instant: Any | UnsetType = UNSET
+    last_instant: str | UnsetType | None = UNSET
     """The last instant that it knows"""
-    refusals: list[dict[str, Any]] | UnsetType = UNSET
+    refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
-    lock: dict[str, Any] | UnsetType = UNSET
+    lock: LockFound | UnsetType = UNSET
     """The table's lock; only of a dry run"""
-    estimated_cost: dict[str, Any] | UnsetType = UNSET
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -3225,6 +3693,42 @@ class SyncStrategy(Word):
     ALL = "ALL"
     RO = "RO"
     RT = "RT"
+
+
+class SyncedInstants(Model, frozen=True, kw_only=True):
+    """The last instants that a table of the metastore has"""
+
+    before: str | UnsetType | None = UNSET
+    """Before the job"""
+    after: str | UnsetType | None = UNSET
+    """After it"""
+
+
+class SyncedTable(Model, frozen=True, kw_only=True):
+    """A table in the metastore"""
+
+    table: str | UnsetType = UNSET
+    """Database and name"""
+    created: bool | UnsetType = UNSET
+    """Whether it was created"""
+    columns_added: list[str] | UnsetType = UNSET
+    """Columns that were added, with their types"""
+    columns_changed: list[str] | UnsetType = UNSET
+    """Columns that changed, with both types"""
+    partitions_added: int | UnsetType = UNSET
+    """Number of partitions that were added"""
+    partitions_moved: int | UnsetType = UNSET
+    """Number of partitions whose folder changed"""
+    partitions_dropped: int | UnsetType = UNSET
+    """Number of partitions that were dropped"""
+    added_partitions: list[str] | UnsetType = UNSET
+    """The first hundred that were added"""
+    moved_partitions: list[str] | UnsetType = UNSET
+    """The first hundred whose folder changed"""
+    dropped_partitions: list[str] | UnsetType = UNSET
+    """The first hundred that were dropped"""
+    synced: SyncedInstants | UnsetType = UNSET
+    """The last instant that it has"""
 
 
 class TableChange(Model, frozen=True, kw_only=True):
@@ -3649,6 +4153,53 @@ class WindowIn(Model, frozen=True, kw_only=True):
     """Time of day at which it closes, on the next day if it is not later"""
     days: list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]] | UnsetType = UNSET
     """Days on which it opens; all if left out"""
+
+
+class WithheldPartition(Model, frozen=True, kw_only=True):
+    """A partition that has expired and stays, with the reason"""
+
+    partition: str | UnsetType = UNSET
+    """Its path"""
+    type: str | UnsetType = UNSET
+    """Type of the problem"""
+    title: str | UnsetType = UNSET
+    """What it is"""
+    detail: str | UnsetType = UNSET
+    """This case"""
+    hint: str | UnsetType = UNSET
+    """What to do"""
+    retriable: bool | UnsetType = UNSET
+    """Whether it may pass by itself"""
+
+
+class WithheldPlan(Model, frozen=True, kw_only=True):
+    """A plan that was not executed, with the reason"""
+
+    instant: str | UnsetType = UNSET
+    """The plan"""
+    type: str | UnsetType = UNSET
+    """Type of the problem"""
+    title: str | UnsetType = UNSET
+    """What it is"""
+    detail: str | UnsetType = UNSET
+    """This case"""
+    hint: str | UnsetType = UNSET
+    """What to do"""
+    retriable: bool | UnsetType = UNSET
+    """Whether it may pass by itself"""
+
+
+class WorkLeft(Model, frozen=True, kw_only=True):
+    """Work that a job with a limit leaves to the next one"""
+
+    file_groups: int | UnsetType = UNSET
+    """File groups that are left to the next job"""
+    partitions: int | UnsetType = UNSET
+    """Partitions that are left to the next job"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    plans: list[str] | UnsetType = UNSET
+    """Plans that are left"""
 
 
 class WorkerList(Model, frozen=True, kw_only=True):

@@ -4,6 +4,12 @@
 from service.client.errors import ApiError
 
 
+class BucketFilesNotMergeableError(ApiError):
+    """The files of a table with a bucket index cannot be merged"""
+
+    type = "bucket-files-not-mergeable"
+
+
 class BucketIndexContradictedError(ApiError):
     """The record keys in the table contradict the claimed bucket index"""
 
@@ -50,6 +56,12 @@ class DeliveryNotFoundError(ApiError):
     """No delivery with this id is known"""
 
     type = "delivery-not-found"
+
+
+class ExpansionFactorWithoutBucketsError(ApiError):
+    """Only a table with a bucket index can be prepared for an expansion"""
+
+    type = "expansion-factor-without-buckets"
 
 
 class FenceLosesFlinkBatchesError(ApiError):
@@ -238,6 +250,12 @@ class PathNotFoundError(ApiError):
     type = "path-not-found"
 
 
+class PlanUnusableError(ApiError):
+    """Hudi's own clustering would break the table's bucket index"""
+
+    type = "plan-unusable"
+
+
 class PolicyNotFoundError(ApiError):
     """No policy is set at this level"""
 
@@ -361,6 +379,7 @@ class WritersAliveError(ApiError):
 BY_TYPE: dict[str, type[ApiError]] = {
     each.type: each
     for each in (
+        BucketFilesNotMergeableError,
         BucketIndexContradictedError,
         CallbackUnknownTableError,
         ChangedMeanwhileError,
@@ -369,6 +388,7 @@ BY_TYPE: dict[str, type[ApiError]] = {
         DatabaseUnavailableError,
         DeliveryEndedError,
         DeliveryNotFoundError,
+        ExpansionFactorWithoutBucketsError,
         FenceLosesFlinkBatchesError,
         FlinkHostNotAllowedError,
         ForbiddenError,
@@ -400,6 +420,7 @@ BY_TYPE: dict[str, type[ApiError]] = {
         ParamsInvalidError,
         PathNotAllowedError,
         PathNotFoundError,
+        PlanUnusableError,
         PolicyNotFoundError,
         RequestTooLargeError,
         RouteNotFoundError,

@@ -1,4 +1,5 @@
-"""Checks run events with OpenLineage's own classes, which its project generates from its JSON schemas."""
+"""Checks run events with OpenLineage's own classes, which its project generates from its JSON schemas (its package has
+only the classes), and our own facet with its schema."""
 
 from __future__ import annotations
 
@@ -7,9 +8,12 @@ import pkgutil
 from typing import Any
 
 import attr
+import jsonschema
 import msgspec
 from openlineage.client import generated
 from openlineage.client.generated import base
+
+from service.delivery import lineage_facet
 
 for _module in pkgutil.iter_modules(generated.__path__):
     importlib.import_module(f"{generated.__name__}.{_module.name}")
@@ -29,6 +33,9 @@ def _facets() -> dict[str, type]:
 
 
 FACETS = _facets()
+OWN = jsonschema.Draft202012Validator(
+    lineage_facet.schema(), format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
+)
 
 
 def check(event: dict[str, Any]) -> None:
@@ -57,8 +64,11 @@ def _dataset(given: dict[str, Any], kind: str) -> Any:
 
 def _checked(facets: dict[str, Any], of: type) -> dict[str, Any]:
     for name, facet in facets.items():
-        if name.startswith("groundskeeper_"):
-            assert {"_producer", "_schemaURL"} <= set(facet)
+        if name == lineage_facet.NAME:
+            assert OWN.schema["$id"] == facet["_schemaURL"]
+            OWN.validate(facet)
+            # The events say no more than what is described.
+            assert facet.keys() == OWN.schema["properties"].keys()
             continue
         class_ = FACETS[facet["_schemaURL"]]
         assert issubclass(class_, of), name

@@ -33,12 +33,27 @@ def api(app_context: AppContext, engine: sa.Engine) -> Iterator[TestClient]:
 
 
 UPDATES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
-    ("PATCH", "/v1/tables/{table}", {"name": "a"}, {"name": "b"}),
-    ("PUT", "/v1/tables/{table}/policy", {"cleaning": {"retain": 7}}, {"cleaning": {"retain": 8}}),
-    ("PUT", "/v1/policies/o*", {"precedence": 2}, {"precedence": 3}),
-    ("PUT", "/v1/tables/{table}/consumers/etl", {"instant": "20260101120000000"}, {"instant": "20260102120000000"}),
-    ("PATCH", "/v1/webhooks/{hook}", {"types": ["job.*"]}, {"types": ["table.*"]}),
+    ("PATCH", "/v1/tables/{table_id}", {"name": "a"}, {"name": "b"}),
+    ("PUT", "/v1/tables/{table_id}/policy", {"cleaning": {"retain": 7}}, {"cleaning": {"retain": 8}}),
+    ("PUT", "/v1/policies/{pattern}", {"precedence": 2}, {"precedence": 3}),
+    (
+        "PUT",
+        "/v1/tables/{table_id}/consumers/{name}",
+        {"instant": "20260101120000000"},
+        {"instant": "20260102120000000"},
+    ),
+    ("PATCH", "/v1/webhooks/{webhook_id}", {"types": ["job.*"]}, {"types": ["table.*"]}),
     ("PUT", "/v1/pause", {"reason": "a move"}, {"reason": "another"}),
+]
+DELETIONS = (
+    "/v1/tables/{table_id}/consumers/{name}",
+    "/v1/policies/{pattern}",
+    "/v1/webhooks/{webhook_id}",
+    "/v1/tables/{table_id}",
+)
+RESETS: list[tuple[str, dict[str, Any]]] = [
+    ("/v1/pause", {"reason": "a move"}),
+    ("/v1/tables/{table_id}/policy", {"priority": 7}),
 ]
 
 
@@ -47,7 +62,7 @@ def created(api: TestClient) -> dict[str, str]:
     hook = api.post("/v1/webhooks", json={"url": "http://localhost:9/"}).json()["id"]
     api.put("/v1/policies/o*", json={"precedence": 1})
     api.put(f"/v1/tables/{table}/consumers/etl", json={"instant": "20260101000000000"})
-    return {"table": table, "hook": hook}
+    return {"table_id": table, "webhook_id": hook, "pattern": "o*", "name": "etl"}
 
 
 def test_an_update_of_what_has_changed_meanwhile_is_refused(api: TestClient) -> None:
@@ -69,13 +84,43 @@ def test_an_update_of_what_has_changed_meanwhile_is_refused(api: TestClient) -> 
 
 def test_a_deletion_asks_too(api: TestClient) -> None:
     ids = created(api)
-    for path in ("/v1/tables/{table}/consumers/etl", "/v1/policies/o*", "/v1/webhooks/{hook}", "/v1/tables/{table}"):
-        path = path.format(**ids)
+    for template in DELETIONS:
+        path = template.format(**ids)
         for wrong in ('"0000000000000000"', f"W/{api.get(path).headers['etag']}", "nonsense", ""):
             answer = api.delete(path, headers={"If-Match": wrong})
             assert (answer.status_code, answer.json()["type"]) == CHANGED, (path, wrong)
         assert api.delete(path, headers={"If-Match": api.get(path).headers["etag"]}).status_code == 204
         assert api.delete(path, headers={"If-Match": "*"}).status_code == 404
+
+
+def test_so_does_ending_the_pause_or_the_settings_of_a_table(api: TestClient) -> None:
+    """These go on existing after their deletion, as what they are by default."""
+    ids = created(api)
+    for template, body in RESETS:
+        path = template.format(**ids)
+        default = api.get(path)
+        seen = api.put(path, json=body).headers["etag"]
+        for wrong in (default.headers["etag"], f"W/{seen}", "nonsense", ""):
+            answer = api.delete(path, headers={"If-Match": wrong})
+            assert (answer.status_code, answer.json()["type"]) == CHANGED, (path, wrong)
+            assert api.get(path).headers["etag"] == seen, (path, wrong)
+        assert api.delete(path, headers={"If-Match": seen}).is_success, path
+        assert api.get(path).json() == default.json(), path
+        late = api.delete(path, headers={"If-Match": seen})
+        assert (late.status_code, late.json()["etag"]) == (412, default.headers["etag"]), path
+
+
+def test_every_precondition_that_is_documented_is_tested_here(api: TestClient) -> None:
+    tested = {(method, path) for method, path, *_ in UPDATES}
+    tested |= {("DELETE", path) for path in (*DELETIONS, *(path for path, _ in RESETS))}
+    documented = {
+        (method.upper(), path)
+        for path, item in api.get("/openapi.json").json()["paths"].items()
+        for method, operation in item.items()
+        if any(each["name"] == "If-Match" for each in operation.get("parameters", ()))
+    }
+    # Its own test sends it with conditions: test_table_by_path.py.
+    assert documented - {("PUT", "/v1/tables/by-path")} == tested
 
 
 def test_what_does_not_exist_meets_no_condition(api: TestClient) -> None:
@@ -96,7 +141,7 @@ def test_a_new_table_and_a_new_webhook_come_with_their_tags(api: TestClient) -> 
 
 
 def test_of_many_at_once_one_wins(api: TestClient) -> None:
-    path = f"/v1/tables/{created(api)['table']}/policy"
+    path = f"/v1/tables/{created(api)['table_id']}/policy"
     seen = api.get(path).headers["etag"]
 
     def update(number: int) -> int:

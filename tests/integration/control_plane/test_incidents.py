@@ -423,7 +423,7 @@ class Upkeep:
             self.cipher,
             table_id=self.story.id,
             kind=kind,
-            params={},
+            params={"sort_by": ["id"]} if kind is JobKind.CLUSTERING else {},
             dry_run=dry_run,
             max_attempts=1,
             idempotency_key=None,

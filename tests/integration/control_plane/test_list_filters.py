@@ -10,6 +10,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from jobs.contract import JobKind, WorkerInfo
+from service.access import audit_store
+from service.access.audit_entry import AuditEntry
 from service.api.app import create_app
 from service.catalog import commit_store, table_store
 from service.catalog.registration import Registration
@@ -195,6 +197,57 @@ def test_webhooks_deliveries_and_events(
     ).json()["items"]
     assert [each["id"] for each in events] == ["evt_0"]
     assert http.get("/v1/events", params={"until": moments[1]}).json()["errors"][0]["field"] == "until"
+
+
+def test_delegated_plans(http: TestClient, times: list[str], clock: FakeClock) -> None:
+    moments, instants = [], []
+    for number, path in enumerate(["/lake/shop", "/lake/unknown", "/lake/shop"]):
+        clock.advance(3600)
+        moments.append(clock().isoformat())
+        instants.append(f"2026010{number + 1}120000000")
+        # What is known already is only renewed.
+        query = {"action": "REQUEST", "basepath": path, "instant": ",".join(instants)}
+        assert http.get("/v1/hoodie/service/compact", params=query).status_code == 200
+    path = "/v1/delegated-plans"
+    everything = http.get(path).json()["items"]
+    assert len({each["requested_at"] for each in everything}) == 3
+    for bound in (*moments, clock().isoformat()):
+        since = [each["id"] for each in everything if each["requested_at"] >= bound.replace("+00:00", "Z")]
+        assert listed(http, path, since=bound) == since
+        assert listed(http, path, until=bound) == [each["id"] for each in everything if each["id"] not in since]
+    middle = listed(http, path, "base_path", since=moments[1], until=moments[2], state=["unregistered", "gone"])
+    assert set(middle) == {"/lake/unknown"}
+    assert listed(http, path, since=moments[1], until=moments[2], table_id="tbl_1") == []
+    assert http.get(path, params={"since": "yesterday"}).status_code == 422
+
+
+def test_the_audit_trail(http: TestClient, engine: sa.Engine, clock: FakeClock) -> None:
+    made = [
+        ("changeTable", "table", 200),
+        ("changeTable", "table", 409),
+        ("submitJob", "job", 202),
+        ("putPolicy", "policy", 503),
+        ("createToken", "token", None),
+    ]
+    for operation, kind, status in made:
+        entry = AuditEntry(clock(), "ada", "PATCH", "/v1", operation, object_type=kind, object_id="1", status=status)
+        with writing(engine) as connection:
+            audit_store.add(connection, entry)
+        clock.advance(60)
+
+    def named(**query: Any) -> list[str]:
+        return listed(http, "/v1/audit", "operation", **query)
+
+    assert named(operation=["submitJob", "createToken"]) == ["createToken", "submitJob"]
+    assert named(operation="changeTable") == ["changeTable", "changeTable"]
+    assert named(object_type=["job", "policy", "none"]) == ["putPolicy", "submitJob"]
+    assert named(outcome=["refused", "failed"]) == ["putPolicy", "changeTable"]
+    assert named(outcome="done") == ["createToken", "submitJob", "changeTable"]
+    assert named(outcome=["done", "refused", "failed"]) == [each[0] for each in made][::-1]
+    assert named(outcome=["done", "failed"], object_type=["table", "policy"], who="ada") == ["putPolicy", "changeTable"]
+    assert named(operation=["submitJob"], object_type=["table"]) == []
+    for refused in ({"outcome": ["done", "bad"]}, {"operation": ["submitJob", ""]}, {"object_type": "a\0"}):
+        assert http.get("/v1/audit", params=refused).status_code == 422, refused
 
 
 def test_workers(http: TestClient, engine: sa.Engine, clock: FakeClock) -> None:

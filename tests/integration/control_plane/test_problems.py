@@ -392,7 +392,21 @@ def test_problems_are_filtered_and_paged_the_most_serious_first(operated: Operat
     assert operated.kinds(severity=["critical", "warning"]) == ["table-unreadable", "policy-cannot-act"]
     assert operated.kinds(kind="buckets-skewed", table_id="tbl_t0") == ["buckets-skewed"]
     assert operated.kinds(table_id="tbl_none") == []
-    for refused in ({"kind": "none"}, {"severity": "bad"}, {"limit": 0}, {"cursor": "x"}, {"cursor": "W10"}):
+    since = sorted(each["since"] for each in ordered)
+    assert since[0] < since[-1]
+    for bound in (*since, "2999-01-01T00:00:00Z"):
+        assert operated.problems(since=bound) == [each for each in ordered if each["since"] >= bound]
+        assert operated.problems(until=bound) == [each for each in ordered if each["since"] < bound]
+    later = operated.client.get("/v1/problems", params={"since": since[-1]}).json()
+    assert sum(later["counts"].values()) == len(later["items"]) < 4
+    for refused in (
+        {"kind": "none"},
+        {"severity": "bad"},
+        {"limit": 0},
+        {"cursor": "x"},
+        {"since": "x"},
+        {"cursor": "W10"},
+    ):
         assert operated.client.get("/v1/problems", params=refused).status_code == 422
 
 

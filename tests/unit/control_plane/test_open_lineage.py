@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING, Any
 
+import jsonschema
+import pytest
+from fastapi.testclient import TestClient
+
+from service.api.app import create_app
+from service.api.dependencies import AppContext
 from service.api.event_catalogue import CATALOGUE
+from service.db.engine import open_engine
+from service.delivery import lineage_facet
 from service.delivery.open_lineage import Facts, Statistics, concerns, dataset_name, run_event
 from service.events.event import Event, EventType
 from service.model.clock import utc_now
-from tests.integration.control_plane.open_lineage import check
+from tests.integration.control_plane.open_lineage import OWN, check
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 COLUMNS = tuple((f"c{number}", "string") for number in range(3000))
 
@@ -63,6 +74,37 @@ def test_a_dry_run_and_a_job_that_only_reads_have_no_output() -> None:
         assert len(document["inputs"]) == 1
     [output] = run_event(event_of(EventType.JOB_SUCCEEDED, kind="compaction"), "lake", Facts())["outputs"]
     assert "version" in output["facets"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"jobId": None},
+        {"attempt": -1},
+        {"dryRun": "no"},
+        {"instant": 7},
+        {"instants": [7]},
+        {"_schemaURL": "urn:other"},
+    ],
+)
+def test_the_schema_of_our_own_facet_refuses_what_it_is_not(wrong: dict[str, Any]) -> None:
+    document = run_event(event_of(EventType.JOB_SUCCEEDED), "lake", Facts())
+    facet = document["run"]["facets"][lineage_facet.NAME]
+    OWN.validate(facet)
+    with pytest.raises(jsonschema.ValidationError):
+        OWN.validate({**facet, **wrong})
+    for member in facet:
+        with pytest.raises(jsonschema.ValidationError):
+            OWN.validate({name: value for name, value in facet.items() if name != member})
+
+
+def test_the_service_shows_the_schema_to_everybody(tmp_path: Path) -> None:
+    context = AppContext(open_engine(f"sqlite:///{tmp_path}/none.db"), examine=None)  # type: ignore[arg-type]
+    with TestClient(create_app(context), base_url="http://127.0.0.1") as client:
+        answer = client.get("/openlineage/groundskeeper_job.json")
+    assert (answer.status_code, answer.json()) == (200, lineage_facet.schema())
+    jsonschema.Draft202012Validator.check_schema(answer.json())
+    assert answer.json()["$id"] == lineage_facet.URN
 
 
 @pytest.mark.parametrize(
