@@ -127,9 +127,18 @@ def _show_found(out: Output, found: Json) -> None:
 
 @app.command("list")
 @of_service
-def list_tables(service: Connection, out: Output, *, limit: Limit = 1000) -> None:
+def list_tables(
+    service: Connection,
+    out: Output,
+    *,
+    name: Annotated[
+        str | None, typer.Option(help="Only those of this pattern of names, such as 'orders_*'; upper or lower case")
+    ] = None,
+    path: Annotated[str | None, typer.Option(help="Only the table of this path, or those below this folder")] = None,
+    limit: Limit = 1000,
+) -> None:
     """List the registered tables."""
-    page = service.items("/v1/tables", limit=limit)
+    page = service.items("/v1/tables", limit=limit, name=name, path=None if path is None else given.absolute(path))
     if out.as_json:
         out.json(page)
         return
@@ -140,7 +149,9 @@ def list_tables(service: Connection, out: Output, *, limit: Limit = 1000) -> Non
     out.table(
         ("ID", "NAME", "TYPE", "BUCKETS", "INCIDENTS", "PATH"),
         rows,
-        empty="No tables are registered. `groundskeeper tables add PATH` registers one.",
+        empty="No tables are registered. `groundskeeper tables add PATH` registers one."
+        if name is None and path is None
+        else "There are no such tables.",
     )
     if page["next_cursor"]:
         out.note(f"There are more than {limit}; --limit lists more.")
