@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import time
 from datetime import timedelta
@@ -161,19 +162,21 @@ def test_a_lock_that_nobody_alive_has_held_for_long_is_a_fault(cli: CommandLine,
 
 
 def test_each_lock_that_cannot_be_read_has_a_line_with_its_table(cli: CommandLine) -> None:
-    """One is no file, one leads to a place that is not allowed, and the third can be read."""
-    folder, link = cli.table("folder"), cli.table("link")
+    """One is no file, one leads to a place that is not allowed, one table is gone, and the fourth can be read."""
+    folder, link, gone = cli.table("folder"), cli.table("link"), cli.table("gone")
+    shutil.rmtree(cli.folder / "gone")
     (cli.folder / "folder" / ".hoodie" / "lock").mkdir()
     (cli.folder / "link" / ".hoodie" / "lock").symlink_to("/etc/hostname")
     found = [check for check in _checks(cli, 1) if check["name"] == "lock"]
     assert [(each["state"], each["detail"].partition(":")[0]) for each in found] == [
         ("failed", "folder"),
         ("failed", "link"),
+        ("failed", "gone"),
     ]
     assert found[0]["hint"] == f"groundskeeper lock show {folder}"
     assert "is no file" in found[0]["detail"]
     assert found[1]["hint"].startswith(f"groundskeeper lock show {link}.")
-    for table in (folder, link):
+    for table in (folder, link, gone):
         cli.run("tables", "remove", table, "--yes")
     _one(cli, "lock", "ok")
 
