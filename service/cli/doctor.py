@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import threading
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import typer
 
-from jobs.contract import JsonMapped
+from service.cli.check import ABSENT, FAILED, OK, Check
 from service.cli.client.command import AsJson, TokenFile, Url, ended_properly
 from service.cli.client.connection import DEFAULT_URL, Connection, token_of
 from service.cli.client.failure import CommandError, ExitCode
@@ -22,24 +21,14 @@ if TYPE_CHECKING:
 
     from service.runtime.settings import Settings
 
-OK, FAILED, ABSENT = "ok", "failed", "absent"
 _STORAGE_SECONDS = 20.0
 _SEEN_SECONDS = 60.0
 _STYLES = {OK: "green", FAILED: "red", ABSENT: "yellow"}
 
 
-@dataclass(frozen=True)
-class Check(JsonMapped):
-    """`absent`: there is nothing to check here, which is no fault. `hint` tells what to do about a fault."""
-
-    name: str
-    state: str
-    detail: str
-    hint: str = ""
-
-
 def doctor(url: Url = DEFAULT_URL, token_file: TokenFile = None, as_json: AsJson = False) -> None:
-    """Check Java, Hudi's bundle, storage and database of this machine, and the service and its workers."""
+    """Check Java, Hudi's bundle, storage and database of this machine; and the service, its workers, and its tables'
+    locks."""
     with ended_properly(Output(as_json=as_json)) as out:
         token = token_of(token_file)
         checks = []
@@ -58,6 +47,7 @@ def doctor(url: Url = DEFAULT_URL, token_file: TokenFile = None, as_json: AsJson
 
 def _checks(url: str, token: str | None) -> Iterator[Check]:
     # Imported here, so that the other commands start at once.
+    from service.cli.lock_check import check_locks
     from service.runtime import settings
     from service.runtime.effective_settings import check_known
 
@@ -76,7 +66,11 @@ def _checks(url: str, token: str | None) -> Iterator[Check]:
     with Connection(url, token) as service:
         found = _service(service)
         yield found
-        yield _worker(service) if found.state == OK else Check("worker", ABSENT, "Not checked: there is no service.")
+        if found.state == OK:
+            yield _worker(service)
+            yield from check_locks(service)
+        else:
+            yield from (Check(name, ABSENT, "Not checked: there is no service.") for name in ("worker", "lock"))
 
 
 def _java() -> Check:

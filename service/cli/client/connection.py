@@ -54,7 +54,7 @@ class Connection:
     ) -> None:
         self._http.close()
 
-    def get(self, path: str, **params: Any) -> Json:
+    def get(self, path: str, /, **params: Any) -> Json:
         return self.call("GET", path, params=params)
 
     def tagged(self, path: str) -> tuple[Json, str | None]:
@@ -108,7 +108,7 @@ class Connection:
                 time.sleep(pause)
         raise AssertionError
 
-    def items(self, path: str, *, limit: int, **params: Any) -> Json:
+    def items(self, path: str, /, *, limit: int, **params: Any) -> Json:
         """Returns up to `limit` items of a list of pages, as one page of the API: `items` and `next_cursor`."""
         items: list[Json] = []
         cursor: str | None = None

@@ -1,9 +1,11 @@
-"""Values that a user gives: names of tables, `name=value` pairs, files with JSON."""
+"""Values that a user gives: names of tables, times, `name=value` pairs, files with JSON."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +20,34 @@ if TYPE_CHECKING:
 
 TableName = Annotated[str, typer.Argument(metavar="TABLE", help="Id, name or path of the table")]
 TableOption = Annotated[str | None, typer.Option("--table", help="Id, name or path of a table")]
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def moment(text: str) -> str:
+    """Parses an age (`90s`, `30m`, `24h`, `7d`), or a date or time of ISO 8601, by default of this machine's zone.
+
+    Returns a time with its zone, as the API takes it.
+    """
+    try:
+        if age := re.fullmatch(r"(\d{1,9})([smhd])", text):
+            at = datetime.now(UTC) - timedelta(seconds=int(age[1]) * _UNITS[age[2]])
+        else:
+            at = datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError) as error:
+        raise typer.BadParameter(
+            f"{text!r} is neither an age, such as 24h, nor a time, such as 2026-01-31T08:00"
+        ) from error
+    return at.isoformat()
+
+
+Since = Annotated[
+    str | None,
+    typer.Option("--since", parser=moment, metavar="TIME", help="From this time on, or from this age, such as 24h"),
+]
+Until = Annotated[
+    str | None, typer.Option("--until", parser=moment, metavar="TIME", help="Before this time, or this age, such as 1h")
+]
 
 _EVERY = 10**9
 

@@ -12,7 +12,7 @@ from jobs.contract import JobKind, LogLevel
 from service.cli.client import given, job_log, job_watch
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
-from service.cli.client.given import TableName, TableOption
+from service.cli.client.given import Since, TableName, TableOption, Until
 from service.cli.client.output import Output, ago, compact, took
 from service.queue.job import JobState
 
@@ -81,17 +81,25 @@ def list_jobs(
     out: Output,
     *,
     table: TableOption = None,
-    kind: Annotated[JobKind | None, typer.Option(help="Only jobs of this kind")] = None,
-    state: Annotated[JobState | None, typer.Option(help="Only jobs in this state")] = None,
+    kind: Annotated[
+        list[JobKind] | None, typer.Option(help="Only jobs of this kind; repeat it for several. Default: any")
+    ] = None,
+    state: Annotated[
+        list[JobState] | None, typer.Option(help="Only jobs in this state; repeat it for several. Default: any")
+    ] = None,
+    since: Since = None,
+    until: Until = None,
     limit: Limit = 20,
 ) -> None:
-    """List the jobs, newest first."""
+    """List the jobs, newest first. --since and --until are times of submission."""
     page = service.items(
         "/v1/jobs",
         limit=limit,
         table_id=given.id_of(service, table),
-        kind=kind.value if kind else None,
-        state=state.value if state else None,
+        kind=[each.value for each in kind] if kind else None,
+        state=[each.value for each in state] if state else None,
+        since=since,
+        until=until,
     )
     if out.as_json:
         out.json(page)

@@ -13,7 +13,7 @@ from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import ExitCode
 from service.cli.client.given import TableOption
 from service.cli.client.output import Output, ago
-from service.standing.problem import Severity
+from service.standing.problem import Severity, StandingKind
 
 
 @of_service
@@ -22,6 +22,12 @@ def problems(
     out: Output,
     *,
     table: TableOption = None,
+    kind: Annotated[
+        list[StandingKind] | None,
+        typer.Option(
+            metavar="KIND", help="Only of this kind, such as lock-awaited; repeat it for several. Default: any"
+        ),
+    ] = None,
     severity: Annotated[
         list[Severity] | None, typer.Option(help="Only of this severity; repeat it for several. Default: any")
     ] = None,
@@ -33,6 +39,7 @@ def problems(
         service,
         limit,
         table_id=given.id_of(service, table),
+        kind=[each.value for each in kind] if kind else None,
         severity=[each.value for each in severity] if severity else None,
     )
     if out.as_json:

@@ -39,6 +39,12 @@ def add(
     lock_option: Annotated[
         list[str] | None, typer.Option(help="Option of the lock, hoodie.write.lock.NAME=VALUE; repeat it for several")
     ] = None,
+    lock_wait_seconds: Annotated[
+        float | None,
+        typer.Option(
+            min=1, max=86_400, help="How long a job waits for the lock. Default: GROUNDSKEEPER_LOCK_WAIT_SECONDS"
+        ),
+    ] = None,
     engine: Annotated[
         list[WriterEngine] | None, typer.Option(help="Engine that writes the table; repeat it for several")
     ] = None,
@@ -56,13 +62,16 @@ def add(
         body["name"] = name
     if buckets is not None:
         body["index"] = {"type": "bucket", "num_buckets": buckets, "hash_fields": hash_field}
-    if lock is not None or lock_option:
+    if lock is not None or lock_option or lock_wait_seconds is not None:
         options = given.pairs(lock_option, "--lock-option")
         stated: Json = body.get("lock") or {}
         body["lock"] = {
+            **stated,
             "provider": lock or stated.get("provider", "filesystem"),
-            "options": {**stated.get("options", {}), **options},
+            "options": {**(stated.get("options") or {}), **options},
         }
+        if lock_wait_seconds is not None:
+            body["lock"]["wait_seconds"] = lock_wait_seconds
     writers: Json = {
         **({"engines": [each.value for each in engine]} if engine else {}),
         **({"hudi_version": hudi_version} if hudi_version else {}),
@@ -127,9 +136,18 @@ def _show_found(out: Output, found: Json) -> None:
 
 @app.command("list")
 @of_service
-def list_tables(service: Connection, out: Output, *, limit: Limit = 1000) -> None:
+def list_tables(
+    service: Connection,
+    out: Output,
+    *,
+    name: Annotated[
+        str | None, typer.Option(help="Only those of this pattern of names, such as 'orders_*'; upper or lower case")
+    ] = None,
+    path: Annotated[str | None, typer.Option(help="Only the table of this path, or those below this folder")] = None,
+    limit: Limit = 1000,
+) -> None:
     """List the registered tables."""
-    page = service.items("/v1/tables", limit=limit)
+    page = service.items("/v1/tables", limit=limit, name=name, path=None if path is None else given.absolute(path))
     if out.as_json:
         out.json(page)
         return
@@ -140,7 +158,9 @@ def list_tables(service: Connection, out: Output, *, limit: Limit = 1000) -> Non
     out.table(
         ("ID", "NAME", "TYPE", "BUCKETS", "INCIDENTS", "PATH"),
         rows,
-        empty="No tables are registered. `groundskeeper tables add PATH` registers one.",
+        empty="No tables are registered. `groundskeeper tables add PATH` registers one."
+        if name is None and path is None
+        else "There are no such tables.",
     )
     if page["next_cursor"]:
         out.note(f"There are more than {limit}; --limit lists more.")
@@ -202,6 +222,7 @@ def _show(out: Output, table: Json) -> None:
             ("version", profile.get("table_version")),
             ("index", _index(table["index"])),
             ("lock", table["lock"]["provider"]),
+            ("lock wait", _lock_wait(table["lock"])),
             ("writers", _writers(writers)),
             ("options", compact(table["hudi_options"]) if table["hudi_options"] else None),
             ("incidents", _incidents(table)),
@@ -252,6 +273,11 @@ def _buckets(table: Json) -> Any:
 
 def _index(index: Json | None) -> str | None:
     return f"{index['num_buckets']} buckets by {', '.join(index['hash_fields'])}" if index else None
+
+
+def _lock_wait(lock: Json) -> str:
+    """Returns how long a job waits for the lock."""
+    return "the service's setting" if lock["wait_seconds"] is None else f"{lock['wait_seconds']:g} s"
 
 
 def _incidents(table: Json) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +11,19 @@ import typer
 from service.cli.client import given
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
+from service.cli.client.failure import CommandError, ExitCode
+from service.cli.client.given import Since, Until
 from service.cli.client.output import Output, ago
 from service.delivery.webhook import DeliveryState
+from service.model.formatting import count
 
 app = typer.Typer(help="Send events to URLs and Kafka topics.", no_args_is_help=True)
 
 WebhookId = Annotated[str, typer.Argument(metavar="WEBHOOK", help="Id of the webhook")]
+
+_DELIVERY = "dlv_"
+# A test is sent once, and the service gives its receiver two minutes at most.
+_TEST_SECONDS, _LOOK_SECONDS = 150.0, 0.25
 
 
 @app.command("add")
@@ -47,11 +55,7 @@ def add(
     if headers_file:
         body["headers"] = given.from_file(headers_file, "--headers-file")
     answer = service.call("POST", "/v1/webhooks", body=body)
-    if out.as_json:
-        out.json(answer)
-        return
-    out.pairs([("id", answer["id"]), ("url", answer["url"]), ("secret", answer["secret"])])
-    out.note("The secret is not shown again.")
+    _show_secret(out, answer)
 
 
 @app.command("list")
@@ -67,6 +71,136 @@ def list_webhooks(service: Connection, out: Output, *, limit: Limit = 1000) -> N
         for each in page["items"]
     ]
     out.table(("ID", "STATE", "PENDING", "DEAD", "TYPES", "URL"), rows, empty="There are no webhooks.")
+
+
+@app.command("show")
+@of_service
+def show(service: Connection, out: Output, webhook: WebhookId) -> None:
+    """Show a webhook, and the deliveries that hold others up: `skip` gives one up."""
+    found = service.get(f"/v1/webhooks/{webhook}")
+    if out.as_json:
+        out.json(found)
+        return
+    out.pairs(
+        [
+            ("id", found["id"]),
+            ("url", found["url"]),
+            ("description", found["description"]),
+            ("types", ", ".join(found["types"])),
+            ("tables", ", ".join(found["tables"])),
+            ("headers", ", ".join(found["headers"])),
+            ("state", _state(found)),
+            ("last success", ago(found["last_success_at"])),
+            ("pending", found["pending"]),
+            ("dead", found["dead"]),
+            ("old secret ends", ago(found["old_secret_until"])),
+        ]
+    )
+    if found["blocked"]:
+        out.say("")
+        rows = [
+            (each["delivery"]["id"], each["delivery"]["event_type"], each["waiting_behind"], _last_answer(attempts))
+            for each in found["blocked"]
+            for attempts in [each["delivery"]["attempts"]]
+        ]
+        out.table(("BLOCKED", "EVENT", "BEHIND IT", "LAST ANSWER"), rows, empty="")
+
+
+@app.command("test")
+@of_service
+def test(service: Connection, out: Output, webhook: WebhookId) -> None:
+    """Send one event of the type webhook.test, and wait for the answer. Fails unless the receiver accepts it."""
+    delivery = service.call("POST", f"/v1/webhooks/{webhook}/test")
+    until = time.monotonic() + _TEST_SECONDS
+    while delivery["state"] == DeliveryState.PENDING and time.monotonic() < until:
+        time.sleep(_LOOK_SECONDS)
+        delivery = service.get(f"/v1/deliveries/{delivery['id']}")
+    if out.as_json:
+        out.json(delivery)
+    else:
+        out.say(f"{delivery['id']} is {delivery['state']}: {_last_answer(delivery['attempts']) or 'not sent yet'}")
+    if delivery["state"] != DeliveryState.DELIVERED:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@app.command("enable")
+@of_service
+def enable(service: Connection, out: Output, webhook: WebhookId) -> None:
+    """Enable a webhook, and try its pending deliveries now, also if it was only failing. `replay` sends what it
+    missed."""
+    found = service.call("POST", f"/v1/webhooks/{webhook}/enable")
+    if out.as_json:
+        out.json(found)
+    else:
+        out.say(f"{webhook} is enabled. Deliveries that are sent now: {found['pending']}")
+
+
+@app.command("disable")
+@of_service
+def disable(service: Connection, out: Output, webhook: WebhookId) -> None:
+    """Disable a webhook: its pending deliveries wait, and new events are not kept for it."""
+    found = service.call("POST", f"/v1/webhooks/{webhook}/disable")
+    if out.as_json:
+        out.json(found)
+    else:
+        out.say(f"{webhook} is {_state(found)}")
+
+
+@app.command("rotate-secret")
+@of_service
+def rotate_secret(service: Connection, out: Output, webhook: WebhookId) -> None:
+    """Give a webhook a new secret and print it, once. For a day messages are signed with both."""
+    _show_secret(out, service.call("POST", f"/v1/webhooks/{webhook}/rotate-secret"))
+
+
+@app.command("replay")
+@of_service
+def replay(
+    service: Connection,
+    out: Output,
+    id_: Annotated[str, typer.Argument(metavar="WEBHOOK|DELIVERY", help="Id of the webhook, or of one delivery")],
+    *,
+    since: Since = None,
+    until: Until = None,
+    with_delivered: Annotated[
+        bool, typer.Option("--with-delivered", help="Also the events that were delivered")
+    ] = False,
+) -> None:
+    """Send one delivery again; or all events since a time that a webhook has missed, or that were given up."""
+    if id_.startswith(_DELIVERY):
+        if since or until or with_delivered:
+            raise CommandError.usage("One delivery is sent whenever its event was.", "Leave the options out.")
+        delivery = service.call("POST", f"/v1/deliveries/{id_}/replay")
+        if out.as_json:
+            out.json(delivery)
+        else:
+            out.say(f"{id_} is sent again.")
+        return
+    if since is None:
+        raise CommandError.usage("It is not said since when.", "Add --since, such as --since 24h.")
+    body = {"since": since, "until": until, "with_delivered": with_delivered}
+    answer = service.call("POST", f"/v1/webhooks/{id_}/replay", body=body)
+    if out.as_json:
+        out.json(answer)
+        return
+    out.say(f"{count(answer['replayed'], 'event')} will be sent.")
+    if not answer["is_complete"]:
+        out.note("There are more: repeat the command when these are sent.")
+
+
+@app.command("skip")
+@of_service
+def skip(
+    service: Connection,
+    out: Output,
+    delivery: Annotated[str, typer.Argument(metavar="DELIVERY", help="Id of the delivery")],
+) -> None:
+    """Give up a delivery that holds others up: those are sent at once. `replay` sends it later."""
+    found = service.call("POST", f"/v1/deliveries/{delivery}/skip")
+    if out.as_json:
+        out.json(found)
+    else:
+        out.say(f"{delivery} is {found['state']}; those behind it are sent.")
 
 
 @app.command("remove")
@@ -97,11 +231,21 @@ def deliveries(
     out: Output,
     webhook: WebhookId,
     *,
-    state: Annotated[DeliveryState | None, typer.Option(help="Only in this state")] = None,
+    state: Annotated[
+        list[DeliveryState] | None, typer.Option(help="Only in this state; repeat it for several. Default: any")
+    ] = None,
+    since: Since = None,
+    until: Until = None,
     limit: Limit = 20,
 ) -> None:
     """List the deliveries to a webhook, newest first, with the last answer of the receiver."""
-    page = service.items(f"/v1/webhooks/{webhook}/deliveries", limit=limit, state=state.value if state else None)
+    page = service.items(
+        f"/v1/webhooks/{webhook}/deliveries",
+        limit=limit,
+        state=[each.value for each in state] if state else None,
+        since=since,
+        until=until,
+    )
     if out.as_json:
         out.json(page)
         return
@@ -117,6 +261,14 @@ def deliveries(
         for each in page["items"]
     ]
     out.table(("ID", "EVENT", "STATE", "CREATED", "ATTEMPTS", "LAST ANSWER"), rows, empty="There are none.")
+
+
+def _show_secret(out: Output, webhook: Json) -> None:
+    if out.as_json:
+        out.json(webhook)
+        return
+    out.pairs([("id", webhook["id"]), ("url", webhook["url"]), ("secret", webhook["secret"])])
+    out.note("The secret is not shown again.")
 
 
 def _state(webhook: Json) -> str:

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import shlex
 import signal
-import subprocess
-import sys
 import threading
 import time
-from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from typer.testing import CliRunner
 
 from jobs.contract import LogLevel, LogLine, Outcome, Problem, Progress, Result
-from service.access import token_store
-from service.access.token import Role, issued
-from service.cli.main import app
+from service.access.token import Role
 from service.db.engine import writing
 from service.incidents import store as incident_store
 from service.incidents.incident import Incident, IncidentKind, IncidentState
 from service.model.clock import utc_now
 from tests.guides import ROOT, is_program, shell_blocks
-from tests.integration.control_plane.protocol_worker import Worker
+from tests.integration.control_plane.command_line import serving_command_line
 from tests.integration.receiver import Receiver
-from tests.integration.serving import Serving, eventually
+from tests.integration.serving import eventually
 from tests.small_table import SmallTable
 from tests.tcp_gate import TcpGate
 
@@ -40,34 +34,10 @@ if TYPE_CHECKING:
 
     from click.testing import Result as Ended
 
+    from tests.integration.control_plane.command_line import CommandLine
+    from tests.integration.control_plane.protocol_worker import Worker
+
 GUIDE = ROOT / ".docs" / "command-line.md"
-
-
-class CommandLine:
-    """Runs commands in this process, as in a pipe: there is no terminal."""
-
-    def __init__(self, serving: Serving, bearer: str, folder: Path) -> None:
-        self.serving = serving
-        self.folder = folder
-        self.environment: dict[str, str | None] = {
-            "GROUNDSKEEPER_URL": serving.url,
-            "GROUNDSKEEPER_TOKEN": bearer,
-        }
-
-    def run(self, *arguments: str, code: int = 0, **environment: str | None) -> Ended:
-        ended = CliRunner().invoke(app, arguments, env={**self.environment, **environment}, catch_exceptions=False)
-        assert ended.exit_code == code, ended.stdout + ended.stderr
-        assert "Traceback" not in ended.stderr
-        return ended
-
-    def json(self, *arguments: str, code: int = 0) -> Any:
-        """Nothing but the API's JSON goes to stdout."""
-        return json.loads(self.run(*arguments, "--json", code=code).stdout)
-
-    def refused(self, *arguments: str, code: int, **environment: str | None) -> str:
-        ended = self.run(*arguments, code=code, **environment)
-        assert ended.stdout == ""
-        return ended.stderr
 
 
 @pytest.fixture(scope="module")
@@ -77,13 +47,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cli(folder: Path) -> Iterator[CommandLine]:
-    SmallTable(folder / "orders").commit("20260101120000000", completed="20260101120001000")
-    with Serving(folder, AUTOMATIC="false", ALLOWED_ROOTS=str(folder)) as serving:
-        bearer, token = issued("Ada", Role.ADMIN, utc_now())
-        with writing(serving.engine) as connection:
-            token_store.add(connection, token)
-        cli = CommandLine(serving, str(bearer), folder)
-        cli.run("tables", "add", str(folder / "orders"), "--lock", "filesystem", "--engine", "spark")
+    with serving_command_line(folder) as cli:
+        cli.table("orders", "--lock", "filesystem", "--engine", "spark")
         yield cli
 
 
@@ -94,12 +59,8 @@ def table_id(cli: CommandLine) -> str:
 
 @pytest.fixture
 def worker(cli: CommandLine) -> Iterator[Worker]:
-    bearer, token = issued("w", Role.WORKER, utc_now(), groups=("default",))
-    with writing(cli.serving.engine) as connection:
-        token_store.add(connection, token)
-    headers = {"Authorization": f"Bearer {bearer}"}
-    with httpx.Client(base_url=cli.serving.url, headers=headers) as client:
-        yield Worker(client)  # type: ignore[arg-type]  # it calls `post` only
+    with cli.worker() as worker:
+        yield worker
 
 
 def test_tables_below_a_folder_are_found_and_registered(cli: CommandLine) -> None:
@@ -378,8 +339,7 @@ def test_events_are_listed_by_type_and_table(cli: CommandLine, table_id: str) ->
 def test_followed_events_go_on_after_an_outage_and_none_is_missed(cli: CommandLine) -> None:
     gate = TcpGate(httpx.URL(cli.serving.url).port or 0)
     start = cli.json("events", "--limit", "100000")["next_after"]
-    with _started(
-        cli,
+    with cli.started(
         "events",
         "--follow",
         "--json",
@@ -407,16 +367,12 @@ def test_followed_events_go_on_after_an_outage_and_none_is_missed(cli: CommandLi
 
 @pytest.mark.parametrize("no_color", ["", "1"])
 def test_on_a_terminal_lines_fit_and_colours_obey_no_color(cli: CommandLine, no_color: str) -> None:
-    ours, theirs = pty.openpty()
-    environment = {"TERM": "xterm-256color", "COLUMNS": "80", "NO_COLOR": no_color}
-    with _started(cli, "jobs", "list", stdout=theirs, **environment) as ended:
-        os.close(theirs)
-        shown = b""
+    shown = b""
+    with cli.on_a_terminal("jobs", "list", NO_COLOR=no_color) as (process, terminal):
         with suppress(OSError):  # the end
-            while piece := os.read(ours, 65536):
+            while piece := os.read(terminal, 65536):
                 shown += piece
-        assert ended.wait(10) == 0
-    os.close(ours)
+        assert process.wait(10) == 0
     text = shown.decode()
     assert ("\x1b[3" in text) == (not no_color)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
@@ -436,35 +392,13 @@ def test_the_commands_of_the_guide_work_one_after_the_other(cli: CommandLine, mo
     assert re.search(r"cleaning.retain +20 +pattern trips\*", shown)
 
 
-@contextmanager
-def _started(
-    cli: CommandLine, *arguments: str, stdout: int = subprocess.PIPE, **environment: str
-) -> Iterator[subprocess.Popen[str]]:
-    own = {name: value for name, value in cli.environment.items() if value}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "service.cli", *arguments],
-        env={**os.environ, **own, **environment},
-        stdout=stdout,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
 def test_without_a_valid_token_it_says_so(cli: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{cli.environment['GROUNDSKEEPER_TOKEN']}\n")
     assert "orders" in cli.run("tables", "list", "--token-file", str(file), GROUNDSKEEPER_TOKEN=None).stdout
     assert "token" in cli.refused("tables", "list", code=4, GROUNDSKEEPER_TOKEN=None)
     assert "token" in cli.refused("tables", "list", code=4, GROUNDSKEEPER_TOKEN="gk_a_b")
-    bearer, token = issued("reads", Role.READER, utc_now())
-    with writing(cli.serving.engine) as connection:
-        token_store.add(connection, token)
-    cli.refused("pause", code=4, GROUNDSKEEPER_TOKEN=str(bearer))
+    cli.refused("pause", code=4, GROUNDSKEEPER_TOKEN=cli.token("reads", Role.READER))
     cli.refused("tables", "list", "--token-file", str(tmp_path / "none"), code=2)
 
 

@@ -1,0 +1,106 @@
+"""The look of `groundskeeper doctor` at the locks of the tables, through the service's lock desk."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from service.cli.check import ABSENT, FAILED, OK, Check
+from service.cli.client.failure import CommandError, ExitCode
+from service.lake.table_lock import LockState
+from service.model.formatting import count, duration
+from service.standing.locks import HELD_AFTER
+from service.standing.problem import StandingKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from service.cli.client.connection import Connection, Json
+
+MOST_TABLES = 50
+_SECONDS = 30.0
+_ON_SERVER = "on a server"
+_ASK_WORKER = "Workers ask the servers of locks: groundskeeper jobs run cleaning TABLE --dry-run"
+
+
+def check_locks(service: Connection) -> Iterator[Check]:
+    """Yields a check for each table whose lock cannot be read, or is held by nobody that seems to be alive; otherwise
+    one with the numbers. At most 50 tables are looked at, those with a problem of the lock first."""
+    stuck, names, is_all = _tables(service)
+    numbers, is_sound, until = dict.fromkeys(("free", "held", _ON_SERVER), 0), True, time.monotonic() + _SECONDS
+    for table_id, name in names.items():
+        if time.monotonic() > until:
+            is_all = False
+            break
+        try:
+            lock = service.get(f"/v1/tables/{table_id}/lock")
+        except CommandError as error:
+            if error.code is ExitCode.NOT_FOUND:
+                continue  # It was unregistered meanwhile.
+            is_sound = False
+            yield _unread(table_id, name, error)
+            continue
+        if fault := _fault(lock, is_awaited=table_id in stuck):
+            is_sound = False
+            yield Check("lock", FAILED, f"{name}: {fault}", f"groundskeeper lock show {table_id}")
+        else:
+            numbers[_ON_SERVER if lock["path"] is None else lock["state"]] += 1
+    if is_sound:
+        yield _sound(numbers, is_all=is_all)
+
+
+def _tables(service: Connection) -> tuple[set[str], dict[str, str], bool]:
+    """Returns the tables with a problem of the lock, the names of those to look at, and whether these are all."""
+    kinds = [StandingKind.LOCK_AWAITED.value, StandingKind.LOCK_HELD_LONG.value]
+    problems = service.get("/v1/problems", kind=kinds, limit=MOST_TABLES)["items"]
+    page = service.get("/v1/tables", limit=MOST_TABLES)
+    stuck = {each["table_id"]: each["about"]["name"] for each in problems}
+    every = {**stuck, **{table["id"]: table["name"] for table in page["items"]}}
+    wanted = dict(list(every.items())[:MOST_TABLES])
+    return set(stuck), wanted, page["next_cursor"] is None and len(wanted) == len(every)
+
+
+def _sound(numbers: dict[str, int], *, is_all: bool) -> Check:
+    total = sum(numbers.values())
+    if not total:
+        return Check("lock", ABSENT, "There is no table yet.")
+    parts = ", ".join(f"{number} {state}" for state, number in numbers.items() if number)
+    rest = "" if is_all else " These are not all tables; `groundskeeper problems` tells of the others."
+    return Check("lock", OK, f"Of {count(total, 'table')}: {parts}.{rest}", _ASK_WORKER if numbers[_ON_SERVER] else "")
+
+
+def _unread(table_id: str, name: str, error: CommandError) -> Check:
+    document = error.document
+    text = f"{name}: {document['title']}. {document.get('detail') or ''}".strip()
+    return Check("lock", FAILED, text, f"groundskeeper lock show {table_id}. {document.get('hint') or ''}".strip())
+
+
+def _fault(lock: Json, *, is_awaited: bool) -> str | None:
+    if lock["state"] == LockState.UNKNOWN:
+        # Without a path its provider keeps it on a server.
+        return f"The lock cannot be read: {lock['detail']}" if lock["path"] else None
+    if lock["state"] == LockState.FREE or _has_ended(lock) or _is_alive(lock):
+        return None
+    age = lock["age_seconds"]
+    if age is None:
+        return "Jobs wait for the lock, and nothing tells who holds it." if is_awaited else None
+    if age < HELD_AFTER.total_seconds():
+        return None
+    return (
+        f"The lock has been held for {duration(age)} by {lock['holder']}, and nothing tells that its holder is alive."
+    )
+
+
+def _has_ended(lock: Json) -> bool:
+    """Returns whether the next client takes the lock, although its file is still there."""
+    return lock["ends_at"] is not None and datetime.fromisoformat(lock["ends_at"]) <= datetime.now(UTC)
+
+
+def _is_alive(lock: Json) -> bool:
+    # A holder that is known only by the end of its lock renews that.
+    return (
+        any(job["holds"] for job in lock["jobs"])
+        or any(writer["is_alive"] and writer["job_id"] is None for writer in lock["writers"])
+        or (lock["since"] is None and lock["ends_at"] is not None)
+    )

@@ -1,0 +1,110 @@
+"""The command line, called as in a pipe or started as a process of its own, against a service that wants tokens."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx
+from typer.testing import CliRunner
+
+from service.access import token_store
+from service.access.token import Role, issued
+from service.cli.main import app
+from service.db.engine import writing
+from service.model.clock import utc_now
+from tests.integration.control_plane.protocol_worker import Worker
+from tests.integration.serving import Serving
+from tests.small_table import SmallTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from click.testing import Result as Ended
+
+
+class CommandLine:
+    """Runs commands in this process, as in a pipe: there is no terminal."""
+
+    def __init__(self, serving: Serving, folder: Path) -> None:
+        self.serving = serving
+        self.folder = folder
+        self.environment: dict[str, str | None] = {
+            "GROUNDSKEEPER_URL": serving.url,
+            "GROUNDSKEEPER_TOKEN": self.token("Ada", Role.ADMIN),
+        }
+
+    def token(self, name: str, role: Role, groups: tuple[str, ...] | None = None) -> str:
+        bearer, token = issued(name, role, utc_now(), groups=groups)
+        with writing(self.serving.engine) as connection:
+            token_store.add(connection, token)
+        return str(bearer)
+
+    def table(self, name: str, *options: str) -> str:
+        """Registers a new table; its id."""
+        SmallTable(self.folder / name).commit("20260101120000000", completed="20260101120001000")
+        return str(self.json("tables", "add", str(self.folder / name), *options)["id"])
+
+    def run(self, *arguments: str, code: int = 0, **environment: str | None) -> Ended:
+        ended = CliRunner().invoke(app, arguments, env={**self.environment, **environment}, catch_exceptions=False)
+        assert ended.exit_code == code, ended.stdout + ended.stderr
+        assert "Traceback" not in ended.stderr
+        return ended
+
+    def json(self, *arguments: str, code: int = 0, **environment: str | None) -> Any:
+        """Nothing but the API's JSON goes to stdout."""
+        return json.loads(self.run(*arguments, "--json", code=code, **environment).stdout)
+
+    def refused(self, *arguments: str, code: int, **environment: str | None) -> str:
+        ended = self.run(*arguments, code=code, **environment)
+        assert ended.stdout == ""
+        return ended.stderr
+
+    @contextmanager
+    def started(
+        self, *arguments: str, stdout: int = subprocess.PIPE, **environment: str
+    ) -> Iterator[subprocess.Popen[str]]:
+        own = {name: value for name, value in self.environment.items() if value}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "service.cli", *arguments],
+            env={**os.environ, **own, **environment},
+            stdout=stdout,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+    @contextmanager
+    def on_a_terminal(self, *arguments: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+        """Yields the process, and the descriptor from which its terminal of 80 columns is read."""
+        ours, theirs = pty.openpty()
+        environment = {"TERM": "xterm-256color", "COLUMNS": "80", "NO_COLOR": "", **environment}
+        try:
+            with self.started(*arguments, stdout=theirs, **environment) as process:
+                os.close(theirs)
+                yield process, ours
+        finally:
+            os.close(ours)
+
+    @contextmanager
+    def worker(self) -> Iterator[Worker]:
+        headers = {"Authorization": f"Bearer {self.token('w', Role.WORKER, ('default',))}"}
+        with httpx.Client(base_url=self.serving.url, headers=headers) as client:
+            yield Worker(client)  # type: ignore[arg-type]  # it calls `post` only
+
+
+@contextmanager
+def serving_command_line(folder: Path, **settings: str) -> Iterator[CommandLine]:
+    """A service below whose `folder` the tables are. Policies do nothing by themselves."""
+    with Serving(folder, AUTOMATIC="false", ALLOWED_ROOTS=str(folder), **settings) as serving:
+        yield CommandLine(serving, folder)
