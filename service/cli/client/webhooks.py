@@ -12,6 +12,7 @@ from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.output import Output, ago
 from service.delivery.webhook import DeliveryState
+from service.model.formatting import count
 
 app = typer.Typer(help="Send events to URLs and Kafka topics.", no_args_is_help=True)
 
@@ -117,6 +118,43 @@ def deliveries(
         for each in page["items"]
     ]
     out.table(("ID", "EVENT", "STATE", "CREATED", "ATTEMPTS", "LAST ANSWER"), rows, empty="There are none.")
+
+
+@app.command("enable")
+@of_service
+def enable(service: Connection, out: Output, webhook: WebhookId) -> None:
+    """Enable a webhook, and try all that waits at once, also if it was enabled."""
+    answer = service.call("POST", f"/v1/webhooks/{webhook}/enable")
+    if out.as_json:
+        out.json(answer)
+    else:
+        out.say(f"{webhook} is enabled; pending events: {answer['pending']}.")
+
+
+@app.command("replay")
+@of_service
+def replay(
+    service: Connection,
+    out: Output,
+    webhook: WebhookId,
+    *,
+    since: Annotated[str, typer.Option(help="From this time on, such as 2026-01-01T00:00:00Z")],
+    until: Annotated[str | None, typer.Option(help="To this time. Default: now")] = None,
+    with_delivered: Annotated[
+        bool, typer.Option("--with-delivered", help="Also events that were delivered already")
+    ] = False,
+) -> None:
+    """Send events that were given up, or happened before the webhook was created or while it was disabled."""
+    body: Json = {"since": since, "with_delivered": with_delivered}
+    if until is not None:
+        body["until"] = until
+    answer = service.call("POST", f"/v1/webhooks/{webhook}/replay", body=body)
+    if out.as_json:
+        out.json(answer)
+        return
+    out.say(f"{count(answer['replayed'], 'event')} will be sent.")
+    if not answer["is_complete"]:
+        out.note("There are more: repeat the command.")
 
 
 def _state(webhook: Json) -> str:
