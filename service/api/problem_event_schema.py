@@ -19,6 +19,11 @@ OPEN_PROBLEM = object_of(
     detail={**TEXT, "description": "The evidence in a sentence"},
     consequence=TEXT,
     remedy=TEXT,
+    command={
+        **TEXT,
+        "description": "A line for a shell that does it, or shows what it needs. Words in angle brackets are to be"
+        " replaced",
+    },
     evidence={"type": "object", "description": "Figures that depend on the kind"},
     action={
         **or_null(
@@ -47,6 +52,7 @@ AN_OPEN_PROBLEM: dict[str, Any] = {
     "consequence": "Every query of the current rows merges the log files while it reads, and becomes slower with each"
     " commit.",
     "remedy": "Compact the table. If this comes back, let the policy compact sooner, or add workers.",
+    "command": "groundskeeper jobs run compaction tbl_0f3c2a9d5e7b1c44",
     "evidence": {
         "commits": 21,
         "threshold": 5,

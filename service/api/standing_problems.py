@@ -67,6 +67,11 @@ class StandingProblemOut(BaseModel):
     )
     consequence: str = Field(description="What happens if nobody does anything")
     remedy: str = Field(description="What to do", examples=["Compact the table."])
+    command: str = Field(
+        description="A line for a shell that does it, or shows what it needs. Words in angle brackets, such as"
+        " `<COLUMN>`, are to be replaced; a shell refuses the line before",
+        examples=["groundskeeper jobs run compaction tbl_0f3c2a9d5e7b1c44"],
+    )
     action: ActionOut | None = Field(description="The call that does it, where there is one")
 
     @classmethod

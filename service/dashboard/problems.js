@@ -1,6 +1,7 @@
 // Everything that is wrong now, the most serious first, with what to do.
 
 import { get, send } from "./api.js";
+import { command } from "./command.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count, kindName, number } from "./format.js";
@@ -95,6 +96,7 @@ function notice(problem, jobs, changed) {
     h("p", {}, detail),
     h("p", {}, consequence),
     h("p", { class: "hint" }, remedy),
+    command(problem.command, `${title}, ${about.name}`),
     problem.action && may("operator") && remedyOf(problem, jobs, changed),
   );
 }
@@ -108,10 +110,7 @@ function object({ type, id, name }) {
 
 function remedyOf({ about, action, remedy }, jobs, changed) {
   if (action.method === "GET") {
-    return [
-      about.type === "table" && h("div", { class: "actions" }, tableLink(about.id, `${action.label} of ${about.name}`)),
-      h("details", {}, h("summary", {}, "As a command"), h("pre", {}, command(action))),
-    ];
+    return about.type === "table" && h("div", { class: "actions" }, tableLink(about.id, `${action.label} of ${about.name}`));
   }
   const isJob = action.path.endsWith("/jobs");
   const running = isJob && jobs.find((job) => job.table_id === about.id && job.kind === action.body.kind && !job.dry_run);
@@ -121,14 +120,5 @@ function remedyOf({ about, action, remedy }, jobs, changed) {
     if (!(await confirmed(`${label}?`, remedy, action.label))) return;
     await send(action.method, action.path.slice(1), action.body ?? undefined).then(() => changed(), changed);
   };
-  return [
-    h("div", { class: "actions" }, h("button", { type: "button", class: "small", onclick: start }, label)),
-    h("details", {}, h("summary", {}, "As a command"), h("pre", {}, command(action))),
-  ];
-}
-
-function command({ method, path, body }) {
-  if (method === "GET") return `curl -s "$SERVICE${path}"`;
-  const data = body ? ` -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'` : "";
-  return `curl -s -X ${method} "$SERVICE${path}" -H 'content-type: application/json'${data}`;
+  return h("div", { class: "actions" }, h("button", { type: "button", class: "small", onclick: start }, label));
 }

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from service.lake.table import TableType
 from service.model.formatting import count, duration, size
-from service.standing.problem import Action, Definition, Severity, StandingKind
+from service.standing.problem import Definition, Severity, StandingKind
+from service.standing.step import compact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +83,7 @@ def _although_compacted(table: TableFacts, snapshot: TableSnapshot, now: datetim
             "base_bytes": snapshot.totals.base_bytes,
             "compactions": COMPACTIONS,
         },
-        action=_compact(table),
+        step=compact(table.id),
     )
 
 
@@ -114,7 +115,7 @@ def _without_compaction(table: TableFacts, snapshot: TableSnapshot, now: datetim
             "rises": cycle.rises,
             "enabled": table.policy.compaction.enabled,
         },
-        action=_compact(table),
+        step=compact(table.id),
         remedy=None
         if table.policy.compaction.enabled
         else "Compact the table, and switch compaction on in its policy or in one of its writers.",
@@ -131,7 +132,3 @@ def _most(cycles: Sequence[Cycle]) -> int:
 
 def _sizes(left: Sequence[int]) -> str:
     return ", ".join(size(each) for each in left[:-1]) + f" and {size(left[-1])}"
-
-
-def _compact(table: TableFacts) -> Action:
-    return Action("Compact", "POST", f"{table.path}/jobs", {"kind": "compaction"})

@@ -58,11 +58,6 @@ class TableFacts:
         return About(ObjectType.TABLE, self.id, self.name)
 
     @property
-    def path(self) -> str:
-        """Path of the table in the REST API."""
-        return f"/v1/tables/{self.id}"
-
-    @property
     def is_unreadable(self) -> bool:
         """A storage may fail once, so an error that can pass by itself counts from the third time on."""
         error, failures = self.watch.error, self.watch.failures

@@ -7,9 +7,20 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import TABLE_LOCKED
 from service.model.formatting import count, duration
-from service.queue.queue_status import awaited_lock, starting_worker
+from service.queue.queue_status import awaited_lock
 from service.queue.worker import ALIVE
-from service.standing.problem import About, Action, Definition, ObjectType, Severity, StandingKind
+from service.standing.command_line import Choice, line
+from service.standing.problem import About, Definition, ObjectType, Severity, StandingKind
+from service.standing.step import (
+    Action,
+    Step,
+    enable_webhook,
+    look_at_lock,
+    look_at_table,
+    replay,
+    retry,
+    start_worker,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +81,8 @@ WORKER_LOST = Definition(
     Severity.WARNING,
     "A worker disappeared with jobs in its hands",
     "Its slots are missing, and its jobs begin again from what it left on the timeline.",
-    "Look at the worker's log: it may have been killed, often for want of memory, or have lost its connection.",
+    "Look at the worker's log: it may have been killed, often for want of memory, or have lost its connection. Start"
+    " one in its place.",
 )
 
 WEBHOOK_FAILING = Definition(
@@ -131,6 +143,7 @@ def failing_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
                 "last_failed_at": failures.last_at.isoformat(),
                 "error": error.type if error else None,
             },
+            step=retry(failures.last_job_id),
             part=failures.kind.value,
             remedy=(error.hint if error else "") or None,
         )
@@ -146,12 +159,12 @@ def unsettled_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem
                 f"Nobody knows since {duration(now - since)} whether {job.kind.value.replace('_', ' ')} job {job.id}"
                 f" committed {', '.join(job.instants) or 'anything'}.",
                 {"job_id": job.id, "job_kind": job.kind.value, "instants": list(job.instants)},
+                step=look_at_table(table.id),
                 part=job.id,
             )
 
 
 def awaited_locks(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
-    action, remedy = looking_at_lock(table)
     for job in table.held:
         was_locked_out = job.error is not None and job.error.type == TABLE_LOCKED
         lock = awaited_lock(job)
@@ -165,18 +178,16 @@ def awaited_locks(table: TableFacts, now: datetime) -> Iterator[StandingProblem]
                 f"{job.kind.value.replace('_', ' ').capitalize()} job {job.id}, begun {duration(now - since)} ago,"
                 f" waits for {lock}.",
                 {"job_id": job.id, "job_kind": job.kind.value, "waits_for": lock, "worker_id": job.worker_id},
-                action=action,
+                step=look_at_lock(table.id),
                 part=job.id,
-                remedy=remedy,
+                remedy=breaking_lock(table),
             )
 
 
-def looking_at_lock(table: TableFacts) -> tuple[Action, str]:
-    """Returns the call that shows the lock, and the commands that show and break it."""
-    return Action("Look at the lock", "GET", f"{table.path}/lock"), (
-        f"Find out whether its holder is alive: `groundskeeper lock show {table.id}`. One that a dead writer left is"
-        f" broken by `groundskeeper lock break {table.id} --reason ...` (DELETE {table.path}/lock)."
-    )
+def breaking_lock(table: TableFacts) -> str:
+    """Returns the remedy for a lock that is held for too long."""
+    command = line("lock", "break", table.id, "--reason", Choice("REASON"))
+    return f"Find out whether its holder is alive. A lock that a dead writer left is broken by `{command}`."
 
 
 def groups_without_worker(facts: Facts, now: datetime) -> Iterator[StandingProblem]:
@@ -204,9 +215,8 @@ def groups_without_worker(facts: Facts, now: datetime) -> Iterator[StandingProbl
                 "unready_workers": len(alive),
                 "last_seen": seen.isoformat() if seen else None,
             },
-            remedy="Give its workers executors: their Spark has none."
-            if alive
-            else f"Start one: `{starting_worker(backlog.group)} --service URL`.",
+            step=Step(line("workers")) if alive else start_worker(backlog.group),
+            remedy="Give its workers executors: their Spark has none." if alive else None,
         )
 
 
@@ -231,6 +241,7 @@ def lost_workers(facts: Facts, now: datetime) -> Iterator[StandingProblem]:
                 "jobs": list(worker.job_ids),
                 "lost_attempts": lost.attempts if lost else 0,
             },
+            step=start_worker(worker.info.group),
         )
 
 
@@ -246,7 +257,6 @@ def webhooks(facts: Facts, now: datetime) -> Iterator[StandingProblem]:
     for each in facts.webhooks:
         hook = each.webhook
         about = About(ObjectType.WEBHOOK, hook.id, hook.description or hook.id)
-        path = f"/v1/webhooks/{hook.id}"
         figures = {"pending": each.pending, "given_up": each.given_up}
         blocked = each.blocked
         if hook.disabled_because is not None:
@@ -255,7 +265,7 @@ def webhooks(facts: Facts, now: datetime) -> Iterator[StandingProblem]:
                 hook.disabled_at or hook.updated_at,
                 f"{hook.disabled_because} Waiting: {_many(each.pending)}.",
                 {**figures, "because": hook.disabled_because},
-                action=Action("Enable", "POST", f"{path}/enable"),
+                step=enable_webhook(hook.id, "Enable"),
             )
         elif hook.failing_since is not None and now - hook.failing_since >= FAILING_AFTER:
             why = (
@@ -275,7 +285,7 @@ def webhooks(facts: Facts, now: datetime) -> Iterator[StandingProblem]:
                     "blocked_delivery": blocked.delivery_id if blocked else None,
                     "answer": blocked.answer if blocked else None,
                 },
-                action=Action("Try again now", "POST", f"{path}/enable"),
+                step=enable_webhook(hook.id, "Try again now"),
             )
         if each.given_up and each.given_up_since:
             yield GIVEN_UP.of(
@@ -283,9 +293,9 @@ def webhooks(facts: Facts, now: datetime) -> Iterator[StandingProblem]:
                 each.given_up_since,
                 f"{_many(each.given_up)}, the first on {each.given_up_since:%Y-%m-%d %H:%M} UTC.",
                 figures,
-                action=Action("Replay", "POST", f"{path}/replay", {"since": each.replay_since.isoformat()})
+                step=replay(hook.id, each.replay_since.isoformat())
                 if each.replay_since and hook.is_enabled
-                else None,
+                else Step(line("webhooks", "deliveries", hook.id, "--state", "dead")),
             )
 
 
@@ -299,7 +309,7 @@ def pause(facts: Facts, now: datetime) -> StandingProblem | None:
         found.since,
         f"{found.by} paused them {duration(now - found.since)} ago{why}.",
         {"by": found.by, "reason": found.reason},
-        action=Action("End the pause", "DELETE", "/v1/pause"),
+        step=Step(line("resume"), Action("End the pause", "DELETE", "/v1/pause")),
     )
 
 

@@ -8,9 +8,11 @@ from jobs.contract import JobKind
 from service.model.formatting import count, size
 from service.scheduling.bucket_expansion import factor_for
 from service.scheduling.decision import Verdict
-from service.standing.problem import Action, Definition, Severity, StandingKind
+from service.standing.problem import Definition, Severity, StandingKind
+from service.standing.step import look_at_table, start
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from service.lake.snapshot import PartitionState
@@ -32,7 +34,8 @@ SKEWED = Definition(
     Severity.NOTICE,
     "The buckets are uneven",
     "One task of each write and each compaction takes much longer than all others.",
-    "Hash by fields with more values (a new table), or look for a key that most rows share. More buckets do not help.",
+    "Hash by fields with more values than the index has now (a new table), or look for a key that most rows share. More"
+    " buckets do not help.",
 )
 
 SKEW = 4.0
@@ -63,13 +66,10 @@ def too_large(table: TableFacts, _now: datetime) -> StandingProblem | None:
         return None
     decision = table.decisions.get(JobKind.BUCKET_EXPANSION)
     is_refused = decision is not None and decision.code == "uneven-keys"
-    params = {"factor": factor_for(large.largest_bucket_bytes, allowed)}
-    expand = Action("Expand the buckets", "POST", f"{table.path}/jobs", {"kind": "bucket_expansion", "params": params})
+    params: Mapping[str, object] = {"factor": factor_for(large.largest_bucket_bytes, allowed)}
     of_policy = decision is not None and decision.verdict in (Verdict.SUGGEST, Verdict.WAIT)
     if decision is not None and of_policy and decision.params:
-        expand = Action(
-            expand.label, expand.method, expand.path, {"kind": "bucket_expansion", "params": dict(decision.params)}
-        )
+        params = decision.params
     bucket = f"bucket {large.largest_bucket} of {_place(large)}"
     finding = f"{bucket} has {size(large.largest_bucket_bytes)}, {size(allowed)} are allowed"
     is_explained = decision is not None and decision.because.startswith(finding)
@@ -79,7 +79,9 @@ def too_large(table: TableFacts, _now: datetime) -> StandingProblem | None:
         decision.first_at if decision is not None and is_explained else table.snapshot.taken_at,
         f"{because[0].upper()}{because[1:]}.",
         {**_of(large), "allowed_bytes": allowed},
-        action=None if is_refused else expand,
+        step=look_at_table(table.id)
+        if is_refused
+        else start(table.id, "Expand the buckets", JobKind.BUCKET_EXPANSION, params),
         remedy=SKEWED.remedy if is_refused else None,
     )
 
@@ -98,6 +100,7 @@ def skewed(table: TableFacts, _now: datetime) -> StandingProblem | None:
         f"Bucket {found.largest_bucket} of {_place(found)} has {size(found.largest_bucket_bytes)}, {skew:.1f} times the"
         f" mean of its {found.num_buckets} buckets.",
         {**_of(found), "skew": round(skew, 2)},
+        step=look_at_table(table.id),
     )
 
 
@@ -127,7 +130,7 @@ def small_files(table: TableFacts, _now: datetime) -> StandingProblem | None:
             "small_file_bytes": snapshot.small_file_bytes,
             "clustering_enabled": clustering.enabled,
         },
-        action=Action("Cluster", "POST", f"{table.path}/jobs", {"kind": "clustering", "params": params}),
+        step=start(table.id, "Cluster", JobKind.CLUSTERING, params),
     )
 
 

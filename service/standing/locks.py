@@ -6,8 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from service.model.formatting import duration
-from service.standing.fleet import awaited_locks, looking_at_lock
+from service.standing.fleet import awaited_locks, breaking_lock
 from service.standing.problem import Definition, Severity, StandingKind
+from service.standing.step import look_at_lock
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,12 +33,11 @@ def held_long(table: TableFacts, now: datetime) -> StandingProblem | None:
     lock = table.snapshot.lock if table.snapshot else None
     if lock is None or not table.is_readable or now - lock.since < HELD_AFTER or any(awaited_locks(table, now)):
         return None
-    action, remedy = looking_at_lock(table)
     return HELD_LONG.of(
         table.about,
         lock.since,
         f"It has been held for {duration(now - lock.since)} by {lock.holder}.",
         {"holder": lock.holder, "held_seconds": int((now - lock.since).total_seconds())},
-        action=action,
-        remedy=remedy,
+        step=look_at_lock(table.id),
+        remedy=breaking_lock(table),
     )

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from service.standing.step import Action, Step
+
 
 class Severity(StrEnum):
     """`CRITICAL`: readers get wrong rows or none, or nothing is done any more. `WARNING`: it becomes worse by itself.
@@ -81,21 +83,12 @@ Figure = str | int | float | bool | None | Sequence[str]
 
 
 @dataclass(frozen=True)
-class Action:
-    """A call of the REST API that helps. `label` is for a button, `path` begins with /v1."""
-
-    label: str
-    method: str
-    path: str
-    body: Mapping[str, object] | None = None
-
-
-@dataclass(frozen=True)
 class StandingProblem:
     """A problem that stands now. `since` is as exact as the data allows.
 
-    `detail` states the `evidence` in a sentence. `consequence` and `remedy` are sentences too. `part` distinguishes
-    problems of one kind and object, such as by the kind of the job.
+    `detail` states the `evidence` in a sentence. `consequence` and `remedy` are sentences too; `command` and `action`
+    do what the remedy says, or show what it needs (`service.standing.step`). `part` distinguishes problems of one kind
+    and object, such as by the kind of the job.
     """
 
     kind: StandingKind
@@ -106,6 +99,7 @@ class StandingProblem:
     detail: str
     consequence: str
     remedy: str
+    command: str
     evidence: Mapping[str, Figure] = field(default_factory=dict)
     action: Action | None = None
     part: str = ""
@@ -139,7 +133,7 @@ class Definition:
         detail: str,
         evidence: Mapping[str, Figure],
         *,
-        action: Action | None = None,
+        step: Step,
         part: str = "",
         severity: Severity | None = None,
         remedy: str | None = None,
@@ -153,7 +147,8 @@ class Definition:
             detail=detail,
             consequence=self.consequence,
             remedy=remedy or self.remedy,
+            command=step.command,
             evidence=evidence,
-            action=action,
+            action=step.action,
             part=part,
         )

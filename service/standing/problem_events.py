@@ -44,6 +44,7 @@ def _of(
             "detail": problem.detail,
             "consequence": problem.consequence,
             "remedy": problem.remedy,
+            "command": problem.command,
             "evidence": dict(problem.evidence),
             "action": dict(vars(action)) if action else None,
         },

@@ -14,7 +14,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
 from service.db.page import Cursor, Page, not_a_cursor, page_of
-from service.standing.problem import RANKS, About, Action, ObjectType, Severity, StandingKind, StandingProblem
+from service.standing.problem import RANKS, About, ObjectType, Severity, StandingKind, StandingProblem
+from service.standing.step import Action
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -216,6 +217,7 @@ def _values(found: OpenProblem) -> dict[str, Any]:
             "detail": problem.detail,
             "consequence": problem.consequence,
             "remedy": problem.remedy,
+            "command": problem.command,
             "evidence": dict(problem.evidence),
             "action": vars(action) if action else None,
             "part": problem.part,
@@ -235,6 +237,8 @@ def _open_problem(row: sa.Row[Any]) -> OpenProblem:
         detail=data["detail"],
         consequence=data["consequence"],
         remedy=data["remedy"],
+        # Absent if an earlier version of the service has stored it: a round writes it again within minutes.
+        command=data.get("command", ""),
         evidence=data["evidence"],
         action=Action(**data["action"]) if data["action"] else None,
         part=data["part"],

@@ -6,7 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from service.model.formatting import count, duration
+from service.standing.command_line import line
 from service.standing.problem import Definition, Severity, StandingKind
+from service.standing.step import Step, look_at_table
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -38,7 +40,8 @@ MISSED = Definition(
     Severity.WARNING,
     "Commits were archived before the service saw them",
     "They were not announced: whoever follows the table by webhooks or events lacks their rows.",
-    "Have the receivers read the whole table again. Let writers keep more commits on the timeline, or poll more often.",
+    "Have the receivers of the webhooks read the whole table again. Let writers keep more commits on the timeline, or"
+    " poll more often.",
 )
 
 VANISHED = Definition(
@@ -46,8 +49,8 @@ VANISHED = Definition(
     Severity.CRITICAL,
     "Commits have vanished from the timeline",
     "Readers do not see their rows, and Hudi takes their files for those of failed writes, which may be deleted.",
-    "Bring the files of these instants back from a backup of .hoodie, before the next cleaning; or write the rows"
-    " again. Find out what deletes files there.",
+    "Pause the table's jobs, so that none cleans meanwhile. Bring the files of these instants back from a backup of"
+    " .hoodie, or write the rows again. Find out what deletes files there.",
 )
 
 VANISHED_AFTER = timedelta(minutes=10)
@@ -76,6 +79,7 @@ def unreadable(table: TableFacts, now: datetime) -> StandingProblem | None:
             "base_path": table.base_path,
             "last_read_at": watch.looked_at.isoformat() if watch.looked_at else None,
         },
+        step=look_at_table(table.id),
         remedy=f"{error.hint} Unregister a table that is gone for good.".strip(),
     )
 
@@ -90,6 +94,7 @@ def not_polled(table: TableFacts, now: datetime) -> StandingProblem | None:
         due_at,
         f"A poll was due {duration(late)} ago.",
         {"overdue_seconds": int(late.total_seconds()), "due_at": due_at.isoformat()},
+        step=Step(line("doctor")),
     )
 
 
@@ -105,6 +110,7 @@ def vanished(table: TableFacts, now: datetime) -> StandingProblem | None:
         f"{count(len(instants), 'commit')} between others on the timeline, neither rolled back nor archived:"
         f" {', '.join(instants[:_NAMED])}{' ...' if len(instants) > _NAMED else ''}.",
         {"commits": len(instants), "instants": list(instants[:_NAMED])},
+        step=Step(line("pause", "--table", table.id)),
     )
 
 
@@ -117,4 +123,5 @@ def missed(table: TableFacts, now: datetime) -> StandingProblem | None:
         gap_at,
         f"{duration(now - gap_at)} ago a poll found that instants had left the timeline since the poll before.",
         {"gap_at": gap_at.isoformat()},
+        step=Step(line("webhooks", "list")),
     )

@@ -10,7 +10,8 @@ from jobs.contract import JobKind
 from service.incidents.incident import ASTRAY, IncidentKind, IncidentState
 from service.model.formatting import count, duration
 from service.scheduling.pending_plans import ACTIONS
-from service.standing.problem import Action, Definition, Severity, StandingKind
+from service.standing.problem import Definition, Severity, StandingKind
+from service.standing.step import clean, compact, diagnose, roll_back, start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from service.standing.facts import TableFacts
     from service.standing.problem import StandingProblem
+    from service.standing.step import Step
 
 INCIDENT = Definition(
     StandingKind.INCIDENT_STANDING,
@@ -74,9 +76,6 @@ def incidents(table: TableFacts, _now: datetime) -> Iterator[StandingProblem]:
         is_open = any(each.state is IncidentState.OPEN for each in found)
         more = f" And {count(len(found) - 1, 'more incident')} of this kind." if len(found) > 1 else ""
         instants = [each.instant for each in found]
-        repair = Action(
-            "Repair", "POST", f"{table.path}/jobs", {"kind": "repair", "params": {"instants": instants[:1000]}}
-        )
         yield INCIDENT.of(
             table.about,
             first.opened_at,
@@ -87,11 +86,20 @@ def incidents(table: TableFacts, _now: datetime) -> Iterator[StandingProblem]:
                 "open": sum(each.state is IncidentState.OPEN for each in found),
                 "instants": instants[:_NAMED],
             },
-            action=repair if kind in ASTRAY else None,
+            step=_resolving(table, kind, instants),
             part=kind.value,
             severity=Severity.CRITICAL if is_open and kind is not IncidentKind.LATE_FILES else Severity.WARNING,
             remedy=text.hint,
         )
+
+
+def _resolving(table: TableFacts, kind: IncidentKind, instants: list[str]) -> Step:
+    if kind in ASTRAY:
+        return start(table.id, "Repair", JobKind.REPAIR, {"instants": instants[:1000]})
+    if kind is IncidentKind.LATE_FILES:
+        return clean(table.id, table.policy.cleaning)
+    # Its text says how to repair it; the next diagnosis closes it.
+    return diagnose(table.id)
 
 
 def dead_writer(table: TableFacts, now: datetime) -> StandingProblem | None:
@@ -105,14 +113,12 @@ def dead_writer(table: TableFacts, now: datetime) -> StandingProblem | None:
     if not beats:
         return None
     last = min(beats.values())
-    cleaning = table.policy.cleaning
-    params = {"policy": cleaning.policy.value, "retain": cleaning.retain}
     return DEAD_WRITER.of(
         table.about,
         last,
         f"The last heartbeat of {_names(list(beats))} was {duration(now - last)} ago.",
         {"instants": list(beats)[:_NAMED], "writes": len(beats), "last_heartbeat_at": last.isoformat()},
-        action=Action("Clean", "POST", f"{table.path}/jobs", {"kind": "cleaning", "params": params}),
+        step=clean(table.id, table.policy.cleaning),
     )
 
 
@@ -141,7 +147,7 @@ def stuck_plans(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
             f"{count(len(stuck), f'{kind.value} plan')} pending for up to {duration(now - since)}, allowed are"
             f" {duration(seconds)}: {_names(instants)}.",
             {"service": kind.value, "plans": len(stuck), "instants": instants[:_NAMED], "allowed_seconds": seconds},
-            action=_executing(table, kind, instants),
+            step=_executing(table, kind, instants),
             part=kind.value,
             remedy=None if kind is JobKind.COMPACTION or not table.snapshot.num_buckets else _OF_BUCKETS,
         )
@@ -150,13 +156,12 @@ def stuck_plans(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
 _OF_BUCKETS = "Roll it back: it is one of Hudi's own clustering plans, and would break the bucket index."
 
 
-def _executing(table: TableFacts, kind: JobKind, instants: list[str]) -> Action:
-    path = f"{table.path}/jobs"
+def _executing(table: TableFacts, kind: JobKind, instants: list[str]) -> Step:
     if kind is JobKind.COMPACTION:
-        return Action("Compact", "POST", path, {"kind": "compaction"})
+        return compact(table.id)
     if table.snapshot is not None and table.snapshot.num_buckets:
-        return Action("Roll back", "POST", path, {"kind": "rollback", "params": {"instant": instants[0]}})
-    return Action("Cluster", "POST", path, {"kind": "clustering"})
+        return roll_back(table.id, instants[0])
+    return start(table.id, "Cluster", kind, {})
 
 
 def timeline_long(table: TableFacts, _now: datetime) -> StandingProblem | None:
@@ -175,9 +180,7 @@ def timeline_long(table: TableFacts, _now: datetime) -> StandingProblem | None:
         table.snapshot.taken_at,
         f"{count(commits, 'completed commit')} on the active timeline, more than {allowed}.{why}",
         {"timeline_commits": commits, "allowed": allowed, "archival_enabled": archival.enabled},
-        action=Action(
-            "Archive", "POST", f"{table.path}/jobs", {"kind": "archival", "params": {"retain": archival.retain}}
-        ),
+        step=start(table.id, "Archive", JobKind.ARCHIVAL, {"retain": archival.retain}),
         remedy=remedy,
     )
 

@@ -6,13 +6,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from jobs.job_params import OnActiveWriters
 from service.access.errors import SecretUnreadableError
 from service.lake.table import TableType
 from service.model.errors import FenceLosesFlinkError
 from service.model.formatting import count, duration, size
 from service.policies.policy import GIB, Mode
 from service.scheduling.decision import Verdict
-from service.standing.problem import Action, Definition, Severity, StandingKind
+from service.standing.command_line import Choice, assigned, line
+from service.standing.problem import Definition, Severity, StandingKind
+from service.standing.step import Step, clean, compact, look_at_table, roll_back, set_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,7 +114,7 @@ def compaction_behind(table: TableFacts, now: datetime) -> StandingProblem | Non
             "base_bytes": totals.base_bytes,
             "enabled": settings.enabled,
         },
-        action=Action("Compact", "POST", f"{table.path}/jobs", {"kind": "compaction"}),
+        step=compact(table.id),
     )
 
 
@@ -127,7 +130,6 @@ def cleaning_behind(table: TableFacts, now: datetime) -> StandingProblem | None:
     allowed = max(BEHIND * settings.commits, settings.commits + settings.retain)
     if since.commits < (settings.commits + settings.retain if is_heavy else allowed):
         return None
-    params = {"policy": settings.policy.value, "retain": settings.retain}
     return CLEANING_BEHIND.of(
         table.about,
         _begin(snapshot, since),
@@ -142,7 +144,7 @@ def cleaning_behind(table: TableFacts, now: datetime) -> StandingProblem | None:
             "live_bytes": live,
             "enabled": settings.enabled,
         },
-        action=Action("Clean", "POST", f"{table.path}/jobs", {"kind": "cleaning", "params": params}),
+        step=clean(table.id, settings),
     )
 
 
@@ -156,6 +158,7 @@ def cannot_act(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
             _since(table, JobKind.CLUSTERING) or snapshot.taken_at,
             "Clustering is on without `clustering.sort_by`, but the files of buckets cannot be merged, only sorted.",
             {"service": JobKind.CLUSTERING.value, "code": "no-sort-columns", "num_buckets": snapshot.num_buckets},
+            step=set_policy(table.id, ('clustering.sort_by=["', Choice("COLUMN"), '"]')),
             part=JobKind.CLUSTERING.value,
             remedy="Set `clustering.sort_by` in the policy, or switch clustering off.",
         )
@@ -171,6 +174,7 @@ def cannot_act(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
                 decision.first_at,
                 f"{_name(kind)}: {decision.because}.",
                 {"service": kind.value, "code": decision.code, "decided_at": decision.last_at.isoformat()},
+                step=_possible(table, kind, decision),
                 part=kind.value,
             )
 
@@ -187,6 +191,7 @@ def held_up(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
                 since,
                 f"{_name(kind)} has been due for {duration(now - since)}: {decision.because}.",
                 {"service": kind.value, "code": decision.code, "waits_seconds": int((now - since).total_seconds())},
+                step=look_at_table(table.id),
                 part=kind.value,
             )
 
@@ -200,8 +205,32 @@ def warned(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
                 decision.first_at,
                 f"{_name(kind)}: {decision.warning}",
                 {"service": kind.value, "code": decision.code, "decided_at": decision.last_at.isoformat()},
+                step=_heeded(table, kind, decision.code, decision.warning),
                 part=kind.value,
             )
+
+
+def _possible(table: TableFacts, kind: JobKind, decision: Decision) -> Step:
+    """What lets the policy act, or makes it ask for something else."""
+    pending = table.snapshot.pending if table.snapshot else ()
+    # Of all plans the reason names those that no job can execute.
+    unusable = [each.requested_time for each in pending if each.is_plan and each.requested_time in decision.because]
+    if decision.code == "plan-unusable" and unusable:
+        return roll_back(table.id, unusable[0])
+    if decision.code == FenceLosesFlinkError.type:
+        return set_policy(table.id, assigned(f"{kind.value}.on_active_writers", OnActiveWriters.WAIT.value))
+    if decision.verdict is Verdict.SUGGEST:
+        return set_policy(table.id, assigned(f"{kind.value}.mode", Mode.SUGGEST.value))
+    return look_at_table(table.id)
+
+
+def _heeded(table: TableFacts, kind: JobKind, code: str, warning: str) -> Step:
+    # The last job says why.
+    if " withheld, since " in warning:
+        return Step(line("jobs", "list", "--table", table.id, "--kind", kind.value))
+    if kind is JobKind.CLEANING and code == "off":
+        return set_policy(table.id, assigned("cleaning.enabled", True))
+    return look_at_table(table.id)
 
 
 def _current(table: TableFacts, now: datetime) -> list[tuple[JobKind, Decision]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +11,7 @@ from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import ExitCode
 from service.cli.client.given import TableOption
-from service.cli.client.output import Output, ago
+from service.cli.client.output import Output, ago, clean
 from service.standing.problem import Severity, StandingKind
 
 
@@ -33,8 +32,8 @@ def problems(
     ] = None,
     limit: Limit = 100,
 ) -> None:
-    """List what is wrong now, the most serious first, with the remedy. Exit code 1 if a problem is critical, 0 if none
-    of those listed is."""
+    """List what is wrong now, the most serious first, with the command that helps. Words in <> are yours to replace.
+    Exit code 1 if a problem is critical, 0 if none of those listed is."""
     page = _listed(
         service,
         limit,
@@ -78,16 +77,10 @@ def _show(out: Output, problem: Json) -> None:
             ("detail", problem["detail"]),
             ("consequence", problem["consequence"]),
             ("remedy", problem["remedy"]),
-            ("call", _call(problem["action"])),
         ]
     )
-
-
-def _call(action: Json | None) -> str:
-    if action is None:
-        return ""
-    body = f" {json.dumps(action['body'])}" if action["body"] else ""
-    return f"{action['method']} {action['path']}{body}"
+    # On one line, however long: a terminal copies a broken one with its breaks.
+    out.line(f"{'command':<{len('consequence')}}  {clean(problem['command'])}")
 
 
 def _total(page: Json) -> int:

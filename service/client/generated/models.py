@@ -3564,6 +3564,10 @@ class StandingProblemOut(Model, frozen=True, kw_only=True):
     """What happens if nobody does anything"""
     remedy: str
     """What to do"""
+    command: str
+    """A line for a shell that does it, or shows what it needs. Words in angle brackets, such as `<COLUMN>`, are to
+    be replaced; a shell refuses the line before
+    """
     action: ActionOut | None
     """The call that does it, where there is one"""
 

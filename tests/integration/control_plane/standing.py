@@ -86,7 +86,7 @@ class Operated:
     def one(self, kind: str) -> dict[str, Any]:
         """The only problem of this kind."""
         [found] = self.problems(kind=kind)
-        assert all(found[name].strip() for name in ("title", "detail", "consequence", "remedy"))
+        assert all(found[name].strip() for name in ("title", "detail", "consequence", "remedy", "command"))
         return found
 
     def press(self, problem: Mapping[str, Any], status: int) -> Any:

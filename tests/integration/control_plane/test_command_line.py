@@ -87,8 +87,13 @@ def test_problems_are_listed_with_the_remedy(cli: CommandLine, table_id: str) ->
     page = cli.json("problems", "--table", "orders", "--severity", "critical", code=1)
     assert [(each["kind"], each["table_id"]) for each in page["items"]] == [("incident-standing", table_id)]
     shown = cli.run("problems", code=1).stdout
-    for part in ("critical", "remedy", "consequence", "POST /v1/tables/"):
+    for part in ("critical", "remedy", "consequence"):
         assert part in shown
+    [command] = re.findall(r"^command +(.*)$", shown, re.MULTILINE)
+    assert command == f"groundskeeper jobs run repair {table_id} --param 'instants=[\"20260101110000000\"]'"
+    job = cli.json(*shlex.split(command)[1:])
+    assert (job["kind"], job["params"]["instants"]) == ("repair", ["20260101110000000"])
+    cli.run("jobs", "cancel", job["id"])
     assert cli.json("problems", "--severity", "notice")["counts"]["critical"] == 0
     cli.run("incidents", "close", "inc_0", "--reason", "written again")
     assert cli.json("problems", "--table", table_id)["counts"]["critical"] == 0
@@ -313,6 +318,12 @@ def test_a_webhook_is_added_and_its_deliveries_are_shown(cli: CommandLine) -> No
     assert cli.json("webhooks", "deliveries", created["id"], "--state", "dead")["items"] == []
     assert [each["id"] for each in cli.json("webhooks", "list")["items"]] == [created["id"]]
     assert created["secret"] not in cli.run("webhooks", "list").stdout
+    assert cli.json("webhooks", "enable", created["id"])["enabled"] is True
+    assert f"{created['id']} is enabled" in cli.run("webhooks", "enable", created["id"]).stdout
+    since = ("--since", "2026-01-01T00:00:00Z")
+    assert cli.json("webhooks", "replay", created["id"], *since, "--with-delivered")["replayed"] > 0
+    assert cli.run("webhooks", "replay", created["id"], *since).stdout == "0 events will be sent.\n"
+    assert "--since" in cli.run("webhooks", "replay", created["id"], code=2).stderr
     assert "matches no type of event" in cli.refused("webhooks", "add", receiver.url, "--type", "nothing.*", code=1)
     cli.run("webhooks", "remove", created["id"], "--yes")
     cli.refused("webhooks", "remove", created["id"], "--yes", code=3)

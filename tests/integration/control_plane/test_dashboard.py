@@ -302,10 +302,9 @@ def test_a_browser_shows_which_commit_went_astray_and_offers_to_repair_it(
     overview = _words(dom(f"{url}/"))
     detail = re.escape(told.replace("replaced No", "replaced: No"))
     assert re.search(rf"trips : Rows are astray, or may be since .{{3,20}} {detail}", overview)
-    assert (
-        "Start a repair: it moves the rows to where they belong. Until then nothing is cleaned. Repair trips"
-        in overview
-    )
+    remedy = "Start a repair: it moves the rows to where they belong. Until then nothing is cleaned."
+    command = """groundskeeper jobs run repair tbl_2 --param 'instants=["009"]'"""
+    assert f"{remedy} {command} Copy Repair trips" in overview
     table = _words(dom(f"{url}/#/tables/tbl_2"))
     assert told in table
     assert re.search(r"Repair suggested .{3,20} 1 commit wrote to file groups that had been replaced", table)

@@ -154,7 +154,7 @@ def test_a_group_without_a_worker_is_critical_while_jobs_wait_for_one(operated: 
     found = operated.one("group-without-worker")
     assert (found["severity"], found["about"]["id"], found["table_id"]) == ("critical", "large", None)
     assert found["evidence"]["jobs"] == 1
-    assert "groundskeeper worker --group large" in found["remedy"]
+    assert "groundskeeper worker --group large" in found["command"]
     operated.call("POST", "/v1/worker/announcements", 204, {"worker_id": "w", "worker": {"group": "large"}})
     assert operated.problems() == []
 

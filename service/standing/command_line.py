@@ -1,0 +1,52 @@
+"""Lines for a shell that call the command line of this product, to be pasted as they are."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What only the user knows. It is shown as `<NAME>`, outside of quotes: a shell refuses the line until it is
+    replaced."""
+
+    name: str
+
+
+def line(*words: str | Choice | tuple[str | Choice, ...]) -> str:
+    """A word may be made of parts. Everything but a `Choice` is quoted, since ids and names may hold anything."""
+    return " ".join(["groundskeeper", *(_shown(word if isinstance(word, tuple) else (word,)) for word in words)])
+
+
+def assigned(name: str, value: object) -> str:
+    """Returns `name=value` as the commands take it: JSON, or text that is not JSON."""
+    if isinstance(value, str) and not _is_json(value):
+        return f"{name}={value}"
+    return f"{name}={json.dumps(value, ensure_ascii=False)}"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(parts: tuple[str | Choice, ...]) -> str:
+    return "".join(f"<{part.name}>" if isinstance(part, Choice) else _quoted(part) for part in parts)
+
+
+def _quoted(text: str) -> str:
+    if text.isprintable():
+        return shlex.quote(text)
+    # A terminal acts on control characters before the shell sees the quotes.
+    return "$'" + "".join(_escaped(each) for each in text) + "'"
+
+
+def _escaped(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    return character if character.isprintable() else f"\\U{ord(character):08x}"

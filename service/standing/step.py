@@ -1,0 +1,100 @@
+"""The next step against a problem: a command to paste and, where one call of the API does it, a button for that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.standing.command_line import Choice, assigned, line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from service.policies.policy import CleaningSettings
+
+
+@dataclass(frozen=True)
+class Action:
+    """A call of the REST API that helps. `label` is for a button, `path` begins with /v1."""
+
+    label: str
+    method: str
+    path: str
+    body: Mapping[str, object] | None = None
+
+
+LONGEST = 4000
+"""Characters of a command. Terminals cut longer lines; there may be names of thousands of partitions."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """`command` is a line for a shell. Words in angle brackets are the user's to replace."""
+
+    command: str
+    action: Action | None = None
+
+
+def start(table_id: str, label: str, kind: JobKind, params: Mapping[str, object] | None = None) -> Step:
+    """Starts a job."""
+    body: dict[str, object] = {"kind": kind.value}
+    words = ["jobs", "run", kind.value, table_id]
+    if params is not None:
+        body["params"] = dict(params)
+        for name, value in params.items():
+            words += ["--param", assigned(name, value)]
+    command = line(*words)
+    if len(command) > LONGEST:
+        command = look_at_table(table_id).command
+    return Step(command, Action(label, "POST", f"/v1/tables/{table_id}/jobs", body))
+
+
+def compact(table_id: str) -> Step:
+    return start(table_id, "Compact", JobKind.COMPACTION)
+
+
+def clean(table_id: str, settings: CleaningSettings) -> Step:
+    """Cleans as the table's policy does."""
+    return start(table_id, "Clean", JobKind.CLEANING, {"policy": settings.policy.value, "retain": settings.retain})
+
+
+def roll_back(table_id: str, instant: str) -> Step:
+    return start(table_id, "Roll back", JobKind.ROLLBACK, {"instant": instant})
+
+
+def diagnose(table_id: str) -> Step:
+    return start(table_id, "Diagnose", JobKind.DIAGNOSIS)
+
+
+def retry(job_id: str) -> Step:
+    return Step(line("jobs", "retry", job_id), Action("Try again", "POST", f"/v1/jobs/{job_id}/retry"))
+
+
+def look_at_table(table_id: str) -> Step:
+    """Shows its index, whether it is polled, its state and the current decisions."""
+    return Step(line("tables", "show", table_id))
+
+
+def look_at_lock(table_id: str) -> Step:
+    return Step(line("lock", "show", table_id), Action("Look at the lock", "GET", f"/v1/tables/{table_id}/lock"))
+
+
+def set_policy(table_id: str, *settings: str | tuple[str | Choice, ...]) -> Step:
+    return Step(line("policy", "set", table_id, *settings))
+
+
+def start_worker(group: str) -> Step:
+    return Step(line("worker", "--group", group, "--service", Choice("URL")))
+
+
+def enable_webhook(webhook_id: str, label: str) -> Step:
+    """Its deliveries are tried at once."""
+    return Step(line("webhooks", "enable", webhook_id), Action(label, "POST", f"/v1/webhooks/{webhook_id}/enable"))
+
+
+def replay(webhook_id: str, since: str) -> Step:
+    return Step(
+        line("webhooks", "replay", webhook_id, "--since", since),
+        Action("Replay", "POST", f"/v1/webhooks/{webhook_id}/replay", {"since": since}),
+    )

@@ -1,0 +1,146 @@
+"""Facts about an installation where everything is wrong, each kind of problem once or more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from jobs.contract import WAITS_FOR, JobKind, Problem, Progress, WorkerInfo, WorkerState
+from service.access.errors import SecretUnreadableError
+from service.catalog.watch import Watch
+from service.delivery.webhook import Webhook
+from service.incidents.incident import IncidentKind
+from service.lake.backlog import Cycle
+from service.lake.snapshot import PartitionState, Since, Totals
+from service.lake.table import TableType
+from service.lake.table_lock import SeenLock
+from service.model.errors import FenceLosesFlinkError
+from service.policies.policy import GIB, MIB, ClusteringSettings, ExpansionSettings, Mode, Pause, Policy
+from service.queue.job import Job, JobState
+from service.queue.worker import Worker
+from service.scheduling.decision import Decision, Verdict
+from service.standing.facts import Backlog, Facts, Failures, Lost, TableFacts, WebhookFacts
+from tests.unit.control_plane.snapshots import NOW, a_snapshot, ago, an_incident, plan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+UNUSABLE = "20260101110000000"
+TABLE_ID = "tbl_it's $(here)"
+_LARGE = PartitionState(
+    "p", buckets=4, num_buckets=4, largest_bucket=1, largest_bucket_bytes=8 * GIB, base_bytes=8 * GIB
+)
+_JOB: Mapping[str, Any] = {"table_id": TABLE_ID, "created_at": ago(hours=2), "not_before": ago(hours=2)}
+
+
+def everything_wrong() -> Facts:
+    lost = Worker("w_1", WorkerInfo(group="large"), ago(days=2), ago(minutes=10), ("job_1",))
+    unready = Worker("w_2", WorkerInfo(group="small", state=WorkerState.STARTING), ago(days=2), NOW)
+    given_up: dict[str, Any] = {"given_up": 2, "given_up_since": ago(hours=2)}
+    return Facts(
+        tables=[_unread(), _behind(), _with_buckets(), _without_buckets(), *_decided()],
+        backlogs=[Backlog("large", 3, ago(hours=1)), Backlog("small", 3, ago(hours=1))],
+        workers=[lost, unready],
+        lost={"w_1": Lost(1, ago(minutes=9))},
+        webhooks=[
+            WebhookFacts(_webhook(failing_since=ago(hours=1)), **given_up, replay_since=ago(hours=3)),
+            WebhookFacts(_webhook(disabled_because="It is gone."), **given_up),
+        ],
+        pause=Pause(ago(days=2), "ops"),
+    )
+
+
+def _table(**more: Any) -> TableFacts:
+    known = {"watch": Watch(TABLE_ID, "/lake/t", NOW), "snapshot": a_snapshot()}
+    return TableFacts(TABLE_ID, "t", "/lake/t", **{**known, **more})
+
+
+def _unread() -> TableFacts:
+    """Neither read nor polled, and with a job of each kind of trouble."""
+    error = Problem("path-not-found", "The path does not exist", "/lake/t", "Bring it back.")
+    watch = Watch(TABLE_ID, "/lake/t", ago(hours=1), failures=2, error=error, gap_at=ago(hours=1))
+    waiting = Progress(f"planning{WAITS_FOR}the table's lock, held for 3 h by writer-7")
+    failed = Failures(JobKind.CLEANING, 3, ago(days=1), ago(hours=1), "job_'3'", Problem("x", "It failed"))
+    return _table(
+        watch=watch,
+        incidents=[an_incident(kind) for kind in IncidentKind],
+        failures=[failed],
+        unsettled=[Job("job_1", kind=JobKind.COMPACTION, state=JobState.UNKNOWN, **_JOB)],
+        held=[Job("job_2", kind=JobKind.COMPACTION, state=JobState.RUNNING, progress=waiting, **_JOB)],
+    )
+
+
+def _behind() -> TableFacts:
+    """Merge-on-read without buckets: nothing is compacted, cleaned or archived, and a writer died with the lock."""
+    left = [100, 200, 300, 400]
+    cycles = tuple(
+        Cycle(ago(hours=9 - number), mib * MIB, 900 * MIB, 900 * MIB, ago(hours=1), is_whole=True)
+        for number, mib in enumerate(left)
+    )
+    dead = replace(plan("deltacommit", "inflight", at="002"), is_plan=False, heartbeat_at=ago(hours=3))
+    return _table(
+        snapshot=a_snapshot(
+            since_compaction=Since(100),
+            since_cleaning=Since(100),
+            timeline_commits=1000,
+            totals=Totals(base_bytes=GIB, log_bytes=2 * GIB, freed_files=9, freed_bytes=9 * GIB),
+            cycles=cycles,
+            pending=(dead, plan(hours=200), plan("clustering", hours=200, at="003")),
+            lock=SeenLock(ago(hours=1), "a writer"),
+            vanished=("001",),
+            vanished_since=ago(hours=1),
+        )
+    )
+
+
+def _with_buckets() -> TableFacts:
+    snapshot = a_snapshot(
+        num_buckets=4, large=_LARGE, skewed=_LARGE, pending=(plan("clustering", hours=200, at="20260101000000000"),)
+    )
+    return _table(snapshot=snapshot, policy=Policy(clustering=ClusteringSettings(enabled=True)))
+
+
+def _without_buckets() -> TableFacts:
+    snapshot = a_snapshot(table_type=TableType.COPY_ON_WRITE, totals=Totals(base_files=200, mergeable_files=200))
+    return _table(snapshot=snapshot, policy=Policy(clustering=ClusteringSettings(sort_by=("city", "null"))))
+
+
+def _decided() -> list[TableFacts]:
+    """Decisions whose jobs cannot run, wait for long, or that warn."""
+    expansion, clustering = JobKind.BUCKET_EXPANSION, JobKind.CLUSTERING
+    uneven = a_snapshot(num_buckets=4, large=_LARGE, pending=(plan("clustering", at=UNUSABLE),))
+    automatic = Policy(bucket_expansion=ExpansionSettings(mode=Mode.AUTO))
+    withheld = "1 clustering plan withheld, since it would harm the table."
+    unusable = _decision(clustering, Verdict.SKIP, "plan-unusable", f"{UNUSABLE} would break it")
+    params = {"factor": 2, "partitions": ["day=it's", "day=ü"]}
+    return [
+        _table(snapshot=uneven, decisions={expansion: _decision(expansion, Verdict.SKIP, "uneven-keys")}),
+        _table(
+            snapshot=uneven,
+            policy=automatic,
+            decisions={expansion: _decision(expansion, Verdict.SUGGEST, "due", params=params)},
+        ),
+        _table(snapshot=uneven, decisions={clustering: unusable}),
+        *(
+            _table(decisions={kind: _decision(kind, Verdict.WAIT, FenceLosesFlinkError.type)})
+            for kind in (clustering, expansion, JobKind.BUCKET_CONTRACTION)
+        ),
+        _table(decisions={clustering: _decision(clustering, Verdict.WAIT, SecretUnreadableError.type)}),
+        _table(decisions={clustering: _decision(clustering, Verdict.WAIT, "table-busy", wanted_since=ago(days=1))}),
+        *(
+            _table(decisions={kind: _decision(kind, Verdict.SKIP, code, warning=warning)})
+            for kind, code, warning in (
+                (clustering, "off", withheld),
+                (JobKind.CLEANING, "off", "Cleaning is off, but 1 fenced write may have left late files."),
+                (expansion, "off", "Spark SQL writes the table."),
+            )
+        ),
+    ]
+
+
+def _decision(kind: JobKind, verdict: Verdict, code: str, because: str = "it is so", **more: Any) -> Decision:
+    return Decision(kind, verdict, code, because, ago(days=1), NOW, **more)
+
+
+def _webhook(**more: Any) -> Webhook:
+    return Webhook("wh_'1'", "https://example.com", ago(days=3), ago(days=2), "", "", **more)

@@ -1,0 +1,156 @@
+"""What to do about each kind of problem: a command that exists, and does what the button beside it does."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+import typer
+from pydantic import TypeAdapter
+from typer.testing import CliRunner
+
+from jobs.contract import JobKind
+from service.api.params import JobIn
+from service.api.policy_requests import PolicyIn
+from service.cli.client import policies
+from service.cli.client.connection import Connection
+from service.cli.client.given import values
+from service.cli.main import app
+from service.standing.command_line import Choice, line
+from service.standing.problem import StandingKind
+from service.standing.problems import found_in
+from service.standing.step import LONGEST, start
+from tests.unit.control_plane.snapshots import NOW
+from tests.unit.control_plane.standing_facts import TABLE_ID, everything_wrong
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from service.standing.problem import StandingProblem
+
+PROBLEMS = found_in(everything_wrong(), NOW).problems
+BUTTONS = [each for each in PROBLEMS if each.action]
+ROOT = typer.main.get_command(app)
+
+
+def words_of(command: str) -> list[str]:
+    """The user's words put in."""
+    program, *words = shlex.split(re.sub(r"<[A-Z]+>", "city", command))
+    assert program == "groundskeeper"
+    return words
+
+
+def parsed(words: list[str]) -> Any:
+    """Finds the command and parses its arguments, as a call would, without running it. Fails as a call would."""
+    command: Any = ROOT
+    context: Any = None
+    name: str | None = "groundskeeper"
+    while True:
+        context = command.make_context(name, words, parent=context)
+        if not hasattr(command, "resolve_command"):
+            return context
+        name, command, words = command.resolve_command(context, [*context._protected_args, *context.args])
+
+
+def test_there_is_a_problem_of_every_kind_here() -> None:
+    assert {problem.kind for problem in PROBLEMS} == set(StandingKind)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda each: each.kind)
+def test_its_command_exists_with_all_its_options(problem: StandingProblem) -> None:
+    assert parsed(words_of(problem.command)).command.name
+    assert len(problem.command) <= LONGEST
+    for mentioned in re.findall(r"`(groundskeeper [^`]*)`", problem.remedy):
+        parsed(words_of(mentioned))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["groundskeeper jobs again job_1", "groundskeeper jobs retry job_1 --soon", "groundskeeper jobs run tidying t"],
+)
+def test_a_command_that_does_not_exist_would_be_found(wrong: str) -> None:
+    with pytest.raises(Exception, match=r"No such command|No such option|is not one of"):
+        parsed(words_of(wrong))
+
+
+@pytest.mark.parametrize("problem", BUTTONS, ids=lambda each: each.kind)
+def test_the_command_calls_what_the_button_calls(problem: StandingProblem, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, str, Any]] = []
+
+    def send(_self: Connection, method: str, path: str, *, body: Any = None, **_more: Any) -> httpx.Response:
+        if method != "GET" or path.endswith("/lock"):
+            calls.append((method, path, body))
+        return httpx.Response(200, json={"id": TABLE_ID, "paused": True})
+
+    monkeypatch.setattr(Connection, "_send", send)
+    CliRunner().invoke(app, words_of(problem.command))
+    action = problem.action
+    assert action is not None
+    [(method, path, body)] = calls
+    assert (method, path) == (action.method, action.path)
+    assert (body or {}).items() >= (action.body or {}).items()
+    if path.endswith("/jobs"):
+        assert TypeAdapter(JobIn).validate_python(action.body)
+
+
+@pytest.mark.parametrize("problem", [each for each in PROBLEMS if " policy set " in each.command])
+def test_it_sets_what_policies_have(problem: StandingProblem) -> None:
+    level: dict[str, Any] = {}
+    for name, value in values(parsed(words_of(problem.command)).params["settings"], "").items():
+        policies.put_in(level, name, value)
+    assert TypeAdapter(PolicyIn).validate_python(level) == level
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["20260101120000000", "wait", "null", "true", 8, 0.5, False, None, ["größe", "it's", "$(id)"], '"'],
+    ids=str,
+)
+def test_a_parameter_arrives_as_it_is(value: object) -> None:
+    command = start(TABLE_ID, "Start", JobKind.AUDIT, {"a": value}).command
+    assert values(parsed(words_of(command)).params["param"], "--param") == {"a": value}
+
+
+def test_a_shell_takes_hostile_names_as_they_are(tmp_path: Path) -> None:
+    names = [
+        "$(touch a)",
+        "it's; touch b",
+        "`touch c`",
+        "a\nb",
+        "\x1b[201~\ntouch d\n",
+        "\u202egnihton",
+        "x' \\\n\x07 y",
+        "*",
+        "<F>",
+    ]
+    assert said(line("jobs", "show", *names), tmp_path) == ["jobs", "show", *names]
+    assert line(*names).isprintable()
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_shell_refuses_a_line_in_which_a_choice_is_left(tmp_path: Path) -> None:
+    reason, assignment = Choice("REASON"), ('a=["', Choice("COLUMN"), '"]')
+    for words in (("--reason", reason), ("--reason", reason, "--yes"), (assignment,)):
+        assert said(line(*words), tmp_path) is None
+        assert not [*tmp_path.iterdir()]
+    filled = line(assignment).replace("<COLUMN>", "city")
+    assert said(filled, tmp_path) == ['a=["city"]']
+
+
+def test_a_job_with_too_many_parameters_for_a_line_has_a_button_only() -> None:
+    many = [f"day={number}" for number in range(1000)]
+    step = start(TABLE_ID, "Start", JobKind.AUDIT, {"partitions": many})
+    assert step.command == line("tables", "show", TABLE_ID)
+    assert step.action is not None
+    assert step.action.body == {"kind": "audit", "params": {"partitions": many}}
+
+
+def said(command: str, folder: Path) -> list[str] | None:
+    """The arguments with which a shell starts the program, None if it does not."""
+    program = 'groundskeeper() { printf "%s\\0" "$@"; }\n'
+    ran = subprocess.run(["bash", "-c", program + command], cwd=folder, capture_output=True, text=True)
+    return ran.stdout.split("\0")[:-1] if ran.stdout else None
