@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+from dataclasses import dataclass
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,19 @@ if TYPE_CHECKING:
     from typing import IO
 
 _IN_MEMORY = 96 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class HeldRows:
+    """The rows as one table, which may lie in a file that is mapped into memory."""
+
+    table: pa.Table
+    _mapped: mmap.mmap | None = None
+
+    def release(self) -> None:
+        """Gives back the memory of the file's pages; those that are needed again are mapped again."""
+        if self._mapped is not None:
+            self._mapped.madvise(mmap.MADV_DONTNEED)
 
 
 class HeldBatches:
@@ -34,26 +49,26 @@ class HeldBatches:
         self._batches.append(batch)
         if self.size > self._in_memory:
             if self._file is None:
-                self._file = NamedTemporaryFile(prefix="rows-", dir=local_copy.folder())  # noqa: SIM115 - until `table`
+                self._file = NamedTemporaryFile(prefix="rows-", dir=local_copy.folder())  # noqa: SIM115 - until `rows`
                 self._writer = pa.ipc.new_file(self._file, self._schema)
             for each in self._batches:
                 self._writer.write_batch(each)
             self._batches.clear()
 
-    def table(self) -> pa.Table:
+    def rows(self) -> HeldRows:
         """Returns all rows. Nothing can be added any more."""
         if self._file is None:
             # One array per column: rows are taken from it at random, which is twice as fast.
             table = pa.Table.from_batches(self._batches, self._schema).combine_chunks()
             self._batches.clear()
-            return table
+            return HeldRows(table)
         self._writer.close()
         self._file.flush()
-        reader = pa.ipc.open_file(pa.memory_map(self._file.name))
+        mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         self._file.close()
-        return reader.read_all()
+        return HeldRows(pa.ipc.open_file(pa.py_buffer(mapped)).read_all(), mapped)
 
     def close(self) -> None:
-        """Removes the file, if there is one and the table has not been read."""
+        """Removes the file, if there is one and the rows have not been read."""
         if self._file is not None:
             self._file.close()

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from jobs.dataplane import newest_records, parquet_layout, table_types
 from jobs.dataplane.avro_columns import Decoder
-from jobs.dataplane.held_batches import HeldBatches
+from jobs.dataplane.held_batches import HeldBatches, HeldRows
 from jobs.errors import NotProvedError
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.log_blocks import BlockType, Header, avro_content, blocks_of, deletes_of, read_content
@@ -58,7 +58,7 @@ class NewestRecords:
     """
 
     keys: pa.Array
-    rows: pa.Table
+    rows: HeldRows
     places: NDArray[np.int64]
     ordering: tuple[pa.Array, ...]
     resets: NDArray[np.bool_]
@@ -333,5 +333,4 @@ def _newest(versions: _Versions, counts: MergeCounts, *, by_event_time: bool) ->
     places = np.where(every.deletes[newest], -1, rows[newest])
     taken = pa.array(newest)
     ordering = tuple(column.take(taken) for column in every.ordering)
-    table = versions.rows.table()
-    return NewestRecords(keys, table, places, ordering, every.resets[newest], versions.has_positions)
+    return NewestRecords(keys, versions.rows.rows(), places, ordering, every.resets[newest], versions.has_positions)

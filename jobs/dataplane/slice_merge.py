@@ -64,10 +64,12 @@ class MergedSlice:
         meta columns are those of the row's newest version, as Hudi's compaction leaves them.
         """
         used = np.zeros(len(self.newest.keys), np.bool_)
-        replacement = Replacement(self.newest.rows, self.schema, self.plain)
+        replacement = Replacement(self.newest.rows.table, self.schema, self.plain)
+        self.newest.rows.release()
         if self.files.base:
             for batch in self._base_rows(used, replacement):
                 self.counts.rows += batch.num_rows
+                self.newest.rows.release()
                 yield batch
         # By the footer, not by what was read.
         if self.counts.rows != self._rows_of_base - self.counts.deletes:
@@ -81,6 +83,7 @@ class MergedSlice:
         for first in range(0, len(places), self.batch_rows):
             batch = replacement.rows_at(places[first : first + self.batch_rows])
             self.counts.rows += batch.num_rows
+            self.newest.rows.release()
             yield batch
 
     def _base_rows(self, used: NDArray[np.bool_], replacement: Replacement) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,7 @@
-"""Base files of 1 GiB are split and merged in less than 512 MiB of memory. Takes a minute and 3 GiB of disk."""
+"""Base files of 1 GiB are split, merged with logs and put together in less than 512 MiB of memory.
+
+Takes two minutes and 3 GiB of disk.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ import pytest
 
 from jobs.format.bucket_hash import bucket_ids
 from jobs.hudi.session import MEMORY_OF_TASKS
+from tests.unit.test_slice_merge import data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +44,36 @@ if factor == 0:  # merged with itself, in a contraction
 written = rewrite_base_file(work, source, "0-0-0")
 peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text()).group(1)
 print(peak, sum(item.rows for item in written))
+"""
+
+# The same file with logs. "compact" makes one file of it, as a compaction; else a number of files, sorted with a *
+MERGE = """
+import re, sys
+from pathlib import Path
+import pyarrow.parquet as pq
+from jobs.dataplane import parquet_layout
+from jobs.dataplane.compacted_file import Compaction, compact_slice
+from jobs.dataplane.rewrite import rewrite_slice_with_logs
+from jobs.dataplane.slice_merge import MergeRules, SliceFiles
+from jobs.dataplane.split_writer import Rewrite, Source
+from jobs.storage.paths import Storage
+
+base, file_name, log_name, how = sys.argv[1:]
+storage, instant = Storage(base), "20260101000000000"
+with pq.ParquetFile(f"{base}/p/{file_name}") as reader:
+    layout = parquet_layout.of_file(reader)
+rules = MergeRules("COMMIT_TIME_ORDERING", (), 9, frozenset(), "20251231000000000")
+files = SliceFiles("p", file_name[:38], f"p/{file_name}", (f"p/{log_name}",))
+if how == "compact":
+    rows = compact_slice(Compaction(storage, instant, rules, layout, None), files, "0-0-0").counts.rows
+else:
+    factor, sort_by = int(how.rstrip("*")), ("_hoodie_commit_seqno",) if how.endswith("*") else ()
+    work = Rewrite(storage, instant, ("id",), sort_by=sort_by)
+    residues = tuple(range(1, 4 * factor, 4))
+    source = Source("p", file_name[:38], 1, 4 * factor, residues, None, model=f"{base}/p/{file_name}")
+    rows = sum(each.rows for each in rewrite_slice_with_logs(work, source, files, "0-0-0", rules=rules, latest=layout))
+peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text()).group(1)
+print(peak, rows)
 """
 
 
@@ -117,6 +151,47 @@ def test_a_large_file_is_split_in_little_memory_into_row_groups_of_a_sensible_si
     assert peak_kib < 512 * 1024
     # Each file ends with a row group of what was left.
     assert sum(groups) / len(groups) > 16 * MIB
+
+
+@pytest.fixture(scope="module")
+def log_file(base_file: Path) -> Iterator[Path]:
+    """New versions of every fifth row that is not wide: 56 000 records of 3 kB."""
+    path = base_file.with_name(f".{base_file.name[:38]}_20251230000000000.log.1_0-0-0")
+    names = [name for name in pq.read_schema(base_file).names if name not in {"payload", "_hoodie_file_name"}]
+    fields = [{"name": name, "type": ["null", "string"]} for name in [*names, "_hoodie_file_name"]]
+    avro = {"type": "record", "name": "r", "fields": [*fields, {"name": "payload", "type": ["null", "bytes"]}]}
+    random = np.random.default_rng(8)
+    with path.open("wb") as log:
+        for number in range(7):
+            rows = pq.ParquetFile(base_file).read_row_group(number, columns=names).to_pylist()[::5]
+            log.write(data("20251230000000000", [{**row, "payload": random.bytes(3000)} for row in rows], avro=avro))
+    yield path
+    path.unlink()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("how", ["compact", "2", "8", "1*"])
+def test_a_large_file_is_merged_with_its_logs_in_little_memory(base_file: Path, log_file: Path, how: str) -> None:
+    base = base_file.parents[1]
+    ran = subprocess.run(
+        [sys.executable, "-c", MERGE, str(base), base_file.name, log_file.name, how],
+        cwd=ROOT, env={**os.environ, **MEMORY_OF_TASKS}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert ran.returncode == 0, ran.stderr
+    peak_kib, rows = (int(number) for number in ran.stdout.split())
+    written = [path for path in base.glob("p/*.parquet") if path != base_file]
+    groups = [group for path in written for group in row_group_bytes(path)]
+    print(
+        f"{how} with {log_file.stat().st_size / MIB:.0f} MiB of logs: peak {peak_kib / 1024:.0f} MiB,"
+        f" row groups (MiB) {sorted(round(g / MIB) for g in groups)}"
+    )
+    for path in written:
+        path.unlink()
+    assert rows == pq.read_metadata(base_file).num_rows
+    assert peak_kib < 512 * 1024
+    # Of what is sorted the widest rows decide.
+    assert how.endswith("*") or sum(groups) / len(groups) > 16 * MIB
 
 
 @pytest.mark.exhaustive

@@ -27,7 +27,7 @@ def test_rows_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memo
     for first in range(0, 500, 100):
         held.add(batch(first).slice(first // 10, 50))
     used = bool(list(tmp_path.iterdir()))
-    table = held.table()
+    table = held.rows().table
     assert used == (in_memory < 1 << 30)
     assert list(tmp_path.iterdir()) == []
     expected = pa.Table.from_batches([batch(first).slice(first // 10, 50) for first in range(0, 500, 100)])
@@ -41,4 +41,4 @@ def test_nothing_is_left_of_rows_that_are_not_read(tmp_path: Path, monkeypatch: 
     held.add(batch(0))
     held.close()
     assert list(tmp_path.iterdir()) == []
-    assert HeldBatches(SCHEMA).table().num_rows == 0
+    assert HeldBatches(SCHEMA).rows().table.num_rows == 0
