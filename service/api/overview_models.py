@@ -14,7 +14,7 @@ from service.api.responses import IncidentCounts, JobOut
 from service.api.standing_problems import SeverityCounts, StandingProblemOut
 from service.delivery.webhook import DeliveryState
 from service.incidents.incident import IncidentState
-from service.queue.job import Job, JobState
+from service.queue.job import Job, JobState, JobVerdict
 from service.standing import overview
 from service.standing.board import Known, TableBacklog
 from service.standing.overview import Health, ListedTable, TableState
@@ -58,6 +58,7 @@ class PastJobOut(BaseModel):
     kind: JobKind = Field(examples=["compaction"])
     state: JobState = Field(examples=["succeeded"])
     dry_run: bool = Field(description="Whether it changes nothing")
+    verdict: JobVerdict | None = Field(description="As of `GET /v1/jobs/{id}`", examples=["refused"])
     created_at: datetime = Field(description="When it was submitted")
     started_at: datetime | None = Field(description="When its last attempt began; null before the first")
     finished_at: datetime | None = Field(description="Null while it is active")

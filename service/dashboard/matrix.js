@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { ago, bytes, count, kindName, number } from "./format.js";
-import { jobLink, tableLink, time } from "./parts.js";
+import { jobLink, lookOf, outcome, tableLink, time } from "./parts.js";
 import { brief } from "./problems.js";
 
 const LETTERS = {
@@ -23,7 +23,7 @@ const LETTERS = {
   audit: "Au",
   diagnosis: "Di",
 };
-const OUTCOMES = ["succeeded", "failed", "running", "queued", "cancelled", "unknown"];
+const OUTCOMES = ["succeeded", "nothing to do", "refused", "failed", "running", "queued", "cancelled", "unknown"];
 const HEADINGS = ["Table", "Problems", "Backlog", "Last commit", "Last jobs"];
 const TYPES = { MERGE_ON_READ: "MOR", COPY_ON_WRITE: "COW" };
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
@@ -46,7 +46,7 @@ export function legend(rows) {
     "p",
     { class: "legend quiet", "data-key": "legend" },
     ...kinds.map((kind) => h("span", {}, h("b", {}, letters(kind)), ` ${kindName(kind).toLowerCase()}`)),
-    ...OUTCOMES.map((state) => h("span", { class: `field-of ${state}` }, state)),
+    ...OUTCOMES.map((words) => h("span", { class: `field-of ${lookOf(words)}` }, words)),
   );
 }
 
@@ -92,15 +92,15 @@ function jobs({ jobs: every, name: of }) {
 }
 
 function field(job, isFirst) {
-  const words = [kindName(job.kind), job.dry_run && "dry run", job.state, ago(job.finished_at ?? job.started_at ?? job.created_at), job.state !== "succeeded" && job.error];
+  const words = [kindName(job.kind), job.dry_run && "dry run", outcome(job), ago(job.finished_at ?? job.started_at ?? job.created_at), job.state !== "succeeded" && job.error];
   const text = words.filter(Boolean).join(", ");
   const link = jobLink(job, letters(job.kind));
-  for (const [key, value] of Object.entries({ class: `field-of ${look(job.state)}${job.dry_run ? " dry" : ""}`, title: text, "aria-label": text, tabindex: isFirst ? "0" : "-1", "data-key": job.id })) link.setAttribute(key, value);
+  for (const [key, value] of Object.entries({ class: `field-of ${look(outcome(job))}${job.dry_run ? " dry" : ""}`, title: text, "aria-label": text, tabindex: isFirst ? "0" : "-1", "data-key": job.id })) link.setAttribute(key, value);
   return link;
 }
 
 const letters = (kind) => LETTERS[kind] ?? kind.slice(0, 2);
-const look = (state) => (state === "leased" ? "running" : state);
+const look = (words) => (words === "leased" ? "running" : lookOf(words));
 
 /** Moves the focus between the fields. */
 function walk(event) {

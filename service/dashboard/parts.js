@@ -17,13 +17,20 @@ export function card(key, title, ...children) {
 
 export const time = (text) => h("time", { datetime: text, title: moment(text) }, ago(text));
 
-/** The state as text; the colour repeats it. A job that has succeeded in finding that it would be refused, or that there
- *  is nothing to do, says that instead. */
+/** The state. A job that has succeeded in finding that it would be refused, or that there is nothing to do, says that
+ *  instead. */
+export function outcome({ state, verdict }) {
+  return state === "succeeded" && ["refused", "nothing_to_do"].includes(verdict) ? verdict.replaceAll("_", " ") : state;
+}
+
+/** The class that gives an outcome its colour. */
+export const lookOf = (words) => words.replaceAll(" ", "-");
+
+/** The outcome as text; the colour repeats it. */
 export function badge(job) {
   const isCancelling = job.cancel_requested && ["queued", "leased", "running"].includes(job.state);
-  const verdict = job.state === "succeeded" && ["refused", "nothing_to_do"].includes(job.verdict) && job.verdict.replaceAll("_", " ");
-  const state = isCancelling ? "cancelling" : verdict || job.state;
-  return h("span", { class: `badge ${state.replaceAll(" ", "-")}` }, state);
+  const words = isCancelling ? "cancelling" : outcome(job);
+  return h("span", { class: `badge ${lookOf(words)}` }, words);
 }
 
 export const dryRun = (job) => job.dry_run && h("span", { class: "tag" }, "dry run");

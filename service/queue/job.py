@@ -82,6 +82,20 @@ class JobVerdict(StrEnum):
     NOTHING_TO_DO = "nothing_to_do"
 
 
+def verdict_of(state: JobState, *, dry_run: bool, refused: bool, nothing_to_do: bool) -> JobVerdict | None:
+    """Of a dry run that has ended; of another job only if it was refused, or had nothing to do. The last two are what
+    its result says."""
+    if state not in (JobState.SUCCEEDED, JobState.FAILED):
+        return None
+    if refused:
+        return JobVerdict.REFUSED
+    if state is JobState.FAILED:
+        return None
+    if nothing_to_do:
+        return JobVerdict.NOTHING_TO_DO
+    return JobVerdict.READY if dry_run else None
+
+
 def mutates(kind: JobKind, *, dry_run: bool) -> bool:
     """Returns whether such a job writes to the table. Two such jobs are never leased at the same time on one table."""
     return not dry_run and kind not in READING
@@ -163,16 +177,11 @@ class Job:
 
     @property
     def verdict(self) -> JobVerdict | None:
-        """Of a dry run; of another job only if it was refused, or had nothing to do."""
-        if self.result is None or self.state not in (JobState.SUCCEEDED, JobState.FAILED):
+        """Null without a result."""
+        if self.result is None:
             return None
-        if self.result.get("refusals"):
-            return JobVerdict.REFUSED
-        if self.state is JobState.FAILED:
-            return None
-        if self.result.get("nothing_to_do") is True:
-            return JobVerdict.NOTHING_TO_DO
-        return JobVerdict.READY if self.dry_run else None
+        refused, nothing_to_do = bool(self.result.get("refusals")), self.result.get("nothing_to_do") is True
+        return verdict_of(self.state, dry_run=self.dry_run, refused=refused, nothing_to_do=nothing_to_do)
 
     def is_leased_to(self, holder: Holder) -> bool:
         """Returns whether the lease belongs to this token and worker."""

@@ -15,7 +15,7 @@ from service.delegation.plan import PlanState
 from service.delivery.webhook import DeliveryState
 from service.lake.table import TableType
 from service.queue import job_store
-from service.queue.job import HELD, Job, JobState
+from service.queue.job import HELD, Job, JobState, JobVerdict, verdict_of
 from service.standing.overview import ListedTable, TableState
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class PastJob:
     kind: JobKind
     state: JobState
     dry_run: bool
+    verdict: JobVerdict | None
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -144,8 +145,11 @@ def last_jobs(connection: Connection, table_ids: Collection[str], number: int) -
     lists = connection.execute(sa.select(ids).where(_t.c.id.in_(table_ids))).scalars()
     wanted = [job_id for each in lists if each for job_id in each.split(",")]
     columns = (_j.c.id, _j.c.table_id, _j.c.kind, _j.c.state, _j.c.dry_run, _j.c.created_at, _j.c.started_at)
+    # Not the whole results: a plan may name thousands of files.
+    of_result = (_j.c.result["nothing_to_do"].label("nothing_to_do"), _j.c.result["refusals", 0].label("refusal"))
+    has_result = _j.c.result.is_not(None).label("has_result")
     query: sa.Select[Any] = (
-        sa.select(*columns, _j.c.finished_at, _j.c.error)
+        sa.select(*columns, _j.c.finished_at, _j.c.error, has_result, *of_result)
         .where(_j.c.id.in_(wanted))
         .order_by(_j.c.created_at.desc(), _j.c.id.desc())
     )
@@ -194,11 +198,15 @@ def _state(row: sa.Row[Any], busy: Collection[str]) -> TableState:
 
 
 def _past(row: sa.Row[Any]) -> PastJob:
+    state = JobState(row.state)
+    # From SQLite comes 1 for `true`.
+    said = {"refused": row.refusal is not None, "nothing_to_do": row.nothing_to_do == 1}
     return PastJob(
         id=row.id,
         kind=JobKind(row.kind),
-        state=JobState(row.state),
+        state=state,
         dry_run=row.dry_run,
+        verdict=verdict_of(state, dry_run=row.dry_run, **said) if row.has_result else None,
         created_at=row.created_at,
         started_at=row.started_at,
         finished_at=row.finished_at,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from jobs.contract import BucketIndex, JobKind, Outcome, Problem, Result
+from jobs.format.bucket_rules import not_a_multiple
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db.engine import writing
@@ -28,6 +29,39 @@ ORDERS = "tbl_1"
 """Its folder is gone."""
 TRIPS = "tbl_2"
 """It has two buckets, a log and a plan of a compaction."""
+
+_LOCK = {
+    "provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+    "reachable": True,
+    "held": False,
+    "holder": None,
+}
+_BESIDE = {"lock": _LOCK, "beside": {"dead_writers": [], "writers": [], "plans": ["005"]}, "would_roll_back": []}
+DRY_RUNS: dict[str, tuple[str, dict[str, object], dict[str, object]]] = {
+    "ready": (
+        "bucket_expansion",
+        {"num_buckets": 8},
+        {
+            "refusals": [],
+            "buckets": [4, 8],
+            "rules": {"before": "4", "after": "8"},
+            "partitions": 1,
+            "files": 3,
+            "file_groups": {"before": 2, "after": 4},
+            "bytes": 7168,
+            "estimated_cost": {"bytes_read": 7168, "bytes_written": 7168, "tasks": 2},
+            "notes": ["A plan of a compaction is pending: the job would execute it first."],
+            **_BESIDE,
+        },
+    ),
+    "refused": ("bucket_expansion", {"num_buckets": 6}, {**_BESIDE, "refusals": [not_a_multiple("p", 4, 6).to_json()]}),
+    "idle": (
+        "cleaning",
+        {},
+        {"files": 0, "bytes": 0, "partitions": 0, "nothing_to_do": True, "refusals": [], **_BESIDE},
+    ),
+}
+"""Kind, parameters and plan of each, by the verdict."""
 
 
 class Installation:
@@ -148,5 +182,10 @@ class Installation:
         refusal = Problem("column-unknown", "The table has no such column", "nope", "Its columns are id and city.")
         details = {"refusals": [refusal.to_json()], "seconds": 1.25}
         self.finish(self.jobs["failed"], Result(Outcome.FAILED, details=details, error=refusal))
+        for name, (kind, params, plan) in DRY_RUNS.items():
+            self.jobs[name] = submit(TRIPS, kind=kind, params=params, dry_run=True)
+            self.lease()
+            self.finish(self.jobs[name], Result(Outcome.SUCCEEDED, details=plan))
+            self.pages[f"{name} dry run"] = f"#/jobs/{self.jobs[name]}"
         self.run()
         self.jobs["queued"] = submit(ORDERS, kind="audit")

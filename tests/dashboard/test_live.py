@@ -59,7 +59,7 @@ def test_progress_is_polled_alone_and_what_has_ended_is_seen_at_once(page: Page,
     assert set(asked) == {"events", "overview", "session", "jobs?state=running&limit=100"}
     installation.finish(running, Result(Outcome.SUCCEEDED, details={}))
     expect(page.locator("[aria-label='Active jobs']")).not_to_contain_text("Compaction")
-    expect(page.locator(".matrix .field-of.succeeded")).to_have_text("Co")
+    expect(page.locator(f".matrix a.succeeded[href='#/jobs/{running}']")).to_have_text("Co")
     installation.run()
 
 

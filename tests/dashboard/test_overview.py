@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
+
+from tests.dashboard.installation import DRY_RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,6 +88,27 @@ def test_the_last_jobs_are_one_stop_of_the_tab_key_and_tell_what_they_are(
     assert label.endswith("The table has no such column")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/#/jobs/{installation.jobs['failed']}")
+
+
+def test_a_dry_run_that_found_nothing_to_start_is_not_green(page: Page, installation: Installation) -> None:
+    page.goto(f"{installation.url}/#/?q=trips")
+    fields = {name: page.locator(f".matrix a[href='#/jobs/{installation.jobs[name]}']") for name in DRY_RUNS}
+    spoken = {
+        "ready": re.compile(r"^Bucket expansion, dry run, succeeded, "),
+        "refused": re.compile(r"^Bucket expansion, dry run, refused, "),
+        "idle": re.compile(r"^Cleaning, dry run, nothing to do, "),
+    }
+    for name, words in spoken.items():
+        expect(fields[name]).to_have_attribute("aria-label", words)
+    colours = {name: each.evaluate("each => getComputedStyle(each).backgroundColor") for name, each in fields.items()}
+    assert len(set(colours.values())) == 3
+    legend = {
+        words: page.locator(".legend .field-of", has_text=words).evaluate(
+            "each => getComputedStyle(each).backgroundColor"
+        )
+        for words in ("succeeded", "refused", "nothing to do")
+    }
+    assert list(legend.values()) == [colours["ready"], colours["refused"], colours["idle"]]
 
 
 def test_the_time_zone_is_shown_and_a_figure_leads_to_its_tables(page: Page, installation: Installation) -> None:

@@ -136,6 +136,26 @@ def test_a_refusal_links_the_page_about_its_type(
     expect(opened.value.locator("h1")).to_have_text("The table has no such column")
 
 
+def test_a_dry_run_that_would_be_refused_says_so_and_offers_no_start(page: Page, installation: Installation) -> None:
+    page.goto(installation.address("refused dry run"))
+    expect(page.locator("h1 .badge")).to_have_text("refused")
+    assert page.locator("h1 .badge.succeeded").count() == 0
+    plan = page.get_by_role("region", name="Plan")
+    expect(plan).to_contain_text("It would be refused, for 1 reason")
+    expect(plan).to_contain_text("The new number of buckets is not a multiple of the present one")
+    expect(page.get_by_role("table", name="Attempts").locator(".badge")).to_have_text("refused")
+    expect(page.get_by_role("button", name="Run it now")).to_have_count(0)
+    assert page.locator("main .good, main .badge.succeeded").count() == 0
+    page.goto(installation.address("idle dry run"))
+    expect(page.locator("h1 .badge")).to_have_text("nothing to do")
+    expect(page.get_by_role("region", name="Plan")).to_contain_text("There is nothing to do.")
+    expect(page.get_by_role("button", name="Run it now")).to_have_count(0)
+    assert page.locator("main .good, main .badge.succeeded").count() == 0
+    page.goto(installation.address("ready dry run"))
+    expect(page.locator("h1 .badge.succeeded")).to_be_visible()
+    expect(page.get_by_role("button", name="Run it now")).to_be_visible()
+
+
 def test_a_table_is_looked_at_and_then_registered(
     page: Page, faults: Faults, installation: Installation, tmp_path: Path
 ) -> None:

@@ -2711,6 +2711,8 @@ class PastJobOut(Model, frozen=True, kw_only=True):
     """State"""
     dry_run: bool
     """Whether it changes nothing"""
+    verdict: JobVerdict | None
+    """As of `GET /v1/jobs/{id}`"""
     created_at: datetime
     """When it was submitted"""
     started_at: datetime | None

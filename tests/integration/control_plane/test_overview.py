@@ -17,6 +17,7 @@ from service.api.app import create_app
 from service.api.dependencies import AppContext
 from service.catalog import table_store
 from service.catalog.registration import Registration
+from service.db import schema
 from service.db.engine import writing
 from service.queue import job_store, worker_store
 from service.queue.job import Job
@@ -176,6 +177,34 @@ def test_the_last_twenty_jobs_of_each_table_are_shown_newest_first(
     assert [job["id"] for job in jobs["busy"]] == [f"job_{number:02}" for number in reversed(range(5, 25))]
     assert {job["error"] for job in jobs["busy"]} == {"It broke"}
     assert [job["id"] for job in jobs["quiet"]] == ["job_q"]
+
+
+@pytest.mark.parametrize(
+    ("state", "result"),
+    [
+        ("succeeded", {"refusals": []}),
+        ("succeeded", {"refusals": [{"type": "no-bucket-index", "title": "It has no bucket index"}]}),
+        ("succeeded", {"refusals": [], "nothing_to_do": True}),
+        ("succeeded", {"nothing_to_do": False}),
+        ("failed", {"refusals": [{"type": "no-bucket-index", "title": "It has no bucket index"}]}),
+        ("failed", {"nothing_to_do": True}),
+        ("succeeded", None),
+        ("running", {"nothing_to_do": True}),
+    ],
+)
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_past_job_has_the_verdict_that_its_own_page_has(
+    api: TestClient, engine: sa.Engine, clock: FakeClock, state: str, result: object, dry_run: bool
+) -> None:
+    add(engine, clock, "orders")
+    with writing(engine) as connection:
+        job = Job("job_1", "tbl_orders", JobKind.BUCKET_EXPANSION, clock(), clock(), dry_run=dry_run)
+        job_store.submit(connection, job)
+        connection.execute(sa.update(schema.jobs).values(state=state, result=result))
+    shown = get(api)["tables"]["items"][0]["jobs"][0]
+    assert shown["verdict"] == api.get("/jobs/job_1").json()["verdict"]
+    if result == {"refusals": []}:
+        assert shown["verdict"] == ("ready" if dry_run else None)
 
 
 def test_what_is_known_is_answered_at_once_and_computed_anew_meanwhile(engine: sa.Engine, clock: FakeClock) -> None:
