@@ -89,7 +89,8 @@ def test_a_thousand_tables_are_shown_at_once_and_an_idle_page_asks_for_nothing(
         again.close()
         page = new_page()
         visit(page, service.url)
-        page.wait_for_timeout(10_000)
+        # For some seconds it asks again for problems that are being computed.
+        page.wait_for_timeout(20_000)
         idle: list[str] = []
         page.on("request", lambda each: idle.append(each.url))
         page.wait_for_timeout(60_000)
