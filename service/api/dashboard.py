@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
-import re
 from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
+
+from service.api.module_bundle import joined
 
 FOLDER = Path(__file__).resolve().parent.parent / "dashboard"
 
@@ -21,7 +22,7 @@ _HEADERS = {
     # The modules import each other without a version: browsers must revalidate them (ETag), so that versions never mix.
     "Cache-Control": "no-cache",
 }
-_IMPORT = re.compile(r'^import [^;]* from "\./([a-z_]+\.js)";', re.MULTILINE)
+_ENTRY = "main.js"
 # Below a path that names the content, and so never has another one.
 _FOREVER = {**_HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
 
@@ -34,10 +35,13 @@ class _Files(StaticFiles):
 
 
 class Bundle:
-    """The files in memory, since a page asks for all of them at once, and the page that names their version."""
+    """The files in memory, and the page that names their version. The modules of the overview are one file; those of
+    other pages are imported when such a page is opened."""
 
     def __init__(self, folder: Path) -> None:
         self._files = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+        modules = {name: content.decode() for name, content in self._files.items() if name.endswith(".js")}
+        self._files |= {name: text.encode() for name, text in joined(modules, _ENTRY).items()}
         digest = hashlib.sha256()
         for name, content in self._files.items():
             digest.update(b"%s %d " % (name.encode(), len(content)) + content)
@@ -53,20 +57,7 @@ class Bundle:
         return Response(self._files[name], media_type=media_type, headers=headers)
 
     def _page(self) -> str:
-        """The modules import each other in several steps; named by the page, those of the overview are loaded in one.
-        Those of other pages are imported when such a page is opened."""
-        own = f"dashboard/{self.version}"
-        links = "".join(f'  <link rel="modulepreload" href="{own}/{name}">\n' for name in self._imported("main.js"))
-        text = self._files["index.html"].decode().replace('"dashboard/', f'"{own}/')
-        return text.replace("</head>", f"{links}</head>")
-
-    def _imported(self, name: str) -> list[str]:
-        """Returns the modules that a module imports at once, and those that these import, each once."""
-        found = [name]
-        for each in found:
-            imported = _IMPORT.findall(self._files[each].decode())
-            found += [other for other in dict.fromkeys(imported) if other not in found]
-        return found[1:]
+        return self._files["index.html"].decode().replace('"dashboard/', f'"dashboard/{self.version}/')
 
 
 def install(app: FastAPI) -> None:

@@ -1,8 +1,9 @@
 // Readable numbers, times and names.
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-const NUMBER = new Intl.NumberFormat("en");
-const MOMENT = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+// Made at the first use. It takes a browser tens of milliseconds, and a page that opens asks for its data first.
+let numbers = null;
+let moments = null;
 
 export const KINDS = {
   compaction: "Compaction",
@@ -33,7 +34,8 @@ export const tableType = (profile) => TYPES[profile.table_type] ?? profile.table
 export const isActive = (job) => ["queued", "leased", "running"].includes(job.state);
 
 export function number(value) {
-  return NUMBER.format(value);
+  numbers ??= new Intl.NumberFormat("en");
+  return numbers.format(value);
 }
 
 export const plural = (value, noun, many = `${noun}s`) => (value === 1 ? noun : many);
@@ -76,7 +78,8 @@ export function ago(moment) {
 }
 
 export function moment(text) {
-  return MOMENT.format(new Date(text));
+  moments ??= new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+  return moments.format(new Date(text));
 }
 
 /** The browser's time zone, in which all moments are shown. */

@@ -363,7 +363,8 @@ document.addEventListener("visibilitychange", () => {
 setInterval(() => {
   if (!document.hidden && !login && !failures && view) draw();
 }, REDRAW_MS);
-document.getElementById("zone").textContent = zone();
 addEventListener("hashchange", navigate);
 navigate();
 run();
+// While the first answer is awaited, since it is slow.
+document.getElementById("zone").textContent = zone();
