@@ -30,7 +30,9 @@ EXPLANATIONS: dict[str, Explanation] = {**_OF_WORKERS, **OF_SERVICE, **OF_TABLES
 
 _STYLE = """
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem }
-html { color-scheme: light dark }
+html { color-scheme: light dark; background: #fff; color: #17201b }
+a { color: #17653a }
+@media (prefers-color-scheme: dark) { html { background: #111613; color: #e6ece8 } a { color: #5ccb8c } }
 pre { overflow-x: auto; padding: 1rem; border: 1px solid; border-radius: .4rem }
 dt { font-weight: 600 } dd { margin: 0 0 .6rem } h2 { font-size: 1.1rem; margin-bottom: 0 } p { margin-top: .2rem }
 """
@@ -174,7 +176,7 @@ def _body(found: ProblemType) -> str:
         f"<p><code>{escape(found.type)}</code>, {of}</p>",
         f"<h2>Why</h2><p>{escape(found.why)}</p>",
         f"<h2>What to do</h2><p>{escape(found.hint)}</p>" if found.hint else "",
-        f"<h2>Example</h2><pre>{escape(json.dumps(found.example, indent=2))}</pre>",
+        f'<h2>Example</h2><pre tabindex="0">{escape(json.dumps(found.example, indent=2))}</pre>',
         '<p><a href="../problems">All types of problems</a></p>',
     ]
     return "".join(parts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -24,6 +26,8 @@ from tests.small_table import SmallTable, base_file, bucket_id, log_file
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+    from playwright.sync_api import Page
 
 ORDERS = "tbl_1"
 """Its folder is gone."""
@@ -70,6 +74,7 @@ class Installation:
     def __init__(self, folder: Path, **settings: str) -> None:
         self.service = Serving(folder, AUTOMATIC="false", **settings)
         self.url = self.service.url
+        self._folder = folder
         self.jobs: dict[str, str] = {}
         """The ids, by what became of them."""
         self._beat: tuple[str, dict[str, object]] | None = None
@@ -115,6 +120,15 @@ class Installation:
     def lease(self, group: str = "default") -> Any:
         """The next job, as a worker of the group takes it."""
         return self.post("/worker/leases", {"worker_id": f"w-{group}", "worker": {"group": group, "slots": 2}})
+
+    def log_in(self, page: Page, role: str) -> None:
+        """Opens the overview by a new token. From the first token on the service asks everybody for one."""
+        create = [sys.executable, "-m", "service.cli", "token", "create", "--role", role]
+        made = subprocess.run(create, cwd=self._folder, check=True, capture_output=True, text=True, timeout=60)
+        page.goto(self.address("overview"))
+        page.locator("input").fill(made.stdout.split()[-1])
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#pulse.live")
 
     def progress(self, job: str, done: int) -> None:
         total = {"tasks_total": 10, "bytes_total": 10 << 20}

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser import DESKTOP, PHONE, barriers, is_wider_than_the_window
+from tests.dashboard.installation import ORDERS, Installation
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-    from tests.browser import Theme
+    from tests.browser import Faults, Theme
     from tests.dashboard.conftest import OpenPage
-    from tests.dashboard.installation import Installation
 
 LOOKS: dict[str, tuple[Theme, tuple[int, int]]] = {
     "light": ("light", DESKTOP),
@@ -28,9 +28,12 @@ _DEFAULT = ("light", "dark-phone")
 PICTURES = os.environ.get("GROUNDSKEEPER_TEST_PICTURES")
 
 
-@pytest.mark.parametrize(
+in_every_look = pytest.mark.parametrize(
     "look", [each if each in _DEFAULT else pytest.param(each, marks=pytest.mark.exhaustive) for each in LOOKS]
 )
+
+
+@in_every_look
 def test_a_page_is_open_to_everybody_in_every_look(new_page: OpenPage, installation: Installation, look: str) -> None:
     page = new_page(*LOOKS[look])
     for name in installation.pages:
@@ -41,6 +44,53 @@ def test_a_page_is_open_to_everybody_in_every_look(new_page: OpenPage, installat
         keep(page, f"{name}-{look}")
         assert barriers(page) == [], name
         assert not is_wider_than_the_window(page), name
+
+
+@in_every_look
+def test_the_pages_about_problems_are_open_to_everybody(
+    new_page: OpenPage, installation: Installation, look: str
+) -> None:
+    page = new_page(*LOOKS[look])
+    for path in ("problems", "problems/job-conflict"):
+        page.goto(f"{installation.url}/{path}")
+        keep(page, f"{path.replace('/', '-')}-{look}")
+        assert barriers(page) == [], path
+        assert not is_wider_than_the_window(page), path
+
+
+@in_every_look
+def test_the_page_of_a_table_that_cannot_be_read_is_open_to_everybody(
+    new_page: OpenPage, faults_of: dict[Page, Faults], installation: Installation, look: str
+) -> None:
+    page = new_page(*LOOKS[look])
+    faults_of[page].allow("4(04|22)")  # Neither its files nor its lock are there.
+    page.goto(f"{installation.url}/#/tables/{ORDERS}")
+    page.wait_for_selector("main h1")
+    page.wait_for_selector("#pulse.live")
+    keep(page, f"unreadable-{look}")
+    assert barriers(page) == []
+    assert not is_wider_than_the_window(page)
+
+
+@pytest.mark.exhaustive
+def test_the_log_in_is_open_to_everybody(new_page: OpenPage, faults_of: dict[Page, Faults], tmp_path: Path) -> None:
+    made = Installation(tmp_path)
+    try:
+        first = new_page()
+        faults_of[first].allow("401")
+        made.log_in(first, "admin")
+        first.goto("about:blank")
+        for look, (theme, size) in LOOKS.items():
+            page = new_page(theme, size)
+            faults_of[page].allow("401")
+            page.goto(made.address("overview"))
+            page.wait_for_selector("main input")
+            keep(page, f"log-in-{look}")
+            assert barriers(page) == []
+            assert not is_wider_than_the_window(page)
+            page.goto("about:blank")
+    finally:
+        made.close()
 
 
 def keep(page: Page, name: str) -> None:

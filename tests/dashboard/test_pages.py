@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
@@ -248,12 +246,7 @@ def test_a_reader_sees_everything_and_no_form_for_what_it_may_not_do(
     faults.allow("401")
     made = Installation(tmp_path)
     try:
-        create = [sys.executable, "-m", "service.cli", "token", "create", "--role", "reader"]
-        token = subprocess.run(create, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60).stdout
-        page.goto(made.address("overview"))
-        page.locator("input").fill(token.split()[-1])
-        page.keyboard.press("Enter")
-        page.wait_for_selector("#pulse.live")
+        made.log_in(page, "reader")
         for name in made.pages:
             if name in ("audit", "register"):
                 continue
@@ -265,6 +258,33 @@ def test_a_reader_sees_everything_and_no_form_for_what_it_may_not_do(
             assert forms.count() == 0, name
         expect(page.get_by_role("link", name="Register a table")).to_have_count(0)
         assert page.get_by_role("button", name="Pause automatic jobs").count() == 0
+    finally:
+        page.goto("about:blank")
+        made.close()
+
+
+@pytest.mark.exhaustive
+def test_an_operator_runs_jobs_and_has_no_form_for_what_only_an_admin_may_do(
+    page: Page, faults: Faults, tmp_path: Path
+) -> None:
+    faults.allow("401")
+    made = Installation(tmp_path)
+    try:
+        made.log_in(page, "operator")
+        expect(page.get_by_role("link", name="Register a table")).to_have_count(0)
+        expect(page.locator("#audit")).to_be_hidden()
+        page.goto(made.address("register"))
+        expect(page.locator("main")).to_contain_text("Only an admin may register tables")
+        page.goto(made.address("webhooks"))
+        page.wait_for_selector("main h1")
+        expect(page.locator("main form")).to_have_count(0)
+        page.goto(made.address("webhook"))
+        page.wait_for_selector("main h1")
+        expect(page.get_by_role("button", name="Delete")).to_have_count(0)
+        page.goto(made.address("workers"))
+        expect(page.get_by_role("button", name="Pause automatic jobs")).to_have_count(1)
+        page.goto(made.address("table"))
+        expect(page.locator("main form").first).to_be_visible()
     finally:
         page.goto("about:blank")
         made.close()
