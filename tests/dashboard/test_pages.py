@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 from playwright.sync_api import expect
 
+from jobs.contract import JobKind
+from service.db.engine import writing
+from service.model.clock import utc_now
+from service.scheduling import decision_store
+from service.scheduling.decision import Decision, Verdict
 from tests.dashboard.installation import TRIPS, Installation
 from tests.integration.receiver import Receiver, Reply
 from tests.integration.serving import eventually
@@ -316,3 +321,28 @@ def test_a_lock_that_a_dead_writer_left_is_shown_and_broken_with_a_reason(
     newest = installation.api.get("/audit", params={"limit": 5}).json()["items"]
     assert any("Its machine was switched off." in str(each) for each in newest)
     installation.api.delete(f"/tables/{table_id}").raise_for_status()
+
+
+@pytest.mark.exhaustive
+def test_earlier_decisions_are_loaded_page_by_page(page: Page, faults: Faults, installation: Installation) -> None:
+    faults.allow("4(04|22)")  # The table itself is not there.
+    installation.add(["decided"])
+    began = utc_now() - timedelta(hours=60)
+    with writing(installation.service.engine) as connection:
+        for number in range(45):
+            at = began + timedelta(hours=number)
+            decision = Decision(JobKind.CLEANING, Verdict.WAIT, f"code{number}", f"reason {number}", at, at)
+            decision_store.record(connection, "tbl_decided", decision, None)
+    page.goto(f"{installation.url}/#/tables/tbl_decided")
+    page.get_by_label("Earlier decisions about cleaning").click()
+    earlier = page.locator(".earlier > li")
+    expect(earlier.first).to_contain_text("Reason 44")
+    first = earlier.count()
+    assert 0 < first < 45
+    while page.get_by_role("button", name="Load more").count():
+        shown = earlier.count()
+        page.get_by_role("button", name="Load more").click()
+        expect(earlier.nth(shown)).to_be_visible()
+    expect(earlier).to_have_count(45)
+    expect(earlier.last).to_contain_text("Reason 0")
+    installation.api.delete("/tables/tbl_decided").raise_for_status()
