@@ -62,7 +62,7 @@ def table(url: str, path: str = "/lake/a") -> str:
 
 
 def submit(url: str, table_id: str, kind: str = "compaction", **more: Any) -> httpx.Response:
-    return httpx.post(f"{url}/v1/tables/{table_id}/jobs", json={"kind": kind, **more})
+    return httpx.post(f"{url}/v1/tables/{table_id}/jobs", json={"kind": kind, **more}, timeout=30)
 
 
 def test_a_waiting_lease_is_answered_well_under_100_milliseconds_after_the_post(url: str) -> None:
@@ -100,11 +100,11 @@ def test_a_job_that_another_replica_queued_is_found_within_seconds(url: str, liv
         for other_url in _served(other):
             waiting = pool.submit(lease, url, 10)
             time.sleep(0.3)
-            before = time.monotonic()
             assert submit(other_url, table_id).status_code == 202
+            queued = time.monotonic()
             answer, came = waiting.result()
             assert answer.status_code == 200
-            assert came - before < 5
+            assert came - queued < 5
     other_engine.dispose()
 
 
