@@ -43,6 +43,8 @@ export class Lock {
     return card(
       "lock",
       "The table's lock",
+      // Not in the form: with the new state of the lock there may be none.
+      this.failure && problem(this.failure),
       this.broken && problem({ title: "The lock was broken", detail: `It was held by ${this.broken.holder}.` }, "good"),
       pairs(
         ["State", [h("span", { class: `tag ${state === "held" ? "warn" : ""}` }, STATES[state]), detail && ` ${detail}`]],
@@ -70,7 +72,6 @@ export class Lock {
       "form",
       { "data-key": "break", onsubmit: submit },
       h("h3", {}, "Break it"),
-      this.failure && problem(this.failure),
       field("Why its holder is dead", input, "Kept in the audit trail. A holder that is alive and only slow would write beside others."),
       h("div", { class: "actions" }, h("button", { type: "submit", class: "danger" }, "Break the lock")),
     );
@@ -87,6 +88,7 @@ export class Lock {
     } catch (error) {
       if (!(error instanceof Refused)) return this.changed(error);
       this.failure = error.problem;
+      this.broken = null;
     }
     this.readAt = -Infinity;
     this.changed();
