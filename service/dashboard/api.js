@@ -90,7 +90,8 @@ async function exchange(url, options) {
   let answer;
   let body;
   try {
-    answer = await fetch(url, { ...options, headers, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
+    answer = await askedEarly(url);
+    answer ??= await fetch(url, { ...options, headers, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
     body = await answer.text();
   } catch {
     throw new Away();
@@ -100,6 +101,14 @@ async function exchange(url, options) {
   const problem = document?.title ? document : { title: "The answer does not come from the service", detail: `HTTP ${answer.status}` };
   if (answer.status >= 500 || answer.ok) throw new Away(problem);
   throw new Refused(answer.status, problem);
+}
+
+/** The answer that `early.js` has asked for, once; null for any other call. */
+async function askedEarly(url) {
+  const { early } = window;
+  if (early?.url !== url.href) return null;
+  window.early = null;
+  return early.answer;
 }
 
 function parsed(text) {

@@ -202,7 +202,11 @@ class Composition:
                 "problems",
                 chosen.problem_seconds,
                 lambda: problem_rounds.run_once(
-                    engine, notifier, clock, every=timedelta(seconds=chosen.problem_seconds)
+                    engine,
+                    notifier,
+                    clock,
+                    every=timedelta(seconds=chosen.problem_seconds),
+                    board=context.board,
                 ),
             ),
             Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, keep)),

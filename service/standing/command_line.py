@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Choice:
 
 def line(*words: str | Choice | tuple[str | Choice, ...]) -> str:
     """A word may be made of parts. Everything but a `Choice` is quoted, since ids and names may hold anything."""
-    return " ".join(["groundskeeper", *(_shown(word if isinstance(word, tuple) else (word,)) for word in words)])
+    return " ".join(["groundskeeper", *map(_shown, words)])
 
 
 def assigned(name: str, value: object) -> str:
@@ -35,10 +36,14 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _shown(parts: tuple[str | Choice, ...]) -> str:
-    return "".join(f"<{part.name}>" if isinstance(part, Choice) else _quoted(part) for part in parts)
+def _shown(word: str | Choice | tuple[str | Choice, ...]) -> str:
+    if isinstance(word, str):
+        return _quoted(word)
+    return f"<{word.name}>" if isinstance(word, Choice) else "".join(map(_shown, word))
 
 
+# The lines for thousands of tables have most words in common.
+@lru_cache(maxsize=1024)
 def _quoted(text: str) -> str:
     if text.isprintable():
         return shlex.quote(text)

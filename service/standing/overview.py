@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from service.db.page import not_a_cursor
-from service.standing.problem import RANKS, Severity, StandingKind
+from service.standing.problem import RANKS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from service.lake.table import TableType
     from service.standing.board import Known
+    from service.standing.problem import StandingKind, StandingProblem
 
 
 class Health(StrEnum):
@@ -142,7 +143,7 @@ def _number(table: ListedTable, known: Known, order: Order) -> float:
         case Order.NAME:
             return 0.0
         case Order.PROBLEMS:
-            return _rank([each.severity for each in known.of_tables.get(table.id, ())])
+            return _rank(known.of_tables.get(table.id, ()))
         case Order.BACKLOG:
             return -float(backlog.log_bytes) if backlog else _LAST
         case Order.COMMIT:
@@ -153,12 +154,12 @@ def _number(table: ListedTable, known: Known, order: Order) -> float:
             return -table.registered_at.timestamp()
 
 
-def _rank(severities: Sequence[Severity]) -> float:
+def _rank(problems: Sequence[StandingProblem]) -> float:
     """By the most serious one, then by the number of those that are as serious. They are in this order."""
-    if not severities:
+    if not problems:
         return _LAST
-    worst = severities[0]
-    return RANKS[worst] * 1e6 - min(severities.count(worst), 10**5)
+    worst = problems[0].severity
+    return RANKS[worst] * 1e6 - min(sum(each.severity is worst for each in problems), 10**5)
 
 
 def _text(key: _Key, order: Order) -> str:

@@ -85,20 +85,21 @@ class WebhookCounts:
 
 
 def activity(connection: Connection) -> Activity:
-    query = sa.select(_j.c.table_id, _j.c.state, sa.func.count()).where(job_store.is_active())
-    rows = connection.execute(query.group_by(_j.c.table_id, _j.c.state)).all()
-    jobs: Counter[JobState] = Counter()
-    for _, state, number in rows:
-        jobs[JobState(state)] += number
-    return Activity(jobs, {table_id for table_id, state, _ in rows if state in _HELD})
+    numbers = sa.select(_j.c.state, sa.func.count()).where(job_store.is_active()).group_by(_j.c.state)
+    jobs = {JobState(state): number for state, number in connection.execute(numbers)}
+    busy = sa.select(_j.c.table_id).where(job_store.is_active(), _j.c.state.in_(_HELD)).distinct()
+    return Activity(jobs, set(connection.execute(busy).scalars()))
 
 
 def tables(connection: Connection, busy: Collection[str], *, with_type: bool) -> list[ListedTable]:
     """Returns all tables. Their types are in large documents, so they are read only where a filter needs them."""
     kind = _t.c.profile["table_type"].as_string() if with_type else sa.null()
     of_table = (_t.c.id, _t.c.name, _t.c.base_path, _t.c.created_at, kind.label("type"))
-    of_watch = (_w.c.looked_at, _w.c.failures, _w.c.error)
+    # Only of the few that fail: a document takes longer to read than the rest of a row.
+    error = sa.case((_w.c.failures > 0, _w.c.error)).label("error")
+    of_watch = (_w.c.looked_at.is_not(None).label("is_polled"), _w.c.failures, error)
     query: sa.Select[Any] = sa.select(*of_table, *of_watch).outerjoin(_w, _w.c.table_id == _t.c.id)
+    types = {each.value: each for each in TableType}
     return [
         ListedTable(
             id=row.id,
@@ -106,7 +107,7 @@ def tables(connection: Connection, busy: Collection[str], *, with_type: bool) ->
             base_path=row.base_path,
             registered_at=row.created_at,
             state=_state(row, busy),
-            type=TableType(row.type) if row.type in set(TableType) else None,
+            type=types.get(row.type),
         )
         for row in connection.execute(query)
     ]
@@ -192,7 +193,7 @@ def _state(row: sa.Row[Any], busy: Collection[str]) -> TableState:
         # As in `service.standing.facts`: a storage may fail once.
         if error and row.failures >= (UNHEALTHY_AFTER if error.retriable else 1):
             return TableState.UNREADABLE
-    if row.looked_at is None:
+    if not row.is_polled:
         return TableState.UNPOLLED
     return TableState.BUSY if row.id in busy else TableState.IDLE
 

@@ -11,7 +11,6 @@ from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.standing import problem_store
 from service.standing.changes import changes
-from service.standing.look import look
 from service.standing.problem_events import problem_opened, problem_resolved
 from service.standing.problem_store import OpenProblem
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from service.events.notifier import Notifier
     from service.model.clock import Clock
+    from service.standing.board import Board
     from service.standing.changes import Changes
     from service.standing.problem import StandingProblem
     from service.standing.problem_store import Known
@@ -45,15 +45,16 @@ class Round:
         return f"{self.found} problems, {self.opened} announced as opened, {self.resolved} as resolved"
 
 
-def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedelta) -> Round:
-    """Every replica may run it every so often. Raises DatabaseUnavailableError."""
+def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedelta, board: Board) -> Round:
+    """Every replica may run it every so often. `board` does the work, and remembers what it finds. Raises
+    DatabaseUnavailableError."""
     began = clock()
     least = every / 2
     with reading(engine) as connection:
         last = problem_store.last_round(connection)
     if last is not None and last > began - least:
         return Round()
-    found, tables = look(engine, began)
+    found, tables = board.look(engine, clock)
     paths = {table.id: table.base_path for table in tables}
     with writing(engine) as connection:
         if not problem_store.claim(connection, began, least):

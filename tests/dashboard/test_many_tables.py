@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
+import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from tests.dashboard.conftest import OpenPage
 
 TABLES = int(os.environ.get("GROUNDSKEEPER_TEST_TABLES", "1000"))
-_VISITS = 7
+_VISITS = 15
 # The time since the navigation began at which the first row was on the page, and the calls of the API until then.
 _FIRST_ROW = """
 const calls = [];
@@ -35,12 +36,13 @@ window.fetch = (path, ...more) => {
   calls.push(new URL(path).pathname);
   return really(path, ...more);
 };
-new MutationObserver((_, observer) => {
-  if (!document.querySelector(".matrix tbody tr")) return;
-  observer.disconnect();
-  document.documentElement.dataset.calls = calls.join(" ");
-  requestAnimationFrame(() => { document.documentElement.dataset.firstRow = performance.now(); });
-}).observe(document, { childList: true, subtree: true });
+window.firstRow = new Promise((resolve) => {
+  new MutationObserver((_, observer) => {
+    if (!document.querySelector(".matrix tbody tr")) return;
+    observer.disconnect();
+    requestAnimationFrame(() => resolve([performance.now(), [...calls]]));
+  }).observe(document, { childList: true, subtree: true });
+});
 """
 
 
@@ -57,12 +59,14 @@ def fill(database: str) -> None:
 def visit(page: Page, url: str) -> tuple[float, list[str]]:
     """Milliseconds to the first row, and the calls of the API until then."""
     page.add_init_script(_FIRST_ROW)
-    page.goto(f"{url}/")
-    return first_row(page), (page.locator("html").get_attribute("data-calls") or "").split()
+    page.goto(f"{url}/", wait_until="commit")
+    return first_row(page)
 
 
-def first_row(page: Page) -> float:
-    return float(page.wait_for_selector("html[data-first-row]").get_attribute("data-first-row"))
+def first_row(page: Page) -> tuple[float, list[str]]:
+    # Not by asking again and again, which would slow the page down.
+    milliseconds, calls = page.evaluate("window.firstRow")
+    return milliseconds, calls
 
 
 @pytest.mark.exhaustive
@@ -84,15 +88,17 @@ def test_a_thousand_tables_are_shown_at_once_and_an_idle_page_asks_for_nothing(
             times.append(milliseconds)
             # The stream is opened where the answer ends.
             assert (sorted(calls[:2]), calls[2:]) == (["/v1/overview", "/v1/session"], ["/v1/events"])
-            # The page, its module, two style sheets, and the icon for the page and for the tab.
-            assert len(files) <= 6
+            # The page, its two scripts, two style sheets, and the icon for the page and for the tab.
+            assert len(files) <= 7
             fresh.close()
+            # The end of this page, and what the service computes after its call, are no part of the next visit.
+            time.sleep(2)
         again = new_page()
         visit(again, service.url)
         warm = []
         for _ in range(_VISITS):
-            again.reload()
-            warm.append(first_row(again))
+            again.reload(wait_until="commit")
+            warm.append(first_row(again)[0])
         again.close()
         page = new_page()
         visit(page, service.url)
@@ -110,4 +116,4 @@ def test_a_thousand_tables_are_shown_at_once_and_an_idle_page_asks_for_nothing(
         )
         page.close()
         assert idle == []
-        assert statistics.median(times) < 1000
+        assert statistics.median(times) < 600

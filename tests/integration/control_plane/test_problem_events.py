@@ -28,6 +28,7 @@ from service.policies.policy import Pause
 from service.scheduling import decision_store, pause_store
 from service.scheduling.decision import Decision, Verdict
 from service.standing import problem_rounds, problem_store, problems, upkeep
+from service.standing.board import Board
 from service.standing.changes import MOST_EVENTS
 from service.standing.problem import Severity, StandingKind
 from tests.integration.receiver import Receiver
@@ -55,7 +56,7 @@ class Watchman:
 
     def round(self) -> Round:
         self.clock.advance(EVERY.total_seconds())
-        return problem_rounds.run_once(self.engine, Notifier(), self.clock, every=EVERY)
+        return problem_rounds.run_once(self.engine, Notifier(), self.clock, every=EVERY, board=Board())
 
     def told(self) -> list[Event]:
         with reading(self.engine) as connection:
@@ -266,7 +267,11 @@ def test_two_replicas_announce_each_change_once(engine: sa.Engine, clock: FakeCl
                 connection.execute(schema.tables.delete())
         clock.advance(30)
         with ThreadPoolExecutor(4) as pool:
-            rounds = list(pool.map(lambda _: problem_rounds.run_once(engine, Notifier(), clock, every=EVERY), range(4)))
+            rounds = list(
+                pool.map(
+                    lambda _: problem_rounds.run_once(engine, Notifier(), clock, every=EVERY, board=Board()), range(4)
+                )
+            )
         assert sum(bool(each.opened or each.found or each.resolved) for each in rounds) <= 1
     told = Counter(event.type for event in watchman.told())
     assert told == {OPENED: 30, RESOLVED: 30}
