@@ -24,7 +24,7 @@ export function tablePage(id, changed) {
   const active = new Active({ table_id: id });
   const recent = new Recent({ table_id: id });
   const latest = new Latest();
-  const incidents = new Incidents({ table_id: id });
+  const incidents = new Incidents(id);
   const problems = new Problems({ table_id: id });
   const commits = new Commits(id);
   const standing = new Standing(id);
@@ -59,7 +59,7 @@ export function tablePage(id, changed) {
     if (!table) return [];
     return [
       h("h1", { "data-key": "title" }, table.name, " ", h("span", { class: "path" }, table.base_path)),
-      ...incidents.draw(null, active.jobs, changed),
+      ...incidents.draw(active.jobs, problems.items ?? [], changed),
       problems.draw(active.jobs, changed, { isQuiet: true }),
       ...(table.profile.warnings ?? []).map((text) => problem({ title: text }, "warn")),
       active.jobs.length > 0 && active.draw(null, changed),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import TABLE_LOCKED
+from service.model.command_line import Choice, line
 from service.model.formatting import count, duration
 from service.queue.job import HELD, JobState, mutates
 from service.queue.worker import ALIVE
@@ -71,4 +72,4 @@ _LOCK = "the table's lock"
 
 def starting_worker(group: str) -> str:
     """Returns the command that starts a worker of the group."""
-    return f"groundskeeper worker --group {group}"
+    return line("worker", "--group", group, "--service", Choice("URL"))

@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.contract import TABLE_LOCKED
+from service.model.command_line import Choice, line
 from service.model.formatting import count, duration
 from service.queue.queue_status import awaited_lock
 from service.queue.worker import ALIVE
-from service.standing.command_line import Choice, line
 from service.standing.problem import About, Definition, ObjectType, Severity, StandingKind
 from service.standing.step import (
     Action,

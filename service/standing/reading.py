@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from service.model.command_line import line
 from service.model.formatting import count, duration
-from service.standing.command_line import line
 from service.standing.problem import Definition, Severity, StandingKind
 from service.standing.step import Step, look_at_table
 

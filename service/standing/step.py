@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from service.standing.command_line import Choice, assigned, line
+from service.model.command_line import Choice, assigned, line
+from service.queue.queue_status import starting_worker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +86,7 @@ def set_policy(table_id: str, *settings: str | tuple[str | Choice, ...]) -> Step
 
 
 def start_worker(group: str) -> Step:
-    return Step(line("worker", "--group", group, "--service", Choice("URL")))
+    return Step(starting_worker(group))
 
 
 def enable_webhook(webhook_id: str, label: str) -> Step:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
@@ -295,33 +293,6 @@ def test_an_operator_runs_jobs_and_has_no_form_for_what_only_an_admin_may_do(
     finally:
         page.goto("about:blank")
         made.close()
-
-
-@pytest.mark.exhaustive
-def test_a_lock_that_a_dead_writer_left_is_shown_and_broken_with_a_reason(
-    page: Page, installation: Installation, tmp_path: Path
-) -> None:
-    table = SmallTable(tmp_path / "locked")
-    table.commit("001", {"p": {}})
-    lock = table.base / ".hoodie" / "lock"
-    lock.touch()
-    three_hours_ago = time.time() - 3 * 3600
-    os.utime(lock, (three_hours_ago, three_hours_ago))
-    table_id = installation.post("/tables", {"base_path": str(table.base)})["id"]
-    page.goto(f"{installation.url}/#/tables/{table_id}")
-    desk = page.get_by_role("region", name="The table's lock")
-    expect(desk).to_contain_text("a writer that did not sign it")
-    desk.get_by_label("Why its holder is dead").fill("Its machine was switched off.")
-    desk.get_by_role("button", name="Break the lock").click()
-    dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("It has been held for 3 h")
-    dialog.get_by_role("button", name="Break the lock").click()
-    expect(desk).to_contain_text("The lock was broken")
-    assert not lock.exists()
-    newest = installation.api.get("/audit", params={"limit": 5}).json()["items"]
-    assert any("Its machine was switched off." in str(each) for each in newest)
-    page.goto("about:blank")  # It would ask for a table that is gone.
-    installation.api.delete(f"/tables/{table_id}").raise_for_status()
 
 
 @pytest.mark.exhaustive

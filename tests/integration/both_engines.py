@@ -89,6 +89,22 @@ def statistics(spark: SparkSession, base: Path) -> list[str]:
     return sorted(str(row) for row in rows)
 
 
+def newest_files(base: Path) -> dict[str, Path]:
+    """The base files of the newest instant by partition and bucket."""
+    newest = max(path.stem.rpartition("_")[2] for path in base.rglob("0*.parquet"))
+    found = list(base.rglob(f"0*_{newest}.parquet"))
+    by_place = {f"{path.parent.relative_to(base)}/{path.name[:8]}": path for path in found}
+    assert len(by_place) == len(found) > 0
+    return by_place
+
+
+def require_same_newest_files(theirs: Path, ours: Path) -> None:
+    expected, found = newest_files(theirs), newest_files(ours)
+    assert expected.keys() == found.keys()
+    for place, file in found.items():
+        require_same_file(expected[place], file)
+
+
 def require_same_file(theirs: Path, ours: Path) -> None:
     with pq.ParquetFile(theirs) as expected, pq.ParquetFile(ours) as found:
         parquet_layout.require_reproducible(parquet_layout.of_file(expected), found.schema, ours.name)

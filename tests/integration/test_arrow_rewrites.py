@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from jobs.contract import BucketIndex
 from jobs.errors import EngineRefusedError, RefusedError
 from tests.integration import tables
-from tests.integration.both_engines import require_same_file
+from tests.integration.both_engines import newest_files, require_same_newest_files
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import proved, run_job
 from tests.integration.tables import INDEX
@@ -68,10 +68,7 @@ def test_files_are_those_of_rows_that_hudi_merges(
         by_engine[engine] = (copy, details["key_digest"])
     (theirs, digest), (ours, our_digest) = by_engine.values()
     assert digest == our_digest
-    expected, found = _files(theirs), _files(ours)
-    assert expected.keys() == found.keys()
-    for place, file in found.items():
-        require_same_file(expected[place], file)
+    require_same_newest_files(theirs, ours)
 
     # Not only the new files: what readers and a writer with the old options make of them.
     assert proved(spark, ours, buckets) == before
@@ -80,15 +77,6 @@ def test_files_are_those_of_rows_that_hudi_merges(
         tables.upsert(tables.rows(spark, 0, 420, ts=9).where("city % 3 = 0"), copy, options)
     assert len(proved(spark, ours, buckets)) == len(tables.snapshot(spark, theirs))
     assert tables.left_behind(ours) == []
-
-
-def _files(base: Path) -> dict[str, Path]:
-    """The base files of the newest instant by partition and bucket."""
-    newest = max(path.stem.rpartition("_")[2] for path in base.rglob("0*.parquet"))
-    found = list(base.rglob(f"0*_{newest}.parquet"))
-    by_place = {f"{path.parent.relative_to(base)}/{path.name[:8]}": path for path in found}
-    assert len(by_place) == len(found) > 0
-    return by_place
 
 
 @pytest.mark.parametrize(
@@ -153,7 +141,7 @@ def test_slices_of_logs_alone_and_slices_without_any_row_left_are_expanded(
     assert (details["merged"]["hudi"], details["rows"]) == (0, len(before))
     assert tables.in_order(spark, base, 8) == before
     # All children are there, those without rows as well.
-    assert len(_files(base)) == details["files_written"]
+    assert len(newest_files(base)) == details["files_written"]
     tables.upsert(tables.rows(spark, 0, 70, ts=9), base, options)
     assert len(tables.in_order(spark, base, 8)) == 70
 

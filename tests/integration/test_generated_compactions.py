@@ -1,4 +1,5 @@
-"""Tables of generated schemas, keys, partitions and histories, compacted by Hudi's executor and by Arrow, are equal.
+"""Tables of generated schemas, keys, partitions and histories are equal, whether Hudi's readers merge their slices or
+Arrow does: in a compaction, and in what rewrites slices with logs.
 
 For more of them, other ones each time:
 GENERATED_TABLES=200 pytest -s --exhaustive tests/integration/test_generated_compactions.py
@@ -7,6 +8,7 @@ GENERATED_TABLES=200 pytest -s --exhaustive tests/integration/test_generated_com
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 
 from jobs.contract import BucketIndex
 from tests.integration import tables
-from tests.integration.both_engines import compacted, require_equal
+from tests.integration.both_engines import compacted, require_equal, require_same_newest_files
 from tests.integration.run import run_job
 from tests.integration.test_generated_tables import EXAMPLES, History, generated, histories, write
 
@@ -61,3 +63,40 @@ def test_a_generated_table_is_compacted_as_by_hudi(spark: SparkSession, tmp_path
     assert tables.snapshot(spark, arrow.base) == before
     assert run_job(spark, arrow.base, "audit", index=index).details["clean"]
     shutil.rmtree(folder)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(0 if EXAMPLES else 900)
+def test_generated_tables_are_rewritten_as_from_the_rows_that_hudi_merges(spark: SparkSession, tmp_path: Path) -> None:
+    merged: Counter[str] = Counter()
+
+    @generated
+    @given(history=with_logs(), kind=st.sampled_from(["bucket_expansion", "bucket_contraction", "sorted", "prepared"]))
+    def each(history: History, kind: str) -> None:
+        base = tmp_path / f"r{next(_numbers)}" / "t"
+        if kind == "bucket_contraction":
+            history.num_buckets *= history.factor
+        if write(spark, base, history) is None:
+            return
+        index = BucketIndex(history.num_buckets, history.keys)
+        before = tables.snapshot(spark, base)
+        job, params = {
+            "sorted": ("clustering", {"sort_by": ["ts", "id"]}),
+            "prepared": ("clustering", {"expansion_factor": history.factor}),
+        }.get(kind, (kind, {"factor": history.factor}))
+        copies = []
+        for engine in ("hudi", "auto"):
+            copy = shutil.copytree(base, base.parent / engine / base.name)
+            details = run_job(spark, copy, job, {**params, "engine": engine}, index=index).details
+            copies.append((copy, details["key_digest"]))
+        merged.update({kind: details["merged"]["arrow"] > 0, "arrow": details["merged"]["arrow"]})
+        merged.update(reason["type"] for reason in details["merged"]["reasons"])
+        print(f"{kind} {details['merged']}, in all {dict(merged)}")
+        (theirs, digest), (ours, our_digest) = copies
+        assert digest == our_digest
+        require_same_newest_files(theirs, ours)
+        assert tables.snapshot(spark, ours) == before
+        shutil.rmtree(base.parent)
+
+    each()
+    assert merged["arrow"] > 0

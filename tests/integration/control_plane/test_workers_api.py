@@ -137,7 +137,7 @@ def test_a_queued_job_says_what_it_waits_for(client: TestClient, table_id: str, 
         return said
 
     client.post("/v1/worker/leases", json={"worker_id": "w1"})
-    assert "`groundskeeper worker --group large`" in str(waits_for(first))
+    assert "`groundskeeper worker --group large --service <URL>`" in str(waits_for(first))
     client.post("/v1/worker/leases", json={"worker_id": "w2", "worker": INFO})
     assert waits_for(first) is None
     assert waits_for(second) == f"job {first} (compaction), which is running on this table"

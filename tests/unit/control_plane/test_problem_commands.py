@@ -20,7 +20,7 @@ from service.cli.client import policies
 from service.cli.client.connection import Connection
 from service.cli.client.given import values
 from service.cli.main import app
-from service.standing.command_line import Choice, line
+from service.model.command_line import Choice, line
 from service.standing.problem import StandingKind
 from service.standing.problems import found_in
 from service.standing.step import LONGEST, start

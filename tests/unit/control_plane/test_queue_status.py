@@ -26,7 +26,10 @@ def worker(*job_ids: str, slots: int | None = 1, seen_seconds_ago: float = 1, **
 
 CLUSTERING = a_job("job_2", JobKind.CLUSTERING, state=JobState.RUNNING)
 PLANNING = CLUSTERING.evolve(dry_run=True)
-NOBODY = "a worker of the group default (none has called for 1 min; `groundskeeper worker --group default` starts one)"
+NOBODY = (
+    "a worker of the group default (none has called for 1 min; `groundskeeper worker --group default --service <URL>`"
+    " starts one)"
+)
 
 
 @pytest.mark.parametrize(
