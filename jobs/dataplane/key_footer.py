@@ -70,7 +70,8 @@ class KeyFooter:
 def _range(keys: pa.Array) -> tuple[str, str]:
     """Returns the smallest and the largest key by `String.compareTo`, as readers of the range compare.
 
-    Java orders UTF-16 code units, Arrow bytes of UTF-8.
+    Java orders UTF-16 code units, Arrow bytes of UTF-8. So does Hudi's own writer of Spark rows, whose readers
+    (`BloomIndexFileInfo.isKeyInRange`) may then look past a file with a letter beyond U+FFFF.
     """
     data = np.frombuffer(keys.buffers()[2] or b"", np.uint8)
     if data.size and int(data.max()) >= _FIRST_OF_FOUR_BYTES:
