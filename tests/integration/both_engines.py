@@ -125,7 +125,7 @@ def _rows(file: pq.ParquetFile) -> list[dict[str, Any]]:
 
 def _footer(file: pq.ParquetFile) -> dict[bytes, bytes]:
     """Without the range of the keys. Hudi's writer of Spark rows takes it by the order of UTF-8 (`UTF8String`), while
-    its readers compare by that of UTF-16 (`BloomIndexFileInfo`): with a letter beyond U+FFFF they may skip such a file."""
+    its readers compare by that of UTF-16 (`BloomIndexFileInfo`): they may skip a file with letters beyond U+FFFF."""
     metadata = file.metadata.metadata or {}
     return {name: value for name, value in metadata.items() if name not in _RANGE}
 
