@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     Codes = NDArray[np.uint32]
@@ -95,6 +97,45 @@ class BloomFilter:
         self._in_row = 0
         self._beyond = 0
 
+    @classmethod
+    def of(cls, serialized: bytes, kind: FilterKind) -> BloomFilter:
+        """Returns a filter of this kind, which is `DYNAMIC_V0`, that goes on where a serialised one ends. Raises
+        `UnknownFilterError` for one of another kind."""
+        if kind.code != DYNAMIC or FilterKind.of(serialized, DYNAMIC) != kind:
+            raise UnknownFilterError(f"not a filter of {kind}")
+        try:
+            data = base64.b64decode(serialized)
+        except ValueError as error:
+            raise UnknownFilterError(f"a filter that cannot be read: {error}") from error
+        _, in_row, rows = _ROWS.unpack_from(data, _HEADER.size)
+        size = _HEADER.size + (kind.bits + 7) // 8
+        first = _HEADER.size + _ROWS.size
+        is_full = rows == kind.most_rows
+        if rows < 1 or in_row < 0 or len(data) != first + rows * size or (in_row > kind.keys_per_row and not is_full):
+            raise UnknownFilterError(f"{rows} rows, of which the last has {in_row} keys, in {len(data)} bytes")
+        parts = np.frombuffer(data, np.uint8, offset=first).reshape(rows, size)
+        if any(part[: _HEADER.size].tobytes() != data[: _HEADER.size] for part in parts):
+            raise UnknownFilterError("rows of several kinds")
+        restored = cls(kind)
+        restored._rows = [restored._unpacked(part[_HEADER.size :]) for part in parts]
+        restored._in_row, restored._beyond = in_row, max(0, in_row - kind.keys_per_row)
+        return restored
+
+    @property
+    def keys(self) -> int:
+        """The number of keys that were added, as far as a filter of this kind counts them: `DYNAMIC_V0`."""
+        return (len(self._rows) - 1) * self._kind.keys_per_row + self._in_row
+
+    def has_all(self, keys: pa.Array) -> bool:
+        """Returns whether a reader would look for each of these keys, which are not empty, in the file."""
+        found = np.zeros(len(keys), np.bool_)
+        for row in self._rows:
+            hits = np.ones(len(keys), np.bool_)
+            for numbers, places in self._places(keys):
+                hits[numbers] &= self._is_set(row, places)
+            found |= hits
+        return bool(found.all())
+
     def add(self, keys: pa.Array) -> None:
         """Adds strings of any Arrow layout except dictionaries. Skips empty strings: Hudi cannot look them up."""
         if self._kind.code == SIMPLE:
@@ -129,6 +170,15 @@ class BloomFilter:
     def _packed(self, row: Bits) -> Bits:
         return np.packbits(row, bitorder="little") if self._kind.bits <= _BYTE_PER_BIT else row
 
+    def _is_set(self, row: Bits, places: Codes) -> NDArray[np.bool_]:
+        is_byte = self._kind.bits <= _BYTE_PER_BIT
+        bits = row[places] if is_byte else row[places >> np.uint32(3)] >> (places & np.uint32(7)).astype(np.uint8)
+        return (bits & np.uint8(1)).astype(np.bool_)
+
+    def _unpacked(self, row: Bits) -> Bits:
+        bits = self._kind.bits
+        return np.unpackbits(row, count=bits, bitorder="little") if bits <= _BYTE_PER_BIT else row.copy()
+
     def _add_beyond(self, keys: pa.Array) -> None:
         """Adds keys when all rows are full: rows take turns, the first takes the first two (`getActiveStandardBF`)."""
         numbers = np.arange(self._beyond, self._beyond + len(keys))
@@ -139,23 +189,31 @@ class BloomFilter:
         self._in_row += len(keys)
 
     def _set(self, row: int, keys: pa.Array) -> None:
+        for _, places in self._places(keys):
+            if self._kind.bits <= _BYTE_PER_BIT:
+                self._rows[row][places.astype(np.int64)] = 1
+            else:
+                bits = np.left_shift(np.uint8(1), (places & np.uint32(7)).astype(np.uint8))
+                np.bitwise_or.at(self._rows[row], places >> np.uint32(3), bits)
+
+    def _places(self, keys: pa.Array) -> Iterator[tuple[NDArray[np.int64], Codes]]:
+        """Yields the numbers of some keys, and the place of a bit of each; every key comes once for each hash."""
         for first in range(0, len(keys), _BLOCK_KEYS):
             block = _block(keys.slice(first, _BLOCK_KEYS))
             code = np.zeros(len(block.lengths), np.uint32)
+            numbers = block.order + first
             for _ in range(self._kind.hashes):
                 code = block.hashed(code)
                 places = np.abs(code.view(np.int32)).view(np.uint32)  # correct for the lowest integer as well
                 places -= (places // np.uint32(self._kind.bits)) * np.uint32(self._kind.bits)
-                if self._kind.bits <= _BYTE_PER_BIT:
-                    self._rows[row][places.astype(np.int64)] = 1
-                else:
-                    bits = np.left_shift(np.uint8(1), (places & np.uint32(7)).astype(np.uint8))
-                    np.bitwise_or.at(self._rows[row], places >> np.uint32(3), bits)
+                yield numbers, places
 
 
 class _Block(NamedTuple):
-    """Keys prepared for MurmurHash: words of four bytes, and the remaining bytes. The longest keys come first."""
+    """Keys prepared for MurmurHash: words of four bytes, and the remaining bytes. The longest keys come first; `order`
+    are their numbers, without those of empty keys."""
 
+    order: NDArray[np.int64]
     lengths: Codes
     words: list[Codes]  # the i-th words of the keys that have that many
     rest: Codes
@@ -203,7 +261,7 @@ def _block(keys: pa.Array) -> _Block:
         rows = np.flatnonzero(left >= behind)
         rest[rows] ^= signed[ends[rows] - behind].astype(np.int32) << np.int32(8 * (behind - 1))
     factor = np.where(left > 0, _M, np.uint32(1))
-    return _Block(lengths.astype(np.uint32), words, rest.view(np.uint32), factor)
+    return _Block(order, lengths.astype(np.uint32), words, rest.view(np.uint32), factor)
 
 
 def _bytes_of(keys: pa.Array) -> tuple[Bits, NDArray[np.int64]]:

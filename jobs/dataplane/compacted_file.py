@@ -94,9 +94,9 @@ def compact_slice(work: Compaction, files: SliceFiles, token: str) -> CompactedF
     Raises `NotProvedError` for a slice that Hudi has to merge; then no file remains, except for the marker.
     """
     began = time.monotonic()
-    layout = _layout(work, files)
-    merged = merge_slice(work.storage, files, work.rules, layout.schema, batch_rows=BATCH_ROWS)
-    with _NewFile(work, files, layout, token) as new:
+    merged = merge_slice(work.storage, files, work.rules, work.layout.schema, batch_rows=BATCH_ROWS)
+    layout, keys = _beginning(work, files, keeps_base_rows=merged.keeps_base_rows)
+    with _NewFile(work, files, layout, keys, token) as new:
         for batch in merged.batches():
             new.add(batch)
         size = new.close()
@@ -104,21 +104,26 @@ def compact_slice(work: Compaction, files: SliceFiles, token: str) -> CompactedF
     return CompactedFile(files.partition_path, files.file_id, new.file_name, size, merged.counts, seconds)
 
 
-def _layout(work: Compaction, files: SliceFiles) -> Layout:
+def _beginning(work: Compaction, files: SliceFiles, *, keeps_base_rows: bool) -> tuple[Layout, KeyFooter | None]:
+    """Returns the layout of the new file and the entries of its keys, with those that it has for certain."""
+    kind = work.layout.keys
     if files.base is None:
-        return work.layout
+        return work.layout, KeyFooter(kind) if kind else None
     with work.storage.read_parquet(f"{work.storage.root}/{files.base}") as old:
-        return work.layout.compressed_like(old, work.codec)
+        layout = work.layout.compressed_like(old, work.codec)
+        if kind is None or not keeps_base_rows:
+            return layout, KeyFooter(kind) if kind else None
+        return layout, KeyFooter.beginning_with(old.metadata.metadata or {}, old.metadata.num_rows, kind)
 
 
 class _NewFile:
     """The base file that is being written, one row group after the other."""
 
-    def __init__(self, work: Compaction, files: SliceFiles, layout: Layout, token: str) -> None:
+    def __init__(self, work: Compaction, files: SliceFiles, layout: Layout, keys: KeyFooter | None, token: str) -> None:
         self.file_name = f"{files.file_id}_{token}_{work.instant}.parquet"
         self._work, self._partition, self._layout = work, files.partition_path, layout
         self._schema = _written(layout.schema, layout.schema)
-        self._keys = KeyFooter(layout.keys) if layout.keys else None
+        self._keys = keys
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = self._waiting_rows = 0
         self._open: tuple[Output, pq.ParquetWriter] | None = None

@@ -57,6 +57,11 @@ class MergedSlice:
     counts: MergeCounts = field(default_factory=MergeCounts)
     _rows_of_base: int = field(default=0, init=False)
 
+    @property
+    def keeps_base_rows(self) -> bool:
+        """Whether `batches` begin with all keys of the base file, in its order: the logs delete none."""
+        return not (self.newest.places < 0).any()
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yields the rows: those of the base file in its order, then those that only the logs have, in Hudi's order.
 
