@@ -49,6 +49,9 @@ def test_the_table_equals_what_the_writer_was_told_whatever_expansions_do_beside
         fenced = expand(on_active_writers="fence", writers_retry_conflicts=True)
 
     assert [details["buckets"] for details in [*doubled, fenced]] == [[2, 4], [4, 8], [8, 16]]
+    merged = [details["merged"] for details in [*doubled, fenced]]
+    assert any(each["arrow"] for each in merged) is (table_type == "MERGE_ON_READ")
+    assert not any(each["hudi"] for each in merged), merged
     lines = ceaseless_writer.read(ledger)
     # Whoever was fenced may have been told so.
     assert len([line for line in lines if line.error]) <= len(fenced["fenced"])

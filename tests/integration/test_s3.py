@@ -175,6 +175,8 @@ def test_a_table_on_s3_is_expanded_and_clustered_like_one_on_a_disk(
     expanded = run_job(on_s3, base, "bucket_expansion", {"num_buckets": 4}, index=INDEX, lock=lock)
     assert expanded.outcome is Outcome.SUCCEEDED
     assert expanded.details["rows"] == 200
+    has_logs = table_type == "MERGE_ON_READ"
+    assert (expanded.details["merged"]["arrow"] > 0, expanded.details["merged"]["hudi"]) == (has_logs, 0)
     assert tables.snapshot(on_s3, base) == before
 
     # The writer still says 2 buckets.
@@ -184,6 +186,7 @@ def test_a_table_on_s3_is_expanded_and_clustered_like_one_on_a_disk(
 
     clustered = run_job(on_s3, base, "clustering", {"sort_by": ["city"]}, index=INDEX, lock=lock)
     assert clustered.details["inside_buckets"] is True
+    assert (clustered.details["merged"]["arrow"] > 0, clustered.details["merged"]["hudi"]) == (has_logs, 0)
     assert tables.in_order(on_s3, base, 4) == before
     names = lake.names(base)
     assert run_job(on_s3, base, "cleaning", {"retain": 2}, index=INDEX, lock=lock).outcome is Outcome.SUCCEEDED
