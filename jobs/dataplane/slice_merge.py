@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MergeCounts", "MergeRules", "MergedSlice", "NotProvedError", "SliceFiles", "merge_slice"]
 
-# Each look-up of keys builds a table of the logs' keys.
+# Each look-up of keys builds a table of the logs' keys. Where these are many, the base file's keys are read beforehand,
+# and many of them looked up at once.
 _KEYS_AT_ONCE = 1 << 19
 _VERSIONS = (6, 8, 9)
 _MODES = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
@@ -104,45 +105,53 @@ class MergedSlice:
             for number in range(reader.num_row_groups):
                 if not reader.metadata.row_group(number).num_rows:
                     continue
-                found = self._found(reader, number, used)
                 rows = min(self.batch_rows, rows_that_fit(bytes_per_row(reader, number)))
+                at_once = min(4 * len(self.newest.keys), _KEYS_AT_ONCE)
+                found = self._found_before(reader, number, used, at_once) if at_once > rows else None
                 first = 0
                 batches = reader.iter_batches(rows, row_groups=[number], columns=columns, use_threads=False)
                 for batch in batches:
-                    places = found[first : first + batch.num_rows]
-                    first += batch.num_rows
+                    last = first + batch.num_rows
+                    places = self._found(batch, used) if found is None else found[first:last]
+                    first = last
                     yield self._merged(batch, places, replacement)
 
-    def _found(self, reader: pq.ParquetFile, number: int, used: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Returns for each row of a row group the number of its key in the logs, -1 if the row stays as it is.
+    def _found_before(
+        self, reader: pq.ParquetFile, number: int, used: NDArray[np.bool_], at_once: int
+    ) -> NDArray[np.int64]:
+        """Returns what `_found` does for a whole row group, with so many rows at once."""
+        columns = list(dict.fromkeys((RECORD_KEY, *self._ordering_fields)))
+        batches = reader.iter_batches(at_once, row_groups=[number], columns=columns, use_threads=False)
+        return np.concatenate([self._found(batch, used) for batch in batches])
+
+    def _found(self, batch: pa.RecordBatch, used: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Returns for each row the number of its key in the logs, -1 if the row stays as it is.
 
         Of several rows with one key only the first is merged: Hudi takes the record out of its map. With positions it
         may be another one (`PositionBasedFileGroupRecordBuffer`).
         """
         if not len(self.newest.keys):
-            return np.full(reader.metadata.row_group(number).num_rows, -1)
-        found = []
-        rows = max(self.batch_rows, min(4 * len(self.newest.keys), _KEYS_AT_ONCE))
-        fields = self.rules.ordering_fields if self.newest.ordering else ()
-        columns = list(dict.fromkeys((RECORD_KEY, *fields)))
-        for batch in reader.iter_batches(rows, row_groups=[number], columns=columns, use_threads=False):
-            keys = pc.index_in(batch.column(RECORD_KEY), value_set=self.newest.keys)
-            places = np.asarray(keys.fill_null(-1)).astype(np.int64)
-            hits = np.flatnonzero(places >= 0)
-            _, firsts = np.unique(places[hits], return_index=True)
-            once = np.zeros(len(hits), np.bool_)
-            once[firsts] = True
-            once &= ~used[places[hits]]
-            if self.newest.has_positions and not once.all():
-                raise NotProvedError("the base file has several rows of one key, and the logs know their positions")
-            places[hits[~once]] = -1
-            hits = hits[once]
-            used[places[hits]] = True
-            if fields and len(hits):
-                kept = self._keeps_logs(batch, hits, places[hits], fields)
-                places[hits[~kept]] = -1
-            found.append(places)
-        return np.concatenate(found)
+            return np.full(batch.num_rows, -1)
+        keys = pc.index_in(batch.column(RECORD_KEY), value_set=self.newest.keys)
+        places = np.asarray(keys.fill_null(-1)).astype(np.int64)
+        hits = np.flatnonzero(places >= 0)
+        _, firsts = np.unique(places[hits], return_index=True)
+        once = np.zeros(len(hits), np.bool_)
+        once[firsts] = True
+        once &= ~used[places[hits]]
+        if self.newest.has_positions and not once.all():
+            raise NotProvedError("the base file has several rows of one key, and the logs know their positions")
+        places[hits[~once]] = -1
+        hits = hits[once]
+        used[places[hits]] = True
+        if self._ordering_fields and len(hits):
+            kept = self._keeps_logs(batch, hits, places[hits], self._ordering_fields)
+            places[hits[~kept]] = -1
+        return places
+
+    @property
+    def _ordering_fields(self) -> tuple[str, ...]:
+        return self.rules.ordering_fields if self.newest.ordering else ()
 
     def _keeps_logs(
         self, batch: pa.RecordBatch, hits: NDArray[np.int64], keys: NDArray[np.int64], fields: tuple[str, ...]
