@@ -128,13 +128,11 @@ class BloomFilter:
 
     def has_all(self, keys: pa.Array) -> bool:
         """Returns whether a reader would look for each of these keys, which are not empty, in the file."""
-        found = np.zeros(len(keys), np.bool_)
-        for row in self._rows:
-            hits = np.ones(len(keys), np.bool_)
-            for numbers, places in self._places(keys):
-                hits[numbers] &= self._is_set(row, places)
-            found |= hits
-        return bool(found.all())
+        found = np.ones((len(self._rows), len(keys)), np.bool_)
+        for numbers, places in self._places(keys):
+            for row, of_row in zip(self._rows, found, strict=True):
+                of_row[numbers] &= self._is_set(row, places)
+        return bool(found.any(axis=0).all())
 
     def add(self, keys: pa.Array) -> None:
         """Adds strings of any Arrow layout except dictionaries. Skips empty strings: Hudi cannot look them up."""
