@@ -102,7 +102,11 @@ class Board:
                 return self._last or last
             thread = threading.Timer(_AFTER_SECONDS, self._renew, (engine, clock))
             thread.name, thread.daemon = "problems", True
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError:
+                # No more threads can be started. The next call tries again.
+                self._computing.release()
         return last
 
     def look(self, engine: Engine, clock: Clock) -> tuple[Found, Sequence[TableFacts]]:
