@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 _VERSIONS = (6, 8, 9)
 _ORDERS = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
 _MODEL = "org.apache.hudi.common.model"
-_PAYLOADS = frozenset({f"{_MODEL}.DefaultHoodieRecordPayload", f"{_MODEL}.OverwriteWithLatestAvroPayload"})
+# Those that take the newer row and do nothing else. That of event time is the default of Flink.
+_PAYLOADS = frozenset(
+    f"{_MODEL}.{name}"
+    for name in ("DefaultHoodieRecordPayload", "EventTimeAvroPayload", "OverwriteWithLatestAvroPayload")
+)
 _MAPS_KEYS = ("record_index", "secondary_index", "expr_index", "bloom_filters")
 # Properties of a table by which a merge does more than take the newer row.
 _MERGE_PROPERTIES = ("hoodie.record.merge.property.", "hoodie.table.partial.update.mode", "hoodie.payload.")

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _STAYS_SECONDS = 3600
+_GONE = 7
 # What a job needs of its own to write a table with a simple bucket index, whatever else it is told.
 _PLAIN = {
     "index.type": "BUCKET",
@@ -35,7 +36,8 @@ class FlinkJob:
 
     `options` are those of the table, over the plain ones; an empty value takes one away. Keys from `late` on go to a
     partition of their own, which is not there before them. Having sent the last number the job ends, unless it `stays`,
-    with nothing to do but checkpoints (for an hour: Flink makes all the numbers of a sequence at its start).
+    with nothing to do but checkpoints (for an hour: Flink makes all the numbers of a sequence at its start). If it
+    `deletes`, a key is gone while its version is a multiple of 7.
     """
 
     base: Path | str
@@ -49,6 +51,7 @@ class FlinkJob:
     checkpoint_seconds: float = 2.0
     parallelism: int = 2
     stays: bool = False
+    deletes: bool = False
     name: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     more_settings: Mapping[str, str] = field(default_factory=dict)
@@ -91,12 +94,15 @@ class FlinkJob:
         )
 
     def _insert(self) -> str:
-        key = f"MOD(seq, {self.keys})"
+        numbers = f"SELECT MOD(seq, {self.keys}) AS n, seq FROM numbers WHERE seq <= {self.last}"
+        if self.deletes:
+            # Flink retracts the row of a group that the condition leaves out from now on.
+            latest = f"SELECT n, MAX(seq) AS seq FROM ({numbers}) GROUP BY n"
+            numbers = f"{latest} HAVING MOD(MAX(seq), {_GONE}) <> 0"
         return (
-            f"INSERT INTO lake SELECT 'k' || LPAD(CAST({key} AS STRING), 7, '0'), seq, 'v' || CAST(seq * 31 AS STRING),"
-            f" CAST(seq AS DOUBLE) / 7,"
-            f" CASE WHEN {key} >= {self.late} THEN 'late' ELSE 'p' || CAST(MOD({key}, 3) AS STRING) END FROM numbers"
-            f" WHERE seq <= {self.last}"
+            "INSERT INTO lake SELECT 'k' || LPAD(CAST(n AS STRING), 7, '0'), seq, 'v' || CAST(seq * 31 AS STRING),"
+            " CAST(seq AS DOUBLE) / 7,"
+            f" CASE WHEN n >= {self.late} THEN 'late' ELSE 'p' || CAST(MOD(n, 3) AS STRING) END FROM ({numbers})"
         )
 
     def expected(self, last: int | None = None) -> dict[str, Row]:
@@ -105,6 +111,8 @@ class FlinkJob:
         rows = {}
         for number in range(max(0, end - self.keys), end):
             key = number % self.keys
+            if self.deletes and number % _GONE == 0:
+                continue
             rows[f"k{key:07d}"] = Row(number, f"v{number * 31}", "late" if key >= self.late else f"p{key % 3}")
         return rows
 

@@ -14,6 +14,7 @@ from tests.flink import timeline
 from tests.flink.check import differences
 from tests.flink.job import FlinkJob
 from tests.flink.test_flink_writer import BESIDE_OTHERS
+from tests.integration.both_engines import compacted, require_equal
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 
@@ -116,6 +117,42 @@ def test_bounded_compactions_archival_and_rollbacks_beside_a_job_keep_every_row(
     finished(flink, job, running, spark)
     while run_job(spark, base, "compaction", {"limit_bytes": 200_000}).details["left"]["file_groups"]:
         pass
+    found = differences(spark, base, job.expected(), num_buckets=4)
+    assert found.none, found
+    assert diagnosed(spark, base, 1) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        pytest.param({"hoodie.write.table.version": "6"}, marks=pytest.mark.exhaustive),
+        pytest.param({"hoodie.write.table.version": "8"}, marks=pytest.mark.exhaustive),
+        pytest.param({"hoodie.logfile.data.block.format": "parquet"}, marks=pytest.mark.exhaustive),
+    ],
+    ids=str,
+)
+def test_arrow_compacts_what_a_job_wrote_and_deleted_as_hudi_does(
+    flink: FlinkCluster, spark: SparkSession, tmp_path: Path, options: dict[str, str]
+) -> None:
+    base = tmp_path / "numbers"
+    job = FlinkJob(
+        base, last=9_000, keys=300, late=250, checkpoint_seconds=1, deletes=True, options=BESIDE_OTHERS | options
+    )
+    running = flink.start(job)
+    flink.wait_for_checkpoints(running, 4)
+    assert run_job(spark, base, "compaction", {"engine": "arrow"}).instants
+    flink.wait_for_checkpoints(running, flink.checkpoints(running) + 5)
+    saved = flink.stop_with_savepoint(running)
+    timeline.wait_until_complete(base)
+
+    hudi, arrow = (compacted(spark, base, engine) for engine in ("hudi", "arrow"))
+    require_equal(spark, hudi, arrow)
+    assert sum(stat["numDeletes"] for stat in arrow.stats.values()) > 0
+    assert run_job(spark, base, "compaction", {"engine": "arrow"}).instants
+    flink.wait(flink.start(replace(job, rate=10_000), savepoint=saved), "FINISHED")
+    timeline.wait_until_complete(base)
+    run_job(spark, base, "compaction", {"engine": "arrow"})
     found = differences(spark, base, job.expected(), num_buckets=4)
     assert found.none, found
     assert diagnosed(spark, base, 1) == []

@@ -1,4 +1,4 @@
-"""What a Flink job has written to a table's timeline (layout of table version 8 and later)."""
+"""What a Flink job has written to a table's timeline (layout of table version 8 and later, unless told)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,13 @@ def commits(base: Path) -> list[Commit]:
 
 
 def pending(base: Path) -> list[str]:
-    """The instants that are begun and not completed."""
-    names = {path.name for path in (base / ".hoodie" / "timeline").iterdir() if path.name[:1].isdigit()}
+    """The instants that are begun and not completed, also of a table of version 6."""
+    folder = base / ".hoodie" / "timeline"
+    if not folder.exists():
+        names = {path.name for path in (base / ".hoodie").iterdir() if path.name[:1].isdigit()}
+        completed = {name.split(".")[0] for name in names if not name.endswith((".requested", ".inflight"))}
+        return sorted({name.split(".")[0] for name in names} - completed)
+    names = {path.name for path in folder.iterdir() if path.name[:1].isdigit()}
     # While it is written, a completed instant's file has one more part to its name.
     completed = {name.split("_")[0] for name in names if "_" in name and name.count(".") == 1}
     return sorted({name.split(".")[0] for name in names if "_" not in name} - completed)

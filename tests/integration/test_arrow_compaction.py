@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _NEWEST_WRITE = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
+_EVENT_TIME = "org.apache.hudi.common.model.EventTimeAvroPayload"
 _PARTIAL_UPDATES = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
 DELETE = {"hoodie.datasource.write.operation": "delete"}
 
@@ -56,6 +57,12 @@ def written(spark: SparkSession, base: Path, **shape: Any) -> dict[str, str]:
         pytest.param({"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}, marks=pytest.mark.exhaustive),
         pytest.param(
             {"version": 6, "hoodie.datasource.write.payload.class": _NEWEST_WRITE}, marks=pytest.mark.exhaustive
+        ),
+        *(
+            pytest.param(
+                {"version": version, "hoodie.datasource.write.payload.class": _EVENT_TIME}, marks=pytest.mark.exhaustive
+            )
+            for version in (6, 8, 9)
         ),
         pytest.param({"hoodie.parquet.compression.codec": "zstd"}, marks=pytest.mark.exhaustive),
         pytest.param({"hoodie.datasource.write.hive_style_partitioning": "true"}, marks=pytest.mark.exhaustive),
