@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
@@ -12,7 +12,7 @@ from jobs.contract import JobKind, Table, WorkOrder
 from tests.integration import tables
 from tests.integration.doomed import Spares
 from tests.integration.lock_servers import SERVERS, started
-from tests.integration.run import proved
+from tests.integration.run import proved, run_job
 from tests.integration.tables import INDEX
 from tests.session_jars import jars_of
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from tests.integration.doomed import Doomed
     from tests.integration.lock_servers import LockServer
@@ -39,6 +39,9 @@ POINTS = {
     "in the midst of the commit": {"at": "file", "name": METADATA_COMMIT},
     "right after the commit": {"at": "after", "name": "the commit"},
 }
+EXPANSION = (JobKind.BUCKET_EXPANSION, {"factor": 2, "settle_seconds": 3, "engine": "arrow"})
+SORTING = (JobKind.CLUSTERING, {"sort_by": ["region", "city"], "engine": "arrow"})
+COMPACTION = (JobKind.COMPACTION, {"engine": "arrow"})
 
 
 @pytest.fixture(
@@ -72,42 +75,95 @@ def test_what_a_writer_commits_while_the_worker_stands_still_is_right(
     base = server.base(tmp_path)
     if isinstance(base, str) and POINTS[place]["at"] == "file":
         pytest.skip("its files are watched on a disk only")
-    name = place.replace(" ", "_")
-    options = tables.write_table(spark, base, **server.writer_options(name))
-    before = len(tables.snapshot(spark, base))
+    frozen = Frozen(spark, base, server, place.replace(" ", "_"), updates=0)
     # A new partition: nothing in Hudi conflicts with it, in whatever buckets its rows are.
     new_rows = tables.rows(spark, 10_000, 10_200, ts=5).withColumn("dt", F.lit("2026-02-01"))
-
-    def writer_commits() -> None:
-        time.sleep(server.holds_seconds + 2)
-        for _ in range(TRIES):
-            try:
-                return tables.upsert(new_rows, base, options)
-            except Exception as error:  # the metadata table may be in the hands of both; then a batch is written again
-                last = error
-        raise last
-
-    job = WorkOrder(
-        "job_frozen",
-        1,
-        JobKind.BUCKET_EXPANSION,
-        Table(str(base), "trips", INDEX, server.lock(name), writers_hudi_version="1.2.0"),
-        {"factor": 2, "settle_seconds": 3},
-    )
-    doomed: Doomed = spares.take()
-    stands_still = {"freeze": server.holds_seconds + TO_WRITE_SECONDS[server.kind]}
-    death = doomed.run(job, {**POINTS[place], **stands_still}, meanwhile=writer_commits)
-
-    assert death.result is not None, doomed.log.read_text()[-4000:]
-    if death.result["outcome"] == "failed":
-        assert death.result["error"]["retriable"], death.result
-        num_buckets = 4
-    else:
-        assert death.result["outcome"] == "succeeded", death.result
-        num_buckets = 8
-    assert len(proved(spark, base, num_buckets)) == before + 200
+    result = frozen.run(spares, EXPANSION, POINTS[place], meanwhile=new_rows)
+    num_buckets = 8 if result["outcome"] == "succeeded" else 4
+    assert len(proved(spark, base, num_buckets)) == 800
     # A writer that goes by its old option.
-    tables.upsert(tables.rows(spark, 0, 700, ts=9), base, options)
-    tables.upsert(new_rows.withColumn("ts", F.lit(9).cast("long")), base, options)
-    assert len(proved(spark, base, num_buckets)) == before + 300
+    tables.upsert(tables.rows(spark, 0, 700, ts=9), base, frozen.options)
+    tables.upsert(new_rows.withColumn("ts", F.lit(9).cast("long")), base, frozen.options)
+    assert len(proved(spark, base, num_buckets)) == 900
     assert spark.read.format("hudi").load(str(base)).where("ts = 9").count() == 900
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("job", "place"),
+    [
+        (EXPANSION, POINTS["right before the commit"]),
+        (SORTING, POINTS["right before the commit"]),
+        (COMPACTION, {"at": "step", "name": "comparing the record keys"}),
+        (COMPACTION, {"at": "before", "name": "the commit of the compaction"}),
+        (COMPACTION, {"at": "after", "name": "the commit of the compaction"}),
+    ],
+    ids=lambda value: " ".join(map(str, value.values())) if isinstance(value, dict) else value[0],
+)
+def test_no_row_of_merged_logs_is_lost_with_the_lock(
+    spark: SparkSession,
+    tmp_path: Path,
+    server: LockServer,
+    spares: Spares,
+    job: tuple[JobKind, dict[str, Any]],
+    place: dict[str, Any],
+) -> None:
+    base = server.base(tmp_path)
+    frozen = Frozen(spark, base, server, f"{job[0]}_{place['at']}", updates=2)
+    before = _versions(spark, base)
+    assert set(before.values()) == {0, 2}
+    # A rewrite would conflict with the logs of others, a compaction does not.
+    others = tables.rows(spark, 150, 450, ts=5)
+    if job is not COMPACTION:
+        others = others.withColumn("dt", F.lit("2026-02-01"))
+    frozen.run(spares, job, place, meanwhile=others)
+    # Whatever it has left is done by the next one.
+    if job is COMPACTION:
+        run_job(spark, base, "compaction", {"engine": "arrow"}, lock=frozen.declared.lock)
+    expected = before | {(row["dt"], row["id"]): 5 for row in others.select("dt", "id").collect()}
+    assert _versions(spark, base) == expected
+    num_buckets = 8 if tables.misplaced(spark, base, 4) else 4
+    proved(spark, base, num_buckets)
+    tables.upsert(tables.rows(spark, 0, 700, ts=9), base, frozen.options)
+    proved(spark, base, num_buckets)
+    assert list(_versions(spark, base).values()).count(9) == 700
+
+
+class Frozen:
+    """A table whose lock is a server's, and a worker that stands still on it."""
+
+    def __init__(self, spark: SparkSession, base: Path | str, server: LockServer, name: str, *, updates: int) -> None:
+        self.options = tables.write_table(spark, base, updates=updates, **server.writer_options(name))
+        self.declared = Table(str(base), "trips", INDEX, server.lock(name), writers_hudi_version="1.2.0")
+        self._server = server
+
+    def run(
+        self, spares: Spares, job: tuple[JobKind, dict[str, Any]], place: dict[str, Any], *, meanwhile: DataFrame
+    ) -> dict[str, Any]:
+        """Returns the result of the job, beside which a writer commits `meanwhile` while it stands still."""
+
+        def writer_commits() -> None:
+            time.sleep(self._server.holds_seconds + 2)
+            for _ in range(TRIES):
+                try:
+                    return tables.upsert(meanwhile, self.declared.base_path, self.options)
+                except Exception as error:  # both may write the metadata table; then a batch is written again
+                    last = error
+            raise last
+
+        stands_still = {"freeze": self._server.holds_seconds + TO_WRITE_SECONDS[self._server.kind]}
+        doomed: Doomed = spares.take()
+        order = WorkOrder("job_frozen", 1, job[0], self.declared, job[1])
+        death = doomed.run(order, {**place, **stands_still}, meanwhile=writer_commits)
+        assert death.result is not None, doomed.log.read_text()[-4000:]
+        is_retried = death.result["outcome"] == "failed" and death.result["error"]["retriable"]
+        assert is_retried or death.result["outcome"] == "succeeded", death.result
+        return death.result
+
+
+def _versions(spark: SparkSession, base: Path | str) -> dict[tuple[str, str], int]:
+    """Returns the `ts` of each row by its partition and key."""
+    found = spark.read.format("hudi").load(str(base)).select("dt", "id", "ts").collect()
+    versions = {(row["dt"], row["id"]): row["ts"] for row in found}
+    assert len(versions) == len(found)
+    return versions
