@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +21,7 @@ from tests.integration.serving import eventually
 from tests.small_table import SmallTable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from playwright.sync_api import Page
@@ -244,13 +246,23 @@ def test_workers_their_groups_and_what_jobs_wait_for_are_shown_and_all_is_paused
     assert installation.api.get("/pause").json()["paused"] is False
 
 
+@contextmanager
+def _of_its_own(page: Page, folder: Path) -> Iterator[Installation]:
+    """An installation that nobody is logged in to; the page has left it before it ends."""
+    made = Installation(folder)
+    try:
+        yield made
+    finally:
+        page.goto("about:blank")
+        made.close()
+
+
 @pytest.mark.exhaustive
 def test_a_reader_sees_everything_and_no_form_for_what_it_may_not_do(
     page: Page, faults: Faults, tmp_path: Path
 ) -> None:
     faults.allow("401")
-    made = Installation(tmp_path)
-    try:
+    with _of_its_own(page, tmp_path) as made:
         made.log_in(page, "reader")
         for name in made.pages:
             if name in ("audit", "register"):
@@ -263,9 +275,6 @@ def test_a_reader_sees_everything_and_no_form_for_what_it_may_not_do(
             assert forms.count() == 0, name
         expect(page.get_by_role("link", name="Register a table")).to_have_count(0)
         assert page.get_by_role("button", name="Pause automatic jobs").count() == 0
-    finally:
-        page.goto("about:blank")
-        made.close()
 
 
 @pytest.mark.exhaustive
@@ -273,8 +282,7 @@ def test_an_operator_runs_jobs_and_has_no_form_for_what_only_an_admin_may_do(
     page: Page, faults: Faults, tmp_path: Path
 ) -> None:
     faults.allow("401")
-    made = Installation(tmp_path)
-    try:
+    with _of_its_own(page, tmp_path) as made:
         made.log_in(page, "operator")
         expect(page.get_by_role("link", name="Register a table")).to_have_count(0)
         expect(page.locator("#audit")).to_be_hidden()
@@ -290,9 +298,6 @@ def test_an_operator_runs_jobs_and_has_no_form_for_what_only_an_admin_may_do(
         expect(page.get_by_role("button", name="Pause automatic jobs")).to_have_count(1)
         page.goto(made.address("table"))
         expect(page.locator("main form").first).to_be_visible()
-    finally:
-        page.goto("about:blank")
-        made.close()
 
 
 @pytest.mark.exhaustive
