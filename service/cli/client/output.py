@@ -47,6 +47,13 @@ class Output:
     def json(self, document: Any) -> None:
         self.line(json.dumps(document, indent=2, ensure_ascii=not self.console.is_terminal))
 
+    def answer(self, document: Any, text: str) -> None:
+        """Prints the API's answer, or for people what it means."""
+        if self.as_json:
+            self.json(document)
+        else:
+            self.say(text)
+
     def line(self, text: str) -> None:
         """Prints a line as it is, however long."""
         print(text, flush=True)  # not by rich, which would wrap it

@@ -100,10 +100,7 @@ def pause(
         _set_paused(service, out, table, is_paused=True)
         return
     answer = service.call("PUT", "/v1/pause", body={"reason": reason})
-    if out.as_json:
-        out.json(answer)
-    else:
-        out.say(_described(answer))
+    out.answer(answer, _described(answer))
 
 
 @of_service
@@ -159,10 +156,7 @@ def _set_paused(service: Connection, out: Output, wanted: str, *, is_paused: boo
     answer = service.call("PUT", address, body={**own, "paused": True} if is_paused else own, if_match=tag)
     if answer["policy"]["paused"] and not is_paused:  # by a pattern
         answer = service.call("PUT", address, body={**own, "paused": False})
-    if out.as_json:
-        out.json(answer)
-    else:
-        out.say(f"Automatic jobs {'pause' if is_paused else 'start again'} on {table['name']} ({table['id']}).")
+    out.answer(answer, f"Automatic jobs {'pause' if is_paused else 'start again'} on {table['name']} ({table['id']}).")
 
 
 def _of_pattern(pattern: str) -> str:

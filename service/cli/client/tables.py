@@ -205,10 +205,7 @@ def remove(
     found = given.table_of(service, table)
     given.confirm(f"Unregister {found['name']} ({found['base_path']})?", yes=yes)
     service.call("DELETE", f"/v1/tables/{found['id']}")
-    if out.as_json:
-        out.json(found)
-    else:
-        out.say(f"Unregistered {found['name']} ({found['id']}). Its data was not touched.")
+    out.answer(found, f"Unregistered {found['name']} ({found['id']}). Its data was not touched.")
 
 
 def _show(out: Output, table: Json) -> None:

@@ -115,10 +115,9 @@ def test(service: Connection, out: Output, webhook: WebhookId) -> None:
     while delivery["state"] == DeliveryState.PENDING and time.monotonic() < until:
         time.sleep(_LOOK_SECONDS)
         delivery = service.get(f"/v1/deliveries/{delivery['id']}")
-    if out.as_json:
-        out.json(delivery)
-    else:
-        out.say(f"{delivery['id']} is {delivery['state']}: {_last_answer(delivery['attempts']) or 'not sent yet'}")
+    out.answer(
+        delivery, f"{delivery['id']} is {delivery['state']}: {_last_answer(delivery['attempts']) or 'not sent yet'}"
+    )
     if delivery["state"] != DeliveryState.DELIVERED:
         raise typer.Exit(ExitCode.FAILED)
 
@@ -129,10 +128,7 @@ def enable(service: Connection, out: Output, webhook: WebhookId) -> None:
     """Enable a webhook, and try its pending deliveries now, also if it was only failing. `replay` sends what it
     missed."""
     found = service.call("POST", f"/v1/webhooks/{webhook}/enable")
-    if out.as_json:
-        out.json(found)
-    else:
-        out.say(f"{webhook} is enabled. Deliveries that are sent now: {found['pending']}")
+    out.answer(found, f"{webhook} is enabled. Deliveries that are sent now: {found['pending']}")
 
 
 @app.command("disable")
@@ -140,10 +136,7 @@ def enable(service: Connection, out: Output, webhook: WebhookId) -> None:
 def disable(service: Connection, out: Output, webhook: WebhookId) -> None:
     """Disable a webhook: its pending deliveries wait, and new events are not kept for it."""
     found = service.call("POST", f"/v1/webhooks/{webhook}/disable")
-    if out.as_json:
-        out.json(found)
-    else:
-        out.say(f"{webhook} is {_state(found)}")
+    out.answer(found, f"{webhook} is {_state(found)}")
 
 
 @app.command("rotate-secret")
@@ -171,10 +164,7 @@ def replay(
         if since or until or with_delivered:
             raise CommandError.usage("One delivery is sent whenever its event was.", "Leave the options out.")
         delivery = service.call("POST", f"/v1/deliveries/{id_}/replay")
-        if out.as_json:
-            out.json(delivery)
-        else:
-            out.say(f"{id_} is sent again.")
+        out.answer(delivery, f"{id_} is sent again.")
         return
     if since is None:
         raise CommandError.usage("It is not said since when.", "Add --since, such as --since 24h.")
@@ -197,10 +187,7 @@ def skip(
 ) -> None:
     """Give up a delivery that holds others up: those are sent at once. `replay` sends it later."""
     found = service.call("POST", f"/v1/deliveries/{delivery}/skip")
-    if out.as_json:
-        out.json(found)
-    else:
-        out.say(f"{delivery} is {found['state']}; those behind it are sent.")
+    out.answer(found, f"{delivery} is {found['state']}; those behind it are sent.")
 
 
 @app.command("remove")
@@ -218,10 +205,7 @@ def remove(
         f"Delete the webhook {webhook} to {found['url']}, and its {found['pending']} pending events?", yes=yes
     )
     service.call("DELETE", f"/v1/webhooks/{webhook}")
-    if out.as_json:
-        out.json(found)
-    else:
-        out.say(f"Deleted {webhook}.")
+    out.answer(found, f"Deleted {webhook}.")
 
 
 @app.command("deliveries")
