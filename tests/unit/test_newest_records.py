@@ -115,6 +115,11 @@ def test_a_delete_by_default_is_an_integer_zero() -> None:
             of_deletes([wrong], kinds)
 
 
+def test_no_ordering_value_of_a_delete_counts_by_commit_time() -> None:
+    columns, default = of_deletes([("Int", 0), ("Long", 5), None], [])
+    assert (columns, default.tolist()) == ([], [True, True, True])
+
+
 def test_a_deleting_record_resets_if_its_ordering_value_is_null_or_an_integer_zero() -> None:
     deletes = np.array([True, True, True, False])
     assert resets([pa.array([0, None, 1, 0], pa.int32())], deletes).tolist() == [True, True, False, False]
