@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _NEWEST_WRITE = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 _EVENT_TIME = "org.apache.hudi.common.model.EventTimeAvroPayload"
 _PARTIAL_UPDATES = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
+_PAYLOAD = "hoodie.datasource.write.payload.class"
 DELETE = {"hoodie.datasource.write.operation": "delete"}
 
 
@@ -55,13 +56,9 @@ def written(spark: SparkSession, base: Path, **shape: Any) -> dict[str, str]:
         pytest.param({"num_buckets": None}, marks=pytest.mark.exhaustive),
         pytest.param({"hoodie.logfile.data.block.format": "parquet"}, marks=pytest.mark.exhaustive),
         pytest.param({"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}, marks=pytest.mark.exhaustive),
-        pytest.param(
-            {"version": 6, "hoodie.datasource.write.payload.class": _NEWEST_WRITE}, marks=pytest.mark.exhaustive
-        ),
+        pytest.param({"version": 6, _PAYLOAD: _NEWEST_WRITE}, marks=pytest.mark.exhaustive),
         *(
-            pytest.param(
-                {"version": version, "hoodie.datasource.write.payload.class": _EVENT_TIME}, marks=pytest.mark.exhaustive
-            )
+            pytest.param({"version": version, _PAYLOAD: _EVENT_TIME}, marks=pytest.mark.exhaustive)
             for version in (6, 8, 9)
         ),
         pytest.param({"hoodie.parquet.compression.codec": "zstd"}, marks=pytest.mark.exhaustive),
@@ -155,6 +152,21 @@ def test_a_rolled_back_write_does_not_come_back(spark: SparkSession, tmp_path: P
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("payload", ["", _NEWEST_WRITE, _EVENT_TIME], ids=["default", "newest write", "event time"])
+@pytest.mark.parametrize(("old", "new"), [(6, 8), (6, 9), (8, 9)])
+def test_a_table_that_its_writer_has_upgraded(
+    spark: SparkSession, tmp_path: Path, old: int, new: int, payload: str
+) -> None:
+    base = tmp_path / "orders"
+    options = written(spark, base, version=old, **{_PAYLOAD: payload} if payload else {})
+    options |= {"hoodie.write.auto.upgrade": "true", "hoodie.write.table.version": str(new)}
+    tables.upsert(tables.rows(spark, 30, 90, ts=6), base, options)
+    tables.upsert(tables.rows(spark, 50, 70, ts=7), base, options | DELETE)
+    assert hudi_table(spark, base, INDEX).version == new
+    require_equal(spark, *(compacted(spark, base, engine) for engine in ("hudi", "arrow")))
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("engine", ["auto", "hudi"])
 def test_the_codec_is_that_of_the_old_file_or_the_one_that_was_asked_for(
     spark: SparkSession, tmp_path: Path, engine: str
@@ -180,11 +192,11 @@ REASONS: list[tuple[str, dict[str, Any]]] = [
     ("change-data-capture", {"hoodie.table.cdc.enabled": "true"}),
     (
         "payload-not-covered",
-        {"hoodie.datasource.write.payload.class": _PARTIAL_UPDATES, "version": 6},
+        {_PAYLOAD: _PARTIAL_UPDATES, "version": 6},
     ),
     (
         "merge-properties-not-covered",
-        {"hoodie.datasource.write.payload.class": _PARTIAL_UPDATES, "version": 9},
+        {_PAYLOAD: _PARTIAL_UPDATES, "version": 9},
     ),
     ("index-maps-keys-to-files", {"hoodie.metadata.record.index.enable": "true"}),
     ("no-meta-fields", {"hoodie.populate.meta.fields": "false"}),
