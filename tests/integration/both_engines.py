@@ -46,9 +46,9 @@ class Compacted:
 def compacted(
     spark: SparkSession, base: Path, engine: str, *, index: BucketIndex | None = INDEX, **params: Any
 ) -> Compacted:
-    """Compacts a copy of the table."""
+    """Compacts a copy of the table, without the lock: a writer may be about to release it."""
     copy = base.parent / engine / base.name
-    shutil.copytree(base, copy)
+    shutil.copytree(base, copy, ignore=shutil.ignore_patterns("lock"))
     result = run_job(spark, copy, "compaction", {"engine": engine, **params}, index=index)
     table = hudi_table(spark, copy, index)
     timeline = table.meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
