@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tests.flink.cluster import FlinkCluster
 
 MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
+_MERGE_MODE = "hoodie.write.record.merge.mode"
 
 
 def diagnosed(spark: SparkSession, base: Path, times: int = 6) -> list[Any]:
@@ -129,7 +130,7 @@ def test_bounded_compactions_archival_and_rollbacks_beside_a_job_keep_every_row(
         pytest.param({"hoodie.write.table.version": "6"}, marks=pytest.mark.exhaustive),
         pytest.param({"hoodie.write.table.version": "8"}, marks=pytest.mark.exhaustive),
         pytest.param({"hoodie.logfile.data.block.format": "parquet"}, marks=pytest.mark.exhaustive),
-        pytest.param({"record.merge.mode": "COMMIT_TIME_ORDERING"}, marks=pytest.mark.exhaustive),
+        pytest.param({_MERGE_MODE: "COMMIT_TIME_ORDERING"}, marks=pytest.mark.exhaustive),
     ],
     ids=str,
 )
@@ -150,6 +151,11 @@ def test_arrow_compacts_what_a_job_wrote_and_deleted_as_hudi_does(
     hudi, arrow = (compacted(spark, base, engine) for engine in ("hudi", "arrow"))
     require_equal(spark, hudi, arrow)
     assert sum(stat["numDeletes"] for stat in arrow.stats.values()) > 0
+    if mode := options.get(_MERGE_MODE):
+        assert f"hoodie.record.merge.mode={mode}" in (base / ".hoodie/hoodie.properties").read_text().split()
+        # Flink writes the deletes of a batch after its rows. By commit time they win, also over a row that came later
+        # in the batch: Hudi's own reader does not see the rows that the job was told to write.
+        return
     assert run_job(spark, base, "compaction", {"engine": "arrow"}).instants
     flink.wait(flink.start(replace(job, rate=10_000), savepoint=saved), "FINISHED")
     timeline.wait_until_complete(base)
