@@ -56,14 +56,7 @@ def run(
         body["timeout_seconds"] = timeout_seconds
     # With a key the call may be repeated when the connection breaks.
     job = service.call("POST", f"/v1/tables/{found['id']}/jobs", body=body, key=key or str(uuid.uuid4()))
-    if watch:
-        out.note(f"Submitted {job['id']}.")
-        job_watch.follow(service, out, job["id"])
-    elif out.as_json:
-        out.json(job)
-    else:
-        out.say(f"Submitted {job['id']}: {kind.value} of {found['name']}{' (dry run)' if dry_run else ''}.")
-        out.note(f"Follow it: groundskeeper jobs watch {job['id']}")
+    _submitted(service, out, job, f"{kind.value} of {found['name']}{' (dry run)' if dry_run else ''}", watch=watch)
 
 
 @app.command("watch")
@@ -156,12 +149,8 @@ def show(service: Connection, out: Output, job: JobId) -> None:
 def cancel(service: Connection, out: Output, job: JobId) -> None:
     """Cancel a job. The worker of a running one learns of it within seconds, and cleans up first."""
     found = service.call("POST", f"/v1/jobs/{job}/cancel")
-    if out.as_json:
-        out.json(found)
-    elif found["state"] == JobState.CANCELLED:
-        out.say(f"{job} is cancelled.")
-    else:
-        out.say(f"{job} is {found['state']}; its worker was asked to end it.")
+    is_ended = found["state"] == JobState.CANCELLED
+    out.answer(found, f"{job} is {found['state']}{'.' if is_ended else '; its worker was asked to end it.'}")
 
 
 @app.command("retry")
@@ -176,14 +165,7 @@ def retry(
     """Submit a job again that failed or was cancelled: a new job with the same parameters. While that has not ended,
     the command finds it again."""
     found = service.call("POST", f"/v1/jobs/{job}/retry", key=str(uuid.uuid4()))
-    if watch:
-        out.note(f"Submitted {found['id']}.")
-        job_watch.follow(service, out, found["id"])
-    elif out.as_json:
-        out.json(found)
-    else:
-        out.say(f"Submitted {found['id']}: {found['kind']}, again as in {job}.")
-        out.note(f"Follow it: groundskeeper jobs watch {found['id']}")
+    _submitted(service, out, found, f"{found['kind']}, again as in {job}", watch=watch)
 
 
 @app.command("log")
@@ -199,3 +181,12 @@ def log(
     """Print the log of a job, the oldest line first. With --follow and --json each line is an object."""
     show = job_log.follow if follow else job_log.show
     show(service, out, job, level.value if level else None)
+
+
+def _submitted(service: Connection, out: Output, job: Json, what: str, *, watch: bool) -> None:
+    if watch:
+        out.note(f"Submitted {job['id']}.")
+        job_watch.follow(service, out, job["id"])
+    else:
+        out.answer(job, f"Submitted {job['id']}: {what}.")
+        out.note(f"Follow it: groundskeeper jobs watch {job['id']}")
