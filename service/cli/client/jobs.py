@@ -128,7 +128,7 @@ def show(service: Connection, out: Output, job: JobId) -> None:
             ("params", compact(found["params"]) if found["params"] else None),
             ("state", job_watch.state_of(found)),
             ("waits for", found["waits_for"]),
-            ("progress", job_watch.described(found)),
+            ("progress", job_watch.described(found) if found["state"] != JobState.SUCCEEDED else None),
             ("requested by", found["requested_by"]),
             ("because", found["reason"]),
             ("submitted", ago(found["created_at"])),

@@ -164,13 +164,16 @@ def test_a_watched_job_is_followed_over_an_outage_to_its_end(cli: CommandLine, w
     order = worker.must_lease()
     worker.beat(order, progress=Progress("reading keys", bytes_done=1024, bytes_total=4096))
     time.sleep(0.7)
+    figures = "reading keys 1.0 KiB of 4.0 KiB"
+    assert figures in cli.run("jobs", "show", job["id"]).stdout
     with gate.shut():
         time.sleep(2)
         assert worker.report(order, Result(Outcome.SUCCEEDED, details={"misplaced": 0})).is_success
     watching.join(timeout=20)
     gate.end()
     [ended] = seen
-    assert "running: reading keys 1.0 KiB of 4.0 KiB" in ended.stderr
+    assert f"running: {figures}" in ended.stderr
+    assert figures not in cli.run("jobs", "show", job["id"]).stdout
     assert "cannot be reached; waiting" in ended.stderr
     assert ended.stdout.startswith("audit succeeded")
     assert "misplaced  0" in ended.stdout
