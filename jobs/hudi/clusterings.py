@@ -1,4 +1,5 @@
-"""Hudi's own clustering (1.2.0), in two steps: what it wrote can be examined before it is committed."""
+"""Hudi's own clustering (1.2.0): its plans, and the execution of one that is on the timeline, in two steps: what it
+wrote can be examined before it is committed."""
 
 from __future__ import annotations
 
@@ -6,12 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.hudi import plan_firewall, write_stats
+from jobs.hudi.clustering_groups import ClusteringGroups
 from jobs.hudi.jvm import translated
 from jobs.tracing import span
 
 if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.hudi.write_stats import WriteStat
+
+
+_NO_INSTANT = "99991231235959999"
 
 
 @dataclass(frozen=True)
@@ -31,12 +36,18 @@ class Clusterings:
         self._config = config
         self._client = client
 
-    def schedule(self) -> str | None:
-        """Schedules a clustering by the client's options; returns None when there is nothing to cluster."""
+    def plan(self) -> ClusteringGroups | None:
+        """Returns a plan by the client's options, which is on no timeline; None when there is nothing to cluster."""
+        self._table.reload()
         jvm = self._table.jvm
-        with translated("scheduling the clustering"):
-            instant = self._client.scheduleClustering(jvm.nothing())
-            return str(instant.get()) if instant.isPresent() else None
+        with translated("planning the clustering"):
+            context = jvm.engine_context()
+            table = jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
+            executors = jvm.hudi.table.action.cluster
+            # The instant only limits incremental plans, which are switched off.
+            executor = executors.ClusteringPlanActionExecutor(context, self._config, table, _NO_INSTANT, jvm.nothing())
+            found = jvm.call_hidden(executor, "createClusteringPlan")
+            return ClusteringGroups(self._table, self._config, found.get()) if found.isPresent() else None
 
     def execute(self, instant: str) -> Executed:
         """Writes the new files of a plan. Raises what the firewall does."""

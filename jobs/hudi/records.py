@@ -19,7 +19,8 @@ HOUSEKEEPING = frozenset({"clean", "savepoint", "indexing"})
 INGESTION = frozenset({"commit", "deltacommit"})
 # Operations of writers that replace file groups (`WriteOperationType` of Hudi 1.2).
 OVERWRITES = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
-COMPACTION, CLUSTERING, REPLACE, CLEAN = "compaction", "clustering", "replacecommit", "clean"
+COMPACTION, LOG_COMPACTION, CLUSTERING = "compaction", "logcompaction", "clustering"
+REPLACE, CLEAN = "replacecommit", "clean"
 
 Buckets = dict[str, set[int]]
 """Partition path -> ids of buckets."""

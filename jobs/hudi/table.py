@@ -13,8 +13,11 @@ from jobs.hudi import hashing_config, whole_instants
 from jobs.hudi.boundaries import check_folders, check_links, relative
 from jobs.hudi.jvm import Jvm, reread, translated
 from jobs.hudi.records import (
+    CLUSTERING,
+    COMPACTION,
     HOUSEKEEPING,
     INGESTION,
+    LOG_COMPACTION,
     OVERWRITES,
     REPLACE,
     Commit,
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
 
 # Actions of completed instants: a compaction completes as a commit, a clustering as a replacecommit.
 _WRITES = frozenset({"commit", "deltacommit", REPLACE})
+
+_KEY_TO_FILE = ("record_index", "secondary_index", "expr_index", "bloom_filters")
+_WITH_CLUSTERING_ACTION = 8  # Before this table version a clustering plan is a replacecommit.
 
 _LISTED = re.compile(r"path=(.*?), length=(\d+)")
 _READ = {
@@ -107,6 +113,19 @@ class HudiTable:
         """The metadata partitions as of the last reload; writers may add some at any time."""
         return frozenset(self.jvm.read(self.meta.getTableConfig().getMetadataPartitions()))
 
+    @property
+    def indexes_of_keys(self) -> list[str]:
+        """The metadata partitions that map keys to files."""
+        return sorted(name for name in self.metadata_partitions if name.startswith(_KEY_TO_FILE))
+
+    @property
+    def has_partitioned_record_index(self) -> bool:
+        """Whether the record index has entries by partition path and key. It has the global one's name (Hudi 1.1)."""
+        with translated("reading the definition of the record index"):
+            found = self.meta.getIndexForMetadataPartition("record_index")
+            records = self.jvm.hudi.index.record.HoodieRecordIndex
+            return bool(found.isPresent() and records.isPartitioned(found.get()))
+
     def schema(self, *, with_meta_fields: bool = False) -> str:
         """Returns the table's latest schema as Avro JSON, with or without Hudi's meta fields."""
         with translated("reading the table's schema"):
@@ -158,6 +177,12 @@ class HudiTable:
             for item in self.pending()
             if item.action in INGESTION or (item.action == REPLACE and self._operation_of(item) in OVERWRITES)
         ]
+
+    def is_plan(self, pending: Instant) -> bool:
+        """Returns whether a pending instant is the plan of a table service that reads file groups."""
+        if pending.action == REPLACE:
+            return self.version < _WITH_CLUSTERING_ACTION and self.is_clustering_plan(pending.requested)
+        return pending.action in {COMPACTION, LOG_COMPACTION, CLUSTERING}
 
     def is_clustering_plan(self, requested: str) -> bool:
         """Returns whether this pending replacecommit is a plan: before table version 8 a clustering looks like one."""

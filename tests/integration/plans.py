@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from jobs.hudi.client import WriteClient
+
 _RECORDS = {
     "clean": "HoodieCleanerPlan",
     "compaction": "HoodieCompactionPlan",
@@ -29,6 +31,12 @@ def leave_plan(spark: SparkSession, base: Path, action: str, instant: str, recor
     model = getattr(hudi_table(spark, base, INDEX).jvm.hudi.avro.model, _RECORDS[action])
     with (base / ".hoodie" / "timeline" / f"{instant}.{action}.requested").open("wb") as file:
         fastavro.writer(file, json.loads(str(model.getClassSchema().toString())), [record])
+
+
+def schedule_clustering(client: WriteClient) -> str:
+    """Leaves the clustering plan of a writer's client on the timeline; returns its instant."""
+    scheduled = client._client.scheduleClustering(client._jvm.nothing())
+    return str(scheduled.get())
 
 
 def clean(paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:

@@ -232,29 +232,6 @@ def test_an_expansion_whose_instant_was_rolled_back_commits_nothing(spark: Spark
 
 
 @pytest.mark.exhaustive
-def test_a_writer_that_goes_first_makes_hudis_clustering_start_over(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "plain"
-    options = tables.write_table(spark, base, table_type="COPY_ON_WRITE", num_buckets=None)
-    options |= {
-        "hoodie.clustering.updates.strategy": (
-            "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy"
-        ),
-        "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true",
-    }
-
-    def writer_updates() -> None:
-        tables.upsert(tables.rows(spark, 0, 700, ts=5), base, options)
-
-    with pytest.raises(CommitLostError):
-        run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None, context=At("clustering", writer_updates))
-
-    assert len(tables.snapshot(spark, base)) == 700
-    assert left_behind(base) == []
-    run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None)
-    assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 700
-
-
-@pytest.mark.exhaustive
 def test_a_compaction_plan_that_another_runner_executes_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     tables.write_table(spark, base, updates=1)
