@@ -61,8 +61,9 @@ def run(
 ) -> Result:
     """Orders the rows of these partitions, or of all that are not in this order; or merges their small files."""
     wanted = Order(tuple(sort_by), layout)
-    due = wanted.due(table) if partitions is None else partitions
-    with WriteClient(table, UNDER_OUR_LOCK, wanted.options(due)) as client:
+    there = frozenset(item.partition for item in table.file_slices())
+    due = frozenset(partitions) & there if partitions is not None else wanted.due(table, there)
+    with WriteClient(table, UNDER_OUR_LOCK, wanted.options(None if due == there else due)) as client:
         groups = client.clusterings.plan() if due else None
         if groups is None:
             details = {**KeyProof().details(), "inside_buckets": False, "bytes_written": 0, "nothing_to_do": True}
@@ -77,7 +78,7 @@ def run(
             lock,
             choose=work.choose,
             rewrite=work.rewrite,
-            extra=lambda replaced: wanted.to_metadata(set(due) - work.unfinished(replaced)),
+            extra=lambda replaced: wanted.to_metadata(due - work.unfinished(replaced)),
             unit=work.unit,
         ).run()
     switch = Switch(replaced.file_groups)
@@ -97,16 +98,18 @@ class Order:
     sort_by: tuple[str, ...]
     layout: ClusteringLayout
 
-    def options(self, partitions: Sequence[str]) -> dict[str, str]:
-        """Returns the options of Hudi's clustering of these partitions."""
+    def options(self, partitions: Collection[str] | None) -> dict[str, str]:
+        """Returns the options of Hudi's clustering of these partitions, or of all."""
         found = {
             # Also without a commit since the last clustering, which may have been one of other partitions.
             "hoodie.clustering.async.max.commits": "0",
             "hoodie.clustering.inline.max.commits": "0",
             "hoodie.table.services.incremental.enabled": "false",
             f"{_STRATEGY}.max.num.groups": "1000",
-            f"{_STRATEGY}.partition.regex.pattern": "|".join(exactly(partition) for partition in partitions),
         }
+        if partitions is not None:
+            pattern = "|".join(exactly(partition) for partition in sorted(partitions))
+            found[f"{_STRATEGY}.partition.regex.pattern"] = pattern
         if not self.sort_by:
             # A file that would only be written again is left alone, so a second job finds nothing to do.
             return found | {f"{_STRATEGY}.single.group.clustering.enabled": "false"}
@@ -118,17 +121,16 @@ class Order:
             "hoodie.layout.optimize.curve.build.method": "sample",
         }
 
-    def due(self, table: HudiTable) -> list[str]:
+    def due(self, table: HudiTable, there: frozenset[str]) -> frozenset[str]:
         """Returns the partitions that are not in this order, as far as the active timeline tells, or all if there is no
-        order."""
-        due = {item.partition for item in table.file_slices()}
-        there = frozenset(due)
+        order. `there` are those of the table."""
+        due = set(there)
         for commit in table.commits() if self.sort_by else ():
             due |= commit.files.keys() & there
             done = json.loads(commit.extra.get(_ORDERED_KEY, "{}"))
             if done.get("order") == self._text:
                 due -= set(done["partitions"])
-        return sorted(due)
+        return frozenset(due)
 
     def to_metadata(self, partitions: Collection[str]) -> dict[str, str]:
         """Returns the metadata of a commit after which these partitions are in this order."""
