@@ -154,7 +154,11 @@ class DeletesLostError(JobError):
 class PlanTakenError(JobError):
     type = "plan-taken"
     title = "Another runner is executing this plan"
-    hint = "It may be a writer's inline compaction: switch that off. A dead runner's heartbeat expires in two minutes."
+    hint = (
+        "A writer should execute no plans beside this service: `writer-options` has the options. A runner that has died"
+        " is found out, by its heartbeat after two minutes, without one an hour after its last file. If you know that"
+        " it is dead, run a job with these `plans` and `take_over`."
+    )
     retriable = True
 
 

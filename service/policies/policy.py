@@ -73,7 +73,8 @@ class Window:
 @dataclass(frozen=True)
 class CompactionSettings:
     """`log_ratio` (bytes of log files to bytes of base files) counts in addition to the trigger, None not at all. With
-    `cron` no threshold counts. A plan pending for `stale_plan_seconds` causes a warning and is taken over.
+    `cron` no threshold counts. A plan pending for `stale_plan_seconds` causes a warning, and a job that
+    executes it if its runner is proved dead.
     `limit_bytes` and `limit_file_groups` are parameters of the job; what it leaves is due at once. `engine` and `codec`
     are parameters of the job as well."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import fastavro
 
+from jobs.hudi import write_stats
 from tests.integration.run import hudi_table
 from tests.integration.tables import INDEX
 
@@ -53,3 +54,37 @@ def clean(paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         },
         "partitionsToBeDeleted": [],
     }
+
+
+class OtherRunner:
+    """Hudi's own client, as the asynchronous services of a writer use it: plans, and executes its plan in two steps."""
+
+    def __init__(self, spark: SparkSession, base: Path, options: Mapping[str, str]) -> None:
+        self._table = hudi_table(spark, base, INDEX)
+        jvm = self._table.jvm
+        builder = jvm.hudi.config.HoodieWriteConfig.newBuilder().withPath(str(base)).withSchema(self._table.schema())
+        soon = dict.fromkeys(("compact.inline.max.delta.commits", "clustering.async.max.commits"), "1")
+        due = {f"hoodie.{name}": value for name, value in soon.items()}
+        config = builder.withProps(jvm.map({**options, **due})).build()
+        self.client: Any = jvm.hudi.client.SparkRDDWriteClient(jvm.engine_context(), config)
+        self._begun: Any = None
+
+    def plan(self) -> str:
+        return str(self.client.scheduleCompaction(self._table.jvm.nothing()).get())
+
+    def begin(self, plan: str) -> None:
+        """Writes the files as well."""
+        self._begun = self.client.compact(plan, False)
+        write_stats.written_by(self._table.jvm, self.client, self._begun)
+
+    def commit(self, plan: str) -> None:
+        self.client.commitCompaction(plan, self._begun, self._table.jvm.nothing())
+
+    def plan_clustering(self) -> str:
+        return str(self.client.scheduleClustering(self._table.jvm.nothing()).get())
+
+    def begin_clustering(self, plan: str) -> None:
+        self._begun = self.client.cluster(plan, False)
+
+    def die(self) -> None:
+        self.client.getHeartbeatClient().stopHeartbeatTimers()

@@ -798,7 +798,7 @@ class CleaningParams(Model, frozen=True, kw_only=True):
     plans: list[str] | UnsetType | None = UNSET
     """Pending plans: exactly these are executed"""
     take_over: bool | UnsetType | None = UNSET
-    """With `plans`: also those that another process has begun, which must be dead"""
+    """With `plans`: also those of a runner that sends no heartbeats, which must be dead"""
     parallelism: int | UnsetType | None = UNSET
     """With `plans`: most tasks at once"""
     policy: CleaningPolicy | UnsetType = UNSET
@@ -1172,7 +1172,7 @@ class CompactionParams(Model, frozen=True, kw_only=True):
     plans: list[str] | UnsetType | None = UNSET
     """Pending plans: exactly these are executed"""
     take_over: bool | UnsetType | None = UNSET
-    """With `plans`: also those that another process has begun, which must be dead"""
+    """With `plans`: also those of a runner that sends no heartbeats, which must be dead"""
     limit_bytes: int | UnsetType | None = UNSET
     """Bytes of base and log files to read at most, the newest partitions first; but one file group, or one pending
     plan, in any case. The result says what is `left`
@@ -1889,7 +1889,7 @@ class GivenClusteringParams(Model, frozen=True, kw_only=True):
     plans: list[str]
     """Pending plans: exactly these are executed, and none is scheduled"""
     take_over: bool | UnsetType | None = UNSET
-    """With `plans`: also those that another process has begun, which must be dead"""
+    """With `plans`: also those of a runner that sends no heartbeats, which must be dead"""
     parallelism: int | UnsetType | None = UNSET
     """With `plans`: most tasks at once"""
 
@@ -3517,6 +3517,7 @@ class StandingKind(Word):
     INCIDENT_STANDING = "incident-standing"
     DEAD_WRITER = "dead-writer"
     PLAN_STUCK = "plan-stuck"
+    OTHER_RUNNER = "other-runner"
     COMPACTION_BEHIND = "compaction-behind"
     COMPACTION_BACKLOG_GROWING = "compaction-backlog-growing"
     CLEANING_BEHIND = "cleaning-behind"
