@@ -213,6 +213,17 @@ FLINK_STATE_DISORDER = Scenario(
     archives=True,
 )
 
+# With `--exhaustive`.
+LARGE = (
+    replace(
+        ROLLING, name=f"{ROLLING.name}, three of them", writers=(*ROLLING.writers, rolling(NEW_PARTITION)), tries=3
+    ),
+    replace(
+        GIVEN_PLAN, name=f"{GIVEN_PLAN.name}, two batches", writers=(rolling(BOTH, SECOND_KEY), rolling(FIRST_KEY))
+    ),
+    replace(KEYED, name=f"{KEYED.name}, two batches", writers=(prepped(BOTH, SECOND_KEY), upsert(BOTH, FIRST_KEY))),
+    replace(KEYED, name=f"{KEYED.name}, a crash", faults=Faults(crashes=1, expiries=1), attempts=2, cleans=True),
+)
 # In these a writer does what no protocol of ours survives.
 LOST = (GIVEN_PLAN_SEEN_EARLY,)
 ALL = tuple(value for value in dict(globals()).values() if isinstance(value, Scenario) and value not in LOST)

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.model import keyed_mutants, mutants, plan_mutants, plan_rules, plan_runners, scenarios
+from tests.model import (
+    clock_mutants,
+    clock_rules,
+    clocks,
+    keyed_mutants,
+    mutants,
+    plan_mutants,
+    plan_rules,
+    plan_runners,
+    scenarios,
+)
 from tests.model.rules import GOOD, Protocol, Scenario
 from tests.model.table import search
 
@@ -19,8 +29,12 @@ if TYPE_CHECKING:
 
 HOLDS: dict[str, Callable[[], Found]] = {item.name: partial(search, GOOD, item) for item in scenarios.ALL}
 HOLDS |= {item.name: partial(plan_runners.search, plan_rules.GOOD, item) for item in plan_mutants.ALL}
+HOLDS |= {item.name: partial(clocks.search, clock_rules.GOOD, item) for item in clock_mutants.ALL}
+LARGE: dict[str, Callable[[], Found]] = {item.name: partial(search, GOOD, item) for item in scenarios.LARGE}
+LARGE |= {item.name: partial(plan_runners.search, plan_rules.GOOD, item) for item in plan_mutants.LARGE}
+LARGE |= {item.name: partial(clocks.search, clock_rules.GOOD, item) for item in clock_mutants.LARGE}
 MUTANTS: dict[str, Mutant] = {}
-for module in (mutants, keyed_mutants, plan_mutants):
+for module in (mutants, keyed_mutants, plan_mutants, clock_mutants):
     MUTANTS |= {**module.MUTANTS, **module.HOLES}
 TAKEN: dict[str, frozenset[str]] = {}
 
@@ -30,9 +44,17 @@ def test_the_protocol_holds(name: str) -> None:
     found = HOLDS[name]()
     print(found)
     assert found.violation is None, str(found)
-    done = ("expander commits", "completes the plan")
+    done = ("expander commits", "completes the plan", "job commits", "job is refused")
     assert any(part in sentence for part in done for sentence in found.taken), "a scenario in which nothing happens"
     TAKEN[name] = found.taken
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", LARGE)
+def test_the_protocol_holds_in_larger_bounds(name: str) -> None:
+    found = LARGE[name]()
+    print(found)
+    assert found.violation is None, str(found)
 
 
 def test_the_scenarios_reach_what_they_are_about() -> None:
@@ -74,6 +96,11 @@ def test_the_scenarios_reach_what_they_are_about() -> None:
         "The frozen attempt {} goes on",
         "that the plan is not its own any more",
         "since a writer executes plans as well",
+        "the writers' clocks differ",
+        "the plan's time is not in the writers' frame",
+        "what has completed lies after now",
+        "are not as they were measured",
+        "compacts the metadata table",
     ):
         assert part in taken, part
 
