@@ -220,7 +220,7 @@ CATALOGUE: Mapping[EventType, Entry] = {
     ),
     EventType.EXPANSION_COMMITTED: _of_expansion(
         "A bucket expansion or contraction (`kind`) has switched data and number of buckets. Restart long-running"
-        " writers. Restart Flink jobs that were stopped for it from `hand_over.savepoint`, with the table's new"
+        " writers. Restart Flink jobs that were stopped for it as `hand_over.what_to_do` says, with the table's new"
         " options.",
         hand_over=_RESUBMIT,
     ),
