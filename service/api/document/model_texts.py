@@ -161,11 +161,13 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
         "rest_url": ("Address of the cluster's REST API", "http://flink-jobmanager:8081"),
         "job": ("Name or id of the job", "orders-ingest"),
         "savepoint_folder": ("Folder of its savepoints; null for the cluster's own", None),
+        "restart": ("How it is started again after each stop", "from-savepoint"),
     },
     "HandOverOut": {
         "savepoint": ("The savepoint with which the Flink job was stopped", "s3://lake/savepoints/savepoint-1f2e3d"),
         "detail": ("What is waited for, or what came of it", "Waits for orders-ingest."),
         "by": ("Who stopped them", "groundskeeper"),
+        "restart": ("How Flink has to be started afterwards", "from-savepoint"),
         "state": ("State of the wait", "draining"),
     },
     "HealthOut": {"status": ("Always `ok`", "ok")},

@@ -1832,6 +1832,10 @@ class FlinkIn(Model, frozen=True, kw_only=True):
     """Its name (`pipeline.name`) or its id"""
     savepoint_folder: str | UnsetType | None = UNSET
     """Default: `execution.checkpointing.savepoint-dir` of the cluster"""
+    restart: FlinkRestart | UnsetType = UNSET
+    """How you start the job again after each stop. Without a declared bucket index the service stops it only if
+    that is `without-state`: its state may hold the file group of each key
+    """
 
 
 class FlinkOut(Model, frozen=True, kw_only=True):
@@ -1841,6 +1845,19 @@ class FlinkOut(Model, frozen=True, kw_only=True):
     """Name or id of the job"""
     savepoint_folder: str | None
     """Folder of its savepoints; null for the cluster's own"""
+    restart: FlinkRestart
+    """How it is started again after each stop"""
+
+
+class FlinkRestart(Word):
+    """How a Flink job has to be started after file groups were replaced.
+
+    With a bucket index it looks the file groups up when it starts. With any other index its state may hold the
+    file group of each key (`FLINK_STATE`, the default): then it has to begin without that state.
+    """
+
+    FROM_SAVEPOINT = "from-savepoint"
+    WITHOUT_STATE = "without-state"
 
 
 class FoundBeside(Model, frozen=True, kw_only=True):
@@ -1925,6 +1942,8 @@ class HandOverOut(Model, frozen=True, kw_only=True):
     """The caller that stopped them, or `groundskeeper`"""
     savepoint: str | None
     """The savepoint with which the Flink job was stopped"""
+    restart: FlinkRestart
+    """How Flink has to be started afterwards"""
     detail: str
     """What is waited for, or what came of it"""
 
@@ -4353,3 +4372,5 @@ class WritersStopped(Model, frozen=True, kw_only=True):
 
     savepoint: str | UnsetType | None = UNSET
     """The savepoint with which the Flink job was stopped"""
+    restart: FlinkRestart | UnsetType = UNSET
+    """How the Flink job will be started again. Without a declared bucket index it must be `without-state`"""
