@@ -129,10 +129,12 @@ _NO_SERVICES_OF = {
         "clustering.async.enabled": "false",
     },
 }
-# Otherwise Hudi fails a Spark writer that updates file groups which a pending clustering will replace.
-_BEFORE_CLUSTERING = {
+# Otherwise Hudi fails a Spark writer that updates file groups which a pending clustering will replace. A writer must not
+# roll back what it conflicts with: it looks at a timeline that it read before, on which a clustering is still pending
+# that has completed since, and the rollback deletes its files (Hudi 0.15 to 1.2).
+_BESIDE_CLUSTERING = {
     "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy",
-    "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true",
+    "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "false",
 }
 # A long-lived session must not plan a statement with files that have been replaced since. This option is static: `SET`
 # cannot change it.
@@ -192,7 +194,7 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, 
 def _index(target: Target, engine: WriterEngine) -> dict[str, str]:
     is_flink = engine is WriterEngine.FLINK
     if target.index is None and not target.has_consistent_hashing:
-        return {} if is_flink else dict(_BEFORE_CLUSTERING)
+        return {} if is_flink else dict(_BESIDE_CLUSTERING)
     options = {
         "index.type" if is_flink else "hoodie.index.type": "BUCKET",
         "hoodie.index.bucket.engine": "CONSISTENT_HASHING" if target.has_consistent_hashing else "SIMPLE",
