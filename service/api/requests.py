@@ -46,6 +46,7 @@ _Attempt = Annotated[int, Field(ge=0, lt=2**31)]
 
 _MOST_NESTED = 32
 
+HUDI_VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+([.-]\w+)*$"
 LOCK_PROVIDER = r"^(filesystem|zookeeper|\w+(\.[\w$]+)+)$"
 
 
@@ -106,9 +107,7 @@ class FlinkIn(Request):
 class WritersIn(Request):
     """The Hudi version of the table's writers, or that none is running; and their engines."""
 
-    hudi_version: (
-        Annotated[str, StringConstraints(max_length=64, pattern=r"^[0-9]+\.[0-9]+\.[0-9]+([.-]\w+)*$")] | None
-    ) = None
+    hudi_version: Annotated[str, StringConstraints(max_length=64, pattern=HUDI_VERSION)] | None = None
     stopped: bool = False
     retry_conflicts: bool = Field(
         False, description="Every writer has `hoodie.write.num.retries.on.conflict.failures` of at least 1"
