@@ -25,7 +25,7 @@ from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
 from jobs.hudi.plans import plan_of
 from jobs.hudi.records import CLUSTERING, REPLACE
 from jobs.job_params import ClusteringLayout
-from jobs.protocol import preflight, recovery, writer_engines
+from jobs.protocol import older_hudi, preflight, recovery, writer_engines
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.switch import Switch
@@ -82,6 +82,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         return done
     elif table.has_consistent_hashing():
         problems.append(preflight.consistent_hashing())
+    if not in_buckets:
+        problems += older_hudi.against_merging_by_hudi(table, chosen)
     if order.dry_run:
         planned = chosen if sort_by or in_buckets else hudis_clustering.mergeable(chosen)
         details = _dry_run(planned, problems, in_buckets=in_buckets)
@@ -176,7 +178,7 @@ def _by_hudi(
 
 def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPlans) -> Result:
     """Executes Hudi's own plans. Raises `RefusedError` on a table with a bucket index: they would break its layout."""
-    problems = _plan_problems(table)
+    problems = _plan_problems(table) or older_hudi.against_merging_by_hudi(table, table.file_slices())
     if order.dry_run:
         found = given_plans.find(table, wanted, {CLUSTERING, REPLACE}, order)
         refused = [problem.to_json() for problem in problems]

@@ -28,7 +28,7 @@ class OldHudiError(Exception):
 
 
 class OldWriter:
-    """`version` is that of Hudi. Its process ends with the `with` block."""
+    """`version` is that of Hudi. `close` ends its process."""
 
     def __init__(self, version: str) -> None:
         self.version = version
@@ -45,6 +45,9 @@ class OldWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(60)
