@@ -151,6 +151,14 @@ class WritersIn(Request):
         )
 
 
+class ReadersIn(Request):
+    """The programs that read the table, such as Trino, Athena or Hive: each brings a version of Hudi."""
+
+    hudi_version: Annotated[str, StringConstraints(max_length=64, pattern=HUDI_VERSION)] = Field(
+        description="The oldest one among them"
+    )
+
+
 class TableIn(Request):
     model_config = ConfigDict(
         extra="forbid",
@@ -183,11 +191,13 @@ class TableIn(Request):
     index: BucketIndexIn | None = Field(None, description="Verified on sampled record keys. Default: detected")
     lock: LockIn = Field(default_factory=lambda: LockIn.model_validate({}))
     writers: WritersIn | None = None
+    readers: ReadersIn | None = Field(None, description="What is known about the table's readers")
     hudi_options: Options = Field(default_factory=dict, description="Added to the Hudi client's options in every job")
 
 
 class TableChange(Request):
-    """Members that are left out do not change. `null` sets `index` and `writers` to unknown, others to default."""
+    """Members that are left out do not change. `null` sets `index`, `writers` and `readers` to unknown, others to
+    default."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -203,6 +213,7 @@ class TableChange(Request):
     index: BucketIndexIn | None = None
     lock: LockIn | None = None
     writers: WritersIn | None = None
+    readers: ReadersIn | None = None
     hudi_options: Options | None = Field(
         None, description="Replaces all options; a masked value stands for the stored one"
     )
