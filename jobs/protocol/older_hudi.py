@@ -41,6 +41,26 @@ def without_hashing_config(table: HudiTable) -> str | None:
     return None
 
 
+def of_readers(table: HudiTable) -> list[Problem]:
+    """Returns the refusal of another number of buckets beside readers that prune by the number in their own options.
+
+    Hudi has pruned by buckets since 1.0 (`BucketIndexSupport`), and follows a hashing config since 1.1.
+    """
+    version = table.declared.readers_hudi_version
+    prunes = version is not None and _BY_FILE_GROUP_READER <= release(version) < _WITH_HASHING_CONFIG
+    if not prunes or table.declared.writers_query_pruning_off:
+        return []
+    return [
+        Problem(
+            "readers-too-old",
+            "Readers with Hudi 1.0 would miss rows, because they prune by the number of buckets in their options",
+            f"readers declared: Hudi {version}",
+            "Set hoodie.bucket.index.query.pruning=false wherever the table is read, and PATCH the table with"
+            ' `{"writers": {"query_pruning_off": true}}`.',
+        )
+    ]
+
+
 def seen_before_1_0(table: HudiTable, latest: int = 0) -> str | None:
     """Returns which of the active timeline's writes, or of its latest ones, a Hudi before 1.0 made, for users."""
     found = list(written_by.older_than_1_0(table).items())[-latest:]

@@ -138,7 +138,7 @@ def of_bucket_number(table: HudiTable, buckets: BucketChange, partitions: Sequen
         odd = [item for item, (before, after) in numbers.items() if before % after or after >= before]
     refusal = not_a_divisor if scale.contracts else not_a_multiple
     problems = [refusal(odd[0], *numbers[odd[0]], others=len(odd) - 1)] if odd else []
-    return problems + list(_of_writers(table, buckets))
+    return problems + list(_of_writers(table, buckets)) + older_hudi.of_readers(table)
 
 
 def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Problem]:

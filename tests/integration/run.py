@@ -41,15 +41,12 @@ def run_job(
     declared: dict[str, Any] | None = None,
     **plan: Any,
 ) -> Result:
-    table = hudi_table(
-        spark,
-        base,
-        index,
-        lock=lock or TableLock(),
-        writers_retry_conflicts=writers_retry_conflicts,
-        writers_query_pruning_off=writers_query_pruning_off,
-        **(declared or {}),
-    )
+    known = {
+        "lock": lock or TableLock(),
+        "writers_retry_conflicts": writers_retry_conflicts,
+        "writers_query_pruning_off": writers_query_pruning_off,
+    }
+    table = hudi_table(spark, base, index, **{**known, **(declared or {})})
     if kind in {"bucket_expansion", "bucket_contraction"}:
         params = {"settle_seconds": 1, **(params or {})}
     plan.setdefault("job_id", f"job_{next(_numbers)}")

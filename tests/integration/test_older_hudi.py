@@ -145,6 +145,51 @@ def test_a_bloom_table_of_0_15_goes_through_all_services(
     story.go_on()
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("index", ["bucket", "bloom", "simple", "record"])
+@pytest.mark.parametrize("table_type", list(TableType))
+@pytest.mark.parametrize(
+    ("version", "table_version"),
+    [("0.15.0", 6), ("1.0.2", 8), ("1.1.1", 9), ("1.0.2", 6), ("1.1.1", 8), ("1.1.1", 6)],
+)
+def test_every_service_leaves_the_table_to_its_writer(
+    spark: SparkSession,
+    tmp_path: Path,
+    writers: dict[str, OldWriter],
+    version: str,
+    table_version: int,
+    table_type: TableType,
+    index: str,
+) -> None:
+    story = Story.begin(spark, tmp_path / "trips", _old(writers, version), table_type, table_version, index)
+    if table_type is TableType.MERGE_ON_READ:
+        assert story.serve("compaction") == "done"
+        story.go_on()
+    if index == "bucket":
+        follows = version == "1.1.1"
+        story.serve("bucket_expansion", {"num_buckets": 8}, **({} if follows else {"writers_stopped": True}))
+        if not follows:
+            story.options["hoodie.bucket.index.num.buckets"] = "8"
+        story.go_on()
+        assert tables.misplaced(spark, story.base, 8) == 0
+    story.serve("clustering", {"sort_by": ["city"]})
+    story.go_on()
+    story.serve("cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1})
+    story.go_on()
+    print(version, table_version, table_type.value, index, story.outcomes)
+
+
+def test_readers_that_prune_by_their_own_number_are_a_reason_against_another(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, version=8)
+    for version, pruning_off, refused in (("0.15.0", False, 0), ("1.0.2", False, 1), ("1.0.2", True, 0)):
+        declared = {"readers_hudi_version": version, "writers_query_pruning_off": pruning_off}
+        done = run_job(spark, base, "bucket_expansion", {"num_buckets": 8}, dry_run=True, declared=declared)
+        assert [each["type"] for each in done.details["refusals"]] == ["readers-too-old"] * refused
+
+
 def test_logs_that_0_15_merges_otherwise_are_not_compacted(
     spark: SparkSession, tmp_path: Path, writers: dict[str, OldWriter]
 ) -> None:

@@ -197,6 +197,31 @@ def show(service: Connection, out: Output, table: TableName) -> None:
         out.table(("SERVICE", "DECISION", "BECAUSE"), rows, empty="")
 
 
+@app.command("writer-options")
+@of_service
+def writer_options(
+    service: Connection,
+    out: Output,
+    table: TableName,
+    *,
+    engine: Annotated[WriterEngine, typer.Option(help="Engine of the writer")] = WriterEngine.SPARK,
+    hudi_version: Annotated[
+        str | None, typer.Option(help="Hudi version of the writer. Default: the declared one, or 1.2.0")
+    ] = None,
+) -> None:
+    """Show the options that a writer of a table needs."""
+    address = f"/v1/tables/{given.table_of(service, table)['id']}/writer-options"
+    found = service.get(address, engine=engine.value, hudi_version=hudi_version)
+    if out.as_json:
+        out.json(found)
+        return
+    options = [f"{name}={value}" for name, value in {**found["options"], **found["session_conf"]}.items()]
+    for line in [line for text in found["sql"].values() for line in text.splitlines()] or options:
+        out.say(line)
+    for note in found["notes"]:
+        out.note(note)
+
+
 @app.command("remove")
 @of_service
 def remove(
