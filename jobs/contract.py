@@ -139,9 +139,10 @@ class Table(JsonMapped):
     """The facts about a table that a job needs and cannot read from the table itself.
 
     `base_path` is what the owner registered, an absolute path or a URI. The owner declares `writers_stopped`,
-    `writers_hudi_version` and `writers_retry_conflicts` about the writers. `writers_engines` holds the engines that the
-    owner declares and those found in the table's commits; it is empty if nothing is known. `writers_query_pruning_off`:
-    the owner has switched off Hudi's bucket pruning wherever SQL reads the table. `hudi_options` are added to the Hudi
+    `writers_hudi_version` and `writers_retry_conflicts` about the writers, and `readers_hudi_version`, the oldest one,
+    about the readers. `writers_engines` holds the engines that the owner declares and those found in the table's
+    commits; it is empty if nothing is known. `writers_query_pruning_off`: the owner has switched off Hudi's bucket
+    pruning wherever SQL reads the table. `hudi_options` are added to the Hudi
     client's options.
     """
 
@@ -154,6 +155,7 @@ class Table(JsonMapped):
     writers_retry_conflicts: bool = False
     writers_engines: tuple[str, ...] = ()
     writers_query_pruning_off: bool = False
+    readers_hudi_version: str | None = None
     hudi_options: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -88,7 +88,8 @@ def read_logs(
     Raises NotProvedError.
     """
     wanted = pa.schema([each for each in schema if each.name != FILE_NAME])
-    fields = rules.ordering_fields if rules.mode == "EVENT_TIME_ORDERING" else ()
+    by_event_time = rules.mode == "EVENT_TIME_ORDERING"
+    fields = rules.ordering_fields if by_event_time or rules.by_older_hudi else ()
     if missing := [name for name in fields if wanted.get_field_index(name) < 0]:
         raise NotProvedError(f"the ordering field {missing[0]} is no column of the table")
     base = parse_base_file_name(files.base.rpartition("/")[2]) if files.base else None
@@ -106,7 +107,7 @@ def read_logs(
             else:
                 for batch in _records(file, block, wanted, rules.with_default):
                     _add_records(versions, batch, files, rules, fields)
-        return _newest(versions, counts, by_event_time=rules.mode == "EVENT_TIME_ORDERING")
+        return _newest(versions, counts, rules)
 
 
 def _blocks_that_count(
@@ -310,7 +311,8 @@ def _deleted(batch: pa.RecordBatch, rules: MergeRules) -> NDArray[np.bool_]:
     return deleted
 
 
-def _newest(versions: _Versions, counts: MergeCounts, *, by_event_time: bool) -> NewestRecords:
+def _newest(versions: _Versions, counts: MergeCounts, rules: MergeRules) -> NewestRecords:
+    by_event_time = rules.mode == "EVENT_TIME_ORDERING"
     encoded = pa.concat_arrays([pa.array([], pa.string()), *versions.keys]).dictionary_encode()
     keys = encoded.dictionary
     versions.keys.clear()
@@ -327,10 +329,12 @@ def _newest(versions: _Versions, counts: MergeCounts, *, by_event_time: bool) ->
         np.concatenate(empty + versions.in_blocks),
         np.concatenate(empty + versions.resets),
     )
+    if rules.by_older_hudi:
+        newest_records.require_order(every, len(keys), by_event_time=by_event_time)
     newest = newest_records.newest(every, len(keys), by_event_time=by_event_time)
     # Versions of delete blocks are no rows.
     rows = np.cumsum(~every.blocks) - 1
     places = np.where(every.deletes[newest], -1, rows[newest])
     taken = pa.array(newest)
-    ordering = tuple(column.take(taken) for column in every.ordering)
+    ordering = tuple(column.take(taken) for column in every.ordering if by_event_time)
     return NewestRecords(keys, versions.rows.rows(), places, ordering, every.resets[newest], versions.has_positions)

@@ -15,6 +15,7 @@ class MergeRules:
     instants count: those in `completed`, and those before `archived_before` (the first instant of the active timeline;
     "" for none) that are not `pending`. From version 8 on every log file of a slice belongs to a completed instant.
     `delete_marker` are the column and value of `hoodie.payload.delete.field` and `hoodie.payload.delete.marker`.
+    `by_older_hudi`: a Hudi before 1.0 writes or reads the logs too; only what it merges alike counts as proved.
     `with_default` are the columns whose default in the table's Avro schema is not null: files may not lack them.
     """
 
@@ -27,6 +28,7 @@ class MergeRules:
     archived_before: str = ""
     delete_marker: tuple[str, str] | None = None
     with_default: frozenset[str] = frozenset()
+    by_older_hudi: bool = False
 
     def has_completed(self, instant: str) -> bool:
         return instant in self.completed or (instant < self.archived_before and instant not in self.pending)

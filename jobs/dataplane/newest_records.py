@@ -77,6 +77,33 @@ def newest(versions: Versions, count: int, *, by_event_time: bool) -> Places:
     return found
 
 
+def require_order(versions: Versions, count: int, *, by_event_time: bool) -> None:
+    """Raises NotProvedError for versions of which Hudi before 1.0 would keep another one than Hudi 1.2.
+
+    It keeps the record with the greater ordering value, of equal ones the later, whatever the table's order. A record
+    after a delete block replaces it, and the delete replaces records of smaller or equal ordering values; one with the
+    default value replaces all (`HoodieMergedLogRecordScanner`, `OverwriteWithLatestAvroPayload`, 0.15). So both
+    keep the last version if the values do not fall; by event time they can differ only where a delete has a value.
+    """
+    takes_all = versions.blocks & versions.resets
+    order = np.argsort(versions.keys, kind="stable")
+    older, newer = order[:-1], order[1:]
+    in_question = versions.keys[older] == versions.keys[newer]
+    if by_event_time:
+        has_valued = np.zeros(count, np.bool_)
+        has_valued[versions.keys[versions.deletes & ~takes_all]] = True
+        in_question &= has_valued[versions.keys[newer]] & ~takes_all[older]
+    else:
+        in_question &= ~versions.blocks[older]
+    older, newer = older[in_question], newer[in_question]
+    values = [(column.take(pa.array(older)), column.take(pa.array(newer))) for column in versions.ordering]
+    kept = keeps_newer([each for each, _ in values], [each for _, each in values], takes_all[newer])
+    if not kept.all():
+        raise NotProvedError(
+            "a later version of a record has a smaller ordering value, which an older Hudi merges otherwise"
+        )
+
+
 def resets(ordering: Sequence[pa.Array], deletes: Mask) -> Mask:
     """Returns which data records are deletes with Hudi's default ordering value. Raises NotProvedError."""
     if len(ordering) != 1 or not deletes.any():

@@ -166,7 +166,10 @@ class MergedSlice:
             column = batch.column(place).take(rows)
             older.append(column.cast(values.type))
             newer.append(values.take(taken))
-        return newest_records.keeps_newer(older, newer, self.newest.resets[keys])
+        kept = newest_records.keeps_newer(older, newer, self.newest.resets[keys])
+        if self.rules.by_older_hudi and (~kept & (self.newest.places[keys] < 0)).any():
+            raise NotProvedError("a delete has a smaller ordering value than the row of the base file")
+        return kept
 
     def _merged(self, batch: pa.RecordBatch, keys: NDArray[np.int64], replacement: Replacement) -> pa.RecordBatch:
         paths = batch.column(PARTITION_PATH)

@@ -71,6 +71,11 @@ def class_of(provider: str) -> str:
     return LOCK_PROVIDERS.get(provider, provider)
 
 
+def first_release(provider: str) -> tuple[int, int]:
+    """Returns the first release of Hudi that has the provider; (0, 0) for those that all have, and for unknown ones."""
+    return (1, 0) if class_of(provider) in {IN_STORAGE, ZOOKEEPER[1]} else (0, 0)
+
+
 def is_in_a_file(provider: str) -> bool:
     """Returns whether the lock is Hudi's file, which never ends by itself and which anybody can delete."""
     return class_of(provider) == FILESYSTEM

@@ -21,6 +21,13 @@ Group = tuple[str, str]
 # `WriteOperationType`s that add no rows of a writer: they rewrite rows that are in the table already.
 SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "BUCKET_RESCALE", "INDEX"})
 
+RESCALE = "BUCKET_RESCALE"
+"""The `WriteOperationType` of a change of the number of buckets: of Hudi's own, and of ours by earlier versions."""
+
+RESCALED_KEY = "groundskeeper.rescaled"
+"""Key in the extra metadata of a change of the number of buckets by us. Its `WriteOperationType` is CLUSTER: Hudi
+before 1.1 does not know BUCKET_RESCALE and can no longer read a table with such a commit."""
+
 REPAIRED_KEY = "groundskeeper.repaired"
 """Key in the extra metadata of a commit: the instants, separated by commas, whose rows it repaired."""
 
@@ -48,6 +55,11 @@ class CompletedWrite:
     @property
     def brings_rows(self) -> bool:
         return self.operation not in SERVICES
+
+
+def operation_of(operation: str | None, extra: Mapping[str, str]) -> str | None:
+    """Returns the operation of a commit by its `WriteOperationType` and its extra metadata."""
+    return RESCALE if RESCALED_KEY in extra else operation
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jobs.format.stale_writes import CompletedWrite, known_of, repaired_of
+from jobs.format.stale_writes import CompletedWrite, known_of, operation_of, repaired_of
 from jobs.hudi.boundaries import relative
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
     extra = {str(key): str(value) for key, value in (record.get("extraMetadata") or {}).items()}
     write = CompletedWrite(
         requested,
-        record.get("operationType"),
+        operation_of(record.get("operationType"), extra),
         written=frozenset(touched_of(record).keys),
         replaced=frozenset((partition, file_id) for partition, ids in replaced for file_id in ids),
         repaired=repaired_of(extra),

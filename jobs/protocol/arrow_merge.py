@@ -15,6 +15,7 @@ from jobs.errors import RefusedError
 from jobs.format.file_names import parse_log_file_name
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.merging import has_schema_on_read, merging_of
+from jobs.protocol import older_hudi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -97,6 +98,7 @@ def rules_of(table: HudiTable) -> MergeRules:
         # `containsOrBeforeTimelineStarts` of the completed commits
         archived_before=min((each.requested for each in completed if each.action in _WRITES), default=""),
         with_default=columns_with_default(json.loads(table.schema(with_meta_fields=True))),
+        by_older_hudi=older_hudi.merging_logs_otherwise(table) is not None,
     )
 
 

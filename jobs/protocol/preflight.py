@@ -14,6 +14,7 @@ from jobs.errors import RefusedError
 from jobs.format import lock_providers
 from jobs.format.bucket_rules import not_a_divisor, not_a_multiple
 from jobs.hudi.hadoop import storage_of
+from jobs.protocol import older_hudi
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -152,7 +153,7 @@ def of_bucket_number(table: HudiTable, buckets: BucketChange, partitions: Sequen
         odd = [item for item, (before, after) in numbers.items() if before % after or after >= before]
     refusal = not_a_divisor if scale.contracts else not_a_multiple
     problems = [refusal(odd[0], *numbers[odd[0]], others=len(odd) - 1)] if odd else []
-    return problems + list(_of_writers(table))
+    return problems + list(_of_writers(table, buckets)) + older_hudi.of_readers(table)
 
 
 def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Problem]:
@@ -244,26 +245,25 @@ def _of_schemas(storage: Storage, slices: Sequence[FileSlice]) -> Iterator[Probl
                 return
 
 
-def _of_writers(table: HudiTable) -> Iterator[Problem]:
+def _of_writers(table: HudiTable, buckets: BucketChange) -> Iterator[Problem]:
     """Checks the writers' version: only Hudi 1.1 and later follows a hashing config.
 
-    Tables of version 9 can have no older writers.
+    Older ones may be stopped, and start again with the new number, if it is one number.
     """
-    declared = table.declared
-    if declared.writers_stopped or table.version >= 9:
-        return
-    version = declared.writers_hudi_version
-    if version is None or _numbers(version) < (1, 1):
+    is_one_number = len({number for _, number in buckets.new.rules}) == 1
+    if not table.declared.writers_stopped:
+        evidence = older_hudi.without_hashing_config(table)
+    else:
+        evidence = None if is_one_number else older_hudi.seen_before_1_0(table)
+    if evidence:
         yield Problem(
             "writers-too-old",
             "Writers older than Hudi 1.1 would keep the old number of buckets and duplicate rows",
-            f"table version {table.version}, writers declared: {version or 'none'}",
-            'PATCH the table with `{"writers": {"hudi_version": "1.2.0"}}` or `{"writers": {"stopped": true}}`.',
+            evidence,
+            "Declare the version that the writers have. If it is older than 1.1: stop them, PATCH the table with"
+            ' `{"writers": {"stopped": true}}`, change the number for all partitions, and start them again with the new'
+            " number in their options.",
         )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
 
 
 def writers_not_stopped(table: HudiTable, order: WorkOrder) -> list[Problem]:

@@ -2,9 +2,10 @@
 
 A row's bucket is `hash % N`, so with kN buckets it can only stay in i or move to one of i+N, ..., i+(k-1)N: one task
 reads each slice once and writes it k times, and no other slice is touched (RFC-29, "multiple rehash"). A contraction is
-the inverse: one task reads the k slices of a new bucket and writes one. The commit is a BUCKET_RESCALE replacecommit,
-and the hashing config of the same instant takes effect when it completes: data and number of buckets change in one
-atomic step, for every writer of Hudi 1.1 and later, whatever its own options are.
+the inverse: one task reads the k slices of a new bucket and writes one. The commit is a replacecommit, and the hashing
+config of the same instant takes effect when it completes: data and number of buckets change in one atomic step, for
+every writer of Hudi 1.1 and later, whatever its own options are. (Hudi finds a config by its instant, not by the
+operation of the commit: `PartitionBucketIndexHashingConfig`, 1.1 and 1.2.)
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import RefusedError
 from jobs.format.bucket_rules import BucketChange, Scale, Selection
+from jobs.format.stale_writes import RESCALED_KEY
 from jobs.hudi import hashing_config
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
@@ -92,7 +94,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     replaced = Replacement(
         table,
         ReplacementConfig.of(
-            "BUCKET_RESCALE",
+            # Not BUCKET_RESCALE: Hudi before 1.1 could not read the table any more (see `RESCALED_KEY`).
+            "CLUSTER",
             order.params,
             needs_pause=settle_seconds > 0,
             writers_retry=table.declared.writers_retry_conflicts,
@@ -102,6 +105,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         choose=rescale.chosen,
         rewrite=rewrite,
         before_commit=lambda instant: hashing_config.write(table, buckets.old, buckets.new, instant),
+        extra={RESCALED_KEY: str(buckets.new)},
         unit=rescale.family,
     ).run()
     written = ((file.partition, int(file.file_id[:8])) for file in replaced.written)

@@ -21,7 +21,7 @@ from jobs.format.bucket_rules import BucketChange, Selection
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.job_params import ClusteringLayout
-from jobs.protocol import preflight, recovery, writer_engines
+from jobs.protocol import older_hudi, preflight, recovery, writer_engines
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.switch import Switch
@@ -71,7 +71,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         problems += preflight.of_data_plane(table, slices, own_instants=order.earlier_instants)
         problems += rewrite_engines.refusals(table, order, chosen)
     else:
-        problems += preflight.of_lock(table)
+        problems += [*preflight.of_lock(table), *older_hudi.against_merging_by_hudi(table, chosen)]
         problems += [preflight.consistent_hashing()] if table.has_consistent_hashing() else []
     problems += writer_engines.of_running_flink(table, order)
     if order.dry_run:

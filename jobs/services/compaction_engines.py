@@ -11,7 +11,7 @@ from jobs.errors import EngineRefusedError, HudiError, RefusedError
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.plans import plan_of
 from jobs.job_params import CompactionEngine
-from jobs.protocol import arrow_merge
+from jobs.protocol import arrow_merge, older_hudi
 
 if TYPE_CHECKING:
     from jobs.contract import Problem, WorkOrder
@@ -42,7 +42,7 @@ class Engines:
 
     def __init__(self, table: HudiTable, order: WorkOrder, context: JobContext) -> None:
         self._table, self._context = table, context
-        self._asked = asked(order)
+        self._asked = asked(table, order)
         self._codec: str | None = order.params.get("codec")
         self._done: list[Execution] = []
         self._of_table: list[Problem] | None = None
@@ -101,12 +101,21 @@ class Engines:
 
     def _refuse_if_asked(self, reasons: list[Problem]) -> None:
         if reasons and self._asked is CompactionEngine.ARROW:
-            raise EngineRefusedError(reasons)
+            raise EngineRefusedError(explained(self._table, reasons))
 
 
-def asked(order: WorkOrder) -> CompactionEngine:
-    """Returns the engine that the job's parameters name."""
-    return CompactionEngine(order.params.get("engine") or CompactionEngine.AUTO)
+def asked(table: HudiTable, order: WorkOrder) -> CompactionEngine:
+    """Returns the engine that the job's parameters name; Arrow instead of either, where only it proves that an older
+    Hudi merges the logs alike."""
+    engine = CompactionEngine(order.params.get("engine") or CompactionEngine.AUTO)
+    needs_proof = engine is CompactionEngine.AUTO and older_hudi.merging_logs_otherwise(table)
+    return CompactionEngine.ARROW if needs_proof else engine
+
+
+def explained(table: HudiTable, reasons: list[Problem]) -> list[Problem]:
+    """Returns the reasons against Arrow, and before them why Hudi may not merge instead."""
+    older = older_hudi.merging_logs_otherwise(table)
+    return [older_hudi.logs_not_in_order(older), *reasons] if older and reasons else reasons
 
 
 def options(order: WorkOrder) -> dict[str, str]:
@@ -118,12 +127,15 @@ def options(order: WorkOrder) -> dict[str, str]:
 def forecast(table: HudiTable, order: WorkOrder) -> dict[str, Any]:
     """Returns what a dry run says: the `engine` of plans in which no file slice tells something else, and why it is
     Hudi's own."""
-    reasons = [] if asked(order) is CompactionEngine.HUDI else arrow_merge.reasons_against(table)
-    is_hudis = bool(reasons) or asked(order) is CompactionEngine.HUDI
+    reasons = [] if asked(table, order) is CompactionEngine.HUDI else arrow_merge.reasons_against(table)
+    is_hudis = bool(reasons) or asked(table, order) is CompactionEngine.HUDI
     engine = CompactionEngine.HUDI if is_hudis else CompactionEngine.ARROW
     return {"engine": engine.value, "engine_reasons": [reason.to_json() for reason in reasons]}
 
 
 def refusals(table: HudiTable, order: WorkOrder) -> list[Problem]:
-    """Returns the reasons against a job that asks for Arrow, whatever its plans are."""
-    return arrow_merge.reasons_against(table) if asked(order) is CompactionEngine.ARROW else []
+    """Returns the reasons against a job that needs Arrow, and against one that asks for Hudi where only Arrow may."""
+    if asked(table, order) is CompactionEngine.ARROW:
+        return explained(table, arrow_merge.reasons_against(table))
+    older = older_hudi.merging_logs_otherwise(table)
+    return [older_hudi.logs_not_in_order(older)] if older else []

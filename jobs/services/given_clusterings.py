@@ -19,7 +19,7 @@ from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
 from jobs.hudi.plans import plan_of
 from jobs.hudi.records import CLUSTERING, REPLACE, FileSlice
-from jobs.protocol import preflight, writer_engines
+from jobs.protocol import older_hudi, preflight, writer_engines
 from jobs.protocol.replacement_config import DEFAULT_WAIT_SECONDS
 from jobs.services import given_plans
 from jobs.services.key_proof import KeyProof
@@ -64,7 +64,8 @@ def _problems(table: HudiTable, order: WorkOrder, *, looks_bucketed: bool) -> li
         return [preflight.consistent_hashing()]
     if table.declared.index is not None or looks_bucketed:
         return [PLAN_UNUSABLE]
-    return writer_engines.of_running_flink(table, order)
+    older = older_hudi.against_merging_by_hudi(table, table.file_slices())
+    return [*writer_engines.of_running_flink(table, order), *older]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Problem
 from jobs.errors import HudiError
-from jobs.format.stale_writes import stale_writes
+from jobs.format.stale_writes import RESCALE, stale_writes
 from jobs.protocol import preflight
 from jobs.protocol.leftovers import is_leftover
 from jobs.services.undoing import undo
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.services.undoing import Attempt
-
-RESCALE = "BUCKET_RESCALE"
 
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:

@@ -24,7 +24,7 @@ class RewriteEngines:
 
     def __init__(self, table: HudiTable, order: WorkOrder) -> None:
         self._table = table
-        self._asked = asked(order)
+        self._asked = asked(table, order)
         self._merging = Merging(only_arrow=self._asked is CompactionEngine.ARROW)
         self._has_failed = False
 
@@ -36,7 +36,7 @@ class RewriteEngines:
         if self._may_use_arrow and _has_logs(slices):
             # In each round: writers go on, and may have changed the schema or the way of merging.
             reasons = arrow_merge.reasons_against(self._table)
-            self._merging.leave(reasons)
+            self._merging.leave(compaction_engines.explained(self._table, reasons))
             self._merging.rules = None if reasons else arrow_merge.rules_of(self._table)
             had_rules = not reasons
             written = rewrite(self._merging)

@@ -16,7 +16,7 @@ from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDe
 from service.api.errors import ServiceBusyError
 from service.api.filters import Glob
 from service.api.problems import problem_uri
-from service.api.requests import LockIn, Options, Request, TableIn, WritersIn, without_secret
+from service.api.requests import LockIn, Options, ReadersIn, Request, TableIn, WritersIn, without_secret
 from service.api.statuses import documented
 from service.catalog import table_store
 from service.db import companion
@@ -77,6 +77,7 @@ class DiscoverIn(Request):
         default_factory=lambda: LockIn.model_validate({}), description="The lock that the writers of all of them take"
     )
     writers: WritersIn | None = Field(None, description="What is known about the writers of all of them")
+    readers: ReadersIn | None = Field(None, description="What is known about the readers of all of them")
     hudi_options: Options = Field(default_factory=dict, description="Added to the Hudi client's options in every job")
 
 
@@ -237,6 +238,7 @@ def _new(base_path: str, wanted: DiscoverIn, context: AppContext, caller: Caller
             index=None,
             lock=wanted.lock,
             writers=wanted.writers,
+            readers=wanted.readers,
             hudi_options=wanted.hudi_options,
         )
         # Each registration has an entry of its own in the audit trail.

@@ -47,6 +47,7 @@ _Attempt = Annotated[int, Field(ge=0, lt=2**31)]
 
 _MOST_NESTED = 32
 
+HUDI_VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+([.-]\w+)*$"
 LOCK_PROVIDER = r"^(filesystem|zookeeper|\w+(\.[\w$]+)+)$"
 
 
@@ -113,9 +114,7 @@ class FlinkIn(Request):
 class WritersIn(Request):
     """The Hudi version of the table's writers, or that none is running; and their engines."""
 
-    hudi_version: (
-        Annotated[str, StringConstraints(max_length=64, pattern=r"^[0-9]+\.[0-9]+\.[0-9]+([.-]\w+)*$")] | None
-    ) = None
+    hudi_version: Annotated[str, StringConstraints(max_length=64, pattern=HUDI_VERSION)] | None = None
     stopped: bool = False
     retry_conflicts: bool = Field(
         False, description="Every writer has `hoodie.write.num.retries.on.conflict.failures` of at least 1"
@@ -159,6 +158,14 @@ class WritersIn(Request):
         )
 
 
+class ReadersIn(Request):
+    """The programs that read the table, such as Trino, Athena or Hive: each brings a version of Hudi."""
+
+    hudi_version: Annotated[str, StringConstraints(max_length=64, pattern=HUDI_VERSION)] = Field(
+        description="The oldest one among them"
+    )
+
+
 class TableIn(Request):
     model_config = ConfigDict(
         extra="forbid",
@@ -191,11 +198,13 @@ class TableIn(Request):
     index: BucketIndexIn | None = Field(None, description="Verified on sampled record keys. Default: detected")
     lock: LockIn = Field(default_factory=lambda: LockIn.model_validate({}))
     writers: WritersIn | None = None
+    readers: ReadersIn | None = Field(None, description="What is known about the table's readers")
     hudi_options: Options = Field(default_factory=dict, description="Added to the Hudi client's options in every job")
 
 
 class TableChange(Request):
-    """Members that are left out do not change. `null` sets `index` and `writers` to unknown, others to default."""
+    """Members that are left out do not change. `null` sets `index`, `writers` and `readers` to unknown, others to
+    default."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -211,6 +220,7 @@ class TableChange(Request):
     index: BucketIndexIn | None = None
     lock: LockIn | None = None
     writers: WritersIn | None = None
+    readers: ReadersIn | None = None
     hudi_options: Options | None = Field(
         None, description="Replaces all options; a masked value stands for the stored one"
     )

@@ -100,6 +100,10 @@ class WritersOut(BaseModel):
         )
 
 
+class ReadersOut(BaseModel):
+    hudi_version: str | None
+
+
 class IncidentCounts(BaseModel):
     """Counts of unresolved incidents; `GET /v1/tables/{id}/incidents` lists them."""
 
@@ -120,6 +124,7 @@ class TableOut(BaseModel):
     index: IndexOut | None
     lock: LockOut
     writers: WritersOut
+    readers: ReadersOut
     hudi_options: dict[str, str]
     profile: dict[str, Any] = Field(description="Detected when the table was last examined")
     incidents: IncidentCounts = Field(description="Unresolved incidents")
@@ -141,6 +146,7 @@ class TableOut(BaseModel):
                 provider=table.lock.provider, options=masked(table.lock.options), wait_seconds=table.lock.wait_seconds
             ),
             writers=WritersOut.of(table.writers, sightings),
+            readers=ReadersOut(hudi_version=table.readers.hudi_version),
             hudi_options=masked(table.hudi_options),
             profile=dict(table.profile),
             incidents=IncidentCounts.of(counts or {}),

@@ -109,6 +109,9 @@ def _differences(wanted: TableIn, stored: Registration, context: AppContext) -> 
         declares_engines = writers.engines is not None and writers.engines != stored.writers.engines
         engines_at = context.clock() if declares_engines else stored.writers.engines_at
         changes["writers"] = replace(writers, engines_at=engines_at)
+    readers = tables.declared_readers(wanted.readers)
+    if readers != stored.readers:
+        changes["readers"] = readers
     return changes
 
 

@@ -14,12 +14,12 @@ from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs, roots_for
 from service.api.entity_tags import set_tag
 from service.api.filters import Glob, Since, Until
-from service.api.requests import TableChange, TableIn, WritersIn
+from service.api.requests import ReadersIn, TableChange, TableIn, WritersIn
 from service.api.responses import IndexOut, TableDetected, TableOut, TablePage
 from service.api.statuses import CREATED, NOTHING, documented
 from service.catalog import table_store, watch_store
 from service.catalog.declared import check_declarations
-from service.catalog.registration import Registration, Writers
+from service.catalog.registration import Readers, Registration, Writers
 from service.db.engine import reading
 from service.hand_over.flink_hosts import check_allowed
 from service.incidents import store
@@ -218,6 +218,7 @@ def register_table(wanted: TableIn, context: AppContext, caller: Caller) -> Regi
         claimed=wanted.index.to_contract() if wanted.index else None,
         lock=wanted.lock.to_contract(),
         writers=declared_writers(wanted.writers, Writers(), context),
+        readers=declared_readers(wanted.readers),
         hudi_options=wanted.hudi_options,
         check=check_of(context),
     )
@@ -245,6 +246,10 @@ def declared_writers(wanted: WritersIn | None, stored: Writers, context: AppCont
     return wanted.to_model(stored, context.clock())
 
 
+def declared_readers(wanted: ReadersIn | None) -> Readers:
+    return Readers(wanted.hudi_version) if wanted else Readers()
+
+
 def _changes(wanted: TableChange, stored: Registration, context: AppContext) -> dict[str, Any]:
     """Returns the members that were sent."""
     changes: dict[str, Any] = {}
@@ -260,6 +265,8 @@ def _changes(wanted: TableChange, stored: Registration, context: AppContext) -> 
         # A new declaration of the engines discards earlier detections.
         declares_engines = wanted.writers is not None and wanted.writers.engines is not None
         changes["writers"] = replace(writers, engines_at=context.clock()) if declares_engines else writers
+    if "readers" in sent:
+        changes["readers"] = declared_readers(wanted.readers)
     if "hudi_options" in sent:
         changes["hudi_options"] = wanted.hudi_options or {}
     return changes

@@ -13,10 +13,11 @@ from service.access.token import Role
 from service.api.dependencies import CALLBACK_PATH, AppContext, AppContextDep, caller_of, needs, url_of_service
 from service.api.observed import CallbackOut, WriterOptionsOut
 from service.api.query_parameters import TOLERANT
-from service.api.requests import LOCK_PROVIDER, Word
+from service.api.requests import HUDI_VERSION, LOCK_PROVIDER, Word
 from service.api.statuses import ACCEPTED, documented
 from service.api.tables import TableId
 from service.catalog import snapshot_store, table_store, watch_store
+from service.catalog.known_options import LATEST
 from service.catalog.table_secrets import masked
 from service.catalog.writer_options import Callback, Target, writer_options
 from service.db.engine import reading
@@ -26,6 +27,16 @@ from service.observation import callback as callbacks
 
 router = APIRouter(prefix="/v1", tags=["writers"])
 
+HudiVersionQuery = Annotated[
+    str | None,
+    Query(
+        description="Only options that this version of Hudi knows, under its names. Default: the declared version of"
+        " the table's writers, or 1.2.0",
+        max_length=64,
+        pattern=HUDI_VERSION,
+        examples=["0.15.0"],
+    ),
+]
 ServicesQuery = Annotated[
     Literal["none", "delegated"],
     Query(description="`delegated`: the writer plans compactions, and delegates them by Hudi's own protocol"),
@@ -89,6 +100,7 @@ def get_writer_options(
     request: Request,
     engine: WriterEngineQuery = WriterEngine.SPARK,
     services: ServicesQuery = "none",
+    hudi_version: HudiVersionQuery = None,
 ) -> WriterOptionsOut:
     """Options for writing beside this service: concurrency control with the table's own lock, the callback, no inline
     services, the bucket index. They have the engine's own names; for Flink and Spark SQL there is SQL too."""
@@ -102,6 +114,7 @@ def get_writer_options(
         lock_options=masked(table.lock.options),
         num_buckets=(stored.snapshot.num_buckets if stored else 0) or registered,
         has_flink=WriterEngine.FLINK in table.writers.known_engines(sightings),
+        hudi_version=hudi_version,
     )
     return _shown(target, engine, context, request, delegates=services == "delegated")
 
@@ -128,6 +141,7 @@ def get_writer_options_of_new_table(
     hash_fields: Annotated[str | None, Query(description="Default: the record key", pattern=_NO_NUL)] = None,
     lock_provider: Annotated[str, Query(max_length=1024, pattern=LOCK_PROVIDER)] = "filesystem",
     services: ServicesQuery = "none",
+    hudi_version: HudiVersionQuery = None,
 ) -> WriterOptionsOut:
     """The same as for a registered table, and the options that the first writer fixes for good. Reads no storage."""
     keys = _columns(record_key)
@@ -147,6 +161,7 @@ def get_writer_options_of_new_table(
         index=BucketIndex(num_buckets, hashed) if num_buckets else None,
         num_buckets=num_buckets or 0,
         lock_provider=lock_provider,
+        hudi_version=hudi_version or LATEST,
         exists=False,
     )
     return _shown(target, engine, context, request, delegates=services == "delegated")

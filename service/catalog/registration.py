@@ -78,6 +78,13 @@ _BUCKETED = {BucketIndexKind.SIMPLE.value, BucketIndexKind.CONSISTENT_HASHING.va
 
 
 @dataclass(frozen=True)
+class Readers(JsonMapped):
+    """The owner's declarations about the programs that read the table. `hudi_version` is the oldest one among them."""
+
+    hudi_version: str | None = None
+
+
+@dataclass(frozen=True)
 class Registration:
     """One registered table. `base_path` is canonical, so that no table can be registered twice under two spellings.
 
@@ -93,6 +100,7 @@ class Registration:
     index: BucketIndex | None = None
     lock: TableLock = field(default_factory=TableLock)
     writers: Writers = field(default_factory=Writers)
+    readers: Readers = field(default_factory=Readers)
     hudi_options: Mapping[str, str] = field(default_factory=dict)
     profile: Mapping[str, Any] = field(default_factory=dict)
 
@@ -122,5 +130,6 @@ class Registration:
             writers_retry_conflicts=self.writers.retry_conflicts,
             writers_engines=tuple(engine.value for engine in self.writers.known_engines(sightings)),
             writers_query_pruning_off=self.writers.query_pruning_off,
+            readers_hudi_version=self.readers.hudi_version,
             hudi_options=opened(cipher, self.hudi_options),
         )

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from jobs.contract import BucketIndex, TableLock
-from service.catalog.registration import Registration, Writers
+from service.catalog.registration import Readers, Registration, Writers
 from service.db import schema
 from service.db.page import Cursor, Page, is_at_or_below, matches, page_of, within
 from service.db.violation import violated
@@ -113,6 +113,7 @@ def _values(table: Registration) -> dict[str, Any]:
         "index": table.index.to_json() if table.index else None,
         "lock": table.lock.to_json(),
         "writers": table.writers.to_json(),
+        "readers": table.readers.to_json(),
         "hudi_options": dict(table.hudi_options),
         "profile": dict(table.profile),
         "updated_at": table.updated_at,
@@ -131,6 +132,7 @@ def _registration(row: sa.Row[Any]) -> Registration:
         index=BucketIndex.from_json(data["index"]) if data["index"] else None,
         lock=TableLock.from_json(data["lock"]),
         writers=Writers.from_json(data["writers"]),
+        readers=Readers.from_json(data["readers"] or {}),
         hudi_options=data["hudi_options"],
         profile=data["profile"],
     )

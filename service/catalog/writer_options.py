@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
 from jobs.format import lock_providers
+from jobs.format.hudi_versions import release
 from service.catalog import delegating_writers as delegation
 from service.catalog import flink_notes
+from service.catalog.known_options import LATEST, known, name_in, table_version_of
 from service.lake.table import BucketIndexKind, TableType
 
 if TYPE_CHECKING:
@@ -33,12 +35,13 @@ class Target:
 
     `lock_options` have their secrets masked. `index` is the index of the registration, `num_buckets` the current
     number, 0 without an index. `is_non_blocking`: its file groups have the fixed ids of NBCC. `has_flink`: Flink writes
-    it as well.
+    it as well. `table_version` is None if it is not known. `hudi_version` is that of the writer.
     """
 
     base_path: str
     name: str | None = None
     table_type: TableType | None = None
+    table_version: int | None = None
     record_key_fields: tuple[str, ...] = ()
     ordering_fields: tuple[str, ...] = ()
     partition_fields: tuple[str, ...] = ()
@@ -49,18 +52,27 @@ class Target:
     is_non_blocking: bool = False
     has_consistent_hashing: bool = False
     has_flink: bool = False
+    hudi_version: str = LATEST
     exists: bool = True
 
     @classmethod
     def of(
-        cls, table: Registration, *, lock_options: Mapping[str, str], num_buckets: int, has_flink: bool = False
+        cls,
+        table: Registration,
+        *,
+        lock_options: Mapping[str, str],
+        num_buckets: int,
+        has_flink: bool = False,
+        hudi_version: str | None = None,
     ) -> Target:
+        """Describes a registered table. `hudi_version` is by default the one that is declared for its writers."""
         profile, layout = table.profile, table.profile.get("bucket_layout") or {}
         table_type = profile.get("table_type")
         return cls(
             base_path=table.base_path,
             name=table.name,
             table_type=TableType(table_type) if table_type else None,
+            table_version=profile.get("table_version"),
             record_key_fields=tuple(profile.get("record_key_fields") or ()),
             ordering_fields=tuple(profile.get("ordering_fields") or ()),
             partition_fields=tuple(profile.get("partition_fields") or ()),
@@ -71,6 +83,7 @@ class Target:
             is_non_blocking=bool(layout.get("fixed_file_ids")),
             has_consistent_hashing=layout.get("kind") == BucketIndexKind.CONSISTENT_HASHING.value,
             has_flink=has_flink,
+            hudi_version=hudi_version or table.writers.hudi_version or LATEST,
         )
 
 
@@ -130,10 +143,12 @@ _NO_SERVICES_OF = {
         "clustering.async.enabled": "false",
     },
 }
-# Otherwise Hudi fails a Spark writer that updates file groups which a pending clustering will replace.
-_BEFORE_CLUSTERING = {
+# Otherwise Hudi fails a Spark writer that updates file groups which a pending clustering will replace. A writer must
+# not roll back what it conflicts with: it looks at a timeline that it read before, on which a clustering is still
+# pending that has completed since, and the rollback deletes its files (Hudi 0.15 to 1.2).
+_BESIDE_CLUSTERING = {
     "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy",
-    "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true",
+    "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "false",
 }
 # A long-lived session must not plan a statement with files that have been replaced since. This option is static: `SET`
 # cannot change it.
@@ -158,6 +173,7 @@ _LOOKED_UP_ANEW = {"hoodie.spark.sql.optimized.writes.enable": "false"}
 def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, manager: str = "") -> WriterOptions:
     """`manager`: the URL of the service to which the writer delegates what it plans; empty if it plans nothing."""
     options = {
+        **_version_of_table(target),
         **target.lock_options,
         **(_NON_BLOCKING if target.is_non_blocking else _BESIDE_OTHERS_OF[engine]),
         "hoodie.write.lock.provider": lock_providers.class_of(target.lock_provider),
@@ -179,15 +195,24 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, 
     notes = (*_notes(target, engine), *delegation.notes(engine, manager, target.index))
     match engine:
         case WriterEngine.FLINK:
-            options = {**_table_for_flink(target), **options}
+            options = known({**_table_for_flink(target), **options}, target.hudi_version)
             return WriterOptions(options, sql={"with": _with(options)}, notes=notes)
         case WriterEngine.SPARK:
-            return WriterOptions({**_table_for_spark(target), **options}, session_conf=_FRESH_SESSION, notes=notes)
+            options = known({**_table_for_spark(target), **options}, target.hudi_version)
+            return WriterOptions(options, session_conf=_FRESH_SESSION, notes=notes)
         case WriterEngine.SPARK_SQL:
+            options = known(options, target.hudi_version)
             sql = {"set": "\n".join(_set(key, value) for key, value in options.items())}
             if not target.exists:
                 sql["tblproperties"] = _tblproperties(target)
             return WriterOptions(options, session_conf=_FRESH_SESSION, sql=sql, notes=notes)
+
+
+def _version_of_table(target: Target) -> dict[str, str]:
+    """Returns the options that keep a writer from upgrading the table: other readers and writers may not know the new
+    version. Without them each Hudi upgrades the tables of older ones to its own version."""
+    version = target.table_version or (None if target.exists else table_version_of(target.hudi_version))
+    return {} if version is None else {"hoodie.write.table.version": str(version), "hoodie.write.auto.upgrade": "false"}
 
 
 def _index(target: Target, engine: WriterEngine) -> dict[str, str]:
@@ -195,7 +220,7 @@ def _index(target: Target, engine: WriterEngine) -> dict[str, str]:
     if target.index is None and not target.has_consistent_hashing:
         if is_flink:
             return dict(flink_notes.LOADED_INDEX) if target.exists else {}
-        return dict(_BEFORE_CLUSTERING)
+        return dict(_BESIDE_CLUSTERING)
     options = {
         "index.type" if is_flink else "hoodie.index.type": "BUCKET",
         "hoodie.index.bucket.engine": "CONSISTENT_HASHING" if target.has_consistent_hashing else "SIMPLE",
@@ -232,6 +257,8 @@ def _table_for_spark(target: Target) -> dict[str, str]:
         "hoodie.datasource.write.table.type": (target.table_type.value,) if target.table_type else (),
         "hoodie.datasource.write.recordkey.field": target.record_key_fields,
         "hoodie.datasource.write.partitionpath.field": target.partition_fields,
+        # Hudi 1.0 orders a table by commit time for good if the table was created without this option.
+        "hoodie.datasource.write.precombine.field": target.ordering_fields,
         "hoodie.table.ordering.fields": target.ordering_fields,
     }
     return {key: ",".join(fields) for key, fields in named.items() if fields}
@@ -242,7 +269,7 @@ def _tblproperties(target: Target) -> str:
     named = {
         "type": (short[target.table_type],) if target.table_type else (),
         "primaryKey": target.record_key_fields,
-        "orderingFields": target.ordering_fields,
+        "orderingFields" if release(target.hudi_version) >= (1, 1) else "preCombineField": target.ordering_fields,
     }
     listed = ", ".join(f"{key} = {_quoted(','.join(fields))}" for key, fields in named.items() if fields)
     return f"TBLPROPERTIES ({listed})"
@@ -270,6 +297,13 @@ def _notes(target: Target, engine: WriterEngine) -> list[str]:
             f"The table was registered with {target.index.num_buckets} buckets and now has a hashing config, which"
             " sets each partition's number. Writers of Hudi 1.1 or later follow it, whatever their option says."
         )
+    if target.index and release(target.hudi_version) < (1, 1):
+        notes.append(
+            f"Hudi {target.hudi_version} uses the number of buckets in its options, whatever the table has. Stop this"
+            " writer before a bucket expansion, and start it again with the new number."
+        )
+    if lock_providers.first_release(target.lock_provider) > release(target.hudi_version):
+        notes.append(f"Hudi {target.hudi_version} does not have this lock provider. Use another one for all writers.")
     if target.is_non_blocking:
         notes.append(
             "The table is written with non-blocking concurrency control: its writers never conflict, so its file"
@@ -299,6 +333,8 @@ def _notes_of_spark(target: Target) -> list[str]:
     if not target.index:
         return [_SKIPPING_NOTE]
     pruning = next(iter(_NO_PRUNING))
+    if not name_in(pruning, target.hudi_version):
+        return [_SKIPPING_NOTE, _FRESH_NOTE]
     return [
         "In local mode use the master local[N,F], such as local[2,4]: Hudi 1.2 occasionally fails a task.",
         f"After an expansion every SQL reader of the table needs {pruning}=false as well, otherwise Hudi 1.2 loses"

@@ -95,6 +95,7 @@ export function tablePage(id, changed) {
         ["Pending instants", pending(table)],
         ["Lock", lock.provider],
         ["Writers", writers.stopped ? "stopped" : writers.hudi_version ? `Hudi ${writers.hudi_version}` : "not declared"],
+        ["Readers", table.readers.hudi_version && `Hudi ${table.readers.hudi_version}`],
         ["Engines", listed(writers.engines) ?? "not declared"],
         ["Flink job", writers.flink && `${writers.flink.job} at ${writers.flink.rest_url}`],
         ["Detected", detected(writers.detected)],

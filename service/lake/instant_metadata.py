@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
-from jobs.format.stale_writes import known_of, repaired_of
+from jobs.format.stale_writes import known_of, operation_of, repaired_of
 from service.lake.avro_file import MAGIC, first_record
 from service.lake.commit import WRITING_ACTIONS
 from service.lake.storage import MAX_METADATA_BYTES
@@ -179,7 +179,7 @@ def _of_commit(record: CommitRecord, where: str) -> InstantMetadata:
     schema = extra.get("schema")
     checkpoint = extra.get(FLINK_CHECKPOINT)
     return InstantMetadata(
-        operation=record.operation_type,
+        operation=operation_of(record.operation_type, extra),
         rows_written=_sum((_written(stat) for _, stat in stats), where),
         rows_deleted=_sum((_count(stat.num_deletes) for _, stat in stats), where),
         bytes_written=_sum((_count(stat.total_write_bytes) for _, stat in stats), where),

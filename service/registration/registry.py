@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jobs.contract import Table, TableLock
 from service.catalog import decision_times, snapshot_store, table_secrets, table_store, watch_store
-from service.catalog.registration import Registration, Writers
+from service.catalog.registration import Readers, Registration, Writers
 from service.catalog.table_events import table_registered
 from service.db import companion
 from service.db.engine import reading, rewrite, writing
@@ -87,6 +87,7 @@ def register(
     claimed: BucketIndex | None,
     lock: TableLock,
     writers: Writers,
+    readers: Readers,
     hudi_options: Mapping[str, str],
     check: Check,
 ) -> Registration:
@@ -106,6 +107,7 @@ def register(
         index=found.index,
         lock=replace(lock, options=table_secrets.sealed(cipher, lock.options)),
         writers=writers,
+        readers=readers,
         hudi_options=table_secrets.sealed(cipher, hudi_options),
         profile=found.profile.to_json(),
     )

@@ -22,7 +22,7 @@ _numbers = count(1)
 
 
 def hudi_table(spark: SparkSession, base: Path | str, index: BucketIndex | None, **declared_too: Any) -> HudiTable:
-    declared = Table(str(base), "test", index, writers_hudi_version="1.2.0", **declared_too)
+    declared = Table(str(base), "test", index, **{"writers_hudi_version": "1.2.0", **declared_too})
     return HudiTable(Jvm(spark), declared)
 
 
@@ -38,16 +38,15 @@ def run_job(
     writers_retry_conflicts: bool = False,
     writers_query_pruning_off: bool = False,
     lock: TableLock | None = None,
+    declared: dict[str, Any] | None = None,
     **plan: Any,
 ) -> Result:
-    table = hudi_table(
-        spark,
-        base,
-        index,
-        lock=lock or TableLock(),
-        writers_retry_conflicts=writers_retry_conflicts,
-        writers_query_pruning_off=writers_query_pruning_off,
-    )
+    known = {
+        "lock": lock or TableLock(),
+        "writers_retry_conflicts": writers_retry_conflicts,
+        "writers_query_pruning_off": writers_query_pruning_off,
+    }
+    table = hudi_table(spark, base, index, **{**known, **(declared or {})})
     if kind in {"bucket_expansion", "bucket_contraction"}:
         params = {"settle_seconds": 1, **(params or {})}
     plan.setdefault("job_id", f"job_{next(_numbers)}")

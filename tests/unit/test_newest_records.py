@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.dataplane.newest_records import Versions, keeps_newer, newest, of_deletes, resets
+from jobs.dataplane.newest_records import Versions, keeps_newer, newest, of_deletes, require_order, resets
 from jobs.errors import NotProvedError
 
 # (key, ordering value, is it a delete, is it in a delete block)
@@ -72,6 +72,37 @@ def test_the_newest_by_commit_time_is_the_last(versions: list[Version]) -> None:
     numbered = [(numbers[key], value, delete, block) for key, value, delete, block in versions]
     found = newest(columns(numbered), len(numbers), by_event_time=False)
     assert dict(enumerate(found.tolist())) == {each[0]: place for place, each in enumerate(numbered)}
+
+
+def before_1_0(versions: list[Version]) -> dict[int, int]:
+    """`HoodieMergedLogRecordScanner` of Hudi 0.15 with `OverwriteWithLatestAvroPayload`."""
+    found: dict[int, int] = {}
+    for place, (key, value, _, in_block) in enumerate(versions):
+        _, existing, _, was_in_block = versions[found[key]] if key in found else (key, value, False, False)
+        keeps = existing > value and (value != RESET if in_block else not was_in_block)
+        if not keeps:
+            found[key] = place
+    return found
+
+
+@given(VERSIONS, st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_where_the_values_do_not_fall_an_older_hudi_keeps_the_same_record(
+    versions: list[Version], by_event_time: bool
+) -> None:
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(each[0] for each in versions))}
+    numbered = [(numbers[key], value, delete, block) for key, value, delete, block in versions]
+    every = columns(numbered)
+    try:
+        require_order(every, len(numbers), by_event_time=by_event_time)
+    except NotProvedError:
+        assert any(a[0] == b[0] and b[1] < a[1] for place, a in enumerate(numbered) for b in numbered[place:])
+        return
+    found = newest(every, len(numbers), by_event_time=by_event_time)
+    older = [place for _, place in sorted(before_1_0(numbered).items())]
+    assert [-1 if every.deletes[place] else place for place in found] == [
+        -1 if every.deletes[place] else place for place in older
+    ]
 
 
 def several(values: list[tuple[Any, ...]], kinds: list[pa.DataType]) -> Versions:

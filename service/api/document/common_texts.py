@@ -57,6 +57,7 @@ COMMON: Final[dict[str, tuple[str, Any]]] = {
     "warning": ("Something to look at, even though it works; null if there is nothing", None),
     "error": ("What went wrong; null if nothing did", None),
     "writers": ("What is declared about the table's writers", None),
+    "readers": ("What is declared about the table's readers", None),
     "lock": ("The lock that the table's writers take", None),
     "index": ("The table's bucket index; null if it has none", None),
     "hudi_options": ("Options added to those of the Hudi client in every job", {"hoodie.parquet.max.file.size": "1"}),

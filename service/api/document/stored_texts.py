@@ -23,6 +23,7 @@ OF_STORED: Final[dict[str, dict[str, tuple[str, Any]]]] = {
         "writers_retry_conflicts": ("Declared: writers retry conflicts", False),
         "writers_engines": ("Engines that are declared or were seen", ["spark"]),
         "writers_query_pruning_off": ("Declared: pruning by buckets is off", False),
+        "readers_hudi_version": ("Declared Hudi version of the oldest reader", None),
     },
     "TableLock": {
         "provider": ("`filesystem`, `zookeeper`, or a LockProvider class", "filesystem"),

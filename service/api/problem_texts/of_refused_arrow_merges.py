@@ -21,6 +21,15 @@ ARROW_MERGES: Final = {
         "CUSTOM",
         title="Rows of this table are not merged by event or commit time",
     ),
+    "log-order-not-proved": JobExplanation(
+        "Of two versions of a row in the logs, Hudi before 1.0 keeps the one with the greater ordering value, with its"
+        " default payload; Hudi since 1.0 takes the later one. So a compaction could change what the table's owner"
+        " reads. It is done by Arrow, where all versions are compared and both rules keep the same row; a clustering"
+        " without a bucket index is not done while there are logs.",
+        "20260101120000000 was written by a Hudi before 1.0",
+        title="Older versions of Hudi may merge rows in the logs otherwise, so other rows could stay",
+        hint="Compact the table first, by Arrow, or with the version of Hudi that writes it.",
+    ),
     "payload-not-covered": JobExplanation(
         "A payload class can compute a row from the old one and the new one, for example by adding up values. Arrow"
         " runs no such class, so the merged row would be another than that of Hudi. Hudi's executor merges the table:"

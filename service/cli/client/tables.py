@@ -49,6 +49,9 @@ def add(
         list[WriterEngine] | None, typer.Option(help="Engine that writes the table; repeat it for several")
     ] = None,
     hudi_version: Annotated[str | None, typer.Option(help="Hudi version of the writers, such as 1.2.0")] = None,
+    readers_hudi_version: Annotated[
+        str | None, typer.Option(help="Hudi version of the oldest reader, such as 0.15.0")
+    ] = None,
     writers_stopped: Annotated[bool, typer.Option("--writers-stopped", help="No writer is running")] = False,
     file: Annotated[
         Path | None, typer.Option(help="JSON object as for POST /v1/tables, for all else; - is standard input")
@@ -79,6 +82,8 @@ def add(
     }
     if writers:
         body["writers"] = {**(body.get("writers") or {}), **writers}
+    if readers_hudi_version:
+        body["readers"] = {"hudi_version": readers_hudi_version}
     table = service.call("POST", "/v1/tables", body=body)
     if out.as_json:
         out.json(table)
@@ -100,7 +105,7 @@ def discover(
     limit: Annotated[int, typer.Option(min=1, max=500, help="Most tables to look at or to register")] = 100,
     file: Annotated[
         Path | None,
-        typer.Option(help="JSON object with lock, writers, hudi_options of all of them; - is standard input"),
+        typer.Option(help="JSON object with lock, writers, readers, hudi_options of all of them; - is standard input"),
     ] = None,
 ) -> None:
     """Find the tables below a folder, and register them. Exit code 1 if one of them was refused."""
@@ -192,6 +197,31 @@ def show(service: Connection, out: Output, table: TableName) -> None:
         out.table(("SERVICE", "DECISION", "BECAUSE"), rows, empty="")
 
 
+@app.command("writer-options")
+@of_service
+def writer_options(
+    service: Connection,
+    out: Output,
+    table: TableName,
+    *,
+    engine: Annotated[WriterEngine, typer.Option(help="Engine of the writer")] = WriterEngine.SPARK,
+    hudi_version: Annotated[
+        str | None, typer.Option(help="Hudi version of the writer. Default: the declared one, or 1.2.0")
+    ] = None,
+) -> None:
+    """Show the options that a writer of a table needs."""
+    address = f"/v1/tables/{given.table_of(service, table)['id']}/writer-options"
+    found = service.get(address, engine=engine.value, hudi_version=hudi_version)
+    if out.as_json:
+        out.json(found)
+        return
+    options = [f"{name}={value}" for name, value in {**found["options"], **found["session_conf"]}.items()]
+    for line in [line for text in found["sql"].values() for line in text.splitlines()] or options:
+        out.say(line)
+    for note in found["notes"]:
+        out.note(note)
+
+
 @app.command("remove")
 @of_service
 def remove(
@@ -221,6 +251,7 @@ def _show(out: Output, table: Json) -> None:
             ("lock", table["lock"]["provider"]),
             ("lock wait", _lock_wait(table["lock"])),
             ("writers", _writers(writers)),
+            ("readers", table["readers"]["hudi_version"] and f"Hudi {table['readers']['hudi_version']}"),
             ("options", compact(table["hudi_options"]) if table["hudi_options"] else None),
             ("incidents", _incidents(table)),
         ]

@@ -685,7 +685,11 @@ def get_webhook(webhook_id: str) -> Call[WebhookDetail]:
 
 
 def get_writer_options(
-    table_id: str, *, engine: WriterEngine | None = None, services: Literal["none", "delegated"] | None = None
+    table_id: str,
+    *,
+    engine: WriterEngine | None = None,
+    services: Literal["none", "delegated"] | None = None,
+    hudi_version: str | None = None,
 ) -> Call[WriterOptionsOut]:
     """Show the options that a writer of a table needs.
 
@@ -697,6 +701,9 @@ def get_writer_options(
 
     `services`: `delegated`: the writer plans compactions, and delegates them by Hudi's own protocol
 
+    `hudi_version`: Only options that this version of Hudi knows, under its names. Default: the declared version
+    of the table's writers, or 1.2.0
+
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
     UnauthenticatedError.
     """
@@ -704,7 +711,7 @@ def get_writer_options(
         "GET",
         f"/v1/tables/{segment(table_id)}/writer-options",
         WriterOptionsOut,
-        query={"engine": engine, "services": services},
+        query={"engine": engine, "services": services, "hudi_version": hudi_version},
     )
 
 
@@ -721,6 +728,7 @@ def get_writer_options_of_new_table(
     hash_fields: str | None = None,
     lock_provider: str | None = None,
     services: Literal["none", "delegated"] | None = None,
+    hudi_version: str | None = None,
 ) -> Call[WriterOptionsOut]:
     """Show the options for a table that does not exist yet.
 
@@ -748,6 +756,9 @@ def get_writer_options_of_new_table(
 
     `services`: `delegated`: the writer plans compactions, and delegates them by Hudi's own protocol
 
+    `hudi_version`: Only options that this version of Hudi knows, under its names. Default: the declared version
+    of the table's writers, or 1.2.0
+
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
     return Call(
@@ -766,6 +777,7 @@ def get_writer_options_of_new_table(
             "hash_fields": hash_fields,
             "lock_provider": lock_provider,
             "services": services,
+            "hudi_version": hudi_version,
         },
     )
 

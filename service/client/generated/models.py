@@ -1585,6 +1585,8 @@ class DiscoverIn(Model, frozen=True, kw_only=True):
     """The lock that the writers of all of them take"""
     writers: WritersIn | UnsetType | None = UNSET
     """What is known about the writers of all of them"""
+    readers: ReadersIn | UnsetType | None = UNSET
+    """What is known about the readers of all of them"""
     hudi_options: dict[str, str] | UnsetType = UNSET
     """Added to the Hudi client's options in every job"""
 
@@ -3013,6 +3015,18 @@ class ProgressOut(Model, frozen=True, kw_only=True):
     """Bytes of this step; 0 if not known"""
 
 
+class ReadersIn(Model, frozen=True, kw_only=True):
+    """The programs that read the table, such as Trino, Athena or Hive: each brings a version of Hudi."""
+
+    hudi_version: str
+    """The oldest one among them"""
+
+
+class ReadersOut(Model, frozen=True, kw_only=True):
+    hudi_version: str | None
+    """Oldest Hudi version of the readers; null if not declared"""
+
+
 class Readiness(Model, frozen=True, kw_only=True):
     status: Literal["ok"] = "ok"
     """Always `ok`: else the answer is a problem document"""
@@ -3758,7 +3772,9 @@ class SyncedTable(Model, frozen=True, kw_only=True):
 
 
 class TableChange(Model, frozen=True, kw_only=True):
-    """Members that are left out do not change. `null` sets `index` and `writers` to unknown, others to default."""
+    """Members that are left out do not change. `null` sets `index`, `writers` and `readers` to unknown, others to
+    default.
+    """
 
     name: str | UnsetType | None = UNSET
     """Name"""
@@ -3768,6 +3784,8 @@ class TableChange(Model, frozen=True, kw_only=True):
     """The lock that the table's writers take; null for the default"""
     writers: WritersIn | UnsetType | None = UNSET
     """What is declared about the table's writers"""
+    readers: ReadersIn | UnsetType | None = UNSET
+    """What is declared about the table's readers"""
     hudi_options: dict[str, str] | UnsetType | None = UNSET
     """Replaces all options; a masked value stands for the stored one"""
 
@@ -3798,6 +3816,8 @@ class TableIn(Model, frozen=True, kw_only=True):
     """The lock that the table's writers take"""
     writers: WritersIn | UnsetType | None = UNSET
     """What is known about the table's writers"""
+    readers: ReadersIn | UnsetType | None = UNSET
+    """What is known about the table's readers"""
     hudi_options: dict[str, str] | UnsetType = UNSET
     """Added to the Hudi client's options in every job"""
 
@@ -3817,6 +3837,8 @@ class TableOut(Model, frozen=True, kw_only=True):
     """The lock that the table's writers take"""
     writers: WritersOut
     """What is declared about the table's writers"""
+    readers: ReadersOut
+    """What is declared about the table's readers"""
     hudi_options: dict[str, str]
     """Options added to those of the Hudi client in every job"""
     profile: TableProfile

@@ -21,6 +21,7 @@ tables = sa.Table(
     sa.Column("profile", sa.JSON, nullable=False),
     sa.Column("created_at", UtcDateTime, nullable=False),
     sa.Column("updated_at", UtcDateTime, nullable=False),
+    sa.Column("readers", sa.JSON(none_as_null=True)),
     sa.UniqueConstraint("base_path", name=TABLE_BASE_PATH),
     sa.Index("ix_tables_created_at", "created_at", "id"),
 )

@@ -113,6 +113,13 @@ def test_a_table_is_shown_by_id_name_and_path_as_the_api_shows_it(cli: CommandLi
     assert row.split() == [table_id, "orders", "MOR", "-", "none", str(cli.folder / "orders")]
 
 
+def test_the_options_of_a_writer_are_those_that_its_version_knows(cli: CommandLine, table_id: str) -> None:
+    old, new = "hoodie.cleaner.policy.failed.writes=LAZY", "hoodie.clean.failed.writes.policy=LAZY"
+    assert old in cli.run("tables", "writer-options", table_id, "--hudi-version", "0.15.0").stdout.splitlines()
+    assert new in cli.run("tables", "writer-options", table_id).stdout.splitlines()
+    assert f"SET {new};" in cli.run("tables", "writer-options", table_id, "--engine", "spark-sql").stdout.splitlines()
+
+
 def test_tables_that_cannot_be_registered_or_found_are_refused_with_the_reason(cli: CommandLine) -> None:
     again = cli.refused("tables", "add", str(cli.folder / "orders"), code=1)
     assert "already registered" in again

@@ -305,4 +305,4 @@ def test_a_table_without_a_bucket_index_gets_no_index_options(client: TestClient
     table_id = client.post("/v1/tables", json={"base_path": str(tmp_path / "plain")}).json()["id"]
     options = client.get(f"/v1/tables/{table_id}/writer-options").json()["options"]
     assert not [name for name in options if "index" in name]
-    assert options["hoodie.clustering.rollback.pending.replacecommit.on.conflict"] == "true"
+    assert options["hoodie.clustering.rollback.pending.replacecommit.on.conflict"] == "false"

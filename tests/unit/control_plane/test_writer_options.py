@@ -107,9 +107,10 @@ def test_a_number_that_never_changed_needs_no_note() -> None:
     assert not any("registered with" in note for note in options(index=BucketIndex(4, ("a",)), num_buckets=4).notes)
 
 
-def test_only_a_spark_writer_without_a_bucket_index_is_told_how_to_get_along_with_hudis_clustering() -> None:
+def test_a_spark_writer_without_a_bucket_index_neither_fails_beside_a_clustering_nor_takes_it_back() -> None:
     name = "hoodie.clustering.rollback.pending.replacecommit.on.conflict"
-    assert name in options().options
+    assert options().options[name] == "false"
+    assert options().options["hoodie.clustering.updates.strategy"].endswith(".SparkAllowUpdateStrategy")
     assert name not in options(index=BucketIndex(4, ("a",)), num_buckets=4).options
     assert name not in options(FLINK).options
 

@@ -1,0 +1,44 @@
+"""What the timeline tells about the version of Hudi that wrote to a table.
+
+Only table version 6 has writers older than 1.0, and there commits are JSON of the writer's own classes: since 1.0 each
+`HoodieWriteStat` has `numUpdates` (seen with 0.15.0, 1.0.2, 1.1.1 and 1.2.0). From version 8 on all releases write the
+same fields.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from jobs.errors import FileMissingError
+from jobs.hudi.jvm import reread, translated
+from jobs.hudi.records import INGESTION
+
+if TYPE_CHECKING:
+    from jobs.hudi.table import HudiTable
+
+_SINCE_1_0 = "numUpdates"
+_LAST_WITH_OLDER_WRITERS = 6
+
+
+@reread
+def older_than_1_0(table: HudiTable) -> dict[str, bool]:
+    """Returns for each completed write of the active timeline, the newest last, whether a Hudi before 1.0 made it.
+
+    Writes without files tell nothing and are left out.
+    """
+    if table.version > _LAST_WITH_OLDER_WRITERS:
+        return {}
+    found: dict[str, bool] = {}
+    with translated("reading who wrote the commits", expected=FileMissingError):
+        timeline = table.meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
+        for item in table.jvm.items(timeline.getInstantsAsStream()):
+            if item.getAction() in INGESTION:
+                content = bytes(timeline.getInstantDetails(item).get())
+                if stats := _stats(json.loads(content or b"{}")):
+                    found[str(item.requestedTime())] = any(_SINCE_1_0 not in each for each in stats)
+    return found
+
+
+def _stats(commit: dict[str, Any]) -> list[dict[str, Any]]:
+    return [each for stats in (commit.get("partitionToWriteStats") or {}).values() for each in stats]

@@ -1,0 +1,102 @@
+"""Versions of the writers and readers of a table: what is declared, held against what the table shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import Problem
+from jobs.format.hudi_versions import release
+from jobs.hudi import written_by
+from jobs.hudi.merging import merging_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.hudi.records import FileSlice
+    from jobs.hudi.table import HudiTable
+
+_WITH_HASHING_CONFIG, _BY_FILE_GROUP_READER = (1, 1), (1, 0)
+# After so many commits of a newer version a writer counts as upgraded.
+_LATEST_COMMITS = 10
+# `OverwriteWithLatestAvroPayload`, the default before 1.0, and what is built on it.
+_PAYLOADS = frozenset(
+    f"org.apache.hudi.common.model.{name}"
+    for name in ("OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload", "EventTimeAvroPayload")
+)
+
+
+def without_hashing_config(table: HudiTable) -> str | None:
+    """Returns why the table may have writers that follow no hashing config, in words for users; None if it has none.
+
+    Tables of version 9 can have no older writers.
+    """
+    if table.version >= 9:
+        return None
+    version = table.declared.writers_hudi_version
+    declared = f"writers declared: {version or 'none'}"
+    if seen := seen_before_1_0(table, _LATEST_COMMITS):
+        return f"{seen}; {declared}"
+    if version is None or release(version) < _WITH_HASHING_CONFIG:
+        return f"table version {table.version}, {declared}"
+    return None
+
+
+def of_readers(table: HudiTable) -> list[Problem]:
+    """Returns the refusal of another number of buckets beside readers that prune by the number in their own options.
+
+    Hudi has pruned by buckets since 1.0 (`BucketIndexSupport`), and follows a hashing config since 1.1.
+    """
+    version = table.declared.readers_hudi_version
+    prunes = version is not None and _BY_FILE_GROUP_READER <= release(version) < _WITH_HASHING_CONFIG
+    if not prunes or table.declared.writers_query_pruning_off:
+        return []
+    return [
+        Problem(
+            "readers-too-old",
+            "Readers with Hudi 1.0 would miss rows, because they prune by the number of buckets in their options",
+            f"readers declared: Hudi {version}",
+            "Set hoodie.bucket.index.query.pruning=false wherever the table is read, and PATCH the table with"
+            ' `{"writers": {"query_pruning_off": true}}`.',
+        )
+    ]
+
+
+def seen_before_1_0(table: HudiTable, latest: int = 0) -> str | None:
+    """Returns which of the active timeline's writes, or of its latest ones, a Hudi before 1.0 made, for users."""
+    found = list(written_by.older_than_1_0(table).items())[-latest:]
+    older = [instant for instant, is_older in found if is_older]
+    return f"{older[-1]} was written by a Hudi before 1.0" if older else None
+
+
+def merging_logs_otherwise(table: HudiTable) -> str | None:
+    """Returns who merges the rows in the table's logs otherwise than this Hudi does; None if nobody does.
+
+    Of two versions of a row in the logs, Hudi before 1.0 keeps the one with the greater ordering value, also where 1.2
+    takes the later one (`HoodieMergedLogRecordScanner` and `OverwriteWithLatestAvroPayload.preCombine`, 0.15); and its
+    deletes and the rows after them win whatever their ordering values are.
+    """
+    if not (table.is_merge_on_read and table.ordering_fields and table.version < 8):
+        return None
+    payloads = merging_of(table).payloads
+    if payloads and not payloads & _PAYLOADS:
+        return None
+    declared = table.declared
+    for what, version in (("writers", declared.writers_hudi_version), ("readers", declared.readers_hudi_version)):
+        if version is not None and release(version) < _BY_FILE_GROUP_READER:
+            return f"declared {what}: Hudi {version}"
+    return seen_before_1_0(table)
+
+
+def against_merging_by_hudi(table: HudiTable, slices: Sequence[FileSlice]) -> list[Problem]:
+    """Returns the refusal of a merge of these slices by this Hudi; only Arrow compares the versions in the logs."""
+    older = merging_logs_otherwise(table) if any(item.log_files for item in slices) else None
+    return [logs_not_in_order(older)] if older else []
+
+
+def logs_not_in_order(who: str) -> Problem:
+    return Problem(
+        "log-order-not-proved",
+        "Older versions of Hudi may merge rows in the logs otherwise, so other rows could stay",
+        who,
+        "Compact the table first, by Arrow, or with the version of Hudi that writes it.",
+    )

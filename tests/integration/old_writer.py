@@ -1,0 +1,163 @@
+"""A writer and reader with an older Hudi, in a process of its own, that serves a whole test module.
+
+Commands go in and answers come out as one JSON object a line. A Hudi of another version needs its own JVM, and this one
+loads nothing else: only Spark, that bundle, and this file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+    from typing import Self
+
+    from pyspark.sql import DataFrame, SparkSession
+
+BUNDLE = "hudi-spark3.5-bundle_2.12"
+_ANSWER = "ANSWER "
+
+
+class OldHudiError(Exception):
+    """The other process could not do it. The text is its exception."""
+
+
+class OldWriter:
+    """`version` is that of Hudi. `close` ends its process."""
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.integration.old_writer", bundle(version)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+
+    def upsert(
+        self, base: Path, options: Mapping[str, str], first: int, last: int, *, ts: int = 0, create: bool = False
+    ) -> None:
+        """Writes the rows first..last-1 of `tables.rows`."""
+        self._ask(do="upsert", base=str(base), options=options, first=first, last=last, ts=ts, create=create)
+
+    def write(
+        self, base: Path, options: Mapping[str, str], rows: list[list[Any]], schema: str, *, create: bool = False
+    ) -> None:
+        """Writes rows of an own schema, by the operation in `options`."""
+        self._ask(do="write", base=str(base), options=options, rows=rows, schema=schema, create=create)
+
+    def snapshot(self, base: Path) -> list[str]:
+        """All rows as `tables.snapshot` shows them."""
+        found: list[str] = self._ask(do="snapshot", base=str(base))
+        return found
+
+    def read(self, base: Path, columns: list[str]) -> list[list[Any]]:
+        found: list[list[Any]] = self._ask(do="read", base=str(base), columns=columns)
+        return found
+
+    def sql(self, statement: str) -> None:
+        self._ask(do="sql", statement=statement)
+
+    def _ask(self, **command: Any) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith(_ANSWER):
+                answer = json.loads(line.removeprefix(_ANSWER))
+                if "error" in answer:
+                    raise OldHudiError(answer["error"])
+                return answer["found"]
+        raise AssertionError(f"the process of Hudi {self.version} has ended")
+
+
+def bundle(version: str) -> str:
+    from tests import maven
+
+    jars = maven.class_path("org.apache.hudi", BUNDLE, version).split(":")
+    return next(jar for jar in jars if BUNDLE in jar)
+
+
+def _session(bundle: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    from jobs.hudi import session
+
+    home, options = session._java()
+    os.environ["JAVA_HOME"] = str(home)
+    conf = {
+        "spark.driver.extraJavaOptions": options,
+        "spark.driver.memory": "1g",
+        "spark.jars": bundle,
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.filesourceTableRelationCacheSize": "0",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+    }
+    builder = SparkSession.builder.master("local[2,4]").appName("old writer")
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _done(spark: SparkSession, command: dict[str, Any]) -> Any:
+    from tests.integration import tables
+
+    base = command.get("base", "")
+    match command["do"]:
+        case "upsert":
+            _save(tables.rows(spark, command["first"], command["last"], ts=command["ts"]), base, command)
+        case "write":
+            _save(spark.createDataFrame([tuple(row) for row in command["rows"]], command["schema"]), base, command)
+        case "snapshot":
+            return tables.snapshot(spark, base)
+        case "read":
+            found = spark.read.format("hudi").load(base).select(*command["columns"]).collect()
+            return [list(row) for row in found]
+        case "sql":
+            spark.sql(command["statement"]).collect()
+    return None
+
+
+def _save(frame: DataFrame, base: str, command: dict[str, Any]) -> None:
+    mode = "overwrite" if command["create"] else "append"
+    frame.write.format("hudi").options(**command["options"]).mode(mode).save(base)
+
+
+def _commands() -> Iterator[dict[str, Any]]:
+    for line in sys.stdin:
+        yield json.loads(line)
+
+
+if __name__ == "__main__":
+    old = _session(sys.argv[1])
+    for asked in _commands():
+        try:
+            answered = {"found": _done(old, asked)}
+        except Exception as error:
+            answered = {"error": f"{type(error).__name__}: {str(error)[:3000]}"}
+        print("\n" + _ANSWER + json.dumps(answered), flush=True)
+    old.stop()

@@ -1,0 +1,210 @@
+"""Writers and readers with Hudi 0.15, 1.0 and 1.1 beside the services: the table stays theirs, or a job is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import WriterEngine
+from jobs.errors import RefusedError
+from service.catalog.writer_options import Callback, Target, writer_options
+from service.lake.table import TableType
+from tests.integration import tables
+from tests.integration.old_writer import OldWriter
+from tests.integration.run import run_job
+from tests.integration.tables import INDEX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+ROWS, CHANGED = 120, 50
+COLUMNS = ["id", "ts", "fare", "note"]
+OF_INDEX = {
+    "simple": {"hoodie.index.type": "SIMPLE"},
+    "bloom": {"hoodie.index.type": "BLOOM"},
+    "record": {
+        "hoodie.index.type": "RECORD_INDEX",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.metadata.global.record.level.index.enable": "true",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def writers() -> Iterator[dict[str, OldWriter]]:
+    started: dict[str, OldWriter] = {}
+    yield started
+    for each in started.values():
+        each.close()
+
+
+@dataclass
+class Story:
+    """A table that an old writer writes, and what it has written; `outcomes` tells what became of each service."""
+
+    spark: SparkSession
+    base: Path
+    old: OldWriter
+    options: dict[str, str]
+    index: str
+    rows: dict[str, int] = field(default_factory=dict)
+    outcomes: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def begin(
+        cls, spark: SparkSession, base: Path, old: OldWriter, table_type: TableType, table_version: int, index: str
+    ) -> Story:
+        """Its options are those that the service prints for this version, but for the index and the callback."""
+        target = Target(
+            str(base),
+            "trips",
+            table_type,
+            table_version,
+            record_key_fields=("id",),
+            ordering_fields=("ts",),
+            partition_fields=("dt",),
+            index=INDEX if index == "bucket" else None,
+            num_buckets=4,
+            hudi_version=old.version,
+            exists=False,
+        )
+        printed = writer_options(target, WriterEngine.SPARK, callback=Callback("http://127.0.0.1:1"))
+        options = {**printed.options, **OF_INDEX.get(index, {}), "hoodie.write.commit.callback.on": "false"}
+        story = cls(spark, base, old, options, index)
+        story.write(0, ROWS, ts=0, create=True)
+        story.write(0, CHANGED, ts=1)
+        return story
+
+    def write(self, first: int, last: int, *, ts: int, create: bool = False) -> None:
+        self.old.upsert(self.base, self.options, first, last, ts=ts, create=create)
+        self.rows |= {f"k{number}": ts for number in range(first, last)}
+
+    def serve(self, kind: str, params: dict[str, Any] | None = None, **declared: Any) -> str:
+        """Runs a service, and then the old version reads and changes the table; returns `done`, or why it was not."""
+        declared = {"writers_hudi_version": self.old.version, **declared}
+        index = INDEX if self.index == "bucket" else None
+        try:
+            done = run_job(self.spark, self.base, kind, params, index=index, declared=declared)
+            outcome = "nothing" if done.details.get("nothing_to_do") else "done"
+        except RefusedError as error:
+            outcome = ", ".join(each.type for each in error.reasons)
+        self.outcomes[kind] = outcome
+        self.check()
+        return outcome
+
+    def go_on(self) -> None:
+        ts, count = max(self.rows.values()) + 1, len(self.rows)
+        self.write(count - CHANGED, count + 10, ts=ts)
+        self.check()
+
+    def check(self) -> None:
+        self.check_by_old()
+        ours = self.spark.read.format("hudi").load(str(self.base)).select(*COLUMNS).collect()
+        assert sorted(list(row) for row in ours) == self._expected()
+
+    def check_by_old(self) -> None:
+        assert sorted(self.old.read(self.base, COLUMNS)) == self._expected()
+
+    def _expected(self) -> list[list[Any]]:
+        return sorted(
+            [key, ts, int(key[1:]) * 2.5 + ts, f"näme 😀 {key[1:]}" if int(key[1:]) % 5 else None]
+            for key, ts in self.rows.items()
+        )
+
+
+def test_a_bucketed_table_of_0_15_goes_through_all_services(
+    spark: SparkSession, tmp_path: Path, writers: dict[str, OldWriter]
+) -> None:
+    story = Story.begin(spark, tmp_path / "trips", _old(writers, "0.15.0"), TableType.MERGE_ON_READ, 6, "bucket")
+    assert story.serve("compaction") == "done"
+    assert story.serve("bucket_expansion", {"num_buckets": 8}) == "writers-too-old"
+    # Whoever declares something else is not believed: the commits tell.
+    assert story.serve("bucket_expansion", {"num_buckets": 8}, writers_hudi_version="1.2.0") == "writers-too-old"
+    assert story.serve("bucket_expansion", {"num_buckets": 8}, writers_stopped=True) == "done"
+    story.options["hoodie.bucket.index.num.buckets"] = "8"
+    story.go_on()
+    assert tables.misplaced(spark, story.base, 8) == 0
+    assert story.serve("clustering", {"sort_by": ["city"]}) == "done"
+    assert story.serve("cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1}) == "done"
+    story.go_on()
+    assert tables.misplaced(spark, story.base, 8) == 0
+
+
+def test_a_bloom_table_of_0_15_goes_through_all_services(
+    spark: SparkSession, tmp_path: Path, writers: dict[str, OldWriter]
+) -> None:
+    story = Story.begin(spark, tmp_path / "trips", _old(writers, "0.15.0"), TableType.COPY_ON_WRITE, 6, "bloom")
+    assert story.serve("clustering", {"sort_by": ["city"]}) == "done"
+    story.go_on()
+    assert story.serve("cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1}) == "done"
+    story.go_on()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("index", ["bucket", "bloom", "simple", "record"])
+@pytest.mark.parametrize("table_type", list(TableType))
+@pytest.mark.parametrize(
+    ("version", "table_version"),
+    [("0.15.0", 6), ("1.0.2", 8), ("1.1.1", 9), ("1.0.2", 6), ("1.1.1", 8), ("1.1.1", 6)],
+)
+def test_every_service_leaves_the_table_to_its_writer(
+    spark: SparkSession,
+    tmp_path: Path,
+    writers: dict[str, OldWriter],
+    version: str,
+    table_version: int,
+    table_type: TableType,
+    index: str,
+) -> None:
+    story = Story.begin(spark, tmp_path / "trips", _old(writers, version), table_type, table_version, index)
+    if table_type is TableType.MERGE_ON_READ:
+        assert story.serve("compaction") == "done"
+        story.go_on()
+    if index == "bucket":
+        follows = version == "1.1.1"
+        story.serve("bucket_expansion", {"num_buckets": 8}, **({} if follows else {"writers_stopped": True}))
+        if not follows:
+            story.options["hoodie.bucket.index.num.buckets"] = "8"
+        story.go_on()
+        assert tables.misplaced(spark, story.base, 8) == 0
+    story.serve("clustering", {"sort_by": ["city"]})
+    story.go_on()
+    story.serve("cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1})
+    story.go_on()
+    print(version, table_version, table_type.value, index, story.outcomes)
+
+
+def test_readers_that_prune_by_their_own_number_are_a_reason_against_another(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, version=8)
+    for version, pruning_off, refused in (("0.15.0", False, 0), ("1.0.2", False, 1), ("1.0.2", True, 0)):
+        declared = {"readers_hudi_version": version, "writers_query_pruning_off": pruning_off}
+        done = run_job(spark, base, "bucket_expansion", {"num_buckets": 8}, dry_run=True, declared=declared)
+        assert [each["type"] for each in done.details["refusals"]] == ["readers-too-old"] * refused
+
+
+def test_logs_that_0_15_merges_otherwise_are_not_compacted(
+    spark: SparkSession, tmp_path: Path, writers: dict[str, OldWriter]
+) -> None:
+    story = Story.begin(spark, tmp_path / "trips", _old(writers, "0.15.0"), TableType.MERGE_ON_READ, 6, "bucket")
+    # A late row: in the logs 0.15 keeps the greater ordering value.
+    story.old.upsert(story.base, story.options, 7, 8, ts=0)
+    story.check_by_old()
+    for engine in ("auto", "hudi", "arrow"):
+        with pytest.raises(RefusedError) as error:
+            run_job(spark, story.base, "compaction", {"engine": engine}, declared={"writers_hudi_version": "0.15.0"})
+        assert error.value.reasons[0].type == "log-order-not-proved"
+    story.check_by_old()
+
+
+def _old(writers: dict[str, OldWriter], version: str) -> OldWriter:
+    if version not in writers:
+        writers[version] = OldWriter(version)
+    return writers[version]
