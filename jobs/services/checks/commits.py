@@ -1,4 +1,4 @@
-"""What completed instants have written, by their own metadata, beside the files and rows that are there."""
+"""The files and rows that completed instants have written, by their own metadata, beside those that are there."""
 
 from __future__ import annotations
 
