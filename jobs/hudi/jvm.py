@@ -42,6 +42,7 @@ _TYPED: dict[str, type[JobError]] = {
     "HoodieLockException": TableLockedError,
     "TableNotFoundException": TableGoneError,
     "FileNotFoundException": FileMissingError,
+    "SparkFileNotFoundException": FileMissingError,
 }
 
 

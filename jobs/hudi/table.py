@@ -23,6 +23,7 @@ from jobs.hudi.records import (
     Commit,
     FileSlice,
     Instant,
+    ListedFile,
     Touched,
     commit_of,
     touched_of,
@@ -40,7 +41,7 @@ _WRITES = frozenset({"commit", "deltacommit", REPLACE})
 _KEY_TO_FILE = ("record_index", "secondary_index", "expr_index", "bloom_filters")
 _WITH_CLUSTERING_ACTION = 8  # Before this table version a clustering plan is a replacecommit.
 
-_LISTED = re.compile(r"path=(.*?), length=(\d+)")
+_LISTED = re.compile(r"path=(.*?), length=(\d+), isDirectory=\w+, .*?modificationTime=(\d+)")
 _READ = {
     "commit": "readCommitMetadata",
     "deltacommit": "readCommitMetadata",
@@ -140,8 +141,8 @@ class HudiTable:
             for item in self._timeline()
         ]
 
-    def timeline_files(self) -> dict[str, int]:
-        """Returns the names of the files of the active timeline with their sizes in bytes."""
+    def timeline_files(self) -> dict[str, ListedFile]:
+        """Returns the files of the active timeline by their names."""
         with translated("listing the timeline"):
             return self._listed(str(self.meta.getTimelinePath().toString()))
 
@@ -229,6 +230,18 @@ class HudiTable:
                     record = self.jvm.read(read(item))
                     found.append(commit_of(str(item.requestedTime()), str(item.getCompletionTime() or ""), record))
         return sorted(found, key=lambda each: (each.completed, each.write.instant))
+
+    @reread
+    def rollbacks(self) -> dict[str, str]:
+        """Returns what was rolled back -> the instant that rolled it back, by the active timeline."""
+        with translated("reading the rollbacks", expected=FileMissingError):
+            timeline = self.meta.reloadActiveTimeline()
+            done = timeline.getRollbackTimeline().filterCompletedInstants()
+            return {
+                instant: str(item.requestedTime())
+                for item in self.jvm.items(done.getInstantsAsStream())
+                for instant in self.jvm.read(timeline.readRollbackMetadata(item).getCommitsRollback())
+            }
 
     def replaced_by(self, instant: str) -> frozenset[Group]:
         """Returns the file groups that this completed instant replaced; empty when it is not in the active timeline."""
@@ -320,12 +333,15 @@ class HudiTable:
         with translated(f"listing partition '{partition}'"):
             return set(self._listed(f"{self.base_path}/{partition}".rstrip("/")))
 
-    def _listed(self, folder: str) -> dict[str, int]:
-        """Returns the names in a folder with their sizes in bytes; empty without that folder."""
+    def _listed(self, folder: str) -> dict[str, ListedFile]:
+        """Returns the files and folders in a folder by their names; empty without that folder."""
         path, storage = self.jvm.hudi.storage.StoragePath(folder), self.meta.getStorage()
         # One call for all, in the only form that Hudi's list has: "[StoragePathInfo{path=..., length=...}, ...]".
         listed = str(storage.listDirectEntries(path).toString()) if storage.exists(path) else ""
-        return {name.rpartition("/")[2]: int(size) for name, size in _LISTED.findall(listed)}
+        return {
+            name.rpartition("/")[2]: ListedFile(int(size), int(modified))
+            for name, size, modified in _LISTED.findall(listed)
+        }
 
     def file_slices(self) -> list[FileSlice]:
         """Returns the latest file slices; lists them again, after a reload, only if an instant has completed since."""

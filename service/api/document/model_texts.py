@@ -37,6 +37,7 @@ _POLICY: Final[dict[str, tuple[str, Any]]] = {
     "repair": ("Whether rows of stale writes are brought back at once", {}),
     "archival": ("When the active timeline is shortened", {}),
     "partition_ttl": ("When partitions expire", {}),
+    "audit": ("When the table is proved", {}),
     "diagnosis": ("When the table is searched for damages", {}),
     "sync": ("When a Hive metastore is brought up to the table", {}),
 }
