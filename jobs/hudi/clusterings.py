@@ -33,6 +33,7 @@ class Clusterings:
 
     def schedule(self) -> str | None:
         """Schedules a clustering by the client's options; returns None when there is nothing to cluster."""
+        self._table.clock.verify()
         jvm = self._table.jvm
         with translated("scheduling the clustering"):
             instant = self._client.scheduleClustering(jvm.nothing())
@@ -47,6 +48,8 @@ class Clusterings:
 
     def commit(self, executed: Executed) -> None:
         """Completes the instant, by what `BaseHoodieTableServiceClient.cluster` calls if it may commit at once."""
+        self._table.clock.look()
+        self._table.clock.verify(executed.instant)
         self._table.reload()
         jvm = self._table.jvm
         with translated("committing the clustering"), span("commit", hudi__instant=executed.instant):

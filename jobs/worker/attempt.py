@@ -82,9 +82,12 @@ RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
 
 def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Runs the job. Raises `JobError`s."""
-    result = RUN[order.kind](table, order, context)
     takes_lock = order.kind not in READING
-    return with_surroundings(table, order, result) if order.dry_run and takes_lock else result
+    with table.clock.kept(writes=takes_lock and not order.dry_run):
+        if takes_lock and not order.dry_run:
+            table.clock.verify()
+        result = RUN[order.kind](table, order, context)
+        return with_surroundings(table, order, result) if order.dry_run and takes_lock else result
 
 
 class Attempt:
