@@ -172,6 +172,22 @@ class LockLostError(JobError):
     retriable = True
 
 
+class ClocksDisagreeError(JobError):
+    """Retriable if the clock that is behind passes the others by itself."""
+
+    type = "clocks-disagree"
+    title = "The clocks of the table's writers do not agree"
+    hint = (
+        "Hudi puts rows in order by instants, which each writer names by its own clock and zone. Let all writers of "
+        "the table run in one time zone, with clocks that a time server sets; jobs run when new commits show it. "
+        "`groundskeeper tables show` gives what was measured."
+    )
+
+    def __init__(self, detail: str, *, retriable: bool = False) -> None:
+        super().__init__(detail)
+        self.retriable = retriable
+
+
 class RowsDifferError(JobError):
     type = "rows-differ"
     title = "The new files do not hold the rows that they should"

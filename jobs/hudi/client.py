@@ -85,6 +85,7 @@ class WriteClient:
 
     def schedule_compaction(self) -> str | None:
         """Schedules a compaction of every file group with logs; returns None when there is nothing to compact."""
+        self._table.clock.verify()
         with translated("scheduling the compaction"):
             return _value(self._client.scheduleCompaction(self._jvm.nothing()))
 
@@ -112,6 +113,7 @@ class WriteClient:
 
     def commit_compaction(self, instant: str, begun: Any) -> None:
         """Completes the instant; the lock must be held."""
+        self._table.clock.verify(instant)
         with translated("committing the compaction"), span("commit", hudi__instant=instant):
             self._present_schema()
             self._client.commitCompaction(instant, begun, self._jvm.nothing())
@@ -267,6 +269,7 @@ class WriteClient:
 
     def new_instant(self) -> str:
         """Returns a new instant, later than any other; the lock must be held. It is not on the timeline yet."""
+        self._table.clock.verify()
         with translated("making an instant"):
             return str(self._client.createNewInstantTime(False))
 
@@ -303,6 +306,7 @@ class WriteClient:
 
         Files of this instant that are not in `written` are deleted: Hudi finds their markers.
         """
+        self._table.clock.verify(instant)
         schema = self._present_schema()
         metadata: dict[str, Any] = {"partitionToWriteStats": {}, "partitionToReplaceFileIds": {}}
         for file in written:

@@ -58,6 +58,8 @@ class Clusterings:
 
     def commit(self, executed: Executed) -> None:
         """Completes the instant, by what `BaseHoodieTableServiceClient.cluster` calls if it may commit at once."""
+        self._table.clock.look()
+        self._table.clock.verify(executed.instant)
         self._table.reload()
         jvm = self._table.jvm
         with translated("committing the clustering"), span("commit", hudi__instant=executed.instant):

@@ -84,6 +84,7 @@ class TableLock:
             sign()
             if not self._in_a_file:
                 self._proof = proof_of(self._table, provider.kind, provider.instance)
+            self._table.clock.look()
             yield self
         finally:
             self._release(provider)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -29,8 +28,11 @@ from jobs.hudi.records import (
     touched_of,
 )
 from jobs.hudi.slice_listing import SliceListing
+from jobs.hudi.table_clock import TableClock
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from jobs import contract
     from jobs.format.bucket_rules import BucketRules
     from jobs.format.stale_writes import Group
@@ -67,6 +69,7 @@ class HudiTable:
         self.base_path = table.base_path
         self.lock_wait_seconds = 0.0
         self._listing = SliceListing(self)
+        self.clock = TableClock(self)
         self.reload()
 
     def reload(self) -> None:
@@ -228,7 +231,11 @@ class HudiTable:
                     replaces = item.getAction() == REPLACE
                     read = timeline.readReplaceCommitMetadata if replaces else timeline.readCommitMetadata
                     record = self.jvm.read(read(item))
-                    found.append(commit_of(str(item.requestedTime()), str(item.getCompletionTime() or ""), record))
+                    found.append(
+                        commit_of(
+                            str(item.requestedTime()), self.clock.completed(item.getCompletionTime() or ""), record
+                        )
+                    )
         return sorted(found, key=lambda each: (each.completed, each.write.instant))
 
     @reread
@@ -260,20 +267,18 @@ class HudiTable:
         """Returns the current active timeline, each instant as an `InstantDTO`."""
         with translated("reading the timeline"):
             timelines = self.jvm.hudi.common.table.timeline.dto.TimelineDTO
-            instants: list[dict[str, str]] = self.jvm.read(timelines.fromTimeline(self.meta.reloadActiveTimeline()))[
+            found: list[dict[str, str]] = self.jvm.read(timelines.fromTimeline(self.meta.reloadActiveTimeline()))[
                 "instants"
             ]
-            return instants
+        return [{**each, "completionTime": self.clock.completed(each.get("completionTime") or "")} for each in found]
 
     def now(self) -> datetime:
-        """Returns the current time in the time zone of the table's instants."""
-        is_utc = self.properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
-        return datetime.now(UTC if is_utc else None).replace(tzinfo=None)
+        """Returns the current time in the frame of the table's instants."""
+        return self.clock.now()
 
     def moment(self, milliseconds: int) -> datetime:
-        """Converts a file's time to the time zone of the table's instants."""
-        shift = self.now() - datetime.now(UTC).replace(tzinfo=None)
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).replace(tzinfo=None) + shift
+        """Converts a file's time to the frame of the table's instants."""
+        return self.clock.moment(milliseconds)
 
     def state_of(self, requested: str) -> str | None:
         """Returns REQUESTED, INFLIGHT or COMPLETED; None when the active timeline no longer has the instant."""

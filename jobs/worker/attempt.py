@@ -84,11 +84,14 @@ RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
 def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Runs the job, and after one that has replaced file groups the checks of an audit that read no rows: what they
     found is `audit` in the details. Raises `JobError`s."""
-    result = RUN[order.kind](table, order, context)
-    if (audited := audit.after(table, order, result, context)) is not None:
-        result = replace(result, details={**result.details, "audit": audited})
     takes_lock = order.kind not in READING
-    return with_surroundings(table, order, result) if order.dry_run and takes_lock else result
+    with table.clock.kept(writes=takes_lock and not order.dry_run):
+        if takes_lock and not order.dry_run:
+            table.clock.verify()
+        result = RUN[order.kind](table, order, context)
+        if (audited := audit.after(table, order, result, context)) is not None:
+            result = replace(result, details={**result.details, "audit": audited})
+        return with_surroundings(table, order, result) if order.dry_run and takes_lock else result
 
 
 class Attempt:
