@@ -3,7 +3,6 @@ wrote can be examined before it is committed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.hudi import plan_firewall, write_stats
@@ -17,15 +16,6 @@ if TYPE_CHECKING:
 
 
 _NO_INSTANT = "99991231235959999"
-
-
-@dataclass(frozen=True)
-class Executed:
-    """A clustering that is not committed yet; `begun` is Hudi's. `stats` are those of its new files."""
-
-    instant: str
-    begun: Any
-    stats: list[WriteStat]
 
 
 class Clusterings:
@@ -49,20 +39,27 @@ class Clusterings:
             found = jvm.call_hidden(executor, "createClusteringPlan")
             return ClusteringGroups(self._table, self._config, found.get()) if found.isPresent() else None
 
-    def execute(self, instant: str) -> Executed:
-        """Writes the new files of a plan. Raises what the firewall does."""
+    def begin(self, instant: str) -> Any:
+        """Starts to execute a plan, with a heartbeat, which Hudi's own runner does not send; the lock must be held. The
+        two methods below take the returned object. Raises what the firewall does."""
         plan_firewall.check_clustering(self._table, instant)
-        with translated("clustering"):
-            begun = self._client.cluster(instant, False)
-            return Executed(instant, begun, write_stats.written_by(self._table.jvm, self._client, begun))
+        with translated("beginning the clustering"):
+            self._client.getHeartbeatClient().start(instant)
+            return self._client.cluster(instant, False)
 
-    def commit(self, executed: Executed) -> None:
+    def execute(self, begun: Any) -> list[WriteStat]:
+        """Writes the new files of a plan; returns their statistics."""
+        with translated("clustering"):
+            return write_stats.written_by(self._table.jvm, self._client, begun)
+
+    def commit(self, instant: str, begun: Any) -> None:
         """Completes the instant, by what `BaseHoodieTableServiceClient.cluster` calls if it may commit at once."""
-        self._table.clock.look()
-        self._table.clock.verify(executed.instant)
         self._table.reload()
+        self._table.clock.look()
+        self._table.clock.verify(instant)
         jvm = self._table.jvm
-        with translated("committing the clustering"), span("commit", hudi__instant=executed.instant):
+        with translated("committing the clustering"), span("commit", hudi__instant=instant):
             table = jvm.hudi.table.HoodieSparkTable.create(self._config, jvm.engine_context(), self._table.meta)
             services = self._client.getTableServiceClient()
-            jvm.call_hidden(services, "commitClustering", executed.begun, table, executed.instant)
+            jvm.call_hidden(services, "commitClustering", begun, table, instant)
+            self._client.getHeartbeatClient().stop(instant)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.clustering_refusals import PLAN_UNUSABLE
 from jobs.contract import Outcome, Result
-from jobs.errors import CommitLostError, HudiError, RefusedError, RowsDifferError, WritersActiveError
+from jobs.errors import LeaseLostError, RefusedError, WritersActiveError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.lock_bridge import bridged_lock
@@ -20,12 +20,13 @@ from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
 from jobs.hudi.plans import plan_of
 from jobs.hudi.records import CLUSTERING, REPLACE, FileSlice
 from jobs.protocol import older_hudi, preflight, writer_engines
+from jobs.protocol.plan_owner import PlanOwner
 from jobs.protocol.replacement_config import DEFAULT_WAIT_SECONDS
 from jobs.services import given_plans
 from jobs.services.key_proof import KeyProof
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from jobs.contract import Problem, WorkOrder
     from jobs.hudi.table import HudiTable
@@ -49,14 +50,11 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPl
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     found = given_plans.find(table, wanted, {CLUSTERING, REPLACE}, order)
-    # Before table version 8 a writer's overwrite looks like a plan.
-    no_plans = [name for name in found.ready if table.version < 8 and not table.is_clustering_plan(name)]
-    ready = tuple(name for name in found.ready if name not in no_plans)
-    runner = _Runner(table, order, context, lock)
-    for instant in ready:
+    runner = _Runner(table, order, context, lock, PlanOwner(table, order.job_id, take_over=wanted.take_over))
+    for instant in found.ready:
         runner.run(instant)
-    details = {**found.details(), "plans": list(ready), "gone": [*found.gone, *no_plans], "inside_buckets": False}
-    return Result(Outcome.SUCCEEDED, instants=ready, details=details | runner.proof.details())
+    details = {**found.details(), "inside_buckets": False, **runner.proof.details()}
+    return Result(Outcome.SUCCEEDED, instants=found.ready, details=details)
 
 
 def _problems(table: HudiTable, order: WorkOrder, *, looks_bucketed: bool) -> list[Problem]:
@@ -74,45 +72,46 @@ class _Runner:
     order: WorkOrder
     context: JobContext
     lock: TableLock
+    owner: PlanOwner
     proof: KeyProof = field(default_factory=KeyProof)
 
     def run(self, instant: str) -> None:
-        """Executes one plan. Raises RowsDifferError before its commit if it would lose rows or make some up, and
-        WritersActiveError if writes are in flight all the time."""
+        """Executes one plan. Raises PlanTakenError if it has another runner, RowsDifferError before its commit if it
+        would lose rows or make some up, and WritersActiveError if writes are in flight all the time.
+
+        A plan that fails is taken back: a pending clustering keeps writers from its file groups.
+        """
         table, context = self.table, self.context
         options = dict(LENT_LOCK)
         if parallelism := self.order.params.get("parallelism"):
             options["hoodie.clustering.max.parallelism"] = str(min(int(parallelism), _MOST_PARALLELISM))
+        context.step(f"clustering {instant}")
         with WriteClient(table, MULTI_WRITER, options) as client:
+            with self.lock.held(context.checkpoint):
+                self.owner.check(instant)
+                begun = client.clusterings.begin(instant)
+                self.owner.begun(instant)
             try:
-                with bridged_lock(table, self.lock, context.checkpoint):
-                    client.forget_heartbeat(instant)
-                    context.instant(instant)
-                    context.step(f"clustering {instant}")
-                    executed = client.clusterings.execute(instant)
+                context.instant(instant)
+                stats = client.clusterings.execute(begun)
                 context.step(f"comparing the record keys of {instant}")
-                self.proof.of_rewrite(table, [(_slices(plan_of(table, instant)), executed.stats)])
+                self.proof.of_rewrite(table, [(_slices(plan_of(table, instant)), stats)])
                 context.step(f"waiting for a moment without writes to commit {instant}")
-                with bridged_lock(table, self.lock, context.checkpoint, may_pass=self._moment(instant)):
-                    client.clusterings.commit(executed)
-            except (RowsDifferError, WritersActiveError):
-                # A pending clustering would keep writers from its file groups.
-                with self.lock.held(context.checkpoint), WriteClient(table, MULTI_WRITER, LENT_LOCK) as other:
-                    other.rollback(instant)
+                with bridged_lock(table, self.lock, context.checkpoint, may_pass=self._moment(client, instant)):
+                    client.clusterings.commit(instant, begun)
+            except LeaseLostError:
+                # Another attempt is active and begins the plan anew.
                 raise
-            except HudiError as error:
-                # A writer may give its batch precedence: `hoodie.clustering.rollback.pending.replacecommit.on.conflict`
-                if table.state_of(instant) is None:
-                    raise CommitLostError(f"clustering {instant}, possibly by a writer of the same files") from error
+            except BaseException:
+                self.owner.undo(client, self.lock, context, instant)
                 raise
 
-    def _moment(self, instant: str) -> Any:
+    def _moment(self, client: WriteClient, instant: str) -> Callable[[], bool]:
         """Returns a function that says, with the lock held, whether the plan may be committed now."""
         deadline = time.monotonic() + float(self.order.params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
 
         def may_pass() -> bool:
-            if self.table.state_of(instant) != "INFLIGHT":
-                raise CommitLostError(f"clustering {instant}")
+            self.owner.require(client, instant)
             writes = self.table.pending_writes()
             if writes and time.monotonic() >= deadline:
                 names = ", ".join(f"{item.requested} ({item.action})" for item in writes)
