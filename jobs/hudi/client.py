@@ -97,7 +97,7 @@ class WriteClient:
         """
         plan_firewall.check_compaction(self._table, instant)
         with translated("beginning the compaction"):
-            self._client.getHeartbeatClient().start(instant)
+            self.start_heartbeat(instant)
             return self._client.compact(instant, False)
 
     def execute_compaction(self, begun: Any) -> list[WriteStat]:
@@ -237,6 +237,11 @@ class WriteClient:
                 storage.deleteDirectory(folder)
         self.forget_heartbeat(instant)
 
+    def start_heartbeat(self, instant: str) -> None:
+        """Sends heartbeats until `end_heartbeat`, or until the client is closed."""
+        with translated("starting a heartbeat"):
+            self._client.getHeartbeatClient().start(instant)
+
     def end_heartbeat(self, instant: str) -> None:
         """Ends this client's own heartbeat for an instant that it gives up."""
         with translated("ending a heartbeat"):
@@ -280,7 +285,7 @@ class WriteClient:
         """
         with translated("starting the replacecommit"):
             self._operation = getattr(self._jvm.hudi.common.model.WriteOperationType, operation)
-            self._client.getHeartbeatClient().start(instant)
+            self.start_heartbeat(instant)
             self._table.meta.getActiveTimeline().createRequestedCommitWithReplaceMetadata(instant, REPLACE)
 
     def begin_replacement(self, instant: str) -> None:

@@ -10,7 +10,7 @@ who began what is there; neither the instants that a job reports nor a heartbeat
 table: at most one job works on it. What is left by a worker that is killed
 
 - after `planned`: a requested plan, which any runner may begin; the note still says that it was made here;
-- between the first heartbeat and `begun`: an inflight plan without a note, so it is anybody's until the heartbeat has
+- between the first heartbeat and `begun`: a plan without a note, so it is anybody's until the heartbeat has
   expired (two minutes);
 - after `begun`, whether or not the service has heard of the instant: an inflight plan of this job, whose next attempt
   begins it anew at once, as does any job that sees that the process is gone;
@@ -88,22 +88,20 @@ class PlanOwner:
         note = self._note_of(item)
         if note is not None and (note["job"] == self._signature["job"] or has_died(note)):
             return
-        now = storage_now(self._table)
-        beat = modified(self._table, f".hoodie/.heartbeat/{instant}")
-        if beat is not None:
-            if (now - beat) / 1000 <= self._expiry_seconds():
-                raise _taken(item, f"it sent a heartbeat {duration((now - beat) / 1000)} ago")
-        elif not self._take_over:
-            what, newest = self._newest_file(item)
-            if newest is not None and (now - newest) / 1000 <= QUIET_SECONDS:
-                raise _taken(item, f"it sends no heartbeats, and {what} was written {_ago(now, newest)}")
+        what, last, enough = "it sent a heartbeat", self._last_heartbeat(instant), self._expiry_seconds()
+        if last is None and not self._take_over:
+            file, last = self._newest_file(item)
+            what, enough = f"it sends no heartbeats, and {file} was written", QUIET_SECONDS
+        if last is not None and (seconds := (storage_now(self._table) - last) / 1000) <= enough:
+            state = f"{item.action}, {item.state.lower()}"
+            raise PlanTakenError(f"Instant {instant} ({state}) has a runner: {what} {duration(seconds)} ago.")
 
     def planned(self, instant: str) -> None:
         """Notes that the plan was made here, so that it is taken back if it cannot be executed."""
         self._write({"instant": instant, "made": True, "inflight": None})
 
     def begun(self, instant: str) -> None:
-        """Notes that the plan is inflight by this attempt, right after it was checked and begun."""
+        """Notes that the plan is inflight by this attempt, right after it was checked and begun with a heartbeat."""
         made = self._was_made(instant)
         self._write({"instant": instant, "made": made, "inflight": self._inflight_time(self._pending(instant))})
 
@@ -165,6 +163,9 @@ class PlanOwner:
                     if base_file and base_file.instant == instant:
                         found["a base file"] = max(time, found.get("a base file") or 0)
         return max(found.items(), key=lambda each: each[1] or 0)
+
+    def _last_heartbeat(self, instant: str) -> int | None:
+        return modified(self._table, f".hoodie/.heartbeat/{instant}")
 
     def _expiry_seconds(self) -> float:
         options = self._table.declared.hudi_options
@@ -243,11 +244,3 @@ def give_back(client: WriteClient, item: Instant) -> None:
 
 def _stays(instant: str) -> str:
     return f"The plan {instant} stays on the timeline"
-
-
-def _ago(now: int, time: int) -> str:
-    return f"{duration((now - time) / 1000)} ago"
-
-
-def _taken(item: Instant, evidence: str) -> PlanTakenError:
-    return PlanTakenError(f"Instant {item.requested} ({item.action}, {item.state.lower()}) has a runner: {evidence}.")

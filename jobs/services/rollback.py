@@ -104,7 +104,7 @@ def _of_pending(table: HudiTable, client: WriteClient, item: Instant, order: Wor
                 "compaction-plan",
                 "A compaction plan is not rolled back: logs that were written since refer to it",
                 f"{item.requested} ({item.action}, {item.state.lower()})",
-                "Run a `compaction` job, which executes it, whoever began it.",
+                "Run a `compaction` job, which executes it unless another runner is alive.",
             )
         ]
     if item.action not in {*INGESTION, "replacecommit", "clustering"}:

@@ -59,7 +59,7 @@ _Stale = Annotated[
     Field(
         ge=60,
         le=31_536_000,
-        description="Age from which a pending plan causes a warning, and is taken over if it has begun",
+        description="Age from which a pending plan causes a warning, and is executed if its runner is proved dead",
     ),
 ]
 _Cron = Annotated[

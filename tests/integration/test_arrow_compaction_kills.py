@@ -13,11 +13,13 @@ import pytest
 from hudi import HudiTable as HudiRsTable
 
 from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
-from tests.acceptance.storage import completed, left_behind
+from jobs.errors import PlanTakenError
+from tests.acceptance.storage import completed, left_behind, pending
 from tests.integration import tables
 from tests.integration.doomed import Spares
 from tests.integration.run import run_job
 from tests.integration.test_kills import IN_METADATA, SEED, Point, after, appears, before, step
+from tests.integration.writers import let_heartbeat_expire
 from tests.session_jars import jars_of
 
 if TYPE_CHECKING:
@@ -79,6 +81,12 @@ def test_whenever_a_compaction_is_killed_nothing_is_lost_doubled_or_left(
         # The dead one's lock would keep the writer out.
         if then == "writer" and not (scene.base / ".hoodie" / "lock").exists():
             scene.write()
+        begun = {path.name for path in (scene.base / ".hoodie" / ".heartbeat").glob("[0-9]*")} & pending(scene.base)
+        # It died before it could say that the plan is its own, so that is anybody's, and its heartbeat counts.
+        for plan in begun - set(death.stored):
+            with pytest.raises(PlanTakenError, match=plan):
+                scene.compact(job, ())
+            let_heartbeat_expire(scene.base, plan)
         details = scene.compact(job, tuple(death.stored))
         assert ("found_completed" in details) == was_completed, details
         scene.prove(f"after {point}")

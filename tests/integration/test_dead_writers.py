@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.errors import RefusedError
+from jobs.contract import BucketIndex
+from jobs.errors import RefusedError, WritersActiveError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.services.cleaning import WAIT_SECONDS, _refuse, _stale_write_problems
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
-from tests.integration.writers import HeldWriter
+from tests.integration.writers import HeldWriter, let_heartbeat_expire
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,6 +69,24 @@ def test_a_completed_instant_is_not_rolled_back(spark: SparkSession, tmp_path: P
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         client.rollback(commit.write.instant)
     assert len(proved(spark, base, 4)) == 600
+
+
+def test_an_instant_that_its_writer_abandoned_does_not_keep_an_expansion_from_its_end(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base)
+    run_job(spark, base, "bucket_expansion", {"factor": 2})
+    eight = BucketIndex(8, ("id",))
+    client = WriteClient(hudi_table(spark, base, eight), UNDER_OUR_LOCK)
+    instant = str(client._client.startCommit())
+    with pytest.raises(WritersActiveError, match=instant) as caught:
+        run_job(spark, base, "finish_expansion", index=eight)
+    assert "wait_seconds" not in caught.value.hint
+    client._client.getHeartbeatClient().stopHeartbeatTimers()
+    let_heartbeat_expire(base, instant)
+    assert not run_job(spark, base, "finish_expansion", index=eight).details["in_force"]
+    assert hudi_table(spark, base, eight).state_of(instant) is None
 
 
 @pytest.mark.exhaustive

@@ -11,7 +11,10 @@ import pytest
 from jobs.contract import BucketIndex
 from jobs.errors import CancelledError, CommitLostError, HudiError, LeaseLostError, PlanTakenError
 from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.records import CLUSTERING, REPLACE
 from jobs.job_context import JobContext
+from jobs.protocol.plan_owner import PlanOwner, pending_plans, take_back
 from tests.acceptance.storage import left_behind, listing
 from tests.integration import tables
 from tests.integration.plans import OtherRunner
@@ -237,3 +240,30 @@ def test_a_plan_that_cannot_be_taken_back_is_left_requested_for_any_runner(
     before = tables.snapshot(spark, base)
     assert run_job(spark, base, "compaction").instants[0] == left.requested
     assert proved(spark, base, 4) == before
+
+
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
+def test_a_clustering_plan_has_one_runner_too_and_is_taken_back_whole(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    base = tmp_path / "trips"
+    shape: dict[str, Any] = {"num_buckets": None, "table_type": "COPY_ON_WRITE", "version": version}
+    options = tables.write_table(spark, base, count=200, partitioned=False, updates=1, **shape)
+    runner = OtherRunner(spark, base, {**options, "hoodie.clustering.plan.strategy.sort.columns": "city"})
+    plan = runner.plan_clustering()
+    table = hudi_table(spark, base, None)
+    owner = PlanOwner(table, "job_1")
+    owner.check(plan)
+    runner.begin_clustering(plan)
+    assert [item.requested for item in pending_plans(table, {CLUSTERING, REPLACE})] == [plan]
+    with pytest.raises(PlanTakenError, match="sends no heartbeats"):
+        owner.check(plan)
+    PlanOwner(table, "job_1", take_over=True).check(plan)
+    _last_written(base, plan, 1.1)
+    owner.check(plan)
+    before = tables.snapshot(spark, base)
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        assert take_back(table, client, plan) is None
+    assert left_behind(spark, base) == []
+    assert tables.snapshot(spark, base) == before
+    tables.upsert(tables.rows(spark, 0, 200, ts=9), base, options)

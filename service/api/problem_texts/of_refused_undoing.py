@@ -18,7 +18,7 @@ UNDOING: Final = {
         " these logs would belong to a file slice that does not exist, and readers would not see their rows.",
         "20260101120000000 (compaction, requested)",
         title="A compaction plan is not rolled back: logs that were written since refer to it",
-        hint="Run a `compaction` job, which executes it, whoever began it.",
+        hint="Run a `compaction` job, which executes it unless another runner is alive.",
     ),
     "log-compaction": JobExplanation(
         "The job uses Hudi's own rollback, which does not look for log compactions, so it would do nothing"

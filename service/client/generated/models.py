@@ -1030,7 +1030,7 @@ class ClusteringPolicyIn(Model, frozen=True, kw_only=True):
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
     stale_plan_seconds: int | UnsetType = UNSET
-    """Age from which a pending plan causes a warning, and is taken over if it has begun"""
+    """Age from which a pending plan causes a warning, and is executed if its runner is proved dead"""
     on_active_writers: OnActiveWriters | UnsetType = UNSET
     """Parameter of the job"""
     wait_seconds: int | UnsetType = UNSET
@@ -1242,7 +1242,7 @@ class CompactionPolicyIn(Model, frozen=True, kw_only=True):
     min_interval_seconds: int | UnsetType = UNSET
     """Minimum from the end of one job to the start of the next"""
     stale_plan_seconds: int | UnsetType = UNSET
-    """Age from which a pending plan causes a warning, and is taken over if it has begun"""
+    """Age from which a pending plan causes a warning, and is executed if its runner is proved dead"""
     limit_bytes: int | UnsetType | None = UNSET
     """Parameter of the job; what it leaves is due at once; null: no limit"""
     limit_file_groups: int | UnsetType | None = UNSET

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi.testclient import TestClient
 
+from jobs.contract import JobKind
 from service.api.app import create_app
 from service.api.dependencies import AppContext
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db import migrate, schema
 from service.db.engine import open_engine, writing
-from service.queue import recovery
+from service.queue import job_store, recovery
+from service.queue.job import Job, JobState
 from tests.integration.control_plane.conftest import FakeClock, FakeExamine
 from tests.integration.control_plane.planning import Service
 from tests.integration.control_plane.protocol_worker import Worker
@@ -112,6 +114,15 @@ class Table:
         """A new one, later than all others."""
         self._at = max(self._at + timedelta(seconds=2), self.operated.clock() - timedelta(seconds=30))
         return instant_at(self._at)
+
+    def compacted(self, instant: str) -> None:
+        """A job that has reported the instant, before it committed it."""
+        now = self.operated.clock()
+        job = Job(f"job_{instant}", self.id, JobKind.COMPACTION, now, now, instants=(instant,))
+        done = {"state": JobState.SUCCEEDED.value, "finished_at": now}
+        with writing(self.operated.engine) as connection:
+            job_store.submit(connection, job)
+            connection.execute(schema.jobs.update().where(schema.jobs.c.id == job.id).values(**done))
 
     def commit(self, files: Mapping[str, int] | None = None, *, instant: str | None = None, **more: Any) -> str:
         at = instant or self.instant()

@@ -179,6 +179,29 @@ def test_a_plan_is_stuck_after_the_time_of_the_policy_until_it_is_executed(opera
     assert operated.press(found, 202)["kind"] == "compaction"
     table.commit({base_file(A, plan): 10}, instant=plan, action="commit", operation="COMPACT")
     operated.poll()
+    assert "plan-stuck" not in operated.kinds()
+
+
+def test_a_writer_that_compacts_beside_the_policy_is_listed_for_a_day(operated: Operated) -> None:
+    table = operated.table()
+    table.commit({base_file(A, "1"): 10})
+    operated.poll()
+    ours, first, last = (table.instant() for _ in range(3))
+    table.compacted(ours)
+    table.commit({base_file(A, ours): 10}, instant=ours, action="commit", operation="COMPACT")
+    operated.poll()
+    assert operated.kinds() == []
+    for instant in (first, last):
+        table.commit({base_file(A, instant): 10}, instant=instant, action="commit", operation="COMPACT")
+        operated.poll()
+    found = operated.one("other-runner")
+    assert (found["evidence"]["service"], found["evidence"]["instant"]) == ("compaction", last)
+    assert "hoodie.datasource.compaction.async.enable=false" in found["remedy"]
+    operated.call("PUT", f"/v1/tables/{table.id}/policy", 200, {"compaction": {"enabled": False}})
+    assert operated.kinds() == []
+    operated.call("PUT", f"/v1/tables/{table.id}/policy", 200, {})
+    assert operated.kinds() == ["other-runner"]
+    operated.poll(DAY)
     assert operated.kinds() == []
 
 
@@ -209,7 +232,7 @@ def test_compaction_is_behind_at_three_times_the_threshold_until_it_has_run(oper
     table.files.begin(plan, "compaction")
     table.commit({base_file(A, plan): 10}, instant=plan, action="commit", operation="COMPACT")
     operated.poll()
-    assert operated.kinds() == []
+    assert "compaction-behind" not in operated.kinds()
 
 
 def test_logs_that_outgrow_the_base_files_count_whatever_the_policy_says(operated: Operated) -> None:
