@@ -19,7 +19,13 @@ CLUSTERING_BEHIND = replace(BEHIND, name="clustering, writers hours behind us", 
 CLUSTERING_AHEAD = replace(AHEAD, name="clustering, writers hours ahead of us", service=CLUSTERING)
 STEPPING = ClockScenario("compaction, a writer's clock steps", COMPACTION, (0,), batches=2, steps=(HOURS, -HOURS))
 CLUSTERING_STEPPING = replace(STEPPING, name="clustering, a writer's clock steps", service=CLUSTERING)
-TWO_STEPPING = replace(STEPPING, name="compaction, one of two writers' clocks steps", writers=(0, 0), batches=1)
+TWO_STEPPING = replace(
+    STEPPING,
+    name="compaction, one of two writers' clocks steps",
+    writers=(0, 0),
+    batches=1,
+    metadata_compactions=0,
+)
 DISAGREEING = ClockScenario("compaction, writers in two zones", COMPACTION, (0, -HOURS))
 CLUSTERING_DISAGREEING = replace(DISAGREEING, name="clustering, writers in two zones", service=CLUSTERING)
 GIVEN = ClockScenario("a runner's compaction plan", COMPACTION, (0, 0), runner=0)
@@ -28,7 +34,8 @@ GIVEN_BEHIND = replace(GIVEN, name="a compaction plan of a runner hours behind",
 ALL = tuple(value for value in dict(globals()).values() if isinstance(value, ClockScenario))
 # With `--exhaustive`.
 LARGE = (
-    replace(TWO_STEPPING, name="clustering, one of two writers' clocks steps", service=CLUSTERING),
+    replace(TWO_STEPPING, name=f"{TWO_STEPPING.name}, with a metadata table", metadata_compactions=1),
+    replace(TWO_STEPPING, name="clustering, one of two writers' clocks steps", service=CLUSTERING, batches=2),
     replace(STEPPING, name="compaction, a writer's clock steps in four batches", batches=4),
     replace(GIVEN, name="a runner's compaction plan, a writer's clock steps", steps=(HOURS, -HOURS)),
 )
@@ -96,4 +103,3 @@ MUTANTS: Mapping[str, Mutant] = {
         "read with the value 0",
     ),
 }
-HOLES: Mapping[str, Mutant] = {}

@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tests.model.plan_rules import GOOD, Check, PlanFaults, PlanProtocol, PlanScenario, Proof
-from tests.model.plan_runners import of_completions, of_files, search, violation
+from tests.model.plan_runners import search
+from tests.model.plan_state import of_completions, of_files, violation
 from tests.model.search import Mutant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tests.model.plan_runners import Plan
+    from tests.model.plan_state import Plan
 
 COMPACTION = PlanScenario("a compaction plan, two runners", has_heartbeat=True, runners=2, faults=PlanFaults(deaths=1))
 CLUSTERING = PlanScenario("a clustering plan, two runners", has_heartbeat=False, runners=2, faults=PlanFaults(deaths=1))

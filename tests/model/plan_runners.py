@@ -1,16 +1,12 @@
-"""A plan on the timeline, runners of Hudi and our job: each may begin it, write its files and complete it.
-
-requested -> inflight is a compare-and-set: the file is created once. Completion is none: the inflight file stays, and
-each completion makes a file of its own (table version 8 and later name it by the time of completion). A rollback makes
-an inflight plan requested again and removes what has been written for it.
-"""
+"""Runners of Hudi and our job: each may begin a plan, write its files and complete it."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from tests.model.plan_rules import Check, PlanFaults, PlanProtocol, PlanScenario, Proof
+from tests.model.plan_rules import Check, PlanProtocol, PlanScenario, Proof
+from tests.model.plan_state import ALIVE, NEXT, Job, Plan, begun_by, completed, undone, violation, works
 from tests.model.search import Found, explore
 from tests.model.state import COMPLETED, INFLIGHT, NOBODY, REQUESTED
 
@@ -19,40 +15,6 @@ if TYPE_CHECKING:
 
     from tests.model.state import Label
 
-NEXT = {"begun": "half", "half": "written"}  # the steps in which files are written
-ALIVE = ("unrecorded", "begun", "half", "written", "committing")
-
-
-class Job(NamedTuple):
-    """One attempt of our job."""
-
-    attempt: int = 1
-    step: str = "new"
-
-    @property
-    def name(self) -> str:
-        return f"job {self.attempt}"
-
-
-class Plan(NamedTuple):
-    """`begun` names who has made it inflight, `beating` who writes its heartbeat; `files` are halves of somebody's
-    output, `completed` those who have completed it. `ours`: who has begun it, as the service has recorded.
-    `is_silent`: nothing has been written for long. `robbed`: whose work we have undone, although it is alive.
-    """
-
-    runners: tuple[str, ...]
-    faults: PlanFaults
-    phase: str = REQUESTED
-    begun: str = NOBODY
-    beating: str = NOBODY
-    files: frozenset[tuple[str, str]] = frozenset()
-    completed: tuple[str, ...] = ()
-    job: Job = Job()
-    zombie: Job | None = None
-    ours: str = NOBODY
-    is_silent: bool = False
-    robbed: str = NOBODY
-
 
 def search(
     protocol: PlanProtocol, scenario: PlanScenario, invariant: Callable[[Plan], str | None] | None = None
@@ -60,33 +22,6 @@ def search(
     """Explores every state of the scenario under this protocol, or stops at the first violation."""
     first = Plan(("idle",) * scenario.runners, scenario.faults)
     return explore(scenario.name, first, partial(steps, protocol, scenario), invariant or violation)
-
-
-def violation(plan: Plan) -> str | None:
-    """The first thing that is wrong, or None."""
-    if plan.robbed:
-        return f"The service has undone the work of {plan.robbed}, which is alive."
-    return of_files(plan)
-
-
-def of_completions(plan: Plan) -> str | None:
-    """A plan completes once: each completion counts, so a clustering that completes twice doubles its rows."""
-    return f"The plan was completed by {' and by '.join(plan.completed)}." if len(plan.completed) > 1 else None
-
-
-def of_files(plan: Plan) -> str | None:
-    """The files of a completed plan are there, and no others."""
-    if twice := of_completions(plan):
-        return twice
-    if plan.phase != COMPLETED:
-        return None
-    (winner,) = plan.completed
-    if not {(winner, "half"), (winner, "written")} <= plan.files:
-        return f"The plan was completed by {winner}, whose files were removed: they cannot be read."
-    others = sorted({owner for owner, _ in plan.files} - {winner})
-    if others and not any(_is_alive(plan, owner) for owner in others):
-        return f"The plan was completed by {winner}, and a listing finds the files of {others[0]} as well."
-    return None
 
 
 def steps(protocol: PlanProtocol, scenario: PlanScenario, plan: Plan) -> Iterator[tuple[Label, Plan]]:
@@ -99,28 +34,6 @@ def steps(protocol: PlanProtocol, scenario: PlanScenario, plan: Plan) -> Iterato
     yield from _faults(scenario, plan)
 
 
-def _is_alive(plan: Plan, name: str) -> bool:
-    if name.startswith("runner"):
-        return plan.runners[int(name.split()[1])] in ALIVE
-    return any(job is not None and job.name == name and job.step in ALIVE for job in (plan.job, plan.zombie))
-
-
-def _begun(plan: Plan, name: str, *, has_heartbeat: bool) -> Plan:
-    return plan._replace(phase=INFLIGHT, begun=name, beating=name if has_heartbeat else NOBODY, is_silent=False)
-
-
-def _undone(plan: Plan) -> Plan:
-    """The plan after a rollback: requested again, without its heartbeat and all that was written for it."""
-    return plan._replace(phase=REQUESTED, begun=NOBODY, beating=NOBODY, files=frozenset(), is_silent=False)
-
-
-def _completed(plan: Plan, name: str) -> Plan:
-    """Hudi removes by the markers what is not in its commit (`reconcileAgainstMarkers`)."""
-    completed = (*plan.completed, name)
-    kept = frozenset(item for item in plan.files if item[0] in completed)
-    return plan._replace(phase=COMPLETED, completed=completed, files=kept, beating=NOBODY)
-
-
 def _runner(scenario: PlanScenario, plan: Plan, index: int) -> Iterator[tuple[Label, Plan]]:
     """A runner of Hudi. It looks at the heartbeat, where there is one, and never asks who else has begun the plan."""
     name, step = f"runner {index}", plan.runners[index]
@@ -129,20 +42,20 @@ def _runner(scenario: PlanScenario, plan: Plan, index: int) -> Iterator[tuple[La
         return after._replace(runners=(*plan.runners[:index], new, *plan.runners[index + 1 :]))
 
     if step == "idle" and plan.phase == REQUESTED:
-        begun = _begun(plan, name, has_heartbeat=scenario.has_heartbeat)
+        begun = begun_by(plan, name, has_heartbeat=scenario.has_heartbeat)
         yield ("{} begins the plan.", name.capitalize()), to(begun, "begun")
     elif step == "idle" and plan.phase == INFLIGHT:
         if scenario.hijacks:
             yield ("{} finds the plan inflight.", name.capitalize()), to(plan, "hijacking")
-        elif not plan.beating if scenario.has_heartbeat else not _is_alive(plan, plan.begun):
-            begun = _begun(_undone(plan), name, has_heartbeat=scenario.has_heartbeat)
+        elif not plan.beating if scenario.has_heartbeat else not works(plan, plan.begun):
+            begun = begun_by(undone(plan), name, has_heartbeat=scenario.has_heartbeat)
             text = "{} rolls back what {} has begun, and begins the plan anew."
             yield (text, name.capitalize(), plan.begun), to(begun, "begun")
     elif step == "hijacking" and plan.phase == COMPLETED:
         text = "{} rolls back the plan, which has completed meanwhile, and fails."
         yield (text, name.capitalize()), to(plan._replace(files=frozenset()), "over")
     elif step == "hijacking":
-        begun = _begun(_undone(plan), name, has_heartbeat=scenario.has_heartbeat)
+        begun = begun_by(undone(plan), name, has_heartbeat=scenario.has_heartbeat)
         yield ("{} rolls back the plan and begins it anew.", name.capitalize()), to(begun, "begun")
     elif step in NEXT:
         written = plan._replace(files=plan.files | {(name, NEXT[step])})
@@ -150,7 +63,7 @@ def _runner(scenario: PlanScenario, plan: Plan, index: int) -> Iterator[tuple[La
     elif step == "written" and plan.phase == REQUESTED:
         yield ("{} fails, since the plan is not inflight any more.", name.capitalize()), to(plan, "over")
     elif step == "written":
-        yield ("{} completes the plan.", name.capitalize()), to(_completed(plan, name), "over")
+        yield ("{} completes the plan.", name.capitalize()), to(completed(plan, name), "over")
 
 
 def _job(protocol: PlanProtocol, scenario: PlanScenario, plan: Plan) -> Iterator[tuple[Label, Plan]]:
@@ -167,7 +80,7 @@ def _job(protocol: PlanProtocol, scenario: PlanScenario, plan: Plan) -> Iterator
     elif job.step == "taking":
         yield ("Our job rolls back what {} has begun.", plan.begun), to(_taken_over(plan), "looked")
     elif job.step == "looked" and plan.phase == REQUESTED:
-        begun = to(_begun(plan, job.name, has_heartbeat=scenario.has_heartbeat), "unrecorded")
+        begun = to(begun_by(plan, job.name, has_heartbeat=scenario.has_heartbeat), "unrecorded")
         yield ("Our job begins the plan in attempt {}.", job.attempt), begun
     elif job.step == "looked":
         yield ("Our job is refused, since {} has begun the plan meanwhile.", plan.begun), to(plan, "refused")
@@ -218,8 +131,8 @@ def _is_proved_dead(protocol: PlanProtocol, plan: Plan) -> bool:
 
 
 def _taken_over(plan: Plan) -> Plan:
-    is_anothers = plan.begun.startswith("runner") and _is_alive(plan, plan.begun)
-    return _undone(plan)._replace(robbed=plan.begun if is_anothers else NOBODY)
+    is_anothers = plan.begun.startswith("runner") and works(plan, plan.begun)
+    return undone(plan)._replace(robbed=plan.begun if is_anothers else NOBODY)
 
 
 def _commit(
@@ -233,7 +146,7 @@ def _commit(
         Check.NONE: plan.phase != REQUESTED,
     }
     if allowed[protocol.check]:
-        yield ("Our job completes the plan in attempt {}.", job.attempt), to(_completed(plan, job.name), "over")
+        yield ("Our job completes the plan in attempt {}.", job.attempt), to(completed(plan, job.name), "over")
         return
     text = "Our job finds under the lock that the plan is not its own any more, and does not complete it."
     kept = plan.files
@@ -262,7 +175,7 @@ def _time(protocol: PlanProtocol, scenario: PlanScenario, plan: Plan) -> Iterato
     """What passes with time: a dead process is noticed by its heartbeat or by its silence."""
     if plan.phase != INFLIGHT or plan.is_silent:
         return
-    is_alive = _is_alive(plan, plan.begun)
+    is_alive = works(plan, plan.begun)
     if scenario.has_heartbeat:
         if not is_alive or not plan.beating:
             yield ("The heartbeat of {} has expired.", plan.begun), plan._replace(beating=NOBODY, is_silent=True)

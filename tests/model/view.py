@@ -20,9 +20,10 @@ def replacements(state: State) -> list[int]:
 def replaced_groups(state: State, *, with_archived: bool = True) -> set[Group]:
     """Hudi's file system view knows only those of the active timeline; the service reads the archive as well."""
     found: set[Group] = set()
-    for number in replacements(state):
-        if with_archived or number >= state.horizon:
-            found.update(state.instants[number].replaced)
+    for number, item in enumerate(state.instants):
+        is_known = with_archived or number >= state.horizon
+        if is_known and item.replaced and item.owner == EXPANDER and item.phase == COMPLETED:
+            found.update(item.replaced)
     return found
 
 
@@ -41,12 +42,14 @@ def is_committed(state: State, setting: Setting, number: int) -> bool:
 def visible(state: State, setting: Setting) -> Visible:
     """The live file groups, and the latest value of each row in each of them."""
     gone = replaced_groups(state, with_archived=False)
+    counts = {number for number in range(len(state.instants)) if is_committed(state, setting, number)}
     found: Visible = {}
-    for block in state.files:
-        if block.group not in gone and is_committed(state, setting, block.instant):
-            rows = found.setdefault(block.group, {})
-            if block.key != NO_KEY:
-                rows[block.row] = max(block.value, rows.get(block.row, 0))
+    for group, instant, key, value in state.files:
+        if instant in counts and group not in gone:
+            rows = found.setdefault(group, {})
+            if key != NO_KEY:
+                row = (group.partition, key)
+                rows[row] = max(value, rows.get(row, 0))
     return found
 
 

@@ -1,0 +1,136 @@
+"""Instants by the clocks of several processes, and what a reader finds: Hudi orders them by their texts.
+
+All that happens has a place in true time, which is the storage's clock; the text of an instant is that of a process's
+own clock. Instants are made under the table's lock, one after the other (`SkewAdjustingTimeGenerator`), so
+clocks that are right give ascending texts. Hudi compares texts only:
+
+- A log file belongs to the latest base file whose requested time is not after the log's completion
+  (`HoodieFileGroup.getBaseInstantTime`); of base files the one with the greatest requested time counts.
+- A commit conflicts with what was requested after the last commit that its writer had seen, or was pending then.
+- The metadata table is such a table as well: a commit that completes before its last compaction is in no listing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tests.model.clock_rules import ClockScenario, Service
+
+US, RUNNER = -1, -2  # owners of instants besides the writers: our job, and a runner of Hudi that has planned
+NEVER = -(10**6)
+UNKNOWN = 10**6  # no frame was measured yet
+
+
+class Time(NamedTuple):
+    """What a process's clock says, and the true time: the modification time of the file."""
+
+    text: int
+    true: int
+
+
+class Instant(NamedTuple):
+    """`value` of the one row in the file that it writes to `group`; `seen`: the window of its conflict check, and what
+    was pending then."""
+
+    owner: int
+    requested: Time
+    completed: Time | None = None
+    value: int = 0
+    group: int = 0
+    is_listed: bool = True
+    seen: tuple[int, tuple[Time, ...]] = (NEVER, ())
+
+    @property
+    def is_a_service(self) -> bool:
+        return self.owner in (US, RUNNER)
+
+    @property
+    def place(self) -> int:
+        """The text that places its file in a group with logs: a base file's request, a log's completion."""
+        return self.requested.text if self.is_a_service or self.completed is None else self.completed.text
+
+
+class Clocks(NamedTuple):
+    """`now` is the true time, `offsets` are those of the writers' clocks; `listed_from`: the metadata table's last
+    compaction; `frame`: what the job has measured."""
+
+    now: int
+    offsets: tuple[int, ...]
+    instants: tuple[Instant, ...]
+    batches: tuple[int, ...]
+    steps: tuple[int, ...]
+    job: str = "new"
+    frame: int = UNKNOWN
+    listed_from: int = NEVER
+    metadata_compactions: int = 0
+    expected: int = 0
+
+
+def first_state(scenario: ClockScenario) -> Clocks:
+    """Each writer has committed once, just now; a plan of a runner of Hudi came after that."""
+    instants = []
+    for index, offset in enumerate(scenario.writers):
+        requested, completed = 2 * index, 2 * index + 1
+        instants.append(Instant(index, Time(requested + offset, requested), Time(completed + offset, completed)))
+    now = 2 * len(instants)
+    if scenario.runner is not None:
+        instants.append(Instant(RUNNER, Time(now + scenario.runner, now)))
+        now += 1
+    return Clocks(
+        now,
+        scenario.writers,
+        tuple(instants),
+        (0,) * len(scenario.writers),
+        scenario.steps,
+        metadata_compactions=scenario.metadata_compactions,
+    )
+
+
+def pending_of(clocks: Clocks, index: int) -> Instant | None:
+    """The instant that a writer has in flight."""
+    return next((item for item in clocks.instants if item.owner == index and item.completed is None), None)
+
+
+def of_the_service(clocks: Clocks) -> Instant | None:
+    """Our instant, or the one of the plan that we execute."""
+    return next((item for item in clocks.instants if item.is_a_service), None)
+
+
+def visible(scenario: ClockScenario, clocks: Clocks) -> int:
+    """The value that a reader finds in the live file group: in its latest base file, and in the logs of that one.
+
+    Where it finds nothing, it is -1.
+    """
+    ours = of_the_service(clocks)
+    is_replaced = scenario.service is Service.CLUSTERING and ours is not None and ours.completed is not None
+    live = [item for item in clocks.instants if item.completed and item.is_listed and item.group == int(is_replaced)]
+    if scenario.service is Service.CLUSTERING:
+        return max(((item.requested.text, item.value) for item in live), default=(NEVER, -1))[1]
+    latest = max((item.place for item in live if item.is_a_service), default=NEVER)
+    return max((item.value for item in live if item.place >= latest), default=-1)
+
+
+def measured(clocks: Clocks) -> dict[int, int]:
+    """How far each writer's last completion is from the storage's clock; the latest comes last."""
+    done = [(item.completed.true, item.owner, item.completed.text) for item in clocks.instants if item.completed]
+    found: dict[int, int] = {}
+    for true, owner, text in sorted(done):
+        found.pop(owner, None)
+        found[owner] = text - true
+    return found
+
+
+def latest_text(clocks: Clocks) -> int:
+    """The greatest text on the timeline, the metadata table's included."""
+    done = [item.completed.text for item in clocks.instants if item.completed]
+    return max([clocks.listed_from, *done])
+
+
+def ascends(clocks: Clocks, item: Instant) -> bool:
+    """Whether its times are after those of all that had completed before."""
+    assert item.completed
+    for time in (item.requested, item.completed):
+        before = [other.completed for other in clocks.instants if other.completed and other.completed.true < time.true]
+        if any(other.text >= time.text for other in before):
+            return False
+    return item.is_listed
