@@ -108,6 +108,9 @@ def _options(table: HudiTable) -> dict[str, str]:
         ),
     }
     options |= {key: value for key, value in stored.items() if value is not None}
+    if "timestamp-millis" in table.schema():
+        # Flink's TIMESTAMP(3). Spark has no such type: without this its microseconds would be a change of the schema.
+        options |= {"hoodie.datasource.write.reconcile.schema": "true"}
     return {
         **options,
         **UNDER_OUR_LOCK,

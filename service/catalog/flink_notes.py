@@ -1,4 +1,4 @@
-"""What a Flink writer needs that options cannot express, in sentences for users."""
+"""Notes for users about a Flink writer: its needs that options cannot express."""
 
 from __future__ import annotations
 

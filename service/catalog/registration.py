@@ -109,8 +109,11 @@ class Registration:
 
     @property
     def flink_restart(self) -> FlinkRestart:
-        """How Flink must start after file groups were replaced. Hudi does not store the index of its writers, so Flink
-        may have any that the owner has not declared, unless the file ids show buckets."""
+        """The way in which Flink must start after file groups were replaced.
+
+        Hudi does not store the index of its writers, so Flink may have any, unless the owner has declared buckets or
+        the file ids show them.
+        """
         layout = self.profile.get("bucket_layout") or {}
         has_buckets = self.index is not None or layout.get("kind") in _BUCKETED
         return FlinkRestart.FROM_SAVEPOINT if has_buckets else FlinkRestart.WITHOUT_STATE

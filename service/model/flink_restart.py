@@ -1,4 +1,4 @@
-"""How a Flink job is started again after it was stopped for a job."""
+"""The ways to start a Flink job again after it was stopped for a job."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class FlinkRestart(StrEnum):
-    """How a Flink job has to be started after file groups were replaced.
+    """The way in which a Flink job has to be started after file groups were replaced.
 
     With a bucket index it looks the file groups up when it starts. With any other index its state may hold the file
     group of each key (`FLINK_STATE`, the default): then it has to begin without that state.

@@ -37,7 +37,8 @@ class FlinkJob:
     `options` are those of the table, over the plain ones; an empty value takes one away. Keys from `late` on go to a
     partition of their own, which is not there before them. Having sent the last number the job ends, unless it `stays`,
     with nothing to do but checkpoints (for an hour: Flink makes all the numbers of a sequence at its start). If it
-    `deletes`, a key is gone while its version is a multiple of 7.
+    `deletes`, a key is gone while its version is a multiple of 7. With `timestamps` rows have an `at`, n seconds and
+    123 ms after 2024 began.
     """
 
     base: Path | str
@@ -52,6 +53,7 @@ class FlinkJob:
     parallelism: int = 2
     stays: bool = False
     deletes: bool = False
+    timestamps: bool = False
     name: str | None = None
     table_name: str = "lake"
     options: Mapping[str, str] = field(default_factory=dict)
@@ -90,6 +92,7 @@ class FlinkJob:
         }
         return (
             f"CREATE TEMPORARY TABLE {self.table_name} (id STRING, ver BIGINT, val STRING, num DOUBLE, part STRING,"
+            f"{' `at` TIMESTAMP(3),' if self.timestamps else ''}"
             " PRIMARY KEY (id) NOT ENFORCED) PARTITIONED BY (part)"
             f" WITH ({_with({key: value for key, value in options.items() if value})})"
         )
@@ -100,11 +103,13 @@ class FlinkJob:
             # Flink retracts the row of a group that the condition leaves out from now on.
             latest = f"SELECT n, MAX(seq) AS seq FROM ({numbers}) GROUP BY n"
             numbers = f"{latest} HAVING MOD(MAX(seq), {_GONE}) <> 0"
+        at = "TIMESTAMPADD(SECOND, CAST(seq AS INT), TIMESTAMP '2024-01-01 00:00:00.123')"
         return (
             f"INSERT INTO {self.table_name} SELECT 'k' || LPAD(CAST(n AS STRING), 7, '0'), seq,"
             " 'v' || CAST(seq * 31 AS STRING),"
             " CAST(seq AS DOUBLE) / 7,"
-            f" CASE WHEN n >= {self.late} THEN 'late' ELSE 'p' || CAST(MOD(n, 3) AS STRING) END FROM ({numbers})"
+            f" CASE WHEN n >= {self.late} THEN 'late' ELSE 'p' || CAST(MOD(n, 3) AS STRING) END"
+            f"{f', CAST({at} AS TIMESTAMP(3))' if self.timestamps else ''} FROM ({numbers})"
         )
 
     def expected(self, last: int | None = None) -> dict[str, Row]:

@@ -1903,7 +1903,7 @@ class FlinkOut(Model, frozen=True, kw_only=True):
 
 
 class FlinkRestart(Word):
-    """How a Flink job has to be started after file groups were replaced.
+    """The way in which a Flink job has to be started after file groups were replaced.
 
     With a bucket index it looks the file groups up when it starts. With any other index its state may hold the
     file group of each key (`FLINK_STATE`, the default): then it has to begin without that state.

@@ -62,8 +62,9 @@ class FlinkStream:
             base,
             last=self._last,
             rate=RATE,
-            keys=20_000,
-            late=15_000,
+            # Each of them comes three times at least.
+            keys=(keys := min(20_000, self._last // 3)),
+            late=keys * 3 // 4,
             checkpoint_seconds=5,
             table_type=self._table_type,
             name=NAME,
