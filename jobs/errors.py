@@ -154,7 +154,11 @@ class DeletesLostError(JobError):
 class PlanTakenError(JobError):
     type = "plan-taken"
     title = "Another runner is executing this plan"
-    hint = "It may be a writer's inline compaction: switch that off. A dead runner's heartbeat expires in two minutes."
+    hint = (
+        "A writer should execute no plans beside this service: `writer-options` has the options. A runner that has died"
+        " is found out, by its heartbeat after two minutes, without one an hour after its last file. If you know that"
+        " it is dead, run a job with these `plans` and `take_over`."
+    )
     retriable = True
 
 
@@ -166,6 +170,22 @@ class LockLostError(JobError):
         "lasts; or a client breaks locks (with the filesystem provider a failed Hudi client deletes the holder's)."
     )
     retriable = True
+
+
+class ClocksDisagreeError(JobError):
+    """Retriable if the clock that is behind passes the others by itself."""
+
+    type = "clocks-disagree"
+    title = "The clocks of the table's writers do not agree"
+    hint = (
+        "Hudi puts rows in order by instants, which each writer names by its own clock and zone. Let all writers of "
+        "the table run in one time zone, with clocks that a time server sets; jobs run when new commits show it. "
+        "`groundskeeper tables show` gives what was measured."
+    )
+
+    def __init__(self, detail: str, *, retriable: bool = False) -> None:
+        super().__init__(detail)
+        self.retriable = retriable
 
 
 class RowsDifferError(JobError):

@@ -34,6 +34,7 @@ class JobContext:
         self.waits_for = ""
         self.bytes_total = 0
         self.instants: list[str] = []
+        self.left_behind: list[str] = []
         self.must_end: JobError | None = None
         self.is_undoing = False
         self.steps = Steps()
@@ -64,6 +65,10 @@ class JobContext:
         self.waits_for = waits_for
         if self.must_end is not None:
             raise self.must_end
+
+    def leaves(self, what: str) -> None:
+        """Tells the job's owner, in a sentence of the job's problem, what could not be undone."""
+        self.left_behind.append(what)
 
     @contextmanager
     def undoing(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from py4j.java_gateway import get_java_class
 
-from jobs.errors import JobError, PlanTakenError
+from jobs.errors import JobError
 from jobs.hudi import hashing_config, plan_firewall, write_stats
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.boundaries import check_plans
@@ -19,6 +19,7 @@ from jobs.hudi.late_files import LateFiles
 from jobs.hudi.metadata_table import MetadataTable
 from jobs.hudi.options import bucket_index_options, client_options
 from jobs.hudi.partition_ttl import PartitionTtl
+from jobs.hudi.plan_withdrawal import PlanWithdrawal
 from jobs.hudi.records import REPLACE, Cleanable, CleanSummary
 from jobs.hudi.savepoints import Savepoints
 from jobs.tracing import span
@@ -61,6 +62,7 @@ class WriteClient:
         self.late_files = LateFiles(table, self._config)
         self.archiver = Archiver(table, self._config)
         self.metadata_table = MetadataTable(table, self._config)
+        self.withdrawal = PlanWithdrawal(table, self._config, self._client)
         self.savepoints = Savepoints(table, self._config, self._client)
         self.partition_ttl = PartitionTtl(table, self._config, self._client)
 
@@ -83,19 +85,18 @@ class WriteClient:
 
     def schedule_compaction(self) -> str | None:
         """Schedules a compaction of every file group with logs; returns None when there is nothing to compact."""
+        self._table.clock.verify()
         with translated("scheduling the compaction"):
             return _value(self._client.scheduleCompaction(self._jvm.nothing()))
 
     def begin_compaction(self, instant: str) -> Any:
-        """Starts to execute a plan; the lock must be held. The two methods below take the returned object.
+        """Starts to execute a plan that has no runner (`jobs.protocol.plan_owner`); the lock must be held.
 
-        Raises `PlanTakenError` while another runner's heartbeat is alive: two on one plan corrupt a table (Hudi
-        #18012). Raises what the firewall does.
+        Hudi first rolls back what another one has written for it. The two methods below take the returned object.
+        Raises what the firewall does.
         """
         plan_firewall.check_compaction(self._table, instant)
         with translated("beginning the compaction"):
-            if self.has_heartbeat(instant) and not self.is_dead(instant):
-                raise PlanTakenError(f"instant {instant}")
             self._client.getHeartbeatClient().start(instant)
             return self._client.compact(instant, False)
 
@@ -112,6 +113,7 @@ class WriteClient:
 
     def commit_compaction(self, instant: str, begun: Any) -> None:
         """Completes the instant; the lock must be held."""
+        self._table.clock.verify(instant)
         with translated("committing the compaction"), span("commit", hudi__instant=instant):
             self._present_schema()
             self._client.commitCompaction(instant, begun, self._jvm.nothing())
@@ -267,6 +269,7 @@ class WriteClient:
 
     def new_instant(self) -> str:
         """Returns a new instant, later than any other; the lock must be held. It is not on the timeline yet."""
+        self._table.clock.verify()
         with translated("making an instant"):
             return str(self._client.createNewInstantTime(False))
 
@@ -303,6 +306,7 @@ class WriteClient:
 
         Files of this instant that are not in `written` are deleted: Hudi finds their markers.
         """
+        self._table.clock.verify(instant)
         schema = self._present_schema()
         metadata: dict[str, Any] = {"partitionToWriteStats": {}, "partitionToReplaceFileIds": {}}
         for file in written:

@@ -1,11 +1,12 @@
-"""Hudi's own clustering (1.2.0), in two steps: what it wrote can be examined before it is committed."""
+"""Hudi's own clustering (1.2.0): its plans, and the execution of one that is on the timeline, in two steps: what it
+wrote can be examined before it is committed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.hudi import plan_firewall, write_stats
+from jobs.hudi.clustering_groups import ClusteringGroups
 from jobs.hudi.jvm import translated
 from jobs.tracing import span
 
@@ -14,13 +15,7 @@ if TYPE_CHECKING:
     from jobs.hudi.write_stats import WriteStat
 
 
-@dataclass(frozen=True)
-class Executed:
-    """A clustering that is not committed yet; `begun` is Hudi's. `stats` are those of its new files."""
-
-    instant: str
-    begun: Any
-    stats: list[WriteStat]
+_NO_INSTANT = "99991231235959999"
 
 
 class Clusterings:
@@ -31,25 +26,40 @@ class Clusterings:
         self._config = config
         self._client = client
 
-    def schedule(self) -> str | None:
-        """Schedules a clustering by the client's options; returns None when there is nothing to cluster."""
-        jvm = self._table.jvm
-        with translated("scheduling the clustering"):
-            instant = self._client.scheduleClustering(jvm.nothing())
-            return str(instant.get()) if instant.isPresent() else None
-
-    def execute(self, instant: str) -> Executed:
-        """Writes the new files of a plan. Raises what the firewall does."""
-        plan_firewall.check_clustering(self._table, instant)
-        with translated("clustering"):
-            begun = self._client.cluster(instant, False)
-            return Executed(instant, begun, write_stats.written_by(self._table.jvm, self._client, begun))
-
-    def commit(self, executed: Executed) -> None:
-        """Completes the instant, by what `BaseHoodieTableServiceClient.cluster` calls if it may commit at once."""
+    def plan(self) -> ClusteringGroups | None:
+        """Returns a plan by the client's options, which is on no timeline; None when there is nothing to cluster."""
         self._table.reload()
         jvm = self._table.jvm
-        with translated("committing the clustering"), span("commit", hudi__instant=executed.instant):
+        with translated("planning the clustering"):
+            context = jvm.engine_context()
+            table = jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
+            executors = jvm.hudi.table.action.cluster
+            # The instant only limits incremental plans, which are switched off.
+            executor = executors.ClusteringPlanActionExecutor(context, self._config, table, _NO_INSTANT, jvm.nothing())
+            found = jvm.call_hidden(executor, "createClusteringPlan")
+            return ClusteringGroups(self._table, self._config, found.get()) if found.isPresent() else None
+
+    def begin(self, instant: str) -> Any:
+        """Starts to execute a plan, with a heartbeat, which Hudi's own runner does not send; the lock must be held. The
+        two methods below take the returned object. Raises what the firewall does."""
+        plan_firewall.check_clustering(self._table, instant)
+        with translated("beginning the clustering"):
+            self._client.getHeartbeatClient().start(instant)
+            return self._client.cluster(instant, False)
+
+    def execute(self, begun: Any) -> list[WriteStat]:
+        """Writes the new files of a plan; returns their statistics."""
+        with translated("clustering"):
+            return write_stats.written_by(self._table.jvm, self._client, begun)
+
+    def commit(self, instant: str, begun: Any) -> None:
+        """Completes the instant, by what `BaseHoodieTableServiceClient.cluster` calls if it may commit at once."""
+        self._table.reload()
+        self._table.clock.look()
+        self._table.clock.verify(instant)
+        jvm = self._table.jvm
+        with translated("committing the clustering"), span("commit", hudi__instant=instant):
             table = jvm.hudi.table.HoodieSparkTable.create(self._config, jvm.engine_context(), self._table.meta)
             services = self._client.getTableServiceClient()
-            jvm.call_hidden(services, "commitClustering", executed.begun, table, executed.instant)
+            jvm.call_hidden(services, "commitClustering", begun, table, instant)
+            self._client.getHeartbeatClient().stop(instant)

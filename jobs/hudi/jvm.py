@@ -25,7 +25,7 @@ from jobs.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -42,6 +42,7 @@ _TYPED: dict[str, type[JobError]] = {
     "HoodieLockException": TableLockedError,
     "TableNotFoundException": TableGoneError,
     "FileNotFoundException": FileMissingError,
+    "SparkFileNotFoundException": FileMissingError,
 }
 
 
@@ -89,6 +90,12 @@ class Jvm:
             result.put(key, value)
         return result
 
+    def array(self, values: Sequence[Any]) -> Any:
+        result = self._session._sc._gateway.new_array(self.java.java.lang.Object, len(values))
+        for number, value in enumerate(values):
+            result[number] = value
+        return result
+
     def read(self, value: Any) -> Any:
         """Returns a Java collection of plain values, or an object with a JSON form in Hudi, in one call.
 
@@ -104,10 +111,7 @@ class Jvm:
             for method in declaring.getDeclaredMethods():
                 if method.getName() == name and not method.isBridge():
                     method.setAccessible(True)
-                    given = self._session._sc._gateway.new_array(self.java.java.lang.Object, len(arguments))
-                    for number, argument in enumerate(arguments):
-                        given[number] = argument
-                    return method.invoke(target, given)
+                    return method.invoke(target, self.array(arguments))
             declaring = declaring.getSuperclass()
         raise AttributeError(f"{target.getClass().getName()} has no method {name}")
 

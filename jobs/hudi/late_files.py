@@ -48,15 +48,8 @@ class LateFiles:
         Leaves out every instant that the timeline has, or had until it was archived: a table service's plan is not gone
         when it is rolled back, but is started again, perhaps right now.
         """
-        with translated("reading the rollbacks"):
-            timeline = self._table.meta.reloadActiveTimeline()
-            done = timeline.getRollbackTimeline().filterCompletedInstants()
-            undone: dict[str, str] = {}
-            for item in self._jvm.items(done.getInstantsAsStream()):
-                for instant in self._jvm.read(timeline.readRollbackMetadata(item).getCommitsRollback()):
-                    undone[instant] = str(item.requestedTime())
-            still_there = {str(item.requestedTime()) for item in self._jvm.items(timeline.getInstantsAsStream())}
-            gone = sorted(undone.keys() - still_there)
+        undone = self._table.rollbacks()
+        gone = sorted(undone.keys() - {item.requested for item in self._table.instants()})
         return {instant: undone[instant] for instant in gone if not self._table.was_archived(instant)}
 
     def marked_files(self, instant: str) -> set[str]:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import (
-    FileMissingError,
     JobError,
     LockLostError,
     LockUnavailableError,
@@ -25,6 +24,7 @@ from jobs.hudi.lock_look import LockLook, duration, on_server
 from jobs.hudi.lock_note import has_died, machine
 from jobs.hudi.lock_proof import SignedFile, Unproved, proof_of
 from jobs.hudi.lock_provider import Provider, interrupted_by
+from jobs.hudi.small_file import read_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_NOTE_BYTES = 64 * 1024
 # A lock's server that restarts, or whose cluster elects a new leader, is back by then.
 AWAY_SECONDS = 30.0
 RELEASE_SECONDS = 10.0
@@ -85,6 +84,7 @@ class TableLock:
             sign()
             if not self._in_a_file:
                 self._proof = proof_of(self._table, provider.kind, provider.instance)
+            self._table.clock.look()
             yield self
         finally:
             self._release(provider)
@@ -301,17 +301,7 @@ class TableLock:
 
     def _read(self) -> dict[str, Any]:
         """Returns the content of the lock file; empty if there is none, since its holder may have just removed it."""
-        try:
-            with translated("reading the table's lock", expected=FileMissingError):
-                stream = self._storage.open(self._path)
-                try:
-                    content = bytes(stream.readNBytes(MAX_NOTE_BYTES))
-                finally:
-                    stream.close()
-            note = json.loads(content or b"{}")
-        except (FileMissingError, ValueError, RecursionError):
-            return {}
-        return note if isinstance(note, dict) else {}
+        return read_object(self._storage, self._path, "the table's lock")
 
 
 def for_at_most(seconds: float) -> Checkpoint:

@@ -18,7 +18,7 @@ from jobs.errors import JobError
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from jobs.hudi.lock import Checkpoint, TableLock
     from jobs.hudi.table import HudiTable
@@ -26,16 +26,22 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.02
+_PAUSE_SECONDS = 0.2  # Writers that wait for the lock get it meanwhile.
 
 
 @contextmanager
-def bridged_lock(table: HudiTable, lock: TableLock, checkpoint: Checkpoint) -> Iterator[None]:
+def bridged_lock(
+    table: HudiTable, lock: TableLock, checkpoint: Checkpoint, *, may_pass: Callable[[], bool] = lambda: True
+) -> Iterator[None]:
     """Makes clients of the calling thread with the options `LENT_LOCK` take the table's lock whenever they lock.
+
+    `may_pass` is asked with the table's lock held. If it returns False, the lock is released, and taken again a little
+    later; if it raises, that is the error of the client.
 
     `checkpoint` may end a wait for the table's lock by raising. That error, or another error of the lock, replaces the
     one with which the client then fails.
     """
-    bridge = _LockBridge(table, lock, checkpoint)
+    bridge = _LockBridge(table, lock, checkpoint, may_pass)
     bridge.start()
     try:
         yield
@@ -50,8 +56,9 @@ def bridged_lock(table: HudiTable, lock: TableLock, checkpoint: Checkpoint) -> I
 class _LockBridge:
     """A thread that holds the in-process lock, except while it holds the table's lock for a client."""
 
-    def __init__(self, table: HudiTable, lock: TableLock, checkpoint: Checkpoint) -> None:
+    def __init__(self, table: HudiTable, lock: TableLock, checkpoint: Checkpoint, may_pass: Callable[[], bool]) -> None:
         self.error: JobError | None = None
+        self._may_pass = may_pass
         self._lock = lock
         self._checkpoint = checkpoint
         jvm = table.jvm
@@ -95,7 +102,10 @@ class _LockBridge:
                 continue
             try:
                 with self._lock.held(self._checkpoint):
-                    self._pass_to_client()
+                    if is_passed := self._may_pass():
+                        self._pass_to_client()
+                if not is_passed:
+                    self._ended.wait(_PAUSE_SECONDS)
             except JobError as error:
                 logger.warning("the lock bridge cannot take the table's lock: %s", error.title)
                 self.error = error

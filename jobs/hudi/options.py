@@ -34,7 +34,7 @@ _NO_TIMELINE_SERVER = {"hoodie.embed.timeline.server": "false", "hoodie.write.ma
 # The way in which the metadata table is written. With this option, Spark's default, its deltacommit is opened when an
 # instant *begins*; without it, as in Flink, it is written at the end, and any open one is taken for dead and rolled
 # back. So all writers of a table must use the same setting, or they make each other's commits fail.
-_METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
+METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 
 # Each optional partition of the metadata table, and the option that makes a client write it.
 _METADATA_INDEXES = {
@@ -70,7 +70,7 @@ def client_options(table: HudiTable) -> dict[str, str]:
         **table.declared.hudi_options,
         **_NOTHING_BY_ITSELF,
         **_NO_TIMELINE_SERVER,
-        **(_METADATA_AT_THE_END if table.may_have_flink is not None else {}),
+        **(METADATA_AT_THE_END if table.may_have_flink is not None else {}),
         "hoodie.table.name": table.name,
         "hoodie.write.table.version": str(table.version),
         "hoodie.write.auto.upgrade": "false",
@@ -80,6 +80,10 @@ def client_options(table: HudiTable) -> dict[str, str]:
     }
     for partition, option in _METADATA_INDEXES.items():
         options[option] = str(partition in metadata_partitions).lower()
+    if "record_index" in metadata_partitions and table.has_partitioned_record_index:
+        # A client of the global index would update the wrong file groups of this one.
+        options["hoodie.metadata.record.index.enable"] = "false"
+        options["hoodie.metadata.record.level.index.enable"] = "true"
     return options
 
 

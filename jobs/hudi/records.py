@@ -19,7 +19,8 @@ HOUSEKEEPING = frozenset({"clean", "savepoint", "indexing"})
 INGESTION = frozenset({"commit", "deltacommit"})
 # Operations of writers that replace file groups (`WriteOperationType` of Hudi 1.2).
 OVERWRITES = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
-COMPACTION, CLUSTERING, REPLACE, CLEAN = "compaction", "clustering", "replacecommit", "clean"
+COMPACTION, LOG_COMPACTION, CLUSTERING = "compaction", "logcompaction", "clustering"
+REPLACE, CLEAN = "replacecommit", "clean"
 
 Buckets = dict[str, set[int]]
 """Partition path -> ids of buckets."""
@@ -94,12 +95,21 @@ class FileSlice:
 
 
 @dataclass(frozen=True)
+class ListedFile:
+    """A file or folder as the storage lists it: its size, and when it was last modified, in milliseconds since 1970."""
+
+    bytes: int
+    modified_ms: int
+
+
+@dataclass(frozen=True)
 class Commit:
     """A completed instant that wrote or replaced files. `completed` is its completion time.
 
     `files`: partition path -> file id -> paths of the files that it wrote, relative to the base path. `previous`: file
     group -> the instant of the base file that it replaced, if recorded. `deleted`: file group -> rows that it deleted
-    there. `extra` is the extra metadata from its writer.
+    there. `rows`: path of a file -> rows that it wrote there, by its own count. `extra` is the extra metadata from its
+    writer.
     """
 
     write: CompletedWrite
@@ -108,6 +118,7 @@ class Commit:
     previous: dict[Group, str]
     deleted: dict[Group, int]
     extra: dict[str, str]
+    rows: dict[str, int] = field(default_factory=dict)
 
     @property
     def file_names(self) -> set[str]:
@@ -196,6 +207,7 @@ def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
     files: dict[str, dict[str, list[str]]] = {}
     previous: dict[Group, str] = {}
     deleted: dict[Group, int] = {}
+    rows: dict[str, int] = {}
     for partition, stats in _written(record).items():
         for stat in stats:
             if stat.get("fileId") and stat.get("path"):
@@ -203,6 +215,7 @@ def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
                 previous[(partition, stat["fileId"])] = str(stat.get("prevCommit"))
                 group = (partition, stat["fileId"])
                 deleted[group] = deleted.get(group, 0) + int(stat.get("numDeletes") or 0)
+                rows[stat["path"]] = int(stat.get("numWrites") or 0)
     replaced = (record.get("partitionToReplaceFileIds") or {}).items()
     for partition, _ in replaced:
         relative(partition, "a partition in a commit's metadata")
@@ -215,4 +228,4 @@ def commit_of(requested: str, completed: str, record: dict[str, Any]) -> Commit:
         repaired=repaired_of(extra),
         known=known_of(extra),
     )
-    return Commit(write, completed, files, previous, deleted, extra)
+    return Commit(write, completed, files, previous, deleted, extra, rows)

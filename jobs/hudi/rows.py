@@ -33,13 +33,17 @@ META_COLUMNS = (
 _SKIP_NOTHING = {"hoodie.enable.data.skipping": "false", "hoodie.bucket.index.query.pruning": "false"}
 
 
-def current(table: HudiTable, *, as_of: str | None = None, spark: SparkSession | None = None) -> DataFrame:
+def current(
+    table: HudiTable, *, as_of: str | None = None, by_listing: bool = False, spark: SparkSession | None = None
+) -> DataFrame:
     """Returns all rows with meta columns, as of now, or as of the completion of the instant `as_of`.
 
-    Filters skip no files. `spark` is the session to read with, a new one by default.
+    Filters skip no files. `by_listing`: the files are those of the storage, whatever the metadata table says. `spark`
+    is the session to read with, a new one by default.
     """
     reader = (spark or table.jvm.spark.newSession()).read.format("hudi").options(**_SKIP_NOTHING)
-    reader = reader.option("hoodie.metadata.enable", str("files" in table.metadata_partitions).lower())
+    by_metadata = "files" in table.metadata_partitions and not by_listing
+    reader = reader.option("hoodie.metadata.enable", str(by_metadata).lower())
     with translated("opening the table's rows"):
         return (reader.option("as.of.instant", as_of) if as_of else reader).load(table.base_path)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,20 +12,27 @@ from jobs.hudi import hashing_config, whole_instants
 from jobs.hudi.boundaries import check_folders, check_links, relative
 from jobs.hudi.jvm import Jvm, reread, translated
 from jobs.hudi.records import (
+    CLUSTERING,
+    COMPACTION,
     HOUSEKEEPING,
     INGESTION,
+    LOG_COMPACTION,
     OVERWRITES,
     REPLACE,
     Commit,
     FileSlice,
     Instant,
+    ListedFile,
     Touched,
     commit_of,
     touched_of,
 )
 from jobs.hudi.slice_listing import SliceListing
+from jobs.hudi.table_clock import TableClock
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from jobs import contract
     from jobs.format.bucket_rules import BucketRules
     from jobs.format.stale_writes import Group
@@ -34,7 +40,10 @@ if TYPE_CHECKING:
 # Actions of completed instants: a compaction completes as a commit, a clustering as a replacecommit.
 _WRITES = frozenset({"commit", "deltacommit", REPLACE})
 
-_LISTED = re.compile(r"path=(.*?), length=(\d+)")
+_KEY_TO_FILE = ("record_index", "secondary_index", "expr_index", "bloom_filters")
+_WITH_CLUSTERING_ACTION = 8  # Before this table version a clustering plan is a replacecommit.
+
+_LISTED = re.compile(r"path=(.*?), length=(\d+), isDirectory=\w+, .*?modificationTime=(\d+)")
 _READ = {
     "commit": "readCommitMetadata",
     "deltacommit": "readCommitMetadata",
@@ -60,6 +69,7 @@ class HudiTable:
         self.base_path = table.base_path
         self.lock_wait_seconds = 0.0
         self._listing = SliceListing(self)
+        self.clock = TableClock(self)
         self.reload()
 
     def reload(self) -> None:
@@ -107,6 +117,19 @@ class HudiTable:
         """The metadata partitions as of the last reload; writers may add some at any time."""
         return frozenset(self.jvm.read(self.meta.getTableConfig().getMetadataPartitions()))
 
+    @property
+    def indexes_of_keys(self) -> list[str]:
+        """The metadata partitions that map keys to files."""
+        return sorted(name for name in self.metadata_partitions if name.startswith(_KEY_TO_FILE))
+
+    @property
+    def has_partitioned_record_index(self) -> bool:
+        """Whether the record index has entries by partition path and key. It has the global one's name (Hudi 1.1)."""
+        with translated("reading the definition of the record index"):
+            found = self.meta.getIndexForMetadataPartition("record_index")
+            records = self.jvm.hudi.index.record.HoodieRecordIndex
+            return bool(found.isPresent() and records.isPartitioned(found.get()))
+
     def schema(self, *, with_meta_fields: bool = False) -> str:
         """Returns the table's latest schema as Avro JSON, with or without Hudi's meta fields."""
         with translated("reading the table's schema"):
@@ -121,8 +144,8 @@ class HudiTable:
             for item in self._timeline()
         ]
 
-    def timeline_files(self) -> dict[str, int]:
-        """Returns the names of the files of the active timeline with their sizes in bytes."""
+    def timeline_files(self) -> dict[str, ListedFile]:
+        """Returns the files of the active timeline by their names."""
         with translated("listing the timeline"):
             return self._listed(str(self.meta.getTimelinePath().toString()))
 
@@ -158,6 +181,12 @@ class HudiTable:
             for item in self.pending()
             if item.action in INGESTION or (item.action == REPLACE and self._operation_of(item) in OVERWRITES)
         ]
+
+    def is_plan(self, pending: Instant) -> bool:
+        """Returns whether a pending instant is the plan of a table service that reads file groups."""
+        if pending.action == REPLACE:
+            return self.version < _WITH_CLUSTERING_ACTION and self.is_clustering_plan(pending.requested)
+        return pending.action in {COMPACTION, LOG_COMPACTION, CLUSTERING}
 
     def is_clustering_plan(self, requested: str) -> bool:
         """Returns whether this pending replacecommit is a plan: before table version 8 a clustering looks like one."""
@@ -202,8 +231,24 @@ class HudiTable:
                     replaces = item.getAction() == REPLACE
                     read = timeline.readReplaceCommitMetadata if replaces else timeline.readCommitMetadata
                     record = self.jvm.read(read(item))
-                    found.append(commit_of(str(item.requestedTime()), str(item.getCompletionTime() or ""), record))
+                    found.append(
+                        commit_of(
+                            str(item.requestedTime()), self.clock.completed(item.getCompletionTime() or ""), record
+                        )
+                    )
         return sorted(found, key=lambda each: (each.completed, each.write.instant))
+
+    @reread
+    def rollbacks(self) -> dict[str, str]:
+        """Returns what was rolled back -> the instant that rolled it back, by the active timeline."""
+        with translated("reading the rollbacks", expected=FileMissingError):
+            timeline = self.meta.reloadActiveTimeline()
+            done = timeline.getRollbackTimeline().filterCompletedInstants()
+            return {
+                instant: str(item.requestedTime())
+                for item in self.jvm.items(done.getInstantsAsStream())
+                for instant in self.jvm.read(timeline.readRollbackMetadata(item).getCommitsRollback())
+            }
 
     def replaced_by(self, instant: str) -> frozenset[Group]:
         """Returns the file groups that this completed instant replaced; empty when it is not in the active timeline."""
@@ -222,20 +267,18 @@ class HudiTable:
         """Returns the current active timeline, each instant as an `InstantDTO`."""
         with translated("reading the timeline"):
             timelines = self.jvm.hudi.common.table.timeline.dto.TimelineDTO
-            instants: list[dict[str, str]] = self.jvm.read(timelines.fromTimeline(self.meta.reloadActiveTimeline()))[
+            found: list[dict[str, str]] = self.jvm.read(timelines.fromTimeline(self.meta.reloadActiveTimeline()))[
                 "instants"
             ]
-            return instants
+        return [{**each, "completionTime": self.clock.completed(each.get("completionTime") or "")} for each in found]
 
     def now(self) -> datetime:
-        """Returns the current time in the time zone of the table's instants."""
-        is_utc = self.properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
-        return datetime.now(UTC if is_utc else None).replace(tzinfo=None)
+        """Returns the current time in the frame of the table's instants."""
+        return self.clock.now()
 
     def moment(self, milliseconds: int) -> datetime:
-        """Converts a file's time to the time zone of the table's instants."""
-        shift = self.now() - datetime.now(UTC).replace(tzinfo=None)
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).replace(tzinfo=None) + shift
+        """Converts a file's time to the frame of the table's instants."""
+        return self.clock.moment(milliseconds)
 
     def state_of(self, requested: str) -> str | None:
         """Returns REQUESTED, INFLIGHT or COMPLETED; None when the active timeline no longer has the instant."""
@@ -295,12 +338,15 @@ class HudiTable:
         with translated(f"listing partition '{partition}'"):
             return set(self._listed(f"{self.base_path}/{partition}".rstrip("/")))
 
-    def _listed(self, folder: str) -> dict[str, int]:
-        """Returns the names in a folder with their sizes in bytes; empty without that folder."""
+    def _listed(self, folder: str) -> dict[str, ListedFile]:
+        """Returns the files and folders in a folder by their names; empty without that folder."""
         path, storage = self.jvm.hudi.storage.StoragePath(folder), self.meta.getStorage()
         # One call for all, in the only form that Hudi's list has: "[StoragePathInfo{path=..., length=...}, ...]".
         listed = str(storage.listDirectEntries(path).toString()) if storage.exists(path) else ""
-        return {name.rpartition("/")[2]: int(size) for name, size in _LISTED.findall(listed)}
+        return {
+            name.rpartition("/")[2]: ListedFile(int(size), int(modified))
+            for name, size, modified in _LISTED.findall(listed)
+        }
 
     def file_slices(self) -> list[FileSlice]:
         """Returns the latest file slices; lists them again, after a reload, only if an instant has completed since."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WriteStat:
-    """One written base file. `path` is relative to the base path; the others count rows.
+    """One written base file of `bytes`. `path` is relative to the base path; the others count rows.
 
     Of a compaction, `inserts` are the rows of the logs whose keys the old base file does not have, and `deletes` the
     keys that the logs delete. `corrupt_blocks` of the logs were left out: as a rule the remains of a failed append.
@@ -27,6 +27,7 @@ class WriteStat:
     file_id: str
     path: str
     rows: int
+    bytes: int
     inserts: int
     deletes: int
     corrupt_blocks: int
@@ -38,6 +39,7 @@ class WriteStat:
             stat["fileId"],
             stat["path"],
             stat["numWrites"],
+            stat.get("fileSizeInBytes", 0),
             stat["numInserts"],
             stat["numDeletes"],
             stat.get("totalCorruptLogBlock", 0),

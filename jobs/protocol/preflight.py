@@ -29,8 +29,6 @@ LOCK_NOT_ATOMIC = "lock-not-atomic"
 # Spark's row-wise bulk_insert omits the number at the end (`BucketBulkInsertDataInternalWriterHelper`).
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(-\d+)?$")
 _NBCC_FILE_ID = re.compile(r"^\d{8}-0000-0000-0000-000000000000(-\d+)?$")
-# Partitions of the metadata table that map keys to files; a replacement that we commit ourselves would invalidate them.
-_KEY_TO_FILE = ("record_index", "secondary_index", "expr_index", "bloom_filters")
 
 
 def of_data_plane(
@@ -78,11 +76,28 @@ def of_repair(table: HudiTable) -> list[Problem]:
     return problems + lock_not_provable(table)
 
 
+def of_lock(table: HudiTable) -> list[Problem]:
+    """Returns the reasons why this lock cannot protect a replacement of file groups."""
+    lock = table.declared.lock
+    folder = lock_providers.folder_of(lock, table.base_path)
+    problems = lock_not_provable(table)
+    if lock_providers.is_in_a_file(lock.provider) and folder.startswith(("s3", "gs:", "abfs")):
+        problems.append(
+            Problem(
+                LOCK_NOT_ATOMIC,
+                "Hudi's filesystem lock is not safe on an object storage, where two writers could both acquire it",
+                folder,
+                "PATCH the table with the `lock` that its writers use, such as ZooKeeper.",
+            )
+        )
+    return problems
+
+
 def lock_not_provable(table: HudiTable) -> list[Problem]:
     """Returns the refusal of what would damage the table if the lock were lost meanwhile without our notice.
 
-    Compaction, cleaning and Hudi's own clustering need no more than its writers do: they commit by Hudi's own
-    transaction, under the same lock.
+    Compaction and cleaning need no more than its writers do: they commit by Hudi's own transaction, under the same
+    lock.
     """
     provider = table.declared.lock.provider
     if lock_providers.is_provable(provider):
@@ -149,16 +164,7 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
             "The table is registered without a bucket index",
             hint='Register it with `"index": {"type": "bucket", "num_buckets": ..., "hash_fields": [...]}`.',
         )
-    yield from lock_not_provable(table)
-    lock = table.declared.lock
-    folder = lock_providers.folder_of(lock, table.base_path)
-    if lock_providers.is_in_a_file(lock.provider) and folder.startswith(("s3", "gs:", "abfs")):
-        yield Problem(
-            LOCK_NOT_ATOMIC,
-            "Hudi's filesystem lock is not safe on an object storage, where two writers could both acquire it",
-            folder,
-            "PATCH the table with the `lock` that its writers use, such as ZooKeeper.",
-        )
+    yield from of_lock(table)
     if properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
         yield Problem("base-files-not-parquet", "Only Parquet base files can be rewritten")
     if properties.get("hoodie.populate.meta.fields", "true") != "true":
@@ -173,8 +179,7 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
         )
     if "hoodie.bootstrap.base.path" in properties:
         yield Problem("bootstrapped-table", "Some of the table's rows are in the files it was bootstrapped from")
-    mapping = sorted(name for name in table.metadata_partitions if name.startswith(_KEY_TO_FILE))
-    if mapping:
+    if mapping := table.indexes_of_keys:
         yield Problem(
             "index-maps-keys-to-files",
             "The metadata table has indexes that map keys to files",

@@ -28,7 +28,7 @@ from jobs.format.instants import wall_clock
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import for_at_most
-from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.options import METADATA_AT_THE_END, UNDER_OUR_LOCK
 from jobs.hudi.records import INGESTION, REPLACE
 from jobs.job_params import OnActiveWriters
 from jobs.protocol.replaced import Replaced
@@ -61,9 +61,9 @@ class Replacement:
     """One replacecommit, from its start to its completion or to the removal of all its traces.
 
     `choose` picks the slices to replace from those of the table; `rewrite(instant, chosen, all_slices)` writes the
-    files; `before_commit(instant)` runs with the lock held, right before the commit; `extra` goes into the commit's
-    metadata. `unit(partition, file_id)` names the set of file groups that must be rewritten together, by default each
-    alone.
+    files; `before_commit(instant)` runs with the lock held, right before the commit; what `extra` returns goes into
+    the commit's metadata. `unit(partition, file_id)` names the set of file groups that must be rewritten together, by
+    default each alone.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Replacement:
         choose: Callable[[list[FileSlice]], list[FileSlice]],
         rewrite: Rewriter,
         before_commit: Callable[[str], None] = lambda _: None,
-        extra: Mapping[str, str] | None = None,
+        extra: Callable[[Replaced], Mapping[str, str]] = lambda _: {},
         unit: Callable[[str, str], Key] = lambda partition, file_id: (partition, file_id),
     ) -> None:
         self._table = table
@@ -86,7 +86,7 @@ class Replacement:
         self._choose = choose
         self._rewrite = rewrite
         self._before_commit = before_commit
-        self._extra = dict(extra or {})
+        self._extra = extra
         self._unit = unit
         self._done: dict[Key, tuple[frozenset[FileSlice], list[WrittenFile]]] = {}
         self._bytes_per_second = 0.0
@@ -99,7 +99,9 @@ class Replacement:
         Raises `WritersActiveError` when there was no moment to commit.
         """
         self._table.reload()
-        with WriteClient(self._table, UNDER_OUR_LOCK) as client:
+        # A record index is otherwise written from what Hudi's tasks report while they write, which ours do not.
+        metadata = METADATA_AT_THE_END if self._table.indexes_of_keys else {}
+        with WriteClient(self._table, UNDER_OUR_LOCK, metadata) as client:
             with self._lock.held(self._context.checkpoint):
                 instant = client.new_instant()
                 # Before the instant exists: if the worker dies, an instant that the service does not know blocks the
@@ -129,17 +131,17 @@ class Replacement:
         deadline = waiting_since + config.wait_seconds
         while True:
             self._context.step(ExpansionStep.DRAINING)
-            in_flight = writers.in_flight(outcome.instant, self._context.checkpoint)
+            in_flight = self._without_plans(writers.in_flight(outcome.instant, self._context.checkpoint))
             if self._is_worth_a_round(outcome, is_quiet=not in_flight):
                 self._round(outcome, f"catching up, round {outcome.rounds}")
-                in_flight = writers.in_flight(outcome.instant, self._context.checkpoint)
+                in_flight = self._without_plans(writers.in_flight(outcome.instant, self._context.checkpoint))
             blocking = self._blocking(writers, in_flight)
             is_good = not blocking and self._is_good_moment(in_flight)
             if is_good:
                 with self._lock.held(self._context.checkpoint):
                     locked_since = time.monotonic()
                     self._timeline_at_lock = self._table.instants()
-                    in_flight = self._table.pending(without=outcome.instant)
+                    in_flight = self._without_plans(self._table.pending(without=outcome.instant))
                     blocking = self._blocking(writers, in_flight)
                     # Often the lock was held by the writer's own commit; then the moment has passed.
                     is_good = not blocking and self._is_good_moment(in_flight)
@@ -159,6 +161,18 @@ class Replacement:
             if blocking or not is_good:
                 time.sleep(POLL_SECONDS)
 
+    def _without_plans(self, pending: list[Instant]) -> list[Instant]:
+        """Returns the instants without the plans that the replacement stands beside.
+
+        Whoever executes one has begun to write the metadata table, in a way that the commit may roll back.
+        """
+        if not self._config.beside_plans:
+            return pending
+        may_be_begun = not self._table.indexes_of_keys
+        return [
+            item for item in pending if not ((may_be_begun or item.state == "REQUESTED") and self._table.is_plan(item))
+        ]
+
     def _blocking(self, writers: Writers, in_flight: Sequence[Instant]) -> list[Instant]:
         return [] if self._config.ignores_writers else writers.blocking(in_flight, self._buckets())
 
@@ -176,7 +190,7 @@ class Replacement:
         self._require_lock()
         self._before_commit(outcome.instant)
         self._require_lock()
-        extra = {**self._extra, **outcome.before.to_metadata()}
+        extra = {**self._extra(outcome), **outcome.before.to_metadata()}
         try:
             client.commit_replacement(outcome.instant, outcome.written, outcome.slices, extra)
         except JobError as error:
@@ -255,7 +269,8 @@ class Replacement:
         found: Buckets = {}
         for _, written in self._done.values():
             for file in written:
-                found.setdefault(file.partition, set()).add(int(file.file_id[:8]))
+                if file.file_id[:8].isdigit():
+                    found.setdefault(file.partition, set()).add(int(file.file_id[:8]))
         return found
 
     def _is_worth_a_round(self, outcome: Replaced, *, is_quiet: bool) -> bool:
@@ -294,12 +309,12 @@ class Replacement:
         return seconds_until_next_write(writes, now) >= needed
 
     def _affordable(self, changed: Sequence[FileSlice]) -> list[FileSlice]:
-        """Returns as many of them as can be rewritten while writers wait, the smallest first."""
+        """Returns as many of them as can be rewritten while writers wait, the smallest units first."""
         chosen: list[FileSlice] = []
-        for item in sorted(changed, key=lambda each: each.bytes):
-            if self._seconds_for([*chosen, item]) > self._config.lock_seconds:
+        for items in sorted(self._units(changed).values(), key=lambda each: sum(item.bytes for item in each)):
+            if self._seconds_for([*chosen, *items]) > self._config.lock_seconds:
                 break
-            chosen.append(item)
+            chosen += items
         return chosen
 
     def _seconds_for(self, slices: Sequence[FileSlice]) -> float:

@@ -22,7 +22,7 @@ class ReplacementConfig:
     `lock_seconds` bounds the rewriting done while writers are kept waiting; more than that is done before, in another
     round. `may_leave_out`: changed slices that do not fit into that time may stay as they are. `needs_pause`: the state
     that the next starting writers have read matters. `writers_retry`: see `Writers`. `ignores_writers`: the replacement
-    cannot harm any write in flight.
+    cannot harm any write in flight. `beside_plans`: the replacement leaves out the file groups of pending plans.
     """
 
     operation: str
@@ -33,6 +33,7 @@ class ReplacementConfig:
     needs_pause: bool = False
     writers_retry: bool = False
     ignores_writers: bool = False
+    beside_plans: bool = False
 
     @classmethod
     def of(cls, operation: str, params: Mapping[str, Any], **more: bool) -> ReplacementConfig:

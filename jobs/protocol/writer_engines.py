@@ -1,7 +1,8 @@
 """Refusals for engines that write a table, found by their marks on it or declared by the owner.
 
-Flink 1.20 with Hudi 1.2: a task reads its file ids once and keeps them, its instant is open for a moment at each
-checkpoint only, and whatever is rolled back or conflicts is lost, since the checkpoint it belongs to is done.
+Flink 1.20 with Hudi 1.2: a task reads its file ids once and keeps them, with a state index (`FLINK_STATE`, the default)
+even beyond its end, in savepoints and checkpoints. Its instant is open for a moment at each checkpoint only, and
+whatever is rolled back or conflicts is lost, since the checkpoint it belongs to is done.
 
 Spark SQL: `UPDATE` and `DELETE` read the rows first. On a table with a hashing config that read loses rows wherever the
 bucket index prunes (`PartitionBucketIndexSupport.computeCandidateFileNames` confuses "any bucket" with "none"), so the
@@ -31,16 +32,15 @@ def of_running_flink(table: HudiTable, order: WorkOrder) -> list[Problem]:
     evidence = table.may_have_flink
     if evidence is None:
         return []
-    return [
-        Problem(
-            "flink-may-be-running",
-            "A Flink job keeps using the file groups and the number of buckets that it has read; stop it first",
-            evidence,
-            "Stop it with a savepoint and confirm that for the job (POST /v1/jobs/{id}/writers-stopped); or, if no "
-            'Flink job writes the table any more, PATCH the table with `{"writers": {"engines": ["spark"], ...}}`.',
-            retriable=True,
-        )
-    ]
+    if table.declared.index is None:
+        title = "A Flink job keeps the file group of each key in its state; stop it first"
+        stop = 'Stop it, confirm for the job (POST /v1/jobs/{id}/writers-stopped) `{"restart": "without-state"}`, and'
+        stop += " start it afterwards without that state, so not from its savepoint"
+    else:
+        title = "A Flink job keeps using the file groups and the number of buckets that it has read; stop it first"
+        stop = "Stop it with a savepoint and confirm that for the job (POST /v1/jobs/{id}/writers-stopped)"
+    other = 'if no Flink job writes the table any more, PATCH it with `{"writers": {"engines": ["spark"], ...}}`'
+    return [Problem("flink-may-be-running", title, evidence, f"{stop}; or, {other}.", retriable=True)]
 
 
 def of_sql_statements(table: HudiTable) -> list[Problem]:

@@ -1,75 +1,133 @@
-"""Verifies a table.
-
-Every row is in its bucket's file, no key exists twice, each bucket has one file group, nothing dangles, and no commit
-wrote rows to file groups that had been replaced.
-"""
+"""Proves a table: what its commits say, what its metadata table lists and what the storage has are the same, and every
+row is in its bucket and there once."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
-
-from jobs.contract import Outcome, Result
-from jobs.dataplane import key_digest
+from jobs.contract import JobKind, Outcome, Result
 from jobs.dataplane.key_digest import KeyDigest
-from jobs.format import bucket_hash
-from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.errors import CancelledError, FileMissingError, JobError, TimedOutError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
-from jobs.hudi.jvm import translated
-from jobs.hudi.rows import current, hidden_by_statistics
+from jobs.hudi.rows import hidden_by_statistics
+from jobs.services.checks import commits, metadata_table, timeline
+from jobs.services.checks.examination import examine
+from jobs.services.checks.row_counts import count_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from jobs.contract import WorkOrder
-    from jobs.format.bucket_rules import BucketRules
+    from jobs.contract import Json, WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.services.checks.examination import Check
+    from jobs.services.checks.row_counts import PartitionRows
+
+PROOFS: dict[str, Check] = {
+    "timeline files": timeline.files,
+    "order of instants": timeline.order,
+    "files of commits": commits.files,
+    "files without a commit": timeline.strays,
+    "rows of replacements": commits.replacements,
+    "metadata table": metadata_table.listing,
+}
+"""Checks that read no rows."""
+
+REPLACING = frozenset(
+    {
+        JobKind.CLUSTERING,
+        JobKind.BUCKET_EXPANSION,
+        JobKind.BUCKET_CONTRACTION,
+        JobKind.PARTITION_TTL,
+        JobKind.REPAIR,
+        JobKind.RESTORE,
+        JobKind.ROLLBACK,
+    }
+)
+"""Kinds of jobs that replace or drop file groups, and after which the checks are made."""
 
 _PROBED_PARTITIONS = 200
-_HALF = 1 << 32
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
+_WRONG = (
+    "buckets_with_several_file_groups",
+    "file_groups_without_bucket",
+    "dangling_hashing_configs",
+    "misplaced",
+    "duplicates",
+    "stale_writes",
+    "keys_hidden_by_statistics",
+)
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:  # noqa: ARG001 - all jobs are run alike
+def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Returns counts as details: `rows`, `files`, `misplaced`, `duplicates`, ...; `clean` if nothing is wrong.
 
-    `key_digest` is that of all rows' keys; it changes only when rows come or go.
+    `findings`, `checked` and `unchecked` are as in a diagnosis. With `rows: false` no rows are read: the counts of rows
+    are left out.
 
-    A row is misplaced when the bucket of its key, by the number of buckets valid for its partition, is not that of its
-    file. A duplicate is a row beyond the first with the same key in the same partition. A key is hidden by
-    statistics when a query with a filter does not find it, because Hudi's data skipping leaves its file out; the first
-    and the last key of up to `_PROBED_PARTITIONS` partitions are looked for.
+    `key_digest` is that of all rows' keys; it changes only when rows come or go. A key is hidden by statistics when a
+    query with a filter does not find it, because Hudi's data skipping leaves its file out; the first and the last key
+    of up to `_PROBED_PARTITIONS` partitions are looked for.
     """
     context.step("listing")
+    details = _counts(table)
+    report = examine(table, PROOFS, context)
+    details |= report.to_json()
+    if order.params.get("rows", True):
+        _add_rows(table, details, context)
+    details["clean"] = not any(details.get(name) for name in (*_WRONG, "findings", "unchecked"))
+    return Result(Outcome.SUCCEEDED, details=details)
+
+
+def after(table: HudiTable, order: WorkOrder, result: Result, context: JobContext) -> Json | None:
+    """Returns what the checks find after a job that has replaced or dropped file groups; None after any other.
+
+    Nothing that happens here makes the job fail, which is committed.
+    """
+    instants = (*context.instants, *result.instants)
+    if order.kind not in REPLACING or order.dry_run or result.outcome is not Outcome.SUCCEEDED or not instants:
+        return None
+    try:
+        table.reload()
+        report = examine(table, PROOFS, context)
+    except (CancelledError, TimedOutError):
+        return None
+    except JobError as error:
+        return {"unchecked": [{"check": "all", "reason": error.problem().to_json()}], "findings": [], "checked": []}
+    return report.to_json()
+
+
+def _counts(table: HudiTable) -> Json:
     slices = table.file_slices()
-    rules = table.bucket_rules()
+    has_buckets = table.bucket_rules() is not None
     stale = stale_writes(commit.write for commit in table.commits())
     per_bucket = Counter((item.partition, item.file_id[:8]) for item in slices)
-    dangling = hashing_config.dangling(table)
-    details = {
+    without = sum(not _BUCKET_FILE_ID.match(item.file_id) for item in slices)
+    return {
         "file_groups": len(slices),
         "files": sum(bool(item.base_file) + len(item.log_files) for item in slices),
         "bytes": sum(item.bytes for item in slices),
         "partitions": len({item.partition for item in slices}),
-        "buckets_with_several_file_groups": sum(count > 1 for count in per_bucket.values()) if rules else 0,
-        "file_groups_without_bucket": sum(not _BUCKET_FILE_ID.match(item.file_id) for item in slices) if rules else 0,
-        "dangling_hashing_configs": dangling,
+        "buckets_with_several_file_groups": sum(count > 1 for count in per_bucket.values()) if has_buckets else 0,
+        "file_groups_without_bucket": without if has_buckets else 0,
+        "dangling_hashing_configs": hashing_config.dangling(table),
         # Committed, but invisible to readers: rows of writers that wrote to replaced file groups.
         "stale_writes": [
             {"instant": item.instant, "operation": item.operation, "file_groups": len(item.groups)} for item in stale
         ],
         "pending_instants": [f"{item.requested} {item.action} {item.state}" for item in table.pending()],
     }
-    context.step("counting rows", bytes_total=sum(item.bytes for item in slices))
-    found = count_rows(table, rules)
+
+
+def _add_rows(table: HudiTable, details: Json, context: JobContext) -> None:
+    context.step("counting rows", bytes_total=details["bytes"])
+    try:
+        found = count_rows(table, table.bucket_rules())
+    except FileMissingError as error:
+        # A finding says which files are gone.
+        details["unchecked"].append({"check": "rows", "reason": error.problem().to_json()})
+        return
     details |= {
         "rows": sum(each.rows for each in found),
         "misplaced": sum(each.misplaced for each in found),
@@ -78,79 +136,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:  # n
     }
     context.step("looking for rows that statistics hide")
     details["keys_hidden_by_statistics"] = hidden_by_statistics(table, _probes(found))
-    wrong = (
-        "buckets_with_several_file_groups",
-        "file_groups_without_bucket",
-        "misplaced",
-        "duplicates",
-        "stale_writes",
-        "keys_hidden_by_statistics",
-    )
-    details["clean"] = not dangling and not any(details[name] for name in wrong)
-    return Result(Outcome.SUCCEEDED, details=details)
-
-
-@dataclass(frozen=True)
-class PartitionRows:
-    """The rows of one partition by their keys."""
-
-    path: str
-    rows: int
-    misplaced: int
-    duplicates: int
-    first_key: str
-    last_key: str
-    high_halves: int
-    low_halves: int
-
-    @property
-    def digest(self) -> KeyDigest:
-        return KeyDigest(self.rows, self.high_halves * _HALF + self.low_halves)
 
 
 def _probes(found: list[PartitionRows]) -> set[tuple[str, str]]:
     """Returns the keys that wrong statistics hide first: those at the ends of the partitions' ranges."""
     some = found[:: -(-len(found) // _PROBED_PARTITIONS) or 1]
     return {(each.path, key) for each in some for key in (each.first_key, each.last_key)}
-
-
-def count_rows(table: HudiTable, rules: BucketRules | None) -> list[PartitionRows]:
-    """Reads the key of every row, and counts those that are misplaced or duplicates (see `run`)."""
-    index = table.declared.index
-    hash_fields = index.hash_fields if index else ()
-
-    def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        for batch in batches:
-            partitions, keys, files = batch.columns
-            wrong = (
-                [False] * batch.num_rows if rules is None else misplaced(keys, partitions, files, rules, hash_fields)
-            )
-            # In halves, whose sums do not overflow.
-            high, low = np.divmod(key_digest.numbers(keys), np.uint64(_HALF))
-            halves = [pa.array(half.astype(np.int64)) for half in (high, low)]
-            columns = [partitions, keys, pa.array(wrong), *halves]
-            yield pa.RecordBatch.from_arrays(columns, names=["p", "k", "wrong", "high", "low"])
-
-    with translated("counting the rows"):
-        judged = (
-            current(table)
-            .select(PARTITION_PATH, RECORD_KEY, FILE_NAME)
-            .mapInArrow(judge, "p string, k string, wrong boolean, high long, low long")
-        )
-        wrong = F.sum(F.col("wrong").cast("long")).alias("w")
-        halves = [F.sum(name).alias(name) for name in ("high", "low")]
-        per_key = judged.groupBy("p", "k").agg(F.count("*").alias("n"), wrong, *halves)
-        sums = (F.sum("n"), F.sum("w"), F.sum(F.col("n") - 1), F.min("k"), F.max("k"), *halves)
-        return [PartitionRows(*row) for row in per_key.groupBy("p").agg(*sums).orderBy("p").collect()]
-
-
-def misplaced(
-    keys: pa.Array, partitions: pa.Array, files: pa.Array, rules: BucketRules, hash_fields: tuple[str, ...]
-) -> list[bool]:
-    """Returns for each row whether its file (`_hoodie_file_name`) does not belong to the bucket of its record key."""
-    codes = (bucket_hash.hash_codes(keys, hash_fields) & 0x7FFFFFFF).tolist()
-    number = {partition: rules.buckets_of(partition) for partition in set(partitions.to_pylist())}
-    return [
-        not _BUCKET_FILE_ID.match(name) or code % number[partition] != int(name[:8])
-        for code, partition, name in zip(codes, partitions.to_pylist(), files.to_pylist(), strict=True)
-    ]

@@ -81,7 +81,7 @@ def run(
             # With the lock held, Hudi's planner finds the same files as we do.
             due = _due(table)
             choice = bounds.choose(due, executed)
-            scheduled = _schedule(table, {**options, **choice.options}) if choice.slices else None
+            scheduled = _schedule(table, runner, {**options, **choice.options}) if choice.slices else None
             planned = [plan for plan in _pending(table) if plan.instant == scheduled]
         for plan in planned:
             runner.run(client, plan.instant)
@@ -103,9 +103,9 @@ def run(
     )
 
 
-def _schedule(table: HudiTable, options: Mapping[str, str]) -> str | None:
+def _schedule(table: HudiTable, runner: PlanRunner, options: Mapping[str, str]) -> str | None:
     with WriteClient(table, UNDER_OUR_LOCK, options) as client:
-        return client.schedule_compaction()
+        return runner.schedule(client)
 
 
 def _pending(table: HudiTable) -> list[PendingPlan]:

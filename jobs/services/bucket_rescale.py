@@ -105,7 +105,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         choose=rescale.chosen,
         rewrite=rewrite,
         before_commit=lambda instant: hashing_config.write(table, buckets.old, buckets.new, instant),
-        extra={RESCALED_KEY: str(buckets.new)},
+        extra=lambda _: {RESCALED_KEY: str(buckets.new)},
         unit=rescale.family,
     ).run()
     written = ((file.partition, int(file.file_id[:8])) for file in replaced.written)

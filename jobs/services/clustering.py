@@ -1,8 +1,9 @@
 """Clustering: orders rows, so that queries skip files and row groups; or only merges small files.
 
-Tables without a bucket index are clustered by Hudi's own plan and execution. Hudi 1.2 cannot cluster a simple-bucket
-table: with the index options it fails half way and blocks the writers, without them it destroys the bucket layout. For
-such tables the rows are ordered inside each bucket instead: same buckets, new file groups, committed by `Replacement`.
+Tables without a bucket index are clustered by Hudi's own plan and execution (`hudis_clustering`). Hudi 1.2 cannot
+cluster a simple-bucket table: with the index options it fails half way and blocks the writers, without them it destroys
+the bucket layout. For such tables the rows are ordered inside each bucket instead: same buckets, new file groups. Both
+are committed by `Replacement`.
 """
 
 from __future__ import annotations
@@ -11,39 +12,31 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from jobs.clustering_refusals import NOTHING_TO_MERGE, PLAN_UNUSABLE, refusal
+from jobs.clustering_refusals import NOTHING_TO_MERGE, refusal
 from jobs.contract import Outcome, Problem, Result
 from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
-from jobs.errors import CommitLostError, HudiError, RefusedError, RowsDifferError
+from jobs.errors import RefusedError
 from jobs.format.bucket_rules import BucketChange, Selection
-from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
-from jobs.hudi.lock_bridge import bridged_lock
-from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
-from jobs.hudi.plans import plan_of
-from jobs.hudi.records import CLUSTERING, REPLACE
 from jobs.job_params import ClusteringLayout
 from jobs.protocol import older_hudi, preflight, recovery, writer_engines
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.switch import Switch
-from jobs.services import given_plans, hudis_clustering, repair, rewrite_engines
-from jobs.services.key_proof import KeyProof
+from jobs.services import given_clusterings, given_plans, hudis_clustering, repair, rewrite_engines
 from jobs.services.rewrite_engines import RewriteEngines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from jobs.contract import WorkOrder
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.services.given_plans import GivenPlans
 
-_MOST_PARALLELISM = 15  # Hudi's default
 # Avro types without an order.
 _NESTED = frozenset({"record", "array", "map"})
 
@@ -57,7 +50,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """
     context.step("planning")
     if wanted := given_plans.of(order):
-        return _execute_given(table, order, context, wanted)
+        return given_clusterings.run(table, order, context, wanted, looks_bucketed=_looks_bucketed(table))
     sort_by = tuple(order.params.get("sort_by") or ())
     apart = int(order.params.get("expansion_factor") or 1)
     layout = ClusteringLayout(order.params.get("layout", ClusteringLayout.LINEAR))
@@ -72,32 +65,28 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         problems.append(refused)
     elif apart == 1 and not sort_by and _looks_bucketed(table):
         problems.append(NOTHING_TO_MERGE)
-    if in_buckets:
-        if done := recovery.settle_replacement(table, order, context):
-            return done
-        problems += preflight.of_data_plane(table, slices, own_instants=order.earlier_instants)
-        problems += writer_engines.of_running_flink(table, order)
-        problems += rewrite_engines.refusals(table, order, chosen)
-    elif done := recovery.already_completed(table, order):
+    if done := recovery.settle_replacement(table, order, context):
         return done
-    elif table.has_consistent_hashing():
-        problems.append(preflight.consistent_hashing())
-    if not in_buckets:
-        problems += older_hudi.against_merging_by_hudi(table, chosen)
+    if in_buckets:
+        problems += preflight.of_data_plane(table, slices, own_instants=order.earlier_instants)
+        problems += rewrite_engines.refusals(table, order, chosen)
+    else:
+        problems += [*preflight.of_lock(table), *older_hudi.against_merging_by_hudi(table, chosen)]
+        problems += [preflight.consistent_hashing()] if table.has_consistent_hashing() else []
+    problems += writer_engines.of_running_flink(table, order)
     if order.dry_run:
         planned = chosen if sort_by or in_buckets else hudis_clustering.mergeable(chosen)
         details = _dry_run(planned, problems, in_buckets=in_buckets)
         if in_buckets:
             details |= rewrite_engines.forecast(table, order, chosen)
-        # Hudi's own clustering first executes the plans of others.
-        is_idle = not (planned or problems or in_buckets) and all(item.action != CLUSTERING for item in table.pending())
+        is_idle = not (planned or problems or in_buckets)
         return Result(Outcome.SUCCEEDED, details={**details, "nothing_to_do": is_idle})
     if problems:
         raise RefusedError(problems)
     if in_buckets:
         return _inside_buckets(table, order, context, selection, sort_by=sort_by, curve=layout.value, apart=apart)
-    options = hudis_clustering.options(table, sort_by, layout, None if selection is None else chosen)
-    return _by_hudi(table, order, context, options, selection)
+    partitions = None if selection is None else sorted({item.partition for item in chosen})
+    return hudis_clustering.run(table, order, context, sort_by=sort_by, layout=layout, partitions=partitions)
 
 
 def _in(selection: Selection | None, slices: Sequence[FileSlice]) -> list[FileSlice]:
@@ -140,103 +129,11 @@ def _inside_buckets(
     )
 
 
-def _by_hudi(
-    table: HudiTable, order: WorkOrder, context: JobContext, options: Mapping[str, str], selection: Selection | None
-) -> Result:
-    before = len(_in(selection, table.file_slices()))
-    lock = TableLock(table, order.job_id)
-    lock.break_stale()
-    instants: list[str] = []
-    proof = KeyProof()
-    with (
-        bridged_lock(table, lock, context.checkpoint),
-        WriteClient(table, MULTI_WRITER, {**LENT_LOCK, **options}) as client,
-    ):
-        for pending in [item for item in table.pending() if item.action in {CLUSTERING, REPLACE}]:
-            # A clustering plan that a dead attempt or a writer left; any other replacecommit belongs to a writer.
-            if pending.action == CLUSTERING or pending.requested in order.earlier_instants:
-                client.forget_heartbeat(pending.requested)
-                _execute(table, client, pending.requested, context, proof)
-                instants.append(pending.requested)
-        # Whatever plan of another one was in the way: it need not be one of these partitions.
-        if not instants or (selection and not set(instants) & set(order.earlier_instants)):
-            context.step("scheduling")
-            scheduled = client.clusterings.schedule()
-            if scheduled:
-                _execute(table, client, scheduled, context, proof)
-                instants.append(scheduled)
-    after = _in(selection, table.file_slices())
-    details = {
-        "inside_buckets": False,
-        "file_groups": {"before": before, "after": len(after)},
-        "bytes_written": sum(item.base_bytes for item in after) if instants else 0,
-        "nothing_to_do": not instants,
-        **proof.details(),
-    }
-    return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
-
-
-def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPlans) -> Result:
-    """Executes Hudi's own plans. Raises `RefusedError` on a table with a bucket index: they would break its layout."""
-    problems = _plan_problems(table) or older_hudi.against_merging_by_hudi(table, table.file_slices())
-    if order.dry_run:
-        found = given_plans.find(table, wanted, {CLUSTERING, REPLACE}, order)
-        refused = [problem.to_json() for problem in problems]
-        return Result(
-            Outcome.SUCCEEDED, details={**found.details(), "nothing_to_do": not found.ready, "refusals": refused}
-        )
-    if problems:
-        raise RefusedError(problems)
-    options = dict(LENT_LOCK)
-    if parallelism := order.params.get("parallelism"):
-        options["hoodie.clustering.max.parallelism"] = str(min(int(parallelism), _MOST_PARALLELISM))
-    lock = TableLock(table, order.job_id)
-    lock.break_stale()
-    found = given_plans.find(table, wanted, {CLUSTERING, REPLACE}, order)
-    # Before table version 8 a writer's overwrite looks like a plan.
-    no_plans = [name for name in found.ready if table.version < 8 and not table.is_clustering_plan(name)]
-    ready = tuple(name for name in found.ready if name not in no_plans)
-    proof = KeyProof()
-    with bridged_lock(table, lock, context.checkpoint), WriteClient(table, MULTI_WRITER, options) as client:
-        for instant in ready:
-            client.forget_heartbeat(instant)
-            _execute(table, client, instant, context, proof)
-    details = {**found.details(), "plans": list(ready), "gone": [*found.gone, *no_plans], "inside_buckets": False}
-    details |= proof.details()
-    return Result(Outcome.SUCCEEDED, instants=ready, details=details)
-
-
-def _plan_problems(table: HudiTable) -> list[Problem]:
-    if table.has_consistent_hashing():
-        return [preflight.consistent_hashing()]
-    has_buckets = table.declared.index is not None or _looks_bucketed(table)
-    return [PLAN_UNUSABLE] if has_buckets else []
-
-
 def _looks_bucketed(table: HudiTable) -> bool:
     """Returns whether all file ids begin with the number of a bucket: the index may not be declared. Of random ids one
     in 4000 looks so."""
     ids = [item.file_id for item in table.file_slices()]
     return bool(ids) and all(each.startswith("00") and each[:8].isdigit() and each[8:9] == "-" for each in ids)
-
-
-def _execute(table: HudiTable, client: WriteClient, instant: str, context: JobContext, proof: KeyProof) -> None:
-    context.instant(instant)
-    context.step(f"clustering {instant}")
-    try:
-        executed = client.clusterings.execute(instant)
-        context.step(f"comparing the record keys of {instant}")
-        proof.of_clustering(table, plan_of(table, instant), executed.stats)
-        client.clusterings.commit(executed)
-    except RowsDifferError:
-        # A pending clustering would keep writers from its file groups.
-        client.rollback(instant)
-        raise
-    except HudiError as error:
-        # A writer may give its own batch precedence (`hoodie.clustering.rollback.pending.replacecommit.on.conflict`).
-        if table.state_of(instant) is None:
-            raise CommitLostError(f"clustering {instant}, possibly by a writer that updates the same files") from error
-        raise
 
 
 def _columns(table: HudiTable, sort_by: tuple[str, ...]) -> list[Problem]:

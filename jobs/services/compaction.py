@@ -76,7 +76,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         instants, withheld = runner.run_all(client, pending)
         context.step("scheduling")
         with runner.lock.held(context.checkpoint):
-            scheduled = client.schedule_compaction()
+            scheduled = runner.schedule(client)
         if scheduled:
             runner.run(client, scheduled)
             instants.append(scheduled)

@@ -75,8 +75,6 @@ class Engines:
             written, reasons = [], [failure(error.detail)]
         if reasons:
             how.slices, how.reasons = [], reasons[:_MOST_REASONS]
-            if self._asked is CompactionEngine.ARROW:
-                client.end_heartbeat(how.instant)
             self._refuse_if_asked(how.reasons)
             self._context.step(f"compacting {how.instant} with Hudi's executor")
             return client.execute_compaction(begun)

@@ -6,9 +6,10 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import EngineRefusedError, RefusedError, RowsDifferError
+from jobs.errors import EngineRefusedError, LeaseLostError, RefusedError
 from jobs.hudi.lock import TableLock
 from jobs.hudi.plans import plan_of
+from jobs.protocol.plan_owner import PlanOwner
 from jobs.protocol.writers import dead_writes
 from jobs.services.compaction_engines import Engines
 from jobs.services.key_proof import KeyProof
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from jobs.hudi.client import WriteClient
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.services.compaction_engines import Execution
 
 # Writers are not kept waiting meanwhile.
 QUIET_SECONDS = 30.0
@@ -32,8 +34,8 @@ class PlanRunner:
 
     def __init__(self, table: HudiTable, order: WorkOrder, context: JobContext) -> None:
         self._table = table
-        self._order = order
         self._context = context
+        self._owner = PlanOwner(table, order.job_id, take_over=bool(order.params.get("take_over")))
         self.lock = TableLock(table, order.job_id)
         self.lock.break_stale()
         self.proof = KeyProof()
@@ -58,27 +60,39 @@ class PlanRunner:
         """Returns what the job's result says of the executed plans."""
         return {**self.engines.details(), **self.proof.details()}
 
+    def schedule(self, client: WriteClient) -> str | None:
+        """Plans a compaction of what is due; None if nothing is. The lock must be held."""
+        if scheduled := client.schedule_compaction():
+            self._owner.planned(scheduled)
+        return scheduled
+
     def run(self, client: WriteClient, instant: str) -> None:
-        """Executes one plan. Raises RowsDifferError before its commit if it would lose rows or make some up."""
+        """Executes one plan. Raises PlanTakenError if it has another runner, and RowsDifferError before its commit if
+        it would lose rows or make some up. A plan that was made here and fails is taken back."""
         context = self._context
-        context.instant(instant)
-        if instant in self._order.earlier_instants:
-            # The instant is ours and its worker is dead: its heartbeat would count for two more minutes.
-            client.forget_heartbeat(instant)
         how = self.engines.prepare(instant)
         context.step(f"compacting {instant}")
         with self.lock.held(context.checkpoint):
+            self._owner.check(instant)
             begun = client.begin_compaction(instant)
-        stats = self.engines.execute(client, begun, how)
-        context.step(f"comparing the record keys of {instant}")
+            self._owner.begun(instant)
         try:
-            self.proof.of_compaction(self._table, plan_of(self._table, instant), stats)
-        except RowsDifferError:
-            # The next job may begin it anew at once.
-            client.end_heartbeat(instant)
+            context.instant(instant)
+            self._execute(client, instant, begun, how)
+        except LeaseLostError:
+            # Another attempt is active and begins the plan anew.
             raise
+        except BaseException:
+            self._owner.undo(client, self.lock, context, instant)
+            raise
+
+    def _execute(self, client: WriteClient, instant: str, begun: Any, how: Execution) -> None:
+        stats = self.engines.execute(client, begun, how)
+        self._context.step(f"comparing the record keys of {instant}")
+        self.proof.of_compaction(self._table, plan_of(self._table, instant), stats)
         with self._held_between_writes(client, instant):
             self.lock.verify()
+            self._owner.require(client, instant)
             client.commit_compaction(instant, begun)
             # The compaction is valid, since it changed no rows; but two clients may have written the metadata table at
             # once.

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import JobKind
-from jobs.errors import JobError
+from jobs.errors import ClocksDisagreeError, JobError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -52,6 +52,10 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result) -> Res
     # What the preflight says of such a lock is clearer than the JVM's word, and needs no second one.
     if not any(refusal["type"] == LOCK_NOT_ATOMIC for refusal in refusals):
         refusals += [problem.to_json() for problem in look.problems]
+    try:
+        table.clock.verify()
+    except ClocksDisagreeError as error:
+        refusals.append(error.problem().to_json())
     notes = [*result.details.get("notes", ())]
     dead: list[str] = []
     writing: list[str] = []

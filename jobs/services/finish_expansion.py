@@ -14,8 +14,17 @@ from jobs.contract import Outcome, Problem, Result
 from jobs.errors import RefusedError, WritersActiveError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
+from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.protocol import preflight, writer_engines
+from jobs.protocol.writers import roll_back_dead
+
+_AGAIN = (
+    "Nothing was changed. Run it again at a moment without a write in flight. A pending plan of compaction or"
+    " clustering has to be executed by a job, or rolled back; an instant that a writer has abandoned without a"
+    " heartbeat by a `rollback` job."
+)
 
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder
@@ -43,11 +52,13 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     context.step("retiring the hashing config" if not undo else "restoring the hashing config")
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        roll_back_dead(table, lock, client, context.checkpoint)
     with lock.held(context.checkpoint):
         # A writer reads the number before it starts: a write in flight may or may not have read the config.
         if pending := table.pending():
             names = ", ".join(f"{item.requested} ({item.action})" for item in pending)
-            raise WritersActiveError(f"In flight: {names}.")
+            raise WritersActiveError(f"In flight: {names}.", hint=_AGAIN)
         lock.verify()
         hashing_config.restore(table) if undo else hashing_config.retire(table)
     return Result(

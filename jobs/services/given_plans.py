@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import PlanTakenError
+from jobs.protocol.plan_owner import PlanOwner, pending_plans
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -52,15 +52,14 @@ def of(order: WorkOrder) -> GivenPlans | None:
 def find(table: HudiTable, wanted: GivenPlans, actions: Collection[str], order: WorkOrder) -> Found:
     """Looks the plans up on the timeline.
 
-    Raises PlanTakenError if another process has begun one of them: two executions of one plan corrupt a table. A plan
-    that an earlier attempt has begun is ours.
+    Raises PlanTakenError if one of them has a runner: two executions of one plan corrupt a table.
     """
     instants = {item.requested: item for item in table.instants() if item.requested in wanted.instants}
-    pending = {name: item for name, item in instants.items() if item.state != "COMPLETED" and item.action in actions}
-    if not wanted.take_over and not order.dry_run:
-        begun = {name for name, item in pending.items() if item.state == "INFLIGHT"} - set(order.earlier_instants)
-        if begun:
-            raise PlanTakenError(", ".join(f"instant {name}" for name in sorted(begun)))
+    pending = {item.requested for item in pending_plans(table, actions)} & set(wanted.instants)
+    if not order.dry_run:
+        owner = PlanOwner(table, order.job_id, take_over=wanted.take_over)
+        for name in sorted(pending):
+            owner.check(name)
     others = [name for name in wanted.instants if name not in pending]
     completed = [name for name in others if _has_completed(table, instants.get(name), name)]
     gone = [name for name in others if name not in completed]

@@ -1,61 +1,205 @@
-"""The options of Hudi's own clustering (1.2.0), for tables without a bucket index.
+"""Clustering of tables without a bucket index: Hudi's own plan and execution (1.2.0), committed by `Replacement`.
 
 The plan is made by `SparkSizeBasedClusteringPlanStrategy`: per partition, of the files that are smaller than
-`hoodie.clustering.plan.strategy.small.file.limit`.
+`hoodie.clustering.plan.strategy.small.file.limit`. Until the commit no writer sees anything of it but a pending
+replacecommit, so nothing happens to a writer that updates the file groups meanwhile: they are rewritten again, or left
+out.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from jobs.contract import Outcome, Result
+from jobs.dataplane.key_digest import KeyDigest
+from jobs.format import plan_files
 from jobs.format.bucket_rules import exactly
-from jobs.hudi.plans import last_clustering
+from jobs.format.written_file import WrittenFile
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.job_params import ClusteringLayout
+from jobs.protocol.replacement import Replacement
+from jobs.protocol.replacement_config import ReplacementConfig
+from jobs.protocol.switch import Switch
+from jobs.services import repair
+from jobs.services.key_proof import KeyProof
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
+    from jobs.contract import WorkOrder
+    from jobs.hudi.clustering_groups import ClusteringGroups
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+    from jobs.protocol.replaced import Replaced
 
 _SMALL_BYTES = 300 * 1024 * 1024  # `PLAN_STRATEGY_SMALL_FILE_LIMIT` of `HoodieClusteringConfig`
 _STRATEGY = "hoodie.clustering.plan.strategy"
-_SORT_COLUMNS = f"{_STRATEGY}.sort.columns"
-_INCREMENTAL = "hoodie.table.services.incremental.enabled"
 _CURVES = {
     ClusteringLayout.LINEAR: "linear",
     ClusteringLayout.ZORDER: "z-order",
     ClusteringLayout.HILBERT: "hilbert",
 }
+_ORDERED_KEY = "groundskeeper.ordered"
+"""Key in the extra metadata of a clustering: JSON with the order, and the partitions that are in this order since."""
 
 
-def options(
-    table: HudiTable, sort_by: Sequence[str], layout: ClusteringLayout, chosen: Sequence[FileSlice] | None
-) -> dict[str, str]:
-    """Returns the options of a clustering of the partitions of these slices, or of the whole table."""
-    found = {
-        # Also without a commit since the last clustering, which may have been one of other partitions.
-        "hoodie.clustering.async.max.commits": "0",
-        "hoodie.clustering.inline.max.commits": "0",
-        f"{_STRATEGY}.max.num.groups": "1000",
-    }
-    if sort_by:
-        found |= {
-            _SORT_COLUMNS: ",".join(sort_by),
-            "hoodie.layout.optimize.strategy": _CURVES[layout],
+def run(
+    table: HudiTable,
+    order: WorkOrder,
+    context: JobContext,
+    *,
+    sort_by: Sequence[str],
+    layout: ClusteringLayout,
+    partitions: Sequence[str] | None,
+) -> Result:
+    """Orders the rows of these partitions, or of all that are not in this order; or merges their small files."""
+    wanted = Order(tuple(sort_by), layout)
+    there = frozenset(item.partition for item in table.file_slices())
+    due = frozenset(partitions) & there if partitions is not None else wanted.due(table, there)
+    with WriteClient(table, UNDER_OUR_LOCK, wanted.options(None if due == there else due)) as client:
+        groups = client.clusterings.plan() if due else None
+        if groups is None:
+            details = {**KeyProof().details(), "inside_buckets": False, "bytes_written": 0, "nothing_to_do": True}
+            return Result(Outcome.SUCCEEDED, details=details)
+        work = _Work(table, groups, context)
+        lock = TableLock(table, order.job_id)
+        config = ReplacementConfig.of("CLUSTER", order.params, may_leave_out=True, beside_plans=True)
+        replaced = Replacement(
+            table,
+            config,
+            context,
+            lock,
+            choose=work.choose,
+            rewrite=work.rewrite,
+            extra=lambda replaced: wanted.to_metadata(due - work.unfinished(replaced)),
+            unit=work.unit,
+        ).run()
+    switch = Switch(replaced.file_groups)
+    watched = repair.after_switch(table, lock, order, context, switch, before=replaced.before, fenced=replaced.fenced)
+    details = {**work.proof_of(replaced), **replaced.measured(), **watched.details()}
+    return Result(
+        Outcome.SUCCEEDED,
+        instants=(replaced.instant, *watched.instants),
+        details={**details, "inside_buckets": False, "nothing_to_do": False},
+    )
+
+
+@dataclass(frozen=True)
+class Order:
+    """The order of rows that a job wants; without columns, it only merges small files."""
+
+    sort_by: tuple[str, ...]
+    layout: ClusteringLayout
+
+    def options(self, partitions: Collection[str] | None) -> dict[str, str]:
+        """Returns the options of Hudi's clustering of these partitions, or of all."""
+        found = {
+            # Also without a commit since the last clustering, which may have been one of other partitions.
+            "hoodie.clustering.async.max.commits": "0",
+            "hoodie.clustering.inline.max.commits": "0",
+            "hoodie.table.services.incremental.enabled": "false",
+            f"{_STRATEGY}.max.num.groups": "1000",
+        }
+        if partitions is not None:
+            pattern = "|".join(exactly(partition) for partition in sorted(partitions))
+            found[f"{_STRATEGY}.partition.regex.pattern"] = pattern
+        if not self.sort_by:
+            # A file that would only be written again is left alone, so a second job finds nothing to do.
+            return found | {f"{_STRATEGY}.single.group.clustering.enabled": "false"}
+        return found | {
+            f"{_STRATEGY}.sort.columns": ",".join(self.sort_by),
+            "hoodie.layout.optimize.strategy": _CURVES[self.layout],
             # By default Hudi interleaves the bits of the raw values, so that a small integer beside a double has no
             # weight (seen: rows in the plain order of the double). With this it ranks the values by a sample first.
             "hoodie.layout.optimize.curve.build.method": "sample",
         }
-    else:
-        # A file that would only be written again is left alone, so a second job finds nothing to do.
-        found |= {f"{_STRATEGY}.single.group.clustering.enabled": "false", _INCREMENTAL: "false"}
-    if chosen is not None:
-        partitions = sorted({item.partition for item in chosen})
-        pattern = "|".join(exactly(partition) for partition in partitions)
-        return {**found, f"{_STRATEGY}.partition.regex.pattern": pattern, _INCREMENTAL: "false"}
-    return {**found, **_every_partition(table, sort_by)} if sort_by else found
+
+    def due(self, table: HudiTable, there: frozenset[str]) -> frozenset[str]:
+        """Returns the partitions that are not in this order, as far as the active timeline tells, or all if there is no
+        order. `there` are those of the table."""
+        due = set(there)
+        for commit in table.commits() if self.sort_by else ():
+            due |= commit.files.keys() & there
+            done = json.loads(commit.extra.get(_ORDERED_KEY, "{}"))
+            if done.get("order") == self._text:
+                due -= set(done["partitions"])
+        return frozenset(due)
+
+    def to_metadata(self, partitions: Collection[str]) -> dict[str, str]:
+        """Returns the metadata of a commit after which these partitions are in this order."""
+        if not self.sort_by:
+            return {}
+        return {_ORDERED_KEY: json.dumps({"order": self._text, "partitions": sorted(partitions)})}
+
+    @property
+    def _text(self) -> str:
+        return f"{self.layout.value}: {', '.join(self.sort_by)}"
+
+
+class _Work:
+    """Chooses and rewrites the file slices of the clustering groups of one plan."""
+
+    def __init__(self, table: HudiTable, groups: ClusteringGroups, context: JobContext) -> None:
+        self._context = context
+        self._table = table
+        self._groups = groups
+        self._proof = KeyProof()
+        self._before: dict[int, KeyDigest] = {}
+
+    def choose(self, slices: Sequence[FileSlice]) -> list[FileSlice]:
+        """Returns the slices of the plan's file groups, without those that pending plans of others read."""
+        plans = pending_plans(self._table, COMPACTION_ACTIONS | CLUSTERING_ACTIONS)
+        taken = {group for plan in plans for group in plan_files.read_by(plan.content)}
+        return [item for item in slices if item.key in self._groups.number_of and item.key not in taken]
+
+    def unit(self, partition: str, file_id: str) -> tuple[str, str]:
+        """Returns the clustering group of a file group."""
+        return partition, str(self._groups.number_of[(partition, file_id)])
+
+    def rewrite(
+        self,
+        instant: str,
+        chosen: Sequence[FileSlice],
+        everything: Sequence[FileSlice],  # noqa: ARG002 - of all rewriters
+    ) -> list[WrittenFile]:
+        """Writes the rows of whole clustering groups to new files of `instant`. Raises RowsDifferError."""
+        by_group: dict[int, list[FileSlice]] = {}
+        for item in chosen:
+            by_group.setdefault(self._groups.number_of[item.key], []).append(item)
+        self._table.reload()
+        until = max(item.requested for item in self._table.instants())
+        found = self._groups.execute(instant, by_group, until=until)
+        self._context.step(f"comparing the record keys of {instant}")
+        digests = self._proof.of_rewrite(self._table, [(by_group[number], stats) for number, stats in found.items()])
+        written = []
+        for (number, stats), (before, after) in zip(found.items(), digests, strict=True):
+            self._before[number] = before
+            source = by_group[number][0].file_id
+            for stat, digest in zip(stats, after, strict=True):
+                name = stat.path.rpartition("/")[2]
+                written.append(
+                    WrittenFile(stat.partition, source, stat.file_id, name, stat.rows, stat.bytes, str(digest))
+                )
+        return written
+
+    def unfinished(self, replaced: Replaced) -> set[str]:
+        """Returns the partitions of which not all that was planned, or could have been, was replaced."""
+        left = self._groups.number_of.keys() - replaced.file_groups
+        return {partition for partition, _ in left} | self._groups.left_out
+
+    def proof_of(self, replaced: Replaced) -> dict[str, Any]:
+        """Returns what the job's result says of the proof that no row was lost or made up."""
+        self._proof.before = KeyDigest.sum(
+            self._before[number] for number in {self._groups.number_of[group] for group in replaced.file_groups}
+        )
+        return self._proof.details()
 
 
 def mergeable(slices: Sequence[FileSlice]) -> list[FileSlice]:
@@ -63,22 +207,3 @@ def mergeable(slices: Sequence[FileSlice]) -> list[FileSlice]:
     small = [item for item in slices if item.base_bytes < _SMALL_BYTES]
     number = Counter(item.partition for item in small)
     return [item for item in small if number[item.partition] > 1]
-
-
-def _every_partition(table: HudiTable, sort_by: Sequence[str]) -> dict[str, str]:
-    """Returns the options for a plan of more than the partitions written since the last clustering, if that one was not
-    of all partitions, or in another order.
-
-    By default Hudi looks into those alone, and so never orders the others (`BaseTableServicePlanActionExecutor`). Only
-    a plan of all partitions tells which it left out (`missingSchedulePartitions`).
-    """
-    last = last_clustering(table)
-    if last is None:
-        return {}
-    params = (last.get("strategy") or {}).get("strategyParams") or {}
-    if last.get("missingSchedulePartitions") is not None and params.get(_SORT_COLUMNS) == ",".join(sort_by):
-        return {}
-    partitions = sorted({item.partition for item in table.file_slices()})
-    if not all(partitions) or any("," in partition for partition in partitions):
-        return {_INCREMENTAL: "false"}
-    return {f"{_STRATEGY}.partition.selected": ",".join(partitions)}

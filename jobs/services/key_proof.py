@@ -1,8 +1,8 @@
 """Proves, before Hudi's own compaction or clustering commits, that no row was lost or made up.
 
 Of the files that the plan read and of those that Hudi wrote, the record keys are read again and compared with each
-other and with Hudi's statistics. A clustering leaves the keys of a partition as they are. A compaction may lose as many
-keys as the logs delete, and wins as many as they insert; the logs are not read again.
+other and with Hudi's statistics. A clustering leaves the keys of a clustering group as they are. A compaction may lose
+as many keys as the logs delete, and wins as many as they insert; the logs are not read again.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from jobs.errors import RefusedError, RowsDifferError
 from jobs.format import plan_files
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.jvm import translated
+from jobs.hudi.records import deletes_in_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from jobs.dataplane.key_changes import KeyChange
+    from jobs.hudi.records import Commit, FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.hudi.write_stats import WriteStat
     from jobs.storage.paths import Storage
@@ -84,28 +86,33 @@ class KeyProof:
             self.deleted += sum(change.before.rows + stat.inserts - change.after.rows for stat, change in merged)
             self.corrupt_blocks += sum(stat.corrupt_blocks for stat in stats)
 
-    def of_clustering(self, table: HudiTable, plan: Mapping[str, Any], stats: Sequence[WriteStat]) -> None:
-        """Raises RowsDifferError unless the written files of each partition hold the keys that the plan's had, each as
-        often. What a clustering merges from logs is not compared."""
-        if plan_files.reads_logs(plan):
-            self.left_out.add("logs")
-            return
-        at = partial(_absolute, table)
-        old = [(partition, at(path)) for (partition, _), path in plan_files.base_files(plan).items()]
-        new = [(stat.partition, at(stat.path)) for stat in stats]
-        with self._reading(table, (path for _, path in (*old, *new))) as storage:
+    def of_rewrite(
+        self, table: HudiTable, groups: Sequence[tuple[Sequence[FileSlice], Sequence[WriteStat]]]
+    ) -> list[tuple[KeyDigest, list[KeyDigest]]]:
+        """Returns for each clustering group the digest of the base files that it had, and those of its new files.
+
+        Raises RowsDifferError unless the new files hold the keys that the slices had, each as often. Of slices with
+        logs only the number of rows is compared: that of their base files, less the rows that their logs delete. The
+        digests are those of nothing where keys cannot be read.
+        """
+        old = [[item.base_file for item in slices if item.base_file] for slices, _ in groups]
+        new = [[_absolute(table, stat.path) for stat in stats] for _, stats in groups]
+        paths = [path for side in (old, new) for files in side for path in files]
+        with self._reading(table, paths) as storage:
             if storage is None:
-                return
-            found = _in_tasks(table, [path for _, path in (*old, *new)], partial(key_changes.digest, storage))
-            before = _per_partition(old, found[: len(old)])
-            after = _per_partition(new, found[len(old) :])
-            _require(
-                _of_partition(partition, before.get(partition, KeyDigest()), after.get(partition, KeyDigest()))
-                for partition in sorted({*before, *after})
-                if before.get(partition) != after.get(partition)
-            )
-            self.before += KeyDigest.sum(before.values())
-            self.after += KeyDigest.sum(after.values())
+                return [(KeyDigest(), [KeyDigest() for _ in stats]) for _, stats in groups]
+            found = iter(_in_tasks(table, paths, partial(key_changes.digest, storage)))
+            before = [KeyDigest.sum([next(found) for _ in files]) for files in old]
+            after = [[next(found) for _ in files] for files in new]
+        if any(item.log_files for slices, _ in groups for item in slices):
+            self.left_out.add("logs")
+        commits = table.commits() if "logs" in self.left_out else []
+        _require(
+            _of_partition(slices[0].partition, was, KeyDigest.sum(now))
+            for (slices, _), was, now in zip(groups, before, after, strict=True)
+            if not _holds_all(slices, was, KeyDigest.sum(now), commits)
+        )
+        return list(zip(before, after, strict=True))
 
     @contextmanager
     def _reading(self, table: HudiTable, paths: Iterable[str]) -> Iterator[Storage | None]:
@@ -149,6 +156,14 @@ def _of_file_group(stat: WriteStat, change: KeyChange) -> str:
     )
 
 
+def _holds_all(slices: Sequence[FileSlice], before: KeyDigest, after: KeyDigest, commits: Sequence[Commit]) -> bool:
+    if not any(item.log_files for item in slices):
+        return before == after
+    deletes = [deletes_in_logs(item, commits) if item.log_files else 0 for item in slices]
+    # Without the commits of all logs, how many they delete is not known.
+    return after.rows >= before.rows - sum(each or 0 for each in deletes) or (None in deletes and after.rows > 0)
+
+
 def _of_partition(partition: str, before: KeyDigest, after: KeyDigest) -> str:
     return f"partition '{partition}': {before.rows} rows with key digest {before} became {after.rows} with {after}"
 
@@ -159,13 +174,6 @@ def _require(details: Iterable[str]) -> None:
     if found:
         more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         raise RowsDifferError("; ".join(found[:_NAMED]) + more)
-
-
-def _per_partition(files: Iterable[tuple[str, str]], digests: Iterable[KeyDigest]) -> dict[str, KeyDigest]:
-    found: dict[str, KeyDigest] = {}
-    for (partition, _), digest in zip(files, digests, strict=True):
-        found[partition] = found.get(partition, KeyDigest()) + digest
-    return found
 
 
 def _in_tasks(table: HudiTable, items: Sequence[Item], read: Callable[[Item], Found]) -> list[Found]:

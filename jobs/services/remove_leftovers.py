@@ -13,7 +13,7 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.protocol.leftovers import old_markers
 from jobs.protocol.writers import remove_listed_late_files
-from jobs.services.audit import count_rows
+from jobs.services.checks.row_counts import count_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

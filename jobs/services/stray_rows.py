@@ -19,7 +19,7 @@ from jobs.errors import StaleWriterError
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.hudi import rows
 from jobs.hudi.jvm import translated
-from jobs.services import audit
+from jobs.services.checks import row_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -127,7 +127,7 @@ def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
             paths, keys, files = batch.columns
-            wrong = pa.array(audit.misplaced(keys, paths, files, rules, hash_fields))
+            wrong = pa.array(row_counts.misplaced(keys, paths, files, rules, hash_fields))
             yield batch.filter(wrong)
 
     with translated("finding rows in wrong buckets"):

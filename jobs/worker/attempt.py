@@ -7,6 +7,7 @@ import threading
 import time
 from contextlib import suppress
 from contextvars import copy_context
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jobs import tracing
@@ -81,10 +82,16 @@ RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
 
 
 def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
-    """Runs the job. Raises `JobError`s."""
-    result = RUN[order.kind](table, order, context)
+    """Runs the job, and after one that has replaced file groups the checks of an audit that read no rows: what they
+    found is `audit` in the details. Raises `JobError`s."""
     takes_lock = order.kind not in READING
-    return with_surroundings(table, order, result) if order.dry_run and takes_lock else result
+    with table.clock.kept(writes=takes_lock and not order.dry_run):
+        if takes_lock and not order.dry_run:
+            table.clock.verify()
+        result = RUN[order.kind](table, order, context)
+        if (audited := audit.after(table, order, result, context)) is not None:
+            result = replace(result, details={**result.details, "audit": audited})
+        return with_surroundings(table, order, result) if order.dry_run and takes_lock else result
 
 
 class Attempt:
@@ -162,7 +169,7 @@ class Attempt:
         except Exception as error:
             if isinstance(self.context.must_end, LeaseLostError) or isinstance(error, LeaseLostError):
                 raise LeaseLostError from error
-            return self._failed(error)
+            return self._told(self._failed(error))
         finally:
             self.context.steps.end()
             with suppress(Exception):  # the JVM may be gone
@@ -185,6 +192,13 @@ class Attempt:
         logger.exception("%s failed", self._group, exc_info=error)
         detail = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return Result(Outcome.FAILED, error=Problem("job-failed", JobError.title, detail[:300], JobError.hint))
+
+    def _told(self, failed: Result) -> Result:
+        """Adds what the attempt could not undo."""
+        if failed.error is None or not self.context.left_behind:
+            return failed
+        detail = " ".join(filter(None, [failed.error.detail, *self.context.left_behind]))
+        return replace(failed, error=replace(failed.error, detail=detail))
 
     def _keep_lease(self) -> None:
         while not self._ended.wait(HEARTBEAT_SECONDS):

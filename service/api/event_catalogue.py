@@ -12,6 +12,7 @@ from service.delegation.inbox import SUGGESTION
 from service.delegation.plan import DelegatedService
 from service.events.event import EventType
 from service.incidents.incident import IncidentKind, IncidentState
+from service.model.flink_restart import FlinkRestart
 from service.queue.hand_over import HandOverState
 from service.queue.job import JobVerdict
 
@@ -39,6 +40,7 @@ _HAND_OVER = object_of(
     deadline={"type": "string", "description": "The job fails if the writers are not stopped by then"},
     by={"type": ["string", "null"], "description": "The caller that stopped them"},
     savepoint={"type": ["string", "null"], "description": "Path of the Flink job's savepoint"},
+    restart={"enum": [each.value for each in FlinkRestart], "description": "How Flink has to be started afterwards"},
     detail=TEXT,
     what_to_do=TEXT,
 )
@@ -119,6 +121,7 @@ _A_HAND_OVER = {
     "deadline": "2026-01-01T13:00:00+00:00",
     "by": None,
     "savepoint": None,
+    "restart": "from-savepoint",
     "detail": "Flink writes this table and has to be stopped.",
     "what_to_do": "Stop every Flink job that writes this table, with a savepoint; wait until it has ended; then POST"
     ' /v1/jobs/job_4be1c0d2f6a89b37/writers-stopped {"savepoint": "..."}, before 2026-01-01T13:00:00+00:00.',
@@ -217,7 +220,7 @@ CATALOGUE: Mapping[EventType, Entry] = {
     ),
     EventType.EXPANSION_COMMITTED: _of_expansion(
         "A bucket expansion or contraction (`kind`) has switched data and number of buckets. Restart long-running"
-        " writers. Restart Flink jobs that were stopped for it from `hand_over.savepoint`, with the table's new"
+        " writers. Restart Flink jobs that were stopped for it as `hand_over.what_to_do` says, with the table's new"
         " options.",
         hand_over=_RESUBMIT,
     ),

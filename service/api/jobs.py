@@ -281,16 +281,24 @@ def get_log(
     operation_id="confirmWritersStopped",
     summary="Confirm that the writers were stopped, for a job that waits for it",
     dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(errors.JobNotFoundError, errors.JobNotWaitingError, errors.ParamsInvalidError),
+    responses=documented(
+        errors.JobNotFoundError, errors.JobNotWaitingError, errors.FlinkStateReturnsError, errors.ParamsInvalidError
+    ),
 )
 def confirm_writers_stopped(
     job_id: JobId, context: AppContextDep, caller: CallerDep, confirmation: WritersStopped | None = None
 ) -> JobOut:
     """Lets the job go on. Confirm only when every Flink job that writes the table has ended. A repeated call changes
     nothing."""
-    savepoint = confirmation.savepoint if confirmation else None
+    told = confirmation or WritersStopped.model_validate({})
     job = coordinator.confirm(
-        context.engine, context.notifier, context.clock, job_id, by=caller.name, savepoint=savepoint
+        context.engine,
+        context.notifier,
+        context.clock,
+        job_id,
+        by=caller.name,
+        savepoint=told.savepoint,
+        restart=told.restart,
     )
     context.poll_requests.ask(job.table_id)
     return _out(context, job)

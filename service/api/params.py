@@ -87,7 +87,11 @@ class RollbackParams(Request):
 
 
 class AuditParams(Request):
-    """No parameters."""
+    rows: bool = Field(
+        True,
+        description="Read the key of every row as well: rows in wrong buckets, duplicate keys, rows that filters miss",
+        examples=[True],
+    )
 
 
 class MetadataTableParams(Request):
@@ -215,10 +219,11 @@ class RollbackIn(_JobIn):
 
 
 class AuditIn(_JobIn):
-    """Proves the table: every row in its bucket, no duplicate key."""
+    """Proves the table: what its commits, its metadata table and the storage say is the same, every row is in its
+    bucket, and no key is there twice."""
 
     kind: Literal[JobKind.AUDIT]
-    params: AuditParams = Field(default_factory=lambda: AuditParams())
+    params: AuditParams = Field(default_factory=lambda: AuditParams.model_validate({}))
 
 
 class MetadataTableIn(_JobIn):
@@ -283,7 +288,7 @@ EXAMPLES: dict[str, Any] = {
     "rollback": {"value": {"kind": "rollback", "params": {"instant": "20260101120000000"}, "dry_run": True}},
     "metadata_table": {"value": {"kind": "metadata_table", "params": {"action": "rebuild"}, "dry_run": True}},
     "sync": {"value": {"kind": "sync", "params": {"metastore_uris": "thrift://metastore:9083", "database": "lake"}}},
-    "audit": {"value": {"kind": "audit"}},
+    "audit": {"value": {"kind": "audit", "params": {"rows": False}}},
     "diagnosis": {"value": {"kind": "diagnosis", "params": {"rows": False}}},
 }
 

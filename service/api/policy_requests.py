@@ -225,6 +225,14 @@ class DiagnosisPolicyIn(_Section, total=False):
     rows: Annotated[bool, _OfTheJob, Field(examples=[True])]
 
 
+class AuditPolicyIn(_Section, total=False):
+    enabled: _Enabled
+    seconds: _Seconds
+    cron: _Cron
+    min_interval_seconds: _Interval
+    rows: Annotated[bool, _OfTheJob, Field(examples=[True])]
+
+
 class PolicyIn(_Section, total=False):
     """Members that differ from the previous level: the defaults, then patterns of names, then the table."""
 
@@ -253,6 +261,7 @@ class PolicyIn(_Section, total=False):
     repair: RepairPolicyIn
     archival: ArchivalPolicyIn
     partition_ttl: PartitionTtlPolicyIn
+    audit: AuditPolicyIn
     diagnosis: DiagnosisPolicyIn
     sync: SyncPolicyIn
 

@@ -12,6 +12,7 @@ from jobs.contract import DEFAULT_GROUP, BucketIndex, TableLock, WorkerState, Wr
 from jobs.redaction import redacted
 from service.api.log_lines import LogLines
 from service.catalog.registration import FlinkWriter, Writers
+from service.model.flink_restart import FlinkRestart
 from service.policies.policy import GROUP_PATTERN
 
 
@@ -100,8 +101,14 @@ class FlinkIn(Request):
         None, description="Default: `execution.checkpointing.savepoint-dir` of the cluster", examples=["s3://lake/sp"]
     )
 
+    restart: FlinkRestart = Field(
+        FlinkRestart.FROM_SAVEPOINT,
+        description="How you start the job again after each stop. Without a declared bucket index the service stops it"
+        " only if that is `without-state`: its state may hold the file group of each key",
+    )
+
     def to_model(self) -> FlinkWriter:
-        return FlinkWriter(self.rest_url.rstrip("/"), self.job, self.savepoint_folder)
+        return FlinkWriter(self.rest_url.rstrip("/"), self.job, self.savepoint_folder, self.restart)
 
 
 class WritersIn(Request):
@@ -229,6 +236,11 @@ class WritersStopped(Request):
     """Confirmation that the writers are stopped. Events carry `savepoint`, for the restart of the Flink job."""
 
     savepoint: Public | None = Field(None, examples=["s3://lake/savepoints/savepoint-1f2e3d"])
+    restart: FlinkRestart = Field(
+        FlinkRestart.FROM_SAVEPOINT,
+        description="How the Flink job will be started again. Without a declared bucket index it must be"
+        " `without-state`",
+    )
 
 
 class WorkerInfoIn(BaseModel):

@@ -15,6 +15,7 @@ from service.catalog.registration import Registration, Writers
 from service.catalog.table_secrets import masked
 from service.incidents.incident import IncidentState
 from service.lake.engine_sighting import Sightings
+from service.model.flink_restart import FlinkRestart
 from service.queue.hand_over import HandOverState
 from service.queue.job import Attempt, AttemptOutcome, Job, JobState, JobVerdict
 
@@ -58,6 +59,7 @@ class FlinkOut(BaseModel):
     rest_url: str
     job: str
     savepoint_folder: str | None
+    restart: FlinkRestart
 
 
 class SightingOut(BaseModel):
@@ -219,6 +221,7 @@ class HandOverOut(BaseModel):
     deadline: datetime = Field(description="If the writers are not stopped by then, the job fails without any change")
     by: str | None = Field(description="The caller that stopped them, or `groundskeeper`")
     savepoint: str | None
+    restart: FlinkRestart
     detail: str
 
 

@@ -24,7 +24,7 @@ _Plans = Annotated[
 
 
 _TakeOver = Annotated[
-    bool | None, Field(description="With `plans`: also those that another process has begun, which must be dead")
+    bool | None, Field(description="With `plans`: also those of a runner that sends no heartbeats, which must be dead")
 ]
 _Parallelism = Annotated[int | None, Field(ge=1, le=10_000, description="With `plans`: most tasks at once")]
 

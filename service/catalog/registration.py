@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.contract import BucketIndex, JsonMapped, Table, TableLock, WriterEngine
 from service.catalog.table_secrets import opened
+from service.lake.table import BucketIndexKind
+from service.model.flink_restart import FlinkRestart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,11 +22,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class FlinkWriter:
     """The Flink job that writes a table, so that the service can stop it for a while: the address of its cluster's REST
-    API, its name or id, and the folder for its savepoints (None: the cluster's own)."""
+    API, its name or id, and the folder for its savepoints (None: the cluster's own).
+
+    `restart` is how the owner starts it again after each stop.
+    """
 
     rest_url: str
     job: str
     savepoint_folder: str | None = None
+    restart: FlinkRestart = FlinkRestart.FROM_SAVEPOINT
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,9 @@ class Writers(JsonMapped):
         return self.stopped and not is_contradicted
 
 
+_BUCKETED = {BucketIndexKind.SIMPLE.value, BucketIndexKind.CONSISTENT_HASHING.value}
+
+
 @dataclass(frozen=True)
 class Readers(JsonMapped):
     """The owner's declarations about the programs that read the table. `hudi_version` is the oldest one among them."""
@@ -97,6 +106,14 @@ class Registration:
 
     def evolve(self, **changes: Any) -> Registration:
         return dataclasses.replace(self, **changes)
+
+    @property
+    def flink_restart(self) -> FlinkRestart:
+        """How Flink must start after file groups were replaced. Hudi does not store the index of its writers, so Flink
+        may have any that the owner has not declared, unless the file ids show buckets."""
+        layout = self.profile.get("bucket_layout") or {}
+        has_buckets = self.index is not None or layout.get("kind") in _BUCKETED
+        return FlinkRestart.FROM_SAVEPOINT if has_buckets else FlinkRestart.WITHOUT_STATE
 
     def to_contract(self, sightings: Sightings, cipher: SecretCipher) -> Table:
         """Returns the data that a worker needs, with all secrets. `sightings` are those of the table's engines.

@@ -12,7 +12,16 @@ import sqlalchemy as sa
 
 from service.db import schema
 from service.lake.backlog import Cycle, extended
-from service.lake.snapshot import Bucket, PartitionDetail, PartitionState, Pending, Since, TableSnapshot, Totals
+from service.lake.snapshot import (
+    Bucket,
+    OtherRun,
+    PartitionDetail,
+    PartitionState,
+    Pending,
+    Since,
+    TableSnapshot,
+    Totals,
+)
 from service.lake.table import TableType
 from service.lake.table_lock import SeenLock
 
@@ -189,6 +198,7 @@ def _snapshot(table_id: str, taken_at: datetime, summary: Mapping[str, Any]) -> 
     for name in ("vanished", "undone"):
         data[name] = tuple(data.get(name, ()))
     data["cycles"] = tuple(Cycle(**_restored(each, _CYCLE_MOMENTS)) for each in data.get("cycles", ()))
+    data["other_runs"] = tuple(OtherRun(**_restored(each, _RUN_MOMENTS)) for each in data.get("other_runs", ()))
     data["lock"] = SeenLock(**_restored(data["lock"], ("since",))) if data.get("lock") else None
     return TableSnapshot(table_id=table_id, taken_at=taken_at, **_restored(data, _MOMENTS))
 
@@ -198,8 +208,9 @@ _NAMES: Mapping[type[Any], frozenset[str]] = {
 }
 _SINCE = ("since_compaction", "since_cleaning", "since_clustering")
 _PARTS: Mapping[str, type[Any]] = {"totals": Totals, "large": PartitionState, "skewed": PartitionState}
-_MANY = ("pending", "cycles")
+_MANY = ("pending", "cycles", "other_runs")
 _CYCLE_MOMENTS = ("compacted_at", "rising_since")
+_RUN_MOMENTS = ("at", "since")
 _PENDING_MOMENTS = ("requested_at", "heartbeat_at")
 _MOMENTS = ("last_commit_at", "first_commit_at", "vanished_since")
 

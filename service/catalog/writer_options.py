@@ -9,6 +9,7 @@ from jobs.contract import WriterEngine
 from jobs.format import lock_providers
 from jobs.format.hudi_versions import release
 from service.catalog import delegating_writers as delegation
+from service.catalog import flink_notes
 from service.catalog.known_options import LATEST, known, name_in, table_version_of
 from service.lake.table import BucketIndexKind, TableType
 
@@ -217,7 +218,9 @@ def _version_of_table(target: Target) -> dict[str, str]:
 def _index(target: Target, engine: WriterEngine) -> dict[str, str]:
     is_flink = engine is WriterEngine.FLINK
     if target.index is None and not target.has_consistent_hashing:
-        return {} if is_flink else dict(_BESIDE_CLUSTERING)
+        if is_flink:
+            return dict(flink_notes.LOADED_INDEX) if target.exists else {}
+        return dict(_BESIDE_CLUSTERING)
     options = {
         "index.type" if is_flink else "hoodie.index.type": "BUCKET",
         "hoodie.index.bucket.engine": "CONSISTENT_HASHING" if target.has_consistent_hashing else "SIMPLE",
@@ -360,26 +363,8 @@ def _notes_of_spark_sql(target: Target) -> list[str]:
     ]
 
 
-def _notes_of_flink(target: Target) -> list[str]:
-    notes = [
-        "Set pekko.ask.timeout to 60 s in the Flink cluster: its coordinator may wait for the table's lock in a call"
-        " that ends after 10 s by default, and the job would fail over.",
-        "With single_writer Flink does not check for conflicts (with optimistic_concurrency_control it conflicts with"
-        " itself and loses rows), so no other writer may change the same rows at the same time.",
-        "Flink ignores hoodie.write.num.retries.on.conflict.failures: a batch that is rolled back under a Flink job"
-        " after its checkpoint is lost. So Groundskeeper never fences a Flink writer.",
-    ]
-    if target.index and not target.is_non_blocking:
-        notes.append(
-            "A Flink job reads the number of buckets and the file groups only once. A bucket expansion, or a clustering"
-            " inside buckets, waits until the job has been stopped with a savepoint (see `writers.flink` of the table,"
-            " and POST /v1/jobs/{id}/writers-stopped). Afterwards submit it again with the options shown then."
-        )
-    return notes
-
-
 _NOTES_OF = {
     WriterEngine.SPARK: _notes_of_spark,
     WriterEngine.SPARK_SQL: _notes_of_spark_sql,
-    WriterEngine.FLINK: _notes_of_flink,
+    WriterEngine.FLINK: flink_notes.of,
 }

@@ -77,7 +77,7 @@ const ABOUT = {
   rollback: "Rolls back a pending instant that nobody works on, or the latest completed commit.",
   metadata_table: "Compares the metadata table with the storage, or builds it anew while all writers are stopped.",
   sync: "Brings a Hive metastore up to the table: columns, partitions, and the commit that was synced last.",
-  audit: "Proves the table: every row in its bucket, no duplicate key. It only reads.",
+  audit: "Proves the table: commits, metadata table and storage agree, every row is in its bucket, no key is there twice. It only reads.",
   diagnosis: "Looks for known damages of Hudi tables, and names the job that cures each. It only reads.",
 };
 const READING = ["audit", "diagnosis"];

@@ -80,7 +80,7 @@ export function jobPage(id, changed) {
 
   /** State of the hand-over, and a button to confirm that the writers were stopped. */
   function handOver() {
-    const { state, since, deadline, by, savepoint, detail } = job.hand_over;
+    const { state, since, deadline, by, savepoint, detail, restart } = job.hand_over;
     const isOpen = job.state === "queued" && ["draining", "stopping"].includes(state);
     return card(
       "hand-over",
@@ -91,6 +91,7 @@ export function jobPage(id, changed) {
         ["Deadline", isOpen && h("time", { datetime: deadline }, moment(deadline))],
         ["Stopped by", by],
         ["Savepoint", savepoint && h("code", {}, savepoint)],
+        ["Start Flink again", restart.replace("-", " ")],
       ),
       detail && h("p", {}, detail),
       isOpen && may("operator") && h("div", { class: "actions" }, h("button", { type: "button", onclick: confirmStopped }, "The writers were stopped")),
@@ -99,10 +100,12 @@ export function jobPage(id, changed) {
   }
 
   async function confirmStopped() {
-    const text = "Confirm only when every Flink job that writes this table has ended. The job goes on at once.";
+    const { restart } = job.hand_over;
+    const then = restart === "without-state" ? " Afterwards Flink must be started without its state: not from a savepoint." : "";
+    const text = `Confirm only when every Flink job that writes this table has ended. The job goes on at once.${then}`;
     if (!(await confirmed("The writers were stopped?", text, "They were stopped"))) return;
     try {
-      await post(`${jobPath(id)}/writers-stopped`);
+      await post(`${jobPath(id)}/writers-stopped`, { restart });
       changed();
     } catch (error) {
       handOverFailure = problemOf(error);

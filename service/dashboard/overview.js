@@ -30,6 +30,7 @@ const PROBLEMS = {
   "incident-standing": "rows astray",
   "dead-writer": "dead writer",
   "plan-stuck": "stuck plan",
+  "other-runner": "two runners",
   "compaction-behind": "compaction behind",
   "cleaning-behind": "cleaning behind",
   "timeline-long": "long timeline",

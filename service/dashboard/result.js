@@ -14,7 +14,7 @@ const isProblem = (value) => isPlain(value) && "title" in value && "type" in val
 export function result(job) {
   const { refusals, findings, healthy, notes, nothing_to_do: _shown, ...rest } = job.result;
   return [
-    findings && diagnosed(findings, healthy),
+    findings && (findings.length > 0 || !("clean" in rest)) && diagnosed(findings, healthy),
     refusals && (job.dry_run || refusals.length > 0) && verdict(refusals, job),
     job.verdict === "nothing_to_do" && h("p", { class: "problem note" }, h("strong", {}, job.dry_run ? "There is nothing to do." : "There was nothing to do.")),
     ...(notes ?? []).map((text) => problem({ title: text }, "warn")),
@@ -43,8 +43,8 @@ function verdict(refusals, { dry_run: isDryRun, verdict: said }) {
 
 function audited(isClean) {
   return isClean
-    ? h("p", { class: "problem good" }, h("strong", {}, "The table is clean: no misplaced rows, no duplicates."))
-    : h("p", { class: "problem bad" }, h("strong", {}, "The audit found errors. See the counts below."));
+    ? h("p", { class: "problem good" }, h("strong", {}, "The table is clean."))
+    : h("p", { class: "problem bad" }, h("strong", {}, "The audit found errors, or could not make all checks. See below."));
 }
 
 /** The findings of a diagnosis; the check of a metadata table has no verdict. */
@@ -98,8 +98,8 @@ export function summary(job) {
   if (refusals?.length) return `${job.dry_run ? "would be" : "was"} refused: ${refusals[0].title}`;
   if (job.verdict === "nothing_to_do") return "nothing to do";
   if (findings?.length) return `${count(findings.length, "finding")}: ${findings[0].title}`;
-  if (findings) return healthy === false ? "nothing found, some checks not made" : "nothing is damaged";
-  if (clean !== undefined) return clean ? `clean, ${count(rest.rows ?? 0, "row")}` : "found errors";
+  if (findings && clean === undefined) return healthy === false ? "nothing found, some checks not made" : "nothing is damaged";
+  if (clean !== undefined) return clean ? `clean${rest.rows == null ? "" : `, ${count(rest.rows, "row")}`}` : "found errors";
   if (isPair(buckets)) return `${number(buckets[0])} → ${number(buckets[1])} buckets`;
   if ("metastore" in rest) return rest.changed === false ? "nothing differed" : count(rest.tables.length, "table");
   if ("files_deleted" in rest) return `${count(rest.files_deleted, "file")} deleted`;

@@ -65,7 +65,8 @@ function policy({ policy, sources }) {
       ["Partition TTL", partitionTtl(policy)],
       ["Sync to a metastore", sync(policy)],
       ["Repair", REPAIR[policy.repair.mode]],
-      ["Diagnosis", diagnosis(policy)],
+      ["Diagnosis", examination(policy, policy.diagnosis)],
+      ["Audit", examination(policy, policy.audit)],
     ),
     changedSettings.length > 0 &&
       h(
@@ -102,7 +103,7 @@ function partitionTtl({ partition_ttl: its, time_zone: zone }) {
   return `${its.cron ? calendar(its, zone) : `every ${seconds(its.seconds)}`}; keeps partitions ${count(its.days_retain, "day")} since ${since}`;
 }
 
-function diagnosis({ diagnosis: its, time_zone: zone }) {
+function examination({ time_zone: zone }, its) {
   if (!its.enabled) return "off";
   return `${its.cron ? calendar(its, zone) : `every ${seconds(its.seconds)}`}${its.rows ? ", with all rows" : ""}`;
 }

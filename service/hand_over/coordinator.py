@@ -21,11 +21,13 @@ from service.hand_over.flink_stop import Stopping
 from service.lake.active_timeline import read_active_timeline
 from service.model.errors import (
     DatabaseUnavailableError,
+    FlinkStateReturnsError,
     GroundskeeperError,
     JobNotFoundError,
     JobNotWaitingError,
     TableNotFoundError,
 )
+from service.model.flink_restart import FlinkRestart
 from service.observation.bounded_pool import BoundedPool
 from service.queue import hand_over_policy as policy
 from service.queue import hand_over_store, job_changes, job_events, job_store
@@ -53,10 +55,21 @@ _STOP_AT_MOST = timedelta(minutes=10)
 """How long after its deadline a requested stop may still complete: the writer stops anyway."""
 
 
-def confirm(engine: Engine, notifier: Notifier, clock: Clock, job_id: str, *, by: str, savepoint: str | None) -> Job:
-    """Records that the writers have been stopped for this job, and releases it. Idempotent. `by` is who reports it.
+def confirm(
+    engine: Engine,
+    notifier: Notifier,
+    clock: Clock,
+    job_id: str,
+    *,
+    by: str,
+    savepoint: str | None,
+    restart: FlinkRestart = FlinkRestart.FROM_SAVEPOINT,
+) -> Job:
+    """Records that the writers have been stopped for this job, and releases it. Idempotent. `by` is who reports it, and
+    `restart` how Flink will be started again.
 
-    Raises JobNotFoundError, or JobNotWaitingError for a job that has begun, has ended or needs no stop.
+    Raises JobNotFoundError, JobNotWaitingError for a job that has begun, has ended or needs no stop, or
+    FlinkStateReturnsError.
     """
     now = clock()
     with writing(engine) as connection:
@@ -67,8 +80,10 @@ def confirm(engine: Engine, notifier: Notifier, clock: Clock, job_id: str, *, by
         if job.state.is_held or not job.state.is_active:
             raise JobNotWaitingError(f"Job {job_id} is {job.state.value}.")
         table = table_store.get(connection, job.table_id)
-        if job.dry_run or not policy.replaces_file_groups(job.kind, table):
+        if job.dry_run or not policy.replaces_file_groups(job.kind):
             raise JobNotWaitingError(f"Job {job_id} runs beside active writers.")
+        if not policy.is_safe(restart, table):
+            raise FlinkStateReturnsError(f"{table.base_path} has no declared bucket index.")
         stopped = HandOver(
             HandOverState.STOPPED,
             now,
@@ -76,6 +91,7 @@ def confirm(engine: Engine, notifier: Notifier, clock: Clock, job_id: str, *, by
             by=by,
             savepoint=savepoint or (current.savepoint if current else None),
             detail=f"{by} reported that the writers were stopped.",
+            restart=table.flink_restart,
         )
         hand_over_store.release(connection, job_id, stopped)
         job = job_store.get(connection, job_id)
@@ -205,12 +221,13 @@ class HandOvers:
                 now = self._clock()
                 with reading(self._engine) as connection:
                     table = table_store.get(connection, waiting.table_id)
-                if table.writers.flink is None:
+                flink = table.writers.flink
+                if flink is None or not policy.is_safe(flink.restart, table):
                     return
                 with writing(self._engine) as connection:
                     job = hand_over_store.claim(connection, waiting.id, now=now, until=now + _STEP_AT_MOST)
                 if job is not None:
-                    self._advance(job, table, table.writers.flink)
+                    self._advance(job, table, flink)
             except DatabaseUnavailableError as error:
                 log.warning("Job %s: %s", waiting.id, error)
             except GroundskeeperError as error:

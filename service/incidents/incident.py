@@ -19,7 +19,8 @@ class IncidentKind(StrEnum):
     `OLD_NUMBER`: all rows that a commit wrote to a partition lie in buckets of the number before an expansion, or some
     in buckets that a contraction took away.
     `LATE_FILES`: a fenced writer may be alive, and may still write files that count once its rollback has been
-    archived. `DAMAGE`: a diagnosis has found it; `details` are the finding, `instant` is when."""
+    archived. `DAMAGE`: a diagnosis, an audit or the checks after a job have found it; `details` are the finding,
+    `instant` is when."""
 
     STALE_WRITE = "stale-write"
     OLD_NUMBER = "old-number"
@@ -27,8 +28,8 @@ class IncidentKind(StrEnum):
     DAMAGE = "damage"
 
 
-BY_DIAGNOSIS = "diagnosis"
-"""The first word of the reason for which a diagnosis closes an incident."""
+NO_LONGER_FOUND = "no longer finds it"
+"""The last words of the reason for which a diagnosis or an audit closes an incident."""
 
 
 class IncidentState(StrEnum):

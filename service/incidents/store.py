@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
 from service.db.page import Cursor, Page, page_of, within
-from service.incidents.incident import BY_DIAGNOSIS, Incident, IncidentKind, IncidentState
+from service.incidents.incident import NO_LONGER_FOUND, Incident, IncidentKind, IncidentState
 from service.model.errors import IncidentNotFoundError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def dismissed(connection: Connection, table_id: str, kind: IncidentKind) -> list
         _i.c.table_id == table_id,
         _i.c.kind == kind.value,
         _i.c.state == IncidentState.CLEARED.value,
-        _i.c.because.not_like(f"{BY_DIAGNOSIS} %"),
+        _i.c.because.not_like(f"% {NO_LONGER_FOUND}"),
     )
     return [_incident(row) for row in connection.execute(query.order_by(_i.c.closed_at.desc()).limit(100))]
 

@@ -47,6 +47,18 @@ class Pending:
 
 
 @dataclass(frozen=True)
+class OtherRun:
+    """The last completed compaction or clustering (`operation`) that no job of this service executed, and since when
+    there are such. `is_delegated`: a writer had asked this service to execute it."""
+
+    operation: str
+    instant: str
+    at: datetime
+    since: datetime
+    is_delegated: bool = False
+
+
+@dataclass(frozen=True)
 class PartitionState:
     """The latest file slices of one partition. Sizes are in bytes; those of file groups include base file and log
     files.
@@ -128,6 +140,7 @@ class TableSnapshot:
     one compared with the mean. `cycles` are the newest from compaction to compaction, oldest first.
 
     `lock` is set if the last poll found the table's lock held for a minute or more.
+    `other_runs`: at most one of each operation, of those that completed since the table was registered.
     `vanished` are commits that have left the middle of the timeline, `undone` those that a rollback took off it.
     """
 
@@ -153,6 +166,7 @@ class TableSnapshot:
     vanished: tuple[str, ...] = ()
     vanished_since: datetime | None = None
     undone: tuple[str, ...] = ()
+    other_runs: tuple[OtherRun, ...] = ()
 
     @property
     def base_bytes(self) -> int:

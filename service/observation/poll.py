@@ -18,7 +18,7 @@ from service.incidents.finding import Judged
 from service.incidents.incident import astray
 from service.lake.commit import CLEAN, CLUSTERING, COMPACTION, Commit
 from service.lake.snapshot import Since, TableSnapshot
-from service.observation import poll_events
+from service.observation import other_runs, poll_events
 from service.observation.table_read import ChangedTable, UnchangedTable
 from service.queue import job_tally
 from service.queue.settlement import settle
@@ -85,6 +85,9 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
             vanished=polled.vanished,
             vanished_since=_since(stored, polled.vanished) or watch.looked_at if polled.vanished else None,
             undone=polled.undone,
+            other_runs=other_runs.with_new(
+                connection, watch.table_id, stored.snapshot.other_runs if stored else (), added
+            ),
         )
         snapshot = _with_commits(connection, snapshot, stored, added)
         snapshot_store.save_partitions(connection, watch.table_id, files.listed, files.partitions)

@@ -73,7 +73,8 @@ class Window:
 @dataclass(frozen=True)
 class CompactionSettings:
     """`log_ratio` (bytes of log files to bytes of base files) counts in addition to the trigger, None not at all. With
-    `cron` no threshold counts. A plan pending for `stale_plan_seconds` causes a warning and is taken over.
+    `cron` no threshold counts. A plan pending for `stale_plan_seconds` causes a warning, and a job that
+    executes it if its runner is proved dead.
     `limit_bytes` and `limit_file_groups` are parameters of the job; what it leaves is due at once. `engine` and `codec`
     are parameters of the job as well."""
 
@@ -209,6 +210,18 @@ class DiagnosisSettings:
 
 
 @dataclass(frozen=True)
+class AuditSettings:
+    """Proves the table every `seconds`; `rows` is the parameter of the job. On by default without rows: a listing of
+    the storage is compared with what the commits and the metadata table say."""
+
+    enabled: bool = True
+    seconds: int = 86_400
+    cron: str | None = None
+    min_interval_seconds: int = 3600
+    rows: bool = False
+
+
+@dataclass(frozen=True)
 class SyncSettings:
     """Settings of the sync to a Hive metastore, after each commit, or with `cron` at these times. The others are the
     job's parameters."""
@@ -242,6 +255,7 @@ class Policy:
     repair: RepairSettings = field(default_factory=RepairSettings)
     archival: ArchivalSettings = field(default_factory=ArchivalSettings)
     partition_ttl: PartitionTtlSettings = field(default_factory=PartitionTtlSettings)
+    audit: AuditSettings = field(default_factory=AuditSettings)
     diagnosis: DiagnosisSettings = field(default_factory=DiagnosisSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
 
@@ -271,6 +285,7 @@ SECTIONS: Mapping[str, type[Any]] = {
     "repair": RepairSettings,
     "archival": ArchivalSettings,
     "partition_ttl": PartitionTtlSettings,
+    "audit": AuditSettings,
     "diagnosis": DiagnosisSettings,
     "sync": SyncSettings,
 }

@@ -1,4 +1,5 @@
-"""Incidents of a diagnosis: one for each type of damage, open until a later diagnosis no longer finds it."""
+"""Incidents of what a diagnosis, an audit or the checks after a job find: one for each type of damage, open until a
+later check no longer finds it."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.contract import JobKind
 from service.incidents import store, tracker
-from service.incidents.incident import BY_DIAGNOSIS, Incident, IncidentKind, IncidentState
+from service.incidents.incident import NO_LONGER_FOUND, Incident, IncidentKind, IncidentState
 from service.queue.job import JobState
 
 if TYPE_CHECKING:
@@ -19,22 +20,25 @@ if TYPE_CHECKING:
     from jobs.contract import Result
     from service.queue.job import Job
 
+_EXAMINING = frozenset({JobKind.DIAGNOSIS, JobKind.AUDIT})
 _TEXTS = ("type", "title", "detail", "effect", "hint", "check")
 
 
 def of_report(connection: Connection, job: Job, result: Result, now: datetime) -> tuple[list[Incident], list[Incident]]:
-    """Returns the incidents to open and those to close after a successful diagnosis by the table's own index.
+    """Returns the incidents to open and those to close after a successful job that has made checks: a diagnosis by the
+    table's own index, an audit, or one that has replaced file groups.
 
     A damage is taken as gone only if the check that had found it was made again. One that a user has closed is opened
     again only if it is no longer the same.
     """
-    if job.kind is not JobKind.DIAGNOSIS or job.state is not JobState.SUCCEEDED or "index" in job.params:
+    details = result.details if job.kind in _EXAMINING else result.details.get("audit")
+    if job.state is not JobState.SUCCEEDED or "index" in job.params or not isinstance(details, dict):
         return [], []
-    findings = {str(each["type"]): each for each in _findings(result)}
+    findings = {str(each["type"]): each for each in _findings(details)}
     standing = [each for each in store.standing(connection, job.table_id) if each.kind is IncidentKind.DAMAGE]
-    checked = result.details.get("checked")
+    checked = details.get("checked")
     closing = [
-        each.closed(IncidentState.CLEARED, f"{BY_DIAGNOSIS} {job.id} no longer finds it", now)
+        each.closed(IncidentState.CLEARED, f"{job.kind} {job.id} {NO_LONGER_FOUND}", now)
         for each in standing
         if each.details.get("type") not in findings and isinstance(checked, list) and _check(each) in checked
     ]
@@ -58,9 +62,9 @@ def _incident(job: Job, finding: Mapping[str, Any], number: int, now: datetime) 
     )
 
 
-def _findings(result: Result) -> list[dict[str, Any]]:
+def _findings(details: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the findings as far as they have a known form: the worker may be older or newer than the service."""
-    given = result.details.get("findings")
+    given = details.get("findings")
     found: Sequence[Any] = given if isinstance(given, list | tuple) else []
     return [
         {**{name: str(each.get(name) or "") for name in _TEXTS}, "cure": each.get("cure")}

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from jobs.contract import JsonMapped
+from service.model.flink_restart import FlinkRestart
 
 
 class HandOverState(StrEnum):
@@ -42,7 +43,7 @@ class FlinkStop:
 @dataclass(frozen=True)
 class HandOver(JsonMapped):
     """State of a hand-over. `since` is when the state began; `by` is who stopped the writers; `detail` is a sentence
-    about the current status.
+    about the current status. `restart` is how Flink has to be started afterwards.
 
     After `deadline` the job fails without having changed anything. Until `claimed_until` no other replica continues it.
     """
@@ -55,6 +56,7 @@ class HandOver(JsonMapped):
     detail: str = ""
     flink: FlinkStop | None = None
     claimed_until: datetime | None = None
+    restart: FlinkRestart = FlinkRestart.FROM_SAVEPOINT
 
     def evolve(self, **changes: Any) -> HandOver:
         return dataclasses.replace(self, **changes)
@@ -65,6 +67,15 @@ class HandOver(JsonMapped):
             case HandOverState.EXPIRED:
                 return (
                     "Nothing: the job was given up, and nothing has changed. The Flink job may keep running as it is."
+                )
+            case HandOverState.STOPPED if is_over and self.restart is FlinkRestart.WITHOUT_STATE:
+                savepoint = f" ({self.savepoint})" if self.savepoint else ""
+                return (
+                    f"Start the Flink job without the state that it had, not from its savepoint{savepoint} or a"
+                    " checkpoint: they hold file groups that no longer exist. Use the options that GET"
+                    f" /v1/tables/{table_id}/writer-options?engine=flink returns now; index.bootstrap.enabled=true"
+                    " among them loads the new file groups from the table. The source's offsets are in the old state"
+                    " as well: let the source begin where the old job stopped, or earlier."
                 )
             case HandOverState.STOPPED if is_over:
                 origin = f"from the savepoint {self.savepoint}" if self.savepoint else "from its last savepoint"
@@ -77,10 +88,19 @@ class HandOver(JsonMapped):
                 return "Leave the writers stopped until the job has committed or ended."
             case _ if is_over:
                 return "Check that the Flink job is running: this job ended while Flink was being stopped."
+        body, more = '{"savepoint": "..."}', ""
+        if self.restart is FlinkRestart.WITHOUT_STATE:
+            body = '{"restart": "without-state"}'
+            more = (
+                " This confirms that the Flink job will be started without its state afterwards: the table has no"
+                " declared bucket index, so that state may hold the file groups that this job replaces. Note the"
+                " source's offsets when you stop it."
+            )
         return (
             "Stop every Flink job that writes this table, with a savepoint; wait until it has ended; then POST"
-            f' /v1/jobs/{job_id}/writers-stopped {{"savepoint": "..."}}, before {self.deadline.isoformat()}. If the'
-            " table is registered with `writers.flink`, the service does all of this itself."
+            f" /v1/jobs/{job_id}/writers-stopped {body}, before {self.deadline.isoformat()}.{more} If the table is"
+            f" registered with `writers.flink`{' and its `restart`' if more else ''}, the service does all of this"
+            " itself."
         )
 
     def public_json(self) -> dict[str, Any]:
@@ -91,5 +111,6 @@ class HandOver(JsonMapped):
             "deadline": self.deadline.isoformat(),
             "by": self.by,
             "savepoint": self.savepoint,
+            "restart": self.restart.value,
             "detail": self.detail,
         }

@@ -5,13 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import (
-    RESCALES,
-    JobKind,
-    Problem,
-    WriterEngine,
-)
+from jobs import clustering_refusals
+from jobs.contract import RESCALES, JobKind, Problem, WriterEngine
 from jobs.job_params import OnActiveWriters
+from service.model.flink_restart import FlinkRestart
 from service.queue.hand_over import HandOver, HandOverState
 
 if TYPE_CHECKING:
@@ -24,7 +21,8 @@ if TYPE_CHECKING:
 
 DEFAULT_SECONDS = 3600
 
-_ALWAYS = RESCALES | {
+_REPLACING = RESCALES | {
+    JobKind.CLUSTERING,
     JobKind.FINISH_EXPANSION,
     JobKind.REPAIR,
     JobKind.PARTITION_TTL,
@@ -35,12 +33,12 @@ _ALWAYS = RESCALES | {
 WRITERS_NOT_STOPPED = "writers-not-stopped"
 
 
-def replaces_file_groups(kind: JobKind, table: Registration) -> bool:
-    """Returns whether such a job replaces file groups that a bucket index points to, or takes commits away.
+def replaces_file_groups(kind: JobKind) -> bool:
+    """Returns whether such a job replaces or drops file groups, or takes commits away.
 
-    Without a bucket index a Flink writer looks up the location of rows, and it can handle Hudi's own clustering.
+    A Flink job knows file groups by heart with every index: those of its buckets, or the one of each key.
     """
-    return kind in _ALWAYS or (kind is JobKind.CLUSTERING and table.index is not None)
+    return kind in _REPLACING
 
 
 def has_flink(table: Registration, sightings: Sightings) -> bool:
@@ -53,12 +51,10 @@ def must_wait(job: Job, table: Registration, sightings: Sightings, *, is_committ
     `is_committed`: an earlier attempt has committed, and the next one only has to detect that. It replaces nothing, and
     the writers may already be running again.
     """
-    # A clustering of buckets without an order is refused, so nobody need stop a writer for it.
-    is_refused = job.kind is JobKind.CLUSTERING and not (
-        job.params.get("sort_by") or job.params.get("expansion_factor")
-    )
-    if is_refused or not replaces_file_groups(job.kind, table) or not has_flink(table, sightings):
+    if not replaces_file_groups(job.kind) or not has_flink(table, sightings):
         return False
+    if job.kind is JobKind.CLUSTERING and clustering_refusals.refusal(job.params, has_index=table.index is not None):
+        return False  # Nobody need stop a writer for a job that the worker will refuse.
     if job.dry_run or is_committed:
         return False
     if job.hand_over is not None and job.hand_over.state is HandOverState.STOPPED:
@@ -76,22 +72,32 @@ def begun(job: Job, table: Registration, sightings: Sightings, now: datetime) ->
     """Returns the initial hand-over of a job. A job that was released before loses its savepoint: Flink has continued
     from there."""
     deadline = now + timedelta(seconds=float(job.params.get("hand_over_seconds", DEFAULT_SECONDS)))
-    before = job.hand_over
+    before, flink = job.hand_over, table.writers.flink
     back = returned_at(before, sightings) if before else None
     if back:
         why = f"Flink wrote the table again at {back:%Y-%m-%d %H:%M:%S} UTC, after it had been reported as stopped."
-    elif table.writers.flink:
-        why = f"The service is about to stop the Flink job {table.writers.flink.job}."
-    else:
+    elif flink is None:
         why = "Flink writes this table, and somebody has to stop it."
-    return HandOver(HandOverState.DRAINING, now, deadline, detail=why)
+    elif is_safe(flink.restart, table):
+        why = f"The service is about to stop the Flink job {flink.job}."
+    else:
+        why = (
+            f"Somebody has to stop the Flink job {flink.job}. The service does not: the table has no declared bucket"
+            " index, and `writers.flink` does not say that the job is started without its state afterwards."
+        )
+    return HandOver(HandOverState.DRAINING, now, deadline, detail=why, restart=table.flink_restart)
+
+
+def is_safe(restart: FlinkRestart, table: Registration) -> bool:
+    """Returns whether a Flink job that is started so writes to the file groups that there are then."""
+    return restart in {table.flink_restart, FlinkRestart.WITHOUT_STATE}
 
 
 def loses_batches(kind: JobKind, params: Mapping[str, Any], table: Registration, sightings: Sightings) -> bool:
     """Returns whether the parameters request fencing where it would lose a Flink job's batch: Flink commits after its
     checkpoint, and does not write again what is rolled back then."""
     wants_fence = params.get("on_active_writers") == OnActiveWriters.FENCE.value
-    return wants_fence and replaces_file_groups(kind, table) and has_flink(table, sightings)
+    return wants_fence and replaces_file_groups(kind) and has_flink(table, sightings)
 
 
 def expired(hand_over: HandOver) -> Problem:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def of_report(connection: Connection, before: Job, after: Job, result: Result, now: datetime) -> list[Event]:
     """Opens an incident for each write that the job fenced and each damage that it found; closes those that a repair
-    cleared, and damages that a diagnosis no longer finds. Returns the events.
+    cleared, and damages that a diagnosis or an audit no longer finds. Returns the events.
 
     Does nothing for a dry run.
     """

@@ -23,6 +23,7 @@ DECIDED = (
     JobKind.ARCHIVAL,
     JobKind.SYNC,
     JobKind.DIAGNOSIS,
+    JobKind.AUDIT,
 )
 """Kinds that policies decide about, in the order in which they start when several are due."""
 

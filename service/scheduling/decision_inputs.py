@@ -18,6 +18,7 @@ from service.queue.job import JobState
 from service.queue.withdrawal import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
 from service.scheduling import (
     archival,
+    audit,
     bucket_contraction,
     bucket_expansion,
     cleaning,
@@ -232,6 +233,7 @@ def _proposals(
         JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, contexts[JobKind.CLEANING], standing, consumers),
         JobKind.ARCHIVAL: archival.decide(policy.archival, snapshot, contexts[JobKind.ARCHIVAL]),
         JobKind.DIAGNOSIS: diagnosis.decide(policy.diagnosis, contexts[JobKind.DIAGNOSIS]),
+        JobKind.AUDIT: audit.decide(policy.audit, snapshot, contexts[JobKind.AUDIT]),
         JobKind.SYNC: sync.decide(policy.sync, snapshot, contexts[JobKind.SYNC]),
     }
 

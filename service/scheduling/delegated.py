@@ -76,7 +76,8 @@ def decide(
 ) -> Run | Skip | None:
     """Returns the proposal for the delegated plans of one kind; None if none of them is on the timeline.
 
-    An inflight plan that its process has abandoned goes in a job of its own, which may take it over.
+    An inflight plan that its process seems to have abandoned goes in a job of its own, which finds out whether that
+    process is dead: the job is refused as a whole if it is not.
     """
     asked = {plan.instant: plan for plan in plans if not plan.is_metadata and plan.service.kind is kind}
     pending = [replace(item, is_plan=True) for name in sorted(asked) if (item := _pending(asked[name], snapshot))]
@@ -102,8 +103,6 @@ def decide(
     chosen = fresh or list(found.waiting)
     wishes = asked[chosen[0]].wishes
     params: dict[str, object] = {"plans": chosen}
-    if not fresh:
-        params["take_over"] = True
     if wishes.parallelism and kind is not JobKind.COMPACTION:
         params["parallelism"] = wishes.parallelism
     group = wishes.queue if wishes.queue in facts.groups else None

@@ -63,6 +63,18 @@ def by_calendar(calendar: Calendar) -> Timing:
     return Timing(False, f"its next scheduled time is {when}", calendar.next_at)
 
 
+def by_time(seconds: int, first_commit_at: datetime | None, context: TriggerContext, noun: str) -> Timing:
+    """Returns whether so many seconds have passed since the last run, or since the first commit without one.
+
+    `noun` names the kind in sentences.
+    """
+    start = context.last_run_at or first_commit_at or context.now
+    begin = f"last {noun}" if context.last_run_at else "first commit"
+    because = f"{duration(context.now - start)} since the {begin}, threshold {duration(seconds)}"
+    due_at = start + timedelta(seconds=seconds)
+    return Timing(context.now >= due_at, because, None if context.now >= due_at else due_at)
+
+
 class Thresholds(Protocol):
     """Thresholds for commits and for seconds since the last run, and which of them must be reached."""
 

@@ -40,6 +40,7 @@ class StandingKind(StrEnum):
     INCIDENT_STANDING = "incident-standing"
     DEAD_WRITER = "dead-writer"
     PLAN_STUCK = "plan-stuck"
+    OTHER_RUNNER = "other-runner"
     COMPACTION_BEHIND = "compaction-behind"
     COMPACTION_BACKLOG_GROWING = "compaction-backlog-growing"
     CLEANING_BEHIND = "cleaning-behind"

@@ -1,14 +1,18 @@
 """A writer that never pauses, and all services on automatic; killed as often as asked for. Every row is looked at.
 
-    python tests/benchmarks/by_itself.py [--writer batch|sql|flink] [--minutes 10] [--kills 0] [--json] ...
+    python tests/benchmarks/by_itself.py [--writer batch] [--index bucket] [--minutes 10] [--kills 0] [--json] ...
 
-`batch` (OCC, its own Spark session, its first number of buckets) repeats DataFrame upserts that conflict; with
-`--overlapping` a second one writes to other partitions, so there is hardly a moment without a write in flight. `sql` is
-one session of Spark SQL statements with the options that the service prints, `--careless` without those that keep it
-fresh. `flink` is a job on a real cluster that the service stops for each hand-over, and this script starts again.
+Writers: `batch` repeats DataFrame upserts that conflict (OCC, its own Spark session, its first number of buckets); with
+`--overlapping` a second one writes to other partitions, so there is hardly a moment without a write in flight. `0.15`,
+`1.0.2` and `1.1.1` are the same by that version of Hudi. `stream` is Hudi's streaming sink. `sql` is one session of
+Spark SQL statements; `--careless` without the options that keep it fresh. `flink` is a job on a real cluster that the
+service stops for each hand-over, and this script starts again; `flink-state` is one with Flink's default index.
+
+All have the options that the service prints. `--zone` and `--skew-seconds` are of the writer's processes alone.
 `--kills` are SIGKILLs of the service or its worker, in turn and at random moments; a killed service is started again on
-its database. Ends with 1 unless the table equals what the writer was acknowledged, row for row, an audit finds it
-clean, and no job is left behind or has run twice at once.
+its database. Ends with 1 unless the table equals what the writer was acknowledged, row for row, by the metadata table,
+by listing and as the writer's own version reads it (Flink's excepted), an audit finds it clean, and no job is left
+behind or has run twice at once.
 """
 
 from __future__ import annotations
@@ -25,13 +29,20 @@ from collections import Counter
 from contextlib import ExitStack
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.benchmarks.beside.writer import Writer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from jobs.hudi.session import start_session
 from tests.acceptance.daemon import ENDED, Daemon
-from tests.benchmarks.writers_by_itself import Batches, FlinkStream, SqlUser, Writer
+from tests.benchmarks.beside.batches import OURS, TABLE_VERSIONS, Batches
+from tests.benchmarks.beside.clock import Clock
+from tests.benchmarks.beside.flink_stream import FlinkStream
+from tests.benchmarks.beside.sql_user import SqlUser
+from tests.benchmarks.beside.stream import Stream
 from tests.integration.run import run_job
 
 POLICY = {
@@ -72,7 +83,8 @@ def run(minutes: float, kills: int, writer: Writer) -> dict[str, Any]:
         with writer.running(folder, base):
             settings = {**SETTINGS, **writer.settings}
             daemon = services.enter_context(Daemon(folder / "service", **settings))
-            table = daemon.register(base, writer.index.num_buckets, writers=writer.declared)
+            buckets = writer.index.num_buckets if writer.index else None
+            table = daemon.register(base, buckets, writers=writer.declared)
             answer = daemon.call("PUT", f"/v1/tables/{table}/policy", _policy(writer))
             assert answer.is_success, answer.text
             writer.registered(daemon, table)
@@ -106,14 +118,16 @@ def run(minutes: float, kills: int, writer: Writer) -> dict[str, Any]:
 
 
 def _policy(writer: Writer) -> dict[str, Any]:
-    """Rows differ between the writers, and so does what their tables can be ordered by."""
-    column = {Batches: "fare", SqlUser: "qty", FlinkStream: "num"}[type(writer)]
-    policy = {**POLICY, "clustering": {**POLICY["clustering"], "sort_by": [column]}}
-    if isinstance(writer, FlinkStream):
-        # Each of them takes a hand-over.
-        policy["clustering"] = {**policy["clustering"], "min_interval_seconds": 240}
-        policy["bucket_expansion"] = {**POLICY["bucket_expansion"], "min_interval_seconds": 240}
-    return policy
+    pause = {"min_interval_seconds": writer.pause_seconds}
+    if writer.index is None:
+        # Without buckets small files are merged as well.
+        clustering = {**POLICY["clustering"], **pause, "sort_by": [writer.sort_by], "small_file_share": 0.01}
+        return {**{kind: POLICY[kind] for kind in ("compaction", "cleaning")}, "clustering": clustering}
+    return {
+        **POLICY,
+        "clustering": {**POLICY["clustering"], **pause, "sort_by": [writer.sort_by]},
+        "bucket_expansion": {**POLICY["bucket_expansion"], **pause},
+    }
 
 
 def _incidents(daemon: Daemon, table: str) -> dict[str, int]:
@@ -175,25 +189,44 @@ def _at_once(jobs: list[dict[str, Any]]) -> int:
     return max((sum(start <= moment < end for start, end in held) for moment, _ in held), default=0)
 
 
+def _writer(given: argparse.Namespace) -> Writer:
+    clock = Clock(given.zone, given.skew_seconds)
+    version = {"0.15": "0.15.0", "batch": OURS}.get(given.writer, given.writer)
+    match given.writer:
+        case "sql":
+            return SqlUser(
+                given.type, given.version, given.seed, careless=given.careless, index=given.index, clock=clock
+            )
+        case "stream":
+            return Stream(given.type, given.version, index=given.index, clock=clock)
+        case "flink" | "flink-state":
+            return FlinkStream(given.type, given.minutes, in_state=given.writer == "flink-state", clock=clock)
+    return Batches(
+        given.type,
+        given.version,
+        hudi_version=version,
+        index=given.index,
+        clock=clock,
+        overlapping=given.overlapping,
+    )
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--writer", choices=["batch", "sql", "flink"], default="batch")
+    writers = ["batch", "sql", "stream", "flink", "flink-state", "0.15", *(TABLE_VERSIONS.keys() - {"0.15.0", OURS})]
+    parser.add_argument("--writer", choices=writers, default="batch")
+    parser.add_argument("--index", choices=["bucket", "none", "simple", "bloom"], default="bucket", help="not of Flink")
+    parser.add_argument("--zone", help="of the writer, such as America/Los_Angeles")
+    parser.add_argument("--skew-seconds", type=float, default=0.0, help="how far the writer's clock is ahead")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--kills", type=int, default=0)
-    parser.add_argument("--overlapping", action="store_true", help="batch: a second writer, on other partitions")
+    parser.add_argument("--overlapping", action="store_true", help="batches: a second writer, on other partitions")
     parser.add_argument("--careless", action="store_true", help="sql: a session that caches what it has read")
     parser.add_argument("--seed", type=int, default=1, help="sql: of the order of statements")
     parser.add_argument("--type", choices=["MERGE_ON_READ", "COPY_ON_WRITE"], default="MERGE_ON_READ")
-    parser.add_argument("--version", type=int, choices=[6, 9], default=9)
+    parser.add_argument("--version", type=int, choices=[6, 8, 9], default=9, help="of the table, at most")
     parser.add_argument("--json", action="store_true", help="the result as one line of JSON, the last one")
-    given = parser.parse_args()
-    match given.writer:
-        case "batch":
-            chosen: Writer = Batches(given.type, given.version, overlapping=given.overlapping)
-        case "sql":
-            chosen = SqlUser(given.type, given.version, given.seed, careless=given.careless)
-        case _:
-            chosen = FlinkStream(given.type, given.minutes)
-    result = run(given.minutes, given.kills, chosen)
-    print(json.dumps(result, indent=None if given.json else 2))
+    arguments = parser.parse_args()
+    result = run(arguments.minutes, arguments.kills, _writer(arguments))
+    print(json.dumps(result, indent=None if arguments.json else 2))
     sys.exit(0 if result["ok"] else 1)

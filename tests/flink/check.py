@@ -24,8 +24,8 @@ _COLUMNS = ["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name",
 class Differences:
     """Counts of rows; `buckets` are the bucket numbers in use, over all partitions.
 
-    `lost` have no version at all, `old` are not the latest, `misplaced` are in a file of another bucket than theirs
-    (0 when the number of buckets was not told).
+    `lost` have no version at all, `old` are not the latest, `misplaced` are in a file of another bucket than theirs.
+    The last two are 0 when the number of buckets was not told, since the table need not have any.
     """
 
     rows: int
@@ -69,9 +69,10 @@ def _compare(found: list[dict[str, Any]], expected: Mapping[str, Row], num_bucke
             old += 1
         elif (row["val"], row["part"], row["_hoodie_partition_path"]) != (want.val, want.part, want.part):
             wrong += 1
-    buckets = [int(row["_hoodie_file_name"].lstrip(".")[:8]) for row in found]
+    buckets: list[int] = []
     misplaced = 0
     if num_buckets and found:
+        buckets = [int(row["_hoodie_file_name"].lstrip(".")[:8]) for row in found]
         right = bucket_ids(pa.array([row["_hoodie_record_key"] for row in found]), ["id"], num_buckets)
         misplaced = sum(int(one) != other for one, other in zip(right, buckets, strict=True))
     return Differences(

@@ -14,7 +14,7 @@ from tests.flink.distribution import MODULES, distribution
 from tests.flink.sql_client import SqlClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from tests.flink.job import FlinkJob
@@ -57,9 +57,19 @@ _TASK_MANAGER = {
 
 
 class FlinkCluster:
-    """Its state, savepoints and logs are in `folder`; about 1.5 GiB of memory. `settings` are more of Flink's own."""
+    """Its state, savepoints and logs are in `folder`; about 1.5 GiB of memory.
 
-    def __init__(self, folder: Path, **settings: str) -> None:
+    `java_options` and `environment` are of its processes, `settings` more of Flink's own.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        java_options: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        **settings: str,
+    ) -> None:
         self._folder = folder
         self._software = distribution()
         rpc, rest = _free_ports(2)
@@ -68,6 +78,7 @@ class FlinkCluster:
         self._http = httpx.Client(base_url=self.url, timeout=20)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._started = 0
+        self._java_options, self._variables = java_options, dict(environment or {})
         self._configure(rpc, rest, settings)
 
     def _configure(self, rpc: int, rest: int, settings: dict[str, str]) -> None:
@@ -153,10 +164,17 @@ class FlinkCluster:
     def _java(self, heap: int, log: Path) -> list[str]:
         conf = self._folder / "conf"
         logging = [f"-Dlog.file={log}.log", f"-Dlog4j.configurationFile={conf}/log4j.properties"]
-        return [str(self._software.java), f"-Xmx{heap}m", "-XX:MaxDirectMemorySize=300m", *MODULES, *logging]
+        return [
+            str(self._software.java),
+            f"-Xmx{heap}m",
+            "-XX:MaxDirectMemorySize=300m",
+            *MODULES,
+            *logging,
+            *self._java_options,
+        ]
 
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, "FLINK_CONF_DIR": str(self._folder / "conf")}
+        return {**os.environ, "FLINK_CONF_DIR": str(self._folder / "conf"), **self._variables}
 
     def log(self) -> str:
         """What all of its processes have said."""

@@ -53,6 +53,7 @@ class FlinkJob:
     stays: bool = False
     deletes: bool = False
     name: str | None = None
+    table_name: str = "lake"
     options: Mapping[str, str] = field(default_factory=dict)
     more_settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -88,7 +89,7 @@ class FlinkJob:
             **self.options,
         }
         return (
-            "CREATE TEMPORARY TABLE lake (id STRING, ver BIGINT, val STRING, num DOUBLE, part STRING,"
+            f"CREATE TEMPORARY TABLE {self.table_name} (id STRING, ver BIGINT, val STRING, num DOUBLE, part STRING,"
             " PRIMARY KEY (id) NOT ENFORCED) PARTITIONED BY (part)"
             f" WITH ({_with({key: value for key, value in options.items() if value})})"
         )
@@ -100,7 +101,8 @@ class FlinkJob:
             latest = f"SELECT n, MAX(seq) AS seq FROM ({numbers}) GROUP BY n"
             numbers = f"{latest} HAVING MOD(MAX(seq), {_GONE}) <> 0"
         return (
-            "INSERT INTO lake SELECT 'k' || LPAD(CAST(n AS STRING), 7, '0'), seq, 'v' || CAST(seq * 31 AS STRING),"
+            f"INSERT INTO {self.table_name} SELECT 'k' || LPAD(CAST(n AS STRING), 7, '0'), seq,"
+            " 'v' || CAST(seq * 31 AS STRING),"
             " CAST(seq AS DOUBLE) / 7,"
             f" CASE WHEN n >= {self.late} THEN 'late' ELSE 'p' || CAST(MOD(n, 3) AS STRING) END FROM ({numbers})"
         )

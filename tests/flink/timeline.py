@@ -16,13 +16,14 @@ PATIENCE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Commit:
-    """`files` are those that it wrote, `inflight_bytes` is the size of what its writer had planned."""
+    """`files` are those that it wrote, with `rows`; `inflight_bytes` is the size of what its writer had planned."""
 
     instant: str
     action: str
     operation: str
     extra: dict[str, str]
     files: int
+    rows: int
     inflight_bytes: int
 
 
@@ -66,5 +67,6 @@ def _commit(folder: Path, path: Path) -> Commit:
         metadata["operationType"],
         metadata["extraMetadata"] or {},
         files=sum(len(stats) for stats in written.values()),
+        rows=sum(stat["numWrites"] or 0 for stats in written.values() for stat in stats),
         inflight_bytes=inflight.stat().st_size if inflight.exists() else -1,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
@@ -18,13 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
 ROWS_OF_A_PARTITION = 300
 FIRST_ROWS, NEW_ROWS, CHANGED_ROWS = 600, 60, 100
 START_SECONDS = 240
+_OPTIONS = "options.json"
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,17 @@ def batch(number: int, below: int, first_id: int, new_rows: int) -> Line:
 
 def read(ledger: Path) -> list[Line]:
     return [Line(**json.loads(line)) for line in ledger.read_text().splitlines()] if ledger.exists() else []
+
+
+def ledger_of(folder: Path) -> Path:
+    return folder / "ledger.jsonl"
+
+
+def change_options(folder: Path, options: Mapping[str, str]) -> None:
+    """From its next batch on the writer in this folder has these."""
+    unfinished = folder / f"{_OPTIONS}.new"
+    unfinished.write_text(json.dumps(dict(options)))
+    unfinished.replace(folder / _OPTIONS)
 
 
 def expected(lines: list[Line]) -> dict[int, int]:
@@ -78,14 +91,15 @@ def write(
     base: Path,
     ledger: Path,
     stop: Path,
-    options: dict[str, str],
+    options: Path,
+    conf: dict[str, str],
     payload_bytes: int,
     first_id: int,
     new_rows: int,
 ) -> None:
     from jobs.hudi.session import start_session
 
-    spark = start_session(master="local[1,4]", app_name="a ceaseless writer", driver_memory="1g")
+    spark = start_session(master="local[1,4]", app_name="a ceaseless writer", driver_memory="1g", conf=conf)
     below = first_id
     number = 0
     while not stop.exists():
@@ -96,7 +110,7 @@ def write(
         ]
         frame = spark.createDataFrame(rows, "id string, ts long, dt string, fare double, payload string").coalesce(1)
         try:
-            frame.write.format("hudi").options(**options).mode("append").save(str(base))
+            frame.write.format("hudi").options(**json.loads(options.read_text())).mode("append").save(str(base))
         except Exception as error:
             line = Line(number, line.ids, below, f"{type(error).__name__}: {error}"[:2000])
         else:
@@ -114,18 +128,25 @@ def running(
     payload_bytes: int = 20,
     first_id: int = 0,
     new_rows: int = NEW_ROWS,
+    *,
+    conf: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[Path]:
     """Runs the writer from its first acknowledged batch on, and lets it finish its last; gives its ledger.
 
-    Writers whose `first_id` are far apart have no partition in common.
+    Writers whose `first_id` are far apart have no partition in common. `conf` is of its Spark session, and
+    `environment` of its process.
     """
     folder.mkdir(exist_ok=True)
-    ledger, stop, log = folder / "ledger.jsonl", folder / "stop", folder / "writer.log"
+    change_options(folder, options)
+    ledger, stop, log = ledger_of(folder), folder / "stop", folder / "writer.log"
     command = [sys.executable, "-m", "tests.integration.ceaseless_writer", str(base), str(ledger), str(stop)]
     with log.open("wb") as output:
         root = Path(__file__).parents[2]
-        command += [json.dumps(options), str(payload_bytes), str(first_id), str(new_rows)]
-        process = subprocess.Popen(command, cwd=root, stdout=output, stderr=output)
+        command += [str(folder / _OPTIONS), json.dumps(dict(conf or {}))]
+        command += [str(payload_bytes), str(first_id), str(new_rows)]
+        variables = {**os.environ, **(environment or {})}
+        process = subprocess.Popen(command, cwd=root, env=variables, stdout=output, stderr=output)
     try:
         deadline = time.monotonic() + START_SECONDS
         while not read(ledger):
@@ -142,9 +163,9 @@ def running(
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("base", "ledger", "stop"):
+    for name in ("base", "ledger", "stop", "options"):
         parser.add_argument(name, type=Path)
-    parser.add_argument("options", type=json.loads)
+    parser.add_argument("conf", type=json.loads)
     parser.add_argument("payload_bytes", type=int)
     parser.add_argument("first_id", type=int)
     parser.add_argument("new_rows", type=int)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import fastavro
 
+from jobs.hudi import write_stats
 from tests.integration.run import hudi_table
 from tests.integration.tables import INDEX
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from jobs.hudi.client import WriteClient
 
 _RECORDS = {
     "clean": "HoodieCleanerPlan",
@@ -31,6 +34,12 @@ def leave_plan(spark: SparkSession, base: Path, action: str, instant: str, recor
         fastavro.writer(file, json.loads(str(model.getClassSchema().toString())), [record])
 
 
+def schedule_clustering(client: WriteClient) -> str:
+    """Leaves the clustering plan of a writer's client on the timeline; returns its instant."""
+    scheduled = client._client.scheduleClustering(client._jvm.nothing())
+    return str(scheduled.get())
+
+
 def clean(paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """The plan of a clean that deletes these absolute paths, by partition path."""
     return {
@@ -45,3 +54,37 @@ def clean(paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         },
         "partitionsToBeDeleted": [],
     }
+
+
+class OtherRunner:
+    """Hudi's own client, as the asynchronous services of a writer use it: plans, and executes its plan in two steps."""
+
+    def __init__(self, spark: SparkSession, base: Path, options: Mapping[str, str]) -> None:
+        self._table = hudi_table(spark, base, INDEX)
+        jvm = self._table.jvm
+        builder = jvm.hudi.config.HoodieWriteConfig.newBuilder().withPath(str(base)).withSchema(self._table.schema())
+        soon = dict.fromkeys(("compact.inline.max.delta.commits", "clustering.async.max.commits"), "1")
+        due = {f"hoodie.{name}": value for name, value in soon.items()}
+        config = builder.withProps(jvm.map({**options, **due})).build()
+        self.client: Any = jvm.hudi.client.SparkRDDWriteClient(jvm.engine_context(), config)
+        self._begun: Any = None
+
+    def plan(self) -> str:
+        return str(self.client.scheduleCompaction(self._table.jvm.nothing()).get())
+
+    def begin(self, plan: str) -> None:
+        """Writes the files as well."""
+        self._begun = self.client.compact(plan, False)
+        write_stats.written_by(self._table.jvm, self.client, self._begun)
+
+    def commit(self, plan: str) -> None:
+        self.client.commitCompaction(plan, self._begun, self._table.jvm.nothing())
+
+    def plan_clustering(self) -> str:
+        return str(self.client.scheduleClustering(self._table.jvm.nothing()).get())
+
+    def begin_clustering(self, plan: str) -> None:
+        self._begun = self.client.cluster(plan, False)
+
+    def die(self) -> None:
+        self.client.getHeartbeatClient().stopHeartbeatTimers()

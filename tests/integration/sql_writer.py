@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
@@ -67,14 +68,15 @@ class Statement:
     change: Callable[[dict[int, Row]], dict[int, Row]]
 
 
-def create(spark: SparkSession, base: Path, table_type: str, version: int, num_buckets: int) -> None:
+def create(spark: SparkSession, base: Path, table_type: str, version: int, index: str) -> None:
+    """`index` is `bucket`, `none` (Hudi's own default) or a type of Hudi's."""
+    buckets = {"hoodie.bucket.index.num.buckets": "2", "hoodie.bucket.index.hash.field": "id"}
     properties = {
         "type": "mor" if table_type == "MERGE_ON_READ" else "cow",
         "primaryKey": "id",
         "preCombineField": "ver",
-        "hoodie.index.type": "BUCKET",
-        "hoodie.bucket.index.num.buckets": str(num_buckets),
-        "hoodie.bucket.index.hash.field": "id",
+        **({} if index == "none" else {"hoodie.index.type": index.upper()}),
+        **(buckets if index == "bucket" else {}),
         "hoodie.write.table.version": str(version),
         "hoodie.write.auto.upgrade": "false",
         "hoodie.clean.automatic": "false",
@@ -160,7 +162,17 @@ def _overwrite(ledger: Ledger, region: str) -> Statement:
 
 
 def run(
-    base: Path, path: Path, stop: Path, options: Path, table_type: str, version: int, seed: int, *, refresh: bool
+    base: Path,
+    path: Path,
+    stop: Path,
+    options: Path,
+    table_type: str,
+    *,
+    version: int,
+    seed: int,
+    index: str,
+    conf: Mapping[str, str],
+    refresh: bool,
 ) -> None:
     from jobs.hudi.session import start_session
 
@@ -171,10 +183,11 @@ def run(
         conf={
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.filesourceTableRelationCacheSize": "0" if refresh else "1000",
+            **conf,
         },
     )
     rng, ledger = random.Random(seed), Ledger()
-    create(spark, base, table_type, version, 2)
+    create(spark, base, table_type, version, index)
     first = _insert("insert", ledger, PARTITIONS[0], FIRST_ROWS)
     spark.sql(first.sql)
     ledger.rows = first.change(ledger.rows)
@@ -209,15 +222,29 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def running(
-    folder: Path, base: Path, *, table_type: str, version: int = 9, seed: int = 1, refresh: bool = True
+    folder: Path,
+    base: Path,
+    *,
+    table_type: str,
+    version: int = 9,
+    seed: int = 1,
+    refresh: bool = True,
+    index: str = "bucket",
+    conf: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[Writing]:
-    """Runs the user until the end of the block, and fails if it did not end well. Entered when its table is there."""
+    """Runs the user until the end of the block, and fails if it did not end well. Entered when its table is there.
+
+    `conf` is of its Spark session, and `environment` of its process.
+    """
     folder.mkdir()
     files = [folder / name for name in ("ledger.json", "stop", "options.json")]
     command = [sys.executable, "-m", "tests.integration.sql_writer", str(base), *map(str, files)]
-    command += [table_type, str(version), str(seed), *(["--refresh"] if refresh else [])]
+    command += [table_type, str(version), str(seed), index, json.dumps(dict(conf or {}))]
+    command += ["--refresh"] if refresh else []
     log = (folder / "log").open("wb")
-    process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=log, stderr=log)
+    variables = {**os.environ, **(environment or {})}
+    process = subprocess.Popen(command, cwd=Path(__file__).parents[2], env=variables, stdout=log, stderr=log)
     writing = Writing(files[0], files[2])
     try:
         deadline = time.monotonic() + START_SECONDS
@@ -263,15 +290,8 @@ if __name__ == "__main__":
     parser.add_argument("table_type")
     parser.add_argument("version", type=int)
     parser.add_argument("seed", type=int)
+    parser.add_argument("index")
+    parser.add_argument("conf", type=json.loads)
     parser.add_argument("--refresh", action="store_true")
-    given = parser.parse_args()
-    run(
-        given.base,
-        given.ledger,
-        given.stop,
-        given.options,
-        given.table_type,
-        given.version,
-        given.seed,
-        refresh=given.refresh,
-    )
+    given = vars(parser.parse_args())
+    run(given.pop("base"), given.pop("ledger"), **given)

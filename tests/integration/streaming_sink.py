@@ -42,7 +42,7 @@ def running(
     def produce() -> None:
         number = len(list(source.iterdir()))
         while not stopped.wait(0.05):
-            if number > _committed(folder) + _AHEAD:
+            if number > committed(folder) + _AHEAD:
                 continue
             values = pa.table({"value": range(number * PER_FILE, (number + 1) * PER_FILE)})
             unfinished = folder / f"{number:05}.parquet"
@@ -69,14 +69,14 @@ def running(
 
 def wait_for_batches(query: StreamingQuery, folder: Path, more: int) -> None:
     """Until so many more batches have been committed."""
-    wanted, deadline = _committed(folder) + more, time.monotonic() + _PATIENCE_SECONDS
-    while _committed(folder) < wanted:
+    wanted, deadline = committed(folder) + more, time.monotonic() + _PATIENCE_SECONDS
+    while committed(folder) < wanted:
         assert query.isActive, query.exception()
         assert time.monotonic() < deadline, query.lastProgress
         time.sleep(0.05)
 
 
-def _committed(folder: Path) -> int:
+def committed(folder: Path) -> int:
     """How many batches, by Spark's checkpoints."""
     return max((int(path.name) + 1 for path in (folder / "checkpoints" / "commits").glob("[0-9]*")), default=0)
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.errors import CommitLostError, PlanTakenError, WritersActiveError
+from jobs.errors import CommitLostError, WritersActiveError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.services.compaction import DUE
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX, left_behind
@@ -229,41 +228,3 @@ def test_an_expansion_whose_instant_was_rolled_back_commits_nothing(spark: Spark
 
     assert proved(spark, base, 4) == before
     assert left_behind(base) == []
-
-
-@pytest.mark.exhaustive
-def test_a_writer_that_goes_first_makes_hudis_clustering_start_over(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "plain"
-    options = tables.write_table(spark, base, table_type="COPY_ON_WRITE", num_buckets=None)
-    options |= {
-        "hoodie.clustering.updates.strategy": (
-            "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy"
-        ),
-        "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true",
-    }
-
-    def writer_updates() -> None:
-        tables.upsert(tables.rows(spark, 0, 700, ts=5), base, options)
-
-    with pytest.raises(CommitLostError):
-        run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None, context=At("clustering", writer_updates))
-
-    assert len(tables.snapshot(spark, base)) == 700
-    assert left_behind(base) == []
-    run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None)
-    assert spark.read.format("hudi").load(str(base)).where("ts = 5").count() == 700
-
-
-@pytest.mark.exhaustive
-def test_a_compaction_plan_that_another_runner_executes_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "trips"
-    tables.write_table(spark, base, updates=1)
-    with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as other:
-        instant = other.schedule_compaction()
-        assert instant is not None
-        begun = other.begin_compaction(instant)
-        with pytest.raises(PlanTakenError):
-            run_job(spark, base, "compaction")
-        other.execute_compaction(begun)
-        other.commit_compaction(instant, begun)
-    proved(spark, base, 4)

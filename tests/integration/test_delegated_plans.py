@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from jobs.contract import Outcome, WorkOrder
-from jobs.errors import PlanTakenError, RefusedError
+from jobs.errors import RefusedError
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
@@ -173,22 +173,6 @@ def test_a_job_executes_the_given_plans_and_schedules_none(spark: SparkSession, 
     assert (again.instants, again.details["completed_before"]) == ((), [plan])
     assert tables.snapshot(spark, base) == before
     proved(spark, base, 4)
-
-
-@pytest.mark.exhaustive
-def test_a_plan_that_another_process_has_begun_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
-    base = tmp_path / "orders"
-    options = tables.write_table(spark, base, count=300, updates=1)
-    planning = {**options, "hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
-    tables.upsert(tables.rows(spark, 0, 150, ts=5), base, planning)
-    timeline = base / ".hoodie" / "timeline"
-    [plan] = [path.name.split(".")[0] for path in timeline.glob("*.compaction.requested")]
-    (timeline / f"{plan}.compaction.inflight").touch()
-    with pytest.raises(PlanTakenError):
-        run_job(spark, base, "compaction", {"plans": [plan]})
-    before = tables.snapshot(spark, base)
-    assert run_job(spark, base, "compaction", {"plans": [plan], "take_over": True}).instants == (plan,)
-    assert tables.snapshot(spark, base) == before
 
 
 @pytest.mark.exhaustive

@@ -19,6 +19,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.services.compaction import DUE
 from tests.integration import tables
+from tests.integration.plans import schedule_clustering
 from tests.integration.run import hudi_table, proved, run_job
 
 if TYPE_CHECKING:
@@ -310,7 +311,7 @@ def test_a_clustering_plan_whose_files_are_gone_is_found_and_rolled_back(spark: 
     options = tables.write_table(spark, base, count=200, updates=1, **shape)
     inline = {"hoodie.clustering.async.max.commits": "1", "hoodie.clustering.plan.strategy.sort.columns": "city"}
     with WriteClient(hudi_table(spark, base, None), UNDER_OUR_LOCK, inline) as client:
-        instant = client.clusterings.schedule()
+        instant = schedule_clustering(client)
     assert instant
     overwrite = {"hoodie.datasource.write.operation": "insert_overwrite_table"}
     plan = timeline(base, f"{instant}.clustering.requested")

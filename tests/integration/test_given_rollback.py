@@ -14,6 +14,7 @@ from jobs.services.compaction import DUE
 from tests.integration import tables
 from tests.integration.doomed import Doomed
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
+from tests.integration.plans import schedule_clustering
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
 from tests.integration.writers import HeldWriter, let_heartbeat_expire
@@ -131,7 +132,7 @@ def test_what_table_services_committed_or_planned_is_refused_unless_it_is_a_mere
     options = tables.write_table(spark, plain, count=60, table_type="COPY_ON_WRITE", num_buckets=None)
     before = tables.snapshot(spark, plain)
     with WriteClient(hudi_table(spark, plain, None), UNDER_OUR_LOCK) as client:
-        clustering = client.clusterings.schedule()
+        clustering = schedule_clustering(client)
     run_job(spark, plain, "rollback", {"instant": clustering}, index=None)
     assert hudi_table(spark, plain, None).pending() == []
     assert tables.snapshot(spark, plain) == before

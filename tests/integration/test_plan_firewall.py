@@ -11,7 +11,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.services.compaction import DUE
 from tests.integration import tables
-from tests.integration.plans import clean, leave_plan
+from tests.integration.plans import clean, leave_plan, schedule_clustering
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
 
@@ -119,7 +119,7 @@ def test_a_clustering_plan_that_an_overwrite_has_overtaken_is_not_executed(spark
     }
     table = hudi_table(spark, base, None)
     with WriteClient(table, UNDER_OUR_LOCK, inline) as client:
-        instant = client.clusterings.schedule()
+        instant = schedule_clustering(client)
     assert instant
     plan = base / ".hoodie" / "timeline" / f"{instant}.clustering.requested"
     kept = plan.read_bytes()
@@ -131,7 +131,7 @@ def test_a_clustering_plan_that_an_overwrite_has_overtaken_is_not_executed(spark
     plan.write_bytes(kept)
 
     with pytest.raises(RefusedError) as caught:
-        run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None)
+        run_job(spark, base, "clustering", {"plans": [instant]}, index=None)
     assert {reason.type for reason in caught.value.reasons} == {"plan-overtaken"}
     assert tables.snapshot(spark, base) == before
     assert len(before) == 50

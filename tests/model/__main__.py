@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tests.model import scenarios
-from tests.model.mutants import HOLES, MUTANTS
+from tests.model import keyed_mutants, mutants, scenarios
 from tests.model.rules import GOOD
-from tests.model.search import search
+from tests.model.table import search
 
 
 def main() -> None:
@@ -16,9 +15,11 @@ def main() -> None:
         states, seconds = states + found.states, seconds + found.seconds
         print(found, flush=True)
     print(f"All: {states:.0f} states in {seconds:.1f} s of CPU")
-    for kind, mutants in (("Mutant", MUTANTS), ("Hole", HOLES)):
-        for name, mutant in mutants.items():
-            print(f"\n{kind}: {name}\n{search(mutant.protocol, mutant.scenario, mutant.invariant)}", flush=True)
+    of_all = [("Mutant", module.MUTANTS) for module in (mutants, keyed_mutants)]
+    of_all += [("Hole", module.HOLES) for module in (mutants, keyed_mutants)]
+    for kind, found in of_all:
+        for name, mutant in found.items():
+            print(f"\n{kind}: {name}\n{mutant.search()}", flush=True)
 
 
 if __name__ == "__main__":

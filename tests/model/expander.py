@@ -21,6 +21,7 @@ from tests.model.state import (
     NOBODY,
     NONE,
     PENDING,
+    REQUESTED,
     Block,
     Expander,
     Group,
@@ -56,7 +57,7 @@ def steps(state: State, setting: Setting) -> Steps:
     elif step == "fencing":
         yield _fence(state)
     elif step == "guarded":
-        yield ("The expander splits again, under the lock, what has changed.",), _to(_split(state, setting), "ready")
+        yield _split_again(state, setting)
     elif step == "ready":
         yield from _write_baseline(state, setting)
     elif step == "with baseline":
@@ -75,6 +76,11 @@ def _to(state: State, step: str, **changes: object) -> State:
 
 def _start(state: State, setting: Setting) -> Steps:
     number = len(state.instants)
+    if setting.scenario.is_given:
+        if state.lock == NOBODY and state.instants[1].phase == REQUESTED:
+            begun = _to(with_instant(state, 1, phase=INFLIGHT), "planned", instant=1)
+            yield ("The service begins the clustering plan of instant 1, which a writer has made.",), begun
+        return
     if setting.protocol.config_first and EARLY not in state.configs:
         text = "The expander writes its hashing config before its instant is on the timeline."
         yield (text,), state._replace(configs=state.configs | {BASELINE, EARLY})
@@ -89,6 +95,8 @@ def _split(state: State, setting: Setting) -> State:
     mine, scenario = state.expander.instant, setting.scenario
     files = {block for block in state.files if block.instant != mine}
     live = visible(state._replace(files=frozenset(files)), setting)
+    if scenario.is_given:
+        live = {group: rows for group, rows in live.items() if group in state.instants[mine].replaced}
     children: list[Group] = []
     for group, rows in live.items():
         for bucket in range(group.bucket, scenario.new_number, scenario.old_number):
@@ -104,9 +112,17 @@ def _split(state: State, setting: Setting) -> State:
     return state._replace(files=frozenset(files))
 
 
+def _split_again(state: State, setting: Setting) -> Step:
+    if setting.scenario.is_given:
+        return ("Hudi executes a plan once: writers conflict with it while it is pending.",), _to(state, "ready")
+    if not setting.protocol.looks_again:
+        return ("The expander does not look at what has changed.",), _to(state, "ready")
+    return ("The expander splits again, under the lock, what has changed.",), _to(_split(state, setting), "ready")
+
+
 def _before_lock(state: State, setting: Setting) -> Steps:
     """Catches up without the lock while there is something to catch up with, or takes the lock."""
-    if state.expander.seen != completions(state):
+    if state.expander.seen != completions(state) and not setting.scenario.is_given:
         caught_up = _to(_split(state, setting), "split", seen=completions(state))
         yield ("The expander catches up: it splits again what has changed.",), caught_up
     yield ("The expander's deadline is over: it gives up.",), _to(state, "undoing")
@@ -193,7 +209,7 @@ def _fence(state: State) -> Step:
 
 def _write_baseline(state: State, setting: Setting) -> Steps:
     if setting.scenario.is_clustering:
-        yield ("In-bucket clustering needs no hashing config.",), _to(state, "with config")
+        yield ("Clustering needs no hashing config.",), _to(state, "with config")
     elif not setting.protocol.baseline or state.configs:
         yield from _write_config(state, setting)
     else:

@@ -1,5 +1,8 @@
 """A Flink job: it holds number of buckets and file ids for ever, and an instant only around a checkpoint.
 
+With a bucket index it looks the file ids up whenever it is submitted. Without one it keeps the file id of each key in
+its state (Flink's default index, `FLINK_STATE`), and looks none up.
+
 Its batch is acknowledged with the checkpoint: the source does not send it again. So an instant that is rolled back
 between its checkpoint and its commit is lost with its batch.
 """
@@ -9,13 +12,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.model import writers
-from tests.model.rules import Kind
-from tests.model.state import INFLIGHT, NOBODY, NONE, PENDING, Instant, State, Step, Steps, Writer, with_writer
-from tests.model.view import group_of, number_of_buckets, replaced_groups, visible
+from tests.model.rules import Kind, Resubmit
+from tests.model.state import (
+    INFLIGHT,
+    NOBODY,
+    NONE,
+    PENDING,
+    Group,
+    Instant,
+    State,
+    Step,
+    Steps,
+    Writer,
+    completions,
+    with_writer,
+)
+from tests.model.view import number_of_buckets, place_of, replaced_groups, visible
 
 if TYPE_CHECKING:
     from tests.model.rules import Setting
-    from tests.model.state import Group
 
 
 def index_of(setting: Setting) -> int | None:
@@ -27,7 +42,7 @@ def submitted(state: State, setting: Setting, index: int, number: int) -> Writer
     """The job as it begins: what it has read, it holds until it is submitted anew."""
     rows = setting.scenario.writers[index].batches[0]
     live = visible(state, setting)
-    located = tuple(group_of(live, partition, key % number) for partition, key in rows)
+    located = tuple(place_of(live, setting, row, number) for row in rows)
     return state.writers[index]._replace(step="idle", number=number, located=located, instant=NONE)
 
 
@@ -61,13 +76,15 @@ def _open(state: State, setting: Setting, index: int) -> Step:
     writer = state.writers[index]
     rows = setting.scenario.writers[index].batches[writer.batch]
     instant = len(state.instants)
-    groups: list[Group] = [group for group in writer.located if group]
+    groups = tuple(
+        group or Group(partition, key % writer.number, instant)
+        for group, (partition, key) in zip(writer.located, rows, strict=True)
+    )
     opened = Instant(writers.name(index), INFLIGHT, groups=tuple(sorted(set(groups))), rows=tuple(sorted(rows)))
     state = state._replace(instants=(*state.instants, opened))
     text = "Flink opens instant {} with an empty profile; it holds {} buckets and the file ids {}."
-    return (text, instant, writer.number, writer.located), with_writer(
-        state, index, writer._replace(step="writing", instant=instant, window=max(i.done for i in state.instants))
-    )
+    opening = writer._replace(step="writing", instant=instant, located=groups, window=completions(state))
+    return (text, instant, writer.number, writer.located), with_writer(state, index, opening)
 
 
 def _flush(state: State, setting: Setting, index: int) -> Steps:
@@ -85,7 +102,7 @@ def _check(state: State, setting: Setting, index: int) -> Step:
     if state.instants[writer.instant].phase not in PENDING:
         text = "Flink's commit of instant {} fails, since it was rolled back after its checkpoint: the batch is lost."
         return (text, writer.instant), state._replace(lost=writer.instant)
-    other = writers.conflict(state, writer) if setting.protocol.flink_conflicts else NONE
+    other = writers.conflict(state, writer, setting) if setting.protocol.flink_conflicts else NONE
     if other != NONE:
         text = "Flink's commit of instant {} conflicts with instant {} after its checkpoint: the batch is lost."
         return (text, writer.instant, other), state._replace(lost=writer.instant)
@@ -101,8 +118,7 @@ def _operated(state: State, setting: Setting, index: int) -> Steps:
         text = "The operator stops Flink with a savepoint; nothing of it is in flight."
         yield (text,), with_writer(state, index, writer._replace(step="stopped"))
     if writer.step == "stopped" and is_over and (number := number_of_buckets(state, setting)):
-        fresh = submitted(state, setting, index, number)
-        text = "The operator submits Flink anew: it reads {} buckets and the file ids {}."
+        text, fresh = _resubmitted(state, setting, index, number)
         yield (text, number, fresh.located), with_writer(state, index, fresh)._replace(is_declared_stopped=False)
     if faults.flink_kills and writer.step == "written":
         text = "Flink is killed between its checkpoint and the commit of instant {}."
@@ -120,12 +136,25 @@ def _operated(state: State, setting: Setting, index: int) -> Steps:
             yield from _submitted_wrongly(state._replace(faults=fewer, is_declared_stopped=True), setting, index)
 
 
+def _resubmitted(state: State, setting: Setting, index: int, number: int) -> tuple[str, Writer]:
+    """The job after the hand-over, with a sentence for it."""
+    fresh = submitted(state, setting, index, number)
+    if setting.scenario.has_buckets:
+        return "The operator submits Flink anew: it reads {} buckets and the file ids {}.", fresh
+    how = setting.protocol.resubmit
+    text = f"The operator submits Flink {how.value}: {{}} bucket, and the file ids {{}}."
+    if how is Resubmit.SAVEPOINT:
+        return text, fresh._replace(located=state.writers[index].located)
+    return text, fresh if how is Resubmit.BOOTSTRAP else fresh._replace(located=tuple(None for _ in fresh.located))
+
+
 def _submitted_wrongly(state: State, setting: Setting, index: int) -> Steps:
     """Too early, from an old savepoint, with old options; and the expander still takes the job for stopped."""
     old = setting.scenario.old_number
     looked_up = submitted(state, setting, index, old)
-    text = "The operator submits Flink with the old number {}; it looks the file ids up: {}."
-    yield (text, old, looked_up.located), with_writer(state, index, looked_up)
+    if setting.scenario.has_buckets:
+        text = "The operator submits Flink with the old number {}; it looks the file ids up: {}."
+        yield (text, old, looked_up.located), with_writer(state, index, looked_up)
     replaced = sorted(replaced_groups(state))
     if replaced:
         cached = looked_up._replace(located=tuple(replaced[0] for _ in looked_up.located))

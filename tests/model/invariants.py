@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.model.state import BASELINE, COMPLETED, EARLY, NONE, Row, State
+from tests.model.recovery import ALIVE
+from tests.model.state import BASELINE, COMPLETED, EARLY, NONE, ROLLED_BACK, Row, State
 from tests.model.view import (
     counted_configs,
     number_of_buckets,
@@ -43,13 +44,18 @@ def of_configs(state: State, setting: Setting) -> str | None:
 
 
 def of_batches(state: State, setting: Setting) -> str | None:
-    """No acknowledged batch is lost, no right one is fenced, and there is no incident without a fault."""
+    """No acknowledged batch is lost, no right one is fenced; in order there are no incidents, and our work stays."""
     if state.lost != NONE:
         return f"The batch of instant {state.lost} was acknowledged and is lost."
     if state.wrongly_fenced != NONE:
         return f"Instant {state.wrongly_fenced} was fenced, although it goes by the new number of buckets."
-    if state.incidents and setting.scenario.is_orderly:
+    if not setting.scenario.is_orderly:
+        return None
+    if state.incidents:
         return f"Instant {min(state.incidents)} is stale, although everybody did what the protocol asks for."
+    mine = state.expander
+    if mine.step in ALIVE and state.instants[mine.instant].phase == ROLLED_BACK:
+        return f"A writer has taken back instant {mine.instant}, on which the service works."
     return None
 
 

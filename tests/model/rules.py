@@ -46,6 +46,14 @@ class Undo(Enum):
     ROLLBACK_FIRST = "roll back, remove the config"
 
 
+class Resubmit(Enum):
+    """How a Flink job with locations in its state begins again after the switch."""
+
+    BOOTSTRAP = "without state, and loads the locations from the table"
+    SAVEPOINT = "from its savepoint"
+    EMPTY = "without state, and loads nothing"
+
+
 class Kind(Enum):
     UPSERT = "Spark batch writer"
     PREPPED = "Spark SQL writer of prepped records"
@@ -56,10 +64,12 @@ class Kind(Enum):
 class Protocol:
     """The defaults are the protocol that holds.
 
-    Of the expander: `guard` looks for writes in flight under the lock. `baseline` is written before the config;
-    `config_first` writes a config that counts before the commit. `verifies_lock` right before the commit. `known` says
-    what is not judged afterwards, and `known_survives` that the next attempt can read it (from the metadata of the
-    commit). `undo`: see `Undo`. `rollbacks_remove_config`: so do those by other clients.
+    Of the expander: `guard` looks for writes in flight under the lock; `looks_again`: what has landed since the last
+    split is split again under the lock. `as_clustering`: its instant lies on the timeline as a clustering plan instead
+    of a plain replacecommit. `baseline` is written before the config; `config_first` writes a config that counts before
+    the commit. `verifies_lock` right before the commit. `known` says what is not judged afterwards, and
+    `known_survives` that the next attempt can read it (from the metadata of the commit). `undo`: see `Undo`.
+    `rollbacks_remove_config`: so do those by other clients.
 
     Of what another process may do between looking and acting: `fence_is_atomic` and `config_write_is_atomic` assume
     that nothing comes between verifying the lock and the act. Hudi cannot promise that; see the tests of holes.
@@ -69,13 +79,16 @@ class Protocol:
     compaction may have merged them). `unknown_is_fresh`: an empty profile is judged in flight, as fresh.
 
     Of Flink: `fences_flink`, `hand_over` (its job must be stopped before), `flink_conflicts` (optimistic concurrency
-    control instead of `single_writer`), `rolls_back_dead_flink` (its pending instant, once the heartbeat has ended).
+    control instead of `single_writer`), `rolls_back_dead_flink` (its pending instant, once the heartbeat has ended),
+    `resubmit` (how a job with locations in its state begins again).
 
     Of housekeeping: `late_files_hold_archival`; `cleaner_spares_unjudged`: it deletes no files of commits that were not
     judged, and none at all while an incident is open; `cleaner_spares_pending`: nor files of writes in flight.
     """
 
     guard: bool = True
+    looks_again: bool = True
+    as_clustering: bool = False
     baseline: bool = True
     config_first: bool = False
     verifies_lock: bool = True
@@ -94,6 +107,7 @@ class Protocol:
     hand_over: bool = True
     flink_conflicts: bool = False
     rolls_back_dead_flink: bool = False
+    resubmit: Resubmit = Resubmit.BOOTSTRAP
     late_files_hold_archival: bool = True
     cleaner_spares_unjudged: bool = True
     cleaner_spares_pending: bool = True
@@ -106,19 +120,26 @@ GOOD = Protocol()
 class WriterSpec:
     """One writer and its batches; a batch is the rows that it writes, all with one value.
 
-    `is_alone`: in single-writer mode, so it takes no lock and looks for no conflicts.
+    `is_alone`: in single-writer mode, so it takes no lock and looks for no conflicts. `rolls_back`: a clustering that
+    it has seen pending and that is in its way (`hoodie.clustering.rollback.pending.replacecommit.on.conflict`).
+    `loads_early`: it loads its timeline before its instant exists.
     """
 
     kind: Kind
     batches: tuple[tuple[Row, ...], ...]
     is_alone: bool = False
+    rolls_back: bool = False
+    loads_early: bool = False
 
 
 @dataclass(frozen=True)
 class Scenario:
     """Who works on the table, what may go wrong, and what is there at the start.
 
-    `tries`: how often a writer begins a batch. `is_clustering`: the file groups are rewritten in their buckets.
+    `tries`: how often a writer begins a batch. `is_clustering`: the file groups are rewritten in their buckets, those
+    of one bucket into one; `is_given`: by a plan that a writer has made. `has_buckets`: without them a batch writer
+    looks its rows up by key (Bloom, simple, record index), a Flink job keeps their locations in its state, and all file
+    groups of a partition are taken for those of one bucket.
     `is_orderly`: nobody does what the protocol forbids, so there must be no incident at all.
     """
 
@@ -131,6 +152,8 @@ class Scenario:
     attempts: int = 1
     has_metadata_table: bool = True
     is_clustering: bool = False
+    has_buckets: bool = True
+    is_given: bool = False
     is_orderly: bool = False
     compacts: bool = False
     cleans: bool = False

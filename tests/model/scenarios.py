@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.model.rules import Kind, Policy, Scenario, WriterSpec
 from tests.model.state import Faults
 
@@ -16,6 +18,10 @@ def upsert(*batches: tuple[tuple[str, int], ...]) -> WriterSpec:
 
 def prepped(*batches: tuple[tuple[str, int], ...]) -> WriterSpec:
     return WriterSpec(Kind.PREPPED, batches)
+
+
+def rolling(*batches: tuple[tuple[str, int], ...]) -> WriterSpec:
+    return WriterSpec(Kind.UPSERT, batches, rolls_back=True)
 
 
 def flink(*batches: tuple[tuple[str, int], ...]) -> WriterSpec:
@@ -135,5 +141,89 @@ CLUSTERING_FLINK = Scenario(
     faults=Faults(operator_errors=1),
     is_clustering=True,
 )
+KEYED = Scenario(
+    "clustering by keys, beside batch and SQL writers",
+    (upsert(BOTH), prepped(SECOND_KEY)),
+    is_clustering=True,
+    has_buckets=False,
+)
+KEYED_NEW_PARTITION = Scenario(
+    "clustering by keys, new rows and a new partition",
+    (upsert(BOTH), upsert(NEW_PARTITION)),
+    at_start=FIRST_KEY,
+    is_clustering=True,
+    has_buckets=False,
+    is_orderly=True,
+)
+KEYED_ALONE = Scenario(
+    "clustering by keys, a writer in single-writer mode",
+    (WriterSpec(Kind.UPSERT, (BOTH, NEW_PARTITION), is_alone=True),),
+    is_clustering=True,
+    has_buckets=False,
+)
+KEYED_FAULTS = Scenario(
+    "clustering by keys, a lock that expires, and a crash",
+    (upsert(BOTH),),
+    Policy.LET_RETRY,
+    faults=Faults(crashes=1, expiries=1),
+    attempts=2,
+    is_clustering=True,
+    has_buckets=False,
+)
+ROLLING = Scenario(
+    "clustering by keys, writers that roll back what they saw pending",
+    (rolling(BOTH), rolling(SECOND_KEY)),
+    is_clustering=True,
+    has_buckets=False,
+    is_orderly=True,
+)
+GIVEN_PLAN = Scenario(
+    "a writer's clustering plan, beside writers that roll back what they saw pending",
+    (rolling(BOTH), rolling(SECOND_KEY)),
+    is_clustering=True,
+    has_buckets=False,
+    is_given=True,
+)
+GIVEN_PLAN_SEEN_EARLY = replace(
+    GIVEN_PLAN,
+    name="a writer's clustering plan, seen by a writer before its instant exists",
+    writers=(replace(rolling(BOTH), loads_early=True),),
+)
+FLINK_STATE = Scenario(
+    "clustering by keys, and Flink with locations in its state",
+    (flink(BOTH, BOTH),),
+    faults=Faults(flink_kills=1),
+    is_clustering=True,
+    has_buckets=False,
+    is_orderly=True,
+)
+FLINK_STATE_BESIDE_BATCHES = Scenario(
+    "clustering by keys, Flink with its state, a batch writer",
+    (flink(BOTH), upsert(SECOND_KEY)),
+    is_clustering=True,
+    has_buckets=False,
+)
+FLINK_STATE_DISORDER = Scenario(
+    "clustering by keys, Flink with its state, and an operator who errs twice",
+    (flink(BOTH, BOTH),),
+    faults=Faults(operator_errors=2),
+    is_clustering=True,
+    has_buckets=False,
+    cleans=True,
+    archives=True,
+)
 
-ALL = tuple(value for value in dict(globals()).values() if isinstance(value, Scenario))
+# With `--exhaustive`.
+LARGE = (
+    replace(
+        ROLLING, name=f"{ROLLING.name}, three of them", writers=(*ROLLING.writers, rolling(NEW_PARTITION)), tries=3
+    ),
+    replace(
+        GIVEN_PLAN, name=f"{GIVEN_PLAN.name}, two batches", writers=(rolling(BOTH, SECOND_KEY), rolling(FIRST_KEY))
+    ),
+    replace(KEYED, name=f"{KEYED.name}, two batches", writers=(prepped(BOTH, SECOND_KEY), upsert(BOTH, FIRST_KEY))),
+    replace(KEYED, name=f"{KEYED.name}, a crash", faults=Faults(crashes=1, expiries=1), attempts=2, cleans=True),
+)
+# In these a writer does what no protocol of ours survives.
+LOST = (GIVEN_PLAN_SEEN_EARLY,)
+ALL = tuple(value for value in dict(globals()).values() if isinstance(value, Scenario) and value not in LOST)

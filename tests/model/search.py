@@ -1,38 +1,21 @@
-"""Breadth-first search over all states of a scenario; a violation comes with the shortest story that leads to it."""
+"""Breadth-first search over all states of a world; a violation comes with the shortest story that leads to it."""
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from tests.model import expander, flink, housekeeping, recovery, watch, writers
-from tests.model.invariants import violation
-from tests.model.rules import Kind, Protocol, Scenario, Setting
-from tests.model.state import (
-    COMPLETED,
-    EXPANDER,
-    FIRST,
-    NO_KEY,
-    NOBODY,
-    Block,
-    Expander,
-    Group,
-    Instant,
-    Label,
-    State,
-    Steps,
-    Writer,
-    forgotten,
-    with_writer,
-)
+from tests.model.state import Group
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-Invariant = Callable[[State, Setting], str | None]
-Parents = dict[State, tuple[State | None, Label]]
+    from tests.model.state import Label
+
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -42,7 +25,7 @@ class Found:
     `taken` holds the sentences (before names are put in) of all steps that were ever taken.
     """
 
-    setting: Setting
+    name: str
     states: int
     seconds: float
     taken: frozenset[str]
@@ -50,7 +33,7 @@ class Found:
     story: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        head = f"{self.setting.scenario.name}: {self.states} states in {self.seconds:.1f} s"
+        head = f"{self.name}: {self.states} states in {self.seconds:.1f} s"
         if self.violation is None:
             return f"{head}, holds"
         lines = [f"{head}, violated after {len(self.story)} steps"]
@@ -58,97 +41,62 @@ class Found:
         return "\n".join([*lines, f"  So: {self.violation}"])
 
 
-def first_state(setting: Setting) -> State:
-    """One file group for each bucket of partition p, written and acknowledged with the value 0."""
-    scenario = setting.scenario
-    files: set[Block] = set()
-    for partition, key in scenario.at_start:
-        group = Group(partition, key % scenario.old_number, 0)
-        files |= {Block(group, 0, NO_KEY, 0), Block(group, 0, key, 0)}
-    groups = tuple(sorted({block.group for block in files}))
-    state = State(
-        instants=(Instant(FIRST, COMPLETED, 1, groups, scenario.at_start),),
-        files=frozenset(files),
-        expected=tuple(sorted((row, 0) for row in scenario.at_start)),
-        writers=tuple(Writer() for _ in scenario.writers),
-        expander=Expander(attempts=scenario.attempts),
-        faults=scenario.faults,
-    )
-    index = flink.index_of(setting)
-    if index is not None:
-        state = with_writer(state, index, flink.submitted(state, setting, index, scenario.old_number))
-    return state
+@dataclass(frozen=True)
+class Mutant:
+    """A search without one rule. `decisive` are parts of its story's sentences, in this order; `ends_with` is a part of
+    its end."""
+
+    search: Callable[[], Found]
+    decisive: tuple[str, ...]
+    ends_with: str
 
 
-def steps(state: State, setting: Setting) -> Steps:
-    """What may happen next, without orders of steps that make no difference.
-
-    Whoever holds the lock for sure goes on alone. That is sound: while nobody can lose the lock or die with it, all
-    others can do is read, tag and write files that do not count yet. None of that is changed by what is done under the
-    lock before its commit, nor changes it; so it might as well have come before, or come afterwards.
-    What nobody works on any more is rolled back at once: until then others only wait for it. And where nothing cleans,
-    archives or compacts, a commit is judged at once: nothing takes away what a later look would be at.
-    """
-    holder = _undisturbed(state, setting)
-    if holder == EXPANDER:
-        yield from expander.steps(state, setting)
-        return
-    first = next(housekeeping.rollbacks(state, setting), None) or next(watch.judgements(state, setting), None)
-    if first and holder == NOBODY:
-        yield first
-        return
-    for index, spec in enumerate(setting.scenario.writers):
-        if holder in (NOBODY, writers.name(index)):
-            yield from (flink if spec.kind is Kind.FLINK else writers).steps(state, setting, index)
-    if holder != NOBODY:
-        return
-    yield from expander.steps(state, setting)
-    yield from recovery.steps(state, setting)
-    yield from watch.steps(state, setting)
-    yield from housekeeping.steps(state, setting)
-
-
-def _undisturbed(state: State, setting: Setting) -> str:
-    """Who holds the lock and can neither lose it nor die with it; NOBODY when there is no such holder."""
-    left, planned = state.faults, setting.scenario.faults
-    if state.zombie or any(spec.is_alone for spec in setting.scenario.writers):
-        return NOBODY
-    if state.lock == EXPANDER and not (left.crashes or left.expiries or left.freezes):
-        return EXPANDER
-    if state.lock.startswith("writer") and not (planned.expiries or planned.freezes):
-        return state.lock
-    return NOBODY
-
-
-def search(protocol: Protocol, scenario: Scenario, invariant: Invariant = violation) -> Found:
+def explore(
+    name: str,
+    first: S,
+    steps: Callable[[S], Iterable[tuple[Label, S]]],
+    violation: Callable[[S], str | None],
+    tidied: Callable[[S], S] = lambda state: state,
+) -> Found:
     """Explores every state, or stops at the first violation; since it goes by distance, its story is a shortest one."""
-    setting = Setting(protocol, scenario)
     began = time.process_time()
-    start = first_state(setting)
-    parents: Parents = {start: (None, ("",))}
-    level, taken = [start], set()
-    while level:
-        reached: list[State] = []
-        for state in level:
-            for label, after in steps(state, setting):
-                taken.add(str(label[0]))
-                tidy = forgotten(after, keeps_late_files=scenario.archives)
-                if tidy in parents:
-                    continue
-                parents[tidy] = (state, label)
-                wrong = invariant(tidy, setting)
-                if wrong:
-                    seconds = time.process_time() - began
-                    return Found(setting, len(parents), seconds, frozenset(taken), wrong, story(parents, tidy))
-                reached.append(tidy)
-        level = reached
-    return Found(setting, len(parents), time.process_time() - began, frozenset(taken))
+    parents: dict[S, tuple[S | None, Label]] = {first: (None, ("",))}
+    level, taken = [first], set()
+    with _without_collector():
+        while level:
+            reached: list[S] = []
+            for state in level:
+                for label, after in steps(state):
+                    taken.add(str(label[0]))
+                    tidy = tidied(after)
+                    if tidy in parents:
+                        continue
+                    parents[tidy] = (state, label)
+                    wrong = violation(tidy)
+                    if wrong:
+                        seconds = time.process_time() - began
+                        return Found(name, len(parents), seconds, frozenset(taken), wrong, story(parents, tidy))
+                    reached.append(tidy)
+            level = reached
+    return Found(name, len(parents), time.process_time() - began, frozenset(taken))
 
 
-def story(parents: Mapping[State, tuple[State | None, Label]], end: State) -> tuple[str, ...]:
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """States hold no cycles, and looking for some among a million tuples takes a tenth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def story(parents: Mapping[S, tuple[S | None, Label]], end: S) -> tuple[str, ...]:
     """The steps from the first state to this one, each as a sentence."""
     sentences: list[str] = []
-    state: State | None = end
+    state: S | None = end
     while state is not None:
         before, (text, *names) = parents[state]
         sentences.append(str(text).format(*(_named(name) for name in names)))

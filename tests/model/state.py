@@ -65,7 +65,10 @@ class Instant(NamedTuple):
 
 
 class Writer(NamedTuple):
-    """`number` of buckets and `located` file groups are what it has read; `window` is how many had completed then."""
+    """`number` of buckets and `located` file groups are what it has read; `window` is how many had completed then.
+
+    `seen`: the clusterings that were pending in the timeline that it has loaded.
+    """
 
     step: str = "idle"
     batch: int = 0
@@ -74,6 +77,7 @@ class Writer(NamedTuple):
     located: tuple[Group | None, ...] = ()
     window: int = 0
     instant: int = NONE
+    seen: tuple[int, ...] = ()
 
 
 class Expander(NamedTuple):

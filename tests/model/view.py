@@ -56,6 +56,30 @@ def group_of(live: Visible, partition: str, bucket: int) -> Group | None:
     return min(found, default=None)
 
 
+def holder_of(live: Visible, row: Row) -> Group | None:
+    """The file group that an index by keys finds; of several (which is a fault of its own) the oldest."""
+    return min((group for group, rows in live.items() if row in rows), default=None)
+
+
+def place_of(live: Visible, setting: Setting, row: Row, number: int) -> Group | None:
+    """The file group to which an upsert by this number of buckets takes the row; None when it makes a new one.
+
+    Without buckets a new row goes to a file group that is there: Hudi fills small files.
+    """
+    found = None if setting.scenario.has_buckets else holder_of(live, row)
+    return found or group_of(live, row[0], row[1] % number)
+
+
+def pending_clusterings(state: State, setting: Setting) -> tuple[int, ...]:
+    """The plans of action `clustering` that a writer finds when it loads the timeline now.
+
+    A replacecommit without a plan is not among them (`ClusteringUtils.isClusteringInstant`).
+    """
+    if not (setting.protocol.as_clustering or setting.scenario.is_given):
+        return ()
+    return tuple(n for n, item in enumerate(state.instants) if item.owner == EXPANDER and item.phase in PENDING)
+
+
 def counted_configs(state: State) -> list[int]:
     """As `getCommittedHashingConfigInstants`: those whose instant is not pending; it may as well be rolled back."""
     return [

@@ -24,7 +24,7 @@ from tests.model.state import (
     rolled_back,
     with_instant,
 )
-from tests.model.view import group_of, is_committed, replaced_groups, replacements, right_number, visible
+from tests.model.view import is_committed, place_of, replaced_groups, replacements, right_number, visible
 
 if TYPE_CHECKING:
     from tests.model.rules import Setting
@@ -178,7 +178,7 @@ def _repair(state: State, setting: Setting, number: int) -> Step:
         partition, key = block.row
         bucket = key % buckets
         there = {group: rows for group, rows in live.items() if group not in replaced}
-        target = group_of(there, partition, bucket) or Group(partition, bucket, repair)
+        target = place_of(there, setting, block.row, buckets) or Group(partition, bucket, repair)
         groups.add(target)
         files |= {Block(target, repair, NO_KEY, 0), Block(target, repair, key, block.value)}
     files -= {block for block in files if block.instant == number and block.group in replaced}

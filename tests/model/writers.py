@@ -1,5 +1,7 @@
 """Spark writers: the batch writer that tags its rows, and the SQL writer whose records carry their locations.
 
+Either may take back a clustering that it has seen pending.
+
 Both go idle -> planned -> started -> writing -> written -> committing; a conflict or a failed commit begins again.
 """
 
@@ -24,10 +26,11 @@ from tests.model.state import (
     Steps,
     Writer,
     completions,
+    rolled_back,
     with_instant,
     with_writer,
 )
-from tests.model.view import group_of, number_of_buckets, visible
+from tests.model.view import group_of, holder_of, number_of_buckets, pending_clusterings, place_of, visible
 
 if TYPE_CHECKING:
     from tests.model.rules import Setting
@@ -47,7 +50,10 @@ def steps(state: State, setting: Setting, index: int) -> Steps:
     """What this Spark writer may do next."""
     spec, writer = setting.scenario.writers[index], state.writers[index]
     if writer.step == "idle" and writer.batch < len(spec.batches):
-        yield from _plan(state, setting, index)
+        if setting.scenario.has_buckets or spec.kind is Kind.PREPPED or spec.loads_early:
+            yield from _plan(state, setting, index)
+        elif state.lock == NOBODY or spec.is_alone:
+            yield from _start(state, setting, index)
     elif writer.step == "planned":
         if state.lock == NOBODY or spec.is_alone:
             yield from _start(state, setting, index)
@@ -69,6 +75,10 @@ def steps(state: State, setting: Setting, index: int) -> Steps:
 def _plan(state: State, setting: Setting, index: int) -> Steps:
     """The batch writer reads the number of buckets, the SQL writer the locations of its rows; no lock is needed."""
     spec, writer = setting.scenario.writers[index], state.writers[index]
+    if spec.loads_early:
+        loaded = _loaded(state, setting, index)._replace(step="planned")
+        yield ("Writer {} loads the timeline.", index), with_writer(state, index, loaded)
+        return
     if spec.kind is Kind.UPSERT:
         number = number_of_buckets(state, setting)
         if number is not None:
@@ -76,9 +86,7 @@ def _plan(state: State, setting: Setting, index: int) -> Steps:
             yield ("Writer {} reads the number of buckets: {}.", index, number), with_writer(state, index, planned)
         return
     live = visible(state, setting)
-    located = tuple(
-        min((group for group, rows in live.items() if row in rows), default=None) for row in spec.batches[writer.batch]
-    )
+    located = tuple(holder_of(live, row) for row in spec.batches[writer.batch])
     planned = writer._replace(step="planned", located=located)
     yield (
         ("SQL writer {} reads its rows, and with them their file ids: {}.", index, located),
@@ -88,7 +96,9 @@ def _plan(state: State, setting: Setting, index: int) -> Steps:
 
 def _start(state: State, setting: Setting, index: int) -> Steps:
     """Creates the instant; Hudi takes the lock for it (`BaseHoodieWriteClient.startCommit`)."""
-    writer = state.writers[index]
+    spec, writer = setting.scenario.writers[index], state.writers[index]
+    if not (setting.scenario.has_buckets or spec.loads_early):
+        writer = _loaded(state, setting, index)
     number = writer.number or number_of_buckets(state, setting)
     if number is None:
         return
@@ -98,15 +108,31 @@ def _start(state: State, setting: Setting, index: int) -> Steps:
     yield ("Writer {} starts instant {}.", index, instant), with_writer(state, index, started)
 
 
+def _loaded(state: State, setting: Setting, index: int) -> Writer:
+    """The writer with what it takes from the timeline that it has loaded.
+
+    Without buckets that is all: where its rows are, which commits came before, which clusterings are pending.
+    """
+    spec, writer = setting.scenario.writers[index], state.writers[index]
+    live = visible(state, setting)
+    rows = spec.batches[writer.batch]
+    read = writer.located or tuple(None for _ in rows)
+    located = tuple(found or place_of(live, setting, row, 1) for found, row in zip(read, rows, strict=True))
+    seen = pending_clusterings(state, setting) if spec.rolls_back else ()
+    return writer._replace(number=1, located=located, window=completions(state), seen=seen)
+
+
 def _tag(state: State, setting: Setting, index: int) -> Step:
     """Gives each row its file group, remembers what has completed by now (`preWrite`), and makes the instant inflight.
 
-    The number of buckets is older than the file groups that are looked up by it.
+    The number of buckets is older than the file groups that are looked up by it. Without buckets it goes by the
+    timeline that was loaded at the start, and so does the rollback of clusterings (`clusteringHandleUpdate`).
     """
     writer = state.writers[index]
     if state.instants[writer.instant].phase == ROLLED_BACK:
         return failed(state, setting, index)
-    live = visible(state, setting)
+    has_buckets = setting.scenario.has_buckets
+    live = visible(state, setting) if has_buckets else {}
     rows = setting.scenario.writers[index].batches[writer.batch]
     groups = []
     for place, (partition, key) in enumerate(rows):
@@ -116,12 +142,25 @@ def _tag(state: State, setting: Setting, index: int) -> Step:
     state = with_instant(
         state, writer.instant, phase=INFLIGHT, groups=tuple(sorted(set(groups))), rows=tuple(sorted(rows))
     )
-    tagged = writer._replace(step="writing", located=tuple(groups), window=completions(state))
-    if writer.located:
+    taken_back = [number for number in writer.seen if not set(groups).isdisjoint(state.instants[number].replaced)]
+    for number in taken_back:
+        state = _taken_back(state, number)
+    window = completions(state) if has_buckets else writer.window
+    tagged = writer._replace(step="writing", located=tuple(groups), window=window, seen=())
+    if setting.scenario.writers[index].kind is Kind.PREPPED:
         text = "Writer {} makes instant {} inflight, with the file ids that it had read before: {}."
     else:
         text = "Writer {} tags its rows and makes instant {} inflight; they go to {}."
-    return (text, index, writer.instant, tuple(groups)), with_writer(state, index, tagged)
+    if taken_back:
+        text += " It rolls back the clustering of instants {}, which it has seen pending."
+    return (text, index, writer.instant, tuple(groups), taken_back), with_writer(state, index, tagged)
+
+
+def _taken_back(state: State, number: int) -> State:
+    """What Hudi's rollback leaves of a clustering (0.15 to 1.2): of a completed one the instant, without its files."""
+    if state.instants[number].phase in PENDING:
+        return rolled_back(state, number)
+    return state._replace(files=frozenset(item for item in state.files if item.instant != number))
 
 
 def write(state: State, setting: Setting, index: int) -> Step:
@@ -147,7 +186,7 @@ def _check(state: State, setting: Setting, index: int) -> Steps:
     if state.instants[writer.instant].phase not in PENDING:
         yield failed(state, setting, index)
         return
-    other = conflict(state, writer)
+    other = conflict(state, writer, setting)
     if other == NONE:
         locked = with_writer(state, index, writer._replace(step="committing"))
         text = "Writer {} takes the lock to commit instant {}, and finds no conflict."
@@ -159,18 +198,26 @@ def _check(state: State, setting: Setting, index: int) -> Steps:
     yield (text + ".", index, writer.instant, other), _again(state, setting, index)
 
 
-def conflict(state: State, writer: Writer) -> int:
-    """An instant that completed after the writer's `preWrite` in one of its buckets.
+def conflict(state: State, writer: Writer, setting: Setting) -> int:
+    """An instant that completed after the writer's `preWrite` in one of its buckets, or a clustering pending there.
 
-    It compares buckets by number (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`), and never asks whether
-    a file group was replaced before.
+    It compares buckets by number (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`), without buckets the
+    file groups that were written or replaced (`ConcurrentOperation`; so in 0.15 to 1.2), and never asks whether a file
+    group was replaced before.
     """
-    mine = {(group.partition, group.bucket) for group in state.instants[writer.instant].groups}
+    has_buckets = setting.scenario.has_buckets
+    mine = _places(state.instants[writer.instant].groups, has_buckets=has_buckets)
+    clusterings = pending_clusterings(state, setting)
     for number, item in enumerate(state.instants):
-        others = {(group.partition, group.bucket) for group in item.groups}
-        if item.phase == COMPLETED and item.done > writer.window and mine & others:
+        is_candidate = item.phase == COMPLETED and item.done > writer.window
+        touched = item.groups if has_buckets and is_candidate else item.groups + item.replaced
+        if (is_candidate or number in clusterings) and mine & _places(touched, has_buckets=has_buckets):
             return number
     return NONE
+
+
+def _places(groups: tuple[Group, ...], *, has_buckets: bool) -> set[object]:
+    return {(group.partition, group.bucket) if has_buckets else group for group in groups}
 
 
 def commit(state: State, setting: Setting, index: int) -> Step:

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from jobs.format.file_names import bucket_of
-from jobs.services.audit import count_rows
 from jobs.services.checks.finding import Examined, Finding, named
+from jobs.services.checks.row_counts import count_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from jobs.format.appearance import appearances, inversions
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.protocol.archival_limits import completed_commits, limits
 from jobs.services.checks.finding import Cure, Examined, Finding, named
@@ -21,22 +23,27 @@ _MANY_COMMITS = 60
 
 
 def files(examined: Examined) -> Iterator[Finding]:
-    """Finds instants whose files cannot be read, are empty or are missing."""
+    """Finds instants whose files cannot be read, are empty or are missing, and those that were rolled back after their
+    completion."""
     broken = examined.table.unreadable_instants()
-    sizes = examined.table.timeline_files()
+    listed = examined.table.timeline_files()
     states: dict[str, set[str]] = {}
     actions: dict[str, str] = {}
-    for name, size in sizes.items():
+    completions: Counter[str] = Counter()
+    for name, file in listed.items():
         if (match := _FILE.fullmatch(name)) is None:
             continue
         requested, action, state = match["requested"], match["action"], match["state"]
         if action == "inflight" and state is None:  # of a commit before table version 8
             action, state = "commit", "inflight"
+        if state is None and file.bytes == 0:
+            broken |= {requested: f"{name} is empty"}
+        if action == "savepoint":  # It has the instant of the commit that it keeps.
+            continue
         states.setdefault(requested, set()).add(state or "completed")
         if state is None:
             actions[requested] = action
-            if size == 0:
-                broken |= {requested: f"{name} is empty"}
+            completions[requested] += 1
     if broken:
         yield Finding(
             "timeline-file-broken",
@@ -46,20 +53,64 @@ def files(examined: Examined) -> Iterator[Finding]:
             "Put the file back from a backup or an earlier version of the object. No job can: the file is the only"
             " record of what the commit wrote.",
         )
-    headless = [instant for instant, found in states.items() if found == {"inflight"}]
-    headless += [
+    # Hudi reads one of them. Before table version 8 the last one is in the place of the others.
+    if twice := {instant: f"{instant} ({number} times)" for instant, number in completions.items() if number > 1}:
+        yield Finding(
+            "instant-completed-twice",
+            "Instants were completed more than once",
+            twice,
+            "Each runner has written the rows once more: readers see them twice.",
+            "Two runners executed one plan: let only one run table services. Restore a savepoint; or, with all writers"
+            " stopped, delete the completion and the files of one of them, and build the metadata table anew.",
+        )
+    headless = {instant for instant, found in states.items() if found == {"inflight"}}
+    headless |= {
         instant
-        for instant, found in states.items()
-        if "completed" in found and "requested" not in found and actions[instant] in _WITH_REQUEST
-    ]
-    if headless:
+        for instant, action in actions.items()
+        if action in _WITH_REQUEST and not states[instant] >= {"requested", "inflight"}
+    }
+    completed = {item.requested: item.completed for item in examined.instants if item.state == "COMPLETED"}
+    undone = {
+        instant: by
+        for instant, by in examined.table.rollbacks().items()
+        # A plan that was rolled back before is executed again.
+        if instant in completed and (instant in headless or by > completed[instant])
+    }
+    if undone:
+        yield Finding(
+            "completed-instant-rolled-back",
+            "Instants were rolled back after they had completed",
+            {instant: f"{instant} by {by}" for instant, by in undone.items()},
+            "The completed instant still counts, but its files are gone, or the metadata table no longer lists them;"
+            " what it replaced is not read either. Its rows are lost to readers.",
+            "A writer rolled back a replacement that it had seen pending (such as by"
+            " `hoodie.clustering.rollback.pending.replacecommit.on.conflict`). Stop cleaning and the writers: the files"
+            " that it replaced still have the rows. Where its own files are still there, a metadata table that is built"
+            " anew finds them; else restore a savepoint.",
+        )
+    if lacking := headless - undone.keys():
         yield Finding(
             "timeline-file-missing",
             "Instants of the timeline lack the file of an earlier state",
-            named(headless),
+            named(lacking),
             "A rollback or an execution of them fails; completed ones can still be read.",
             "Somebody removed files from the timeline. Make an empty file `<instant>.<action>.requested` for a write;"
             " that of a plan must come from a backup.",
+        )
+
+
+def order(examined: Examined) -> Iterator[Finding]:
+    """Finds instants whose times are earlier than that of one that had completed before they appeared."""
+    listed = examined.table.timeline_files()
+    found = inversions(appearances({name: file.modified_ms for name, file in listed.items()}))
+    if found:
+        yield Finding(
+            "instants-out-of-order",
+            "Instants have earlier times than those that completed before them",
+            {each.instant: str(each) for each in found},
+            "Hudi goes by these times: an older row wins over a newer one, and rows may be left out of a compaction.",
+            "The clocks of writers differ, or their time zones, and the table's timeline is in local time. Let all"
+            " writers run in one zone with synchronized clocks, and compare the rows with their source.",
         )
 
 
@@ -114,8 +165,9 @@ def strays(examined: Examined) -> Iterator[Finding]:
             "Data files have the instant of a commit that does not name them",
             named(examined.strays),
             "Whoever lists the storage reads their rows, beside the same rows in other files; who reads by the metadata"
-            " table does not.",
-            "A task that was tried twice left them, or somebody copied files. Delete them.",
+            " table does so only if it lists them.",
+            "A task that was tried twice left them, a second runner of the same plan, or somebody copied files. Delete"
+            " them.",
         )
 
 

@@ -37,6 +37,7 @@ _POLICY: Final[dict[str, tuple[str, Any]]] = {
     "repair": ("Whether rows of stale writes are brought back at once", {}),
     "archival": ("When the active timeline is shortened", {}),
     "partition_ttl": ("When partitions expire", {}),
+    "audit": ("When the table is proved", {}),
     "diagnosis": ("When the table is searched for damages", {}),
     "sync": ("When a Hive metastore is brought up to the table", {}),
 }
@@ -161,11 +162,13 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
         "rest_url": ("Address of the cluster's REST API", "http://flink-jobmanager:8081"),
         "job": ("Name or id of the job", "orders-ingest"),
         "savepoint_folder": ("Folder of its savepoints; null for the cluster's own", None),
+        "restart": ("How it is started again after each stop", "from-savepoint"),
     },
     "HandOverOut": {
         "savepoint": ("The savepoint with which the Flink job was stopped", "s3://lake/savepoints/savepoint-1f2e3d"),
         "detail": ("What is waited for, or what came of it", "Waits for orders-ingest."),
         "by": ("Who stopped them", "groundskeeper"),
+        "restart": ("How Flink has to be started afterwards", "from-savepoint"),
         "state": ("State of the wait", "draining"),
     },
     "HealthOut": {"status": ("Always `ok`", "ok")},

@@ -97,6 +97,12 @@ UNCHECKED: Final = _part(
     "A check that could not be made",
     {"check": ("text", "The check"), "reason": (REASON, "Why it could not be made")},
 )
+OF_EXAMINATION: Final[Members] = {
+    "findings": (list_of(FINDING), "Damages that were found"),
+    "checked": ("texts", "Checks that were made"),
+    "unchecked": (list_of(UNCHECKED), "Checks that could not be made"),
+}
+EXAMINATION: Final = _part("Examination", "The checks of an audit that read no rows", OF_EXAMINATION)
 FILE_GROUP_NUMBERS: Final = _part(
     "FileGroupNumbers",
     "Numbers of file groups before and after a job",

@@ -20,9 +20,11 @@ _PLANNED: Final[Members] = {
     "would_roll_back": ("texts", "Instants of dead writers that the job would roll back; only of a dry run"),
     "notes": ("texts", "What of it matters to the job, in sentences; only of a dry run"),
     "estimated_cost": (parts.COST, "What the work would cost; only of a dry run"),
+    "audit": (parts.EXAMINATION, "What the checks of an audit found after it had replaced file groups"),
     "nothing_to_do": ("bool", "Whether there is, or was, nothing to do"),
     "found_completed": ("instant", "The instant of an earlier attempt, which had completed: nothing was left to do"),
 }
+_EXAMINED: Final[Members] = parts.OF_EXAMINATION
 _SIZES: Final[Members] = {
     "files": ("int", "Number of files"),
     "bytes": ("int", "Their size in bytes"),
@@ -183,13 +185,12 @@ _MEMBERS: Final[dict[JobKind, Members]] = {
         "dangling_hashing_configs": ("texts", "Hashing configs without a completed commit"),
         "stale_writes": (list_of(parts.STALE_WRITE), "Commits whose rows no reader sees"),
         "keys_hidden_by_statistics": ("int", "Probed keys that a query with a filter does not find"),
-        "clean": ("bool", "Whether nothing of this is wrong"),
+        **_EXAMINED,
+        "clean": ("bool", "Whether nothing of this is wrong, and all checks were made"),
         "pending_instants": ("texts", "Instants that have not completed"),
     },
     JobKind.DIAGNOSIS: {
-        "findings": (list_of(parts.FINDING), "Damages that were found"),
-        "checked": ("texts", "Checks that were made"),
-        "unchecked": (list_of(parts.UNCHECKED), "Checks that could not be made"),
+        **_EXAMINED,
         "healthy": ("bool", "All checks were made, and none found anything"),
     },
 }

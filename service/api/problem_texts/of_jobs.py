@@ -87,10 +87,12 @@ OF_JOBS: Final = {
         hint="Run these statements again, then a `repair` job with these instants as `accepted`.",
     ),
     "plan-taken": JobExplanation(
-        "Another process sends heartbeats for the plan that this job wanted to execute.",
-        "20260101120000000",
+        "Another process has begun the plan that this job wanted to execute, and is not proved dead: it sent a"
+        " heartbeat within the last two minutes, or sends none and has written a file of the plan within the last hour."
+        " A job of this service that was killed a moment ago may be that process.",
+        "Instant 20260101120000000 (compaction, inflight) has a runner: it sent a heartbeat 12 s ago.",
         title="Another runner is executing this plan",
-        hint="It may be a writer's inline compaction: switch that off.",
+        hint="A writer should execute no plans beside this service: `writer-options` has the options.",
     ),
     "lock-lost": JobExplanation(
         "The lock was no longer the job's at the moment of the commit, so the job did not commit.",

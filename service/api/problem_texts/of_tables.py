@@ -134,6 +134,12 @@ OF_TABLES: Final = {
         " has ended, or never needed it.",
         "job_4be1c0d2f6a89b37 is running.",
     ),
+    "flink-state-returns": Explanation(
+        "With `FLINK_STATE`, Flink's default index, the state of the job says which file group a key is in. The waiting"
+        " job replaces file groups, and from a savepoint or checkpoint the old ones would come back: Hudi commits what"
+        " is written to them, and no reader sees it.",
+        "s3a://lake/orders has no declared bucket index.",
+    ),
     "fence-loses-flink-batches": Explanation(
         "Fencing rolls back the write that is in flight. Spark writes its batch again, but a Flink job has already"
         " completed its checkpoint, so the rows of the batch would be lost.",

@@ -206,8 +206,9 @@ def confirm_writers_stopped(job_id: str, body: WritersStopped | None = None) -> 
     Lets the job go on. Confirm only when every Flink job that writes the table has ended. A repeated call
     changes nothing.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JobNotFoundError, JobNotWaitingError, JsonRequiredError,
-    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    Raises DatabaseUnavailableError, FlinkStateReturnsError, ForbiddenError, JobNotFoundError,
+    JobNotWaitingError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError,
+    UnauthenticatedError.
     """
     return Call("POST", f"/v1/jobs/{segment(job_id)}/writers-stopped", JobOut, body=body)
 

@@ -191,6 +191,8 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
     """What of it matters to the job, in sentences; only of a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
@@ -270,7 +272,9 @@ class AuditEntryOut(Model, frozen=True, kw_only=True):
 
 
 class AuditIn(Model, frozen=True, kw_only=True):
-    """Proves the table: every row in its bucket, no duplicate key."""
+    """Proves the table: what its commits, its metadata table and the storage say is the same, every row is in its
+    bucket, and no key is there twice.
+    """
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -292,9 +296,23 @@ class AuditPage(Model, frozen=True, kw_only=True):
 
 
 class AuditParams(Model, frozen=True, kw_only=True):
-    """No parameters."""
+    rows: bool | UnsetType = UNSET
+    """Read the key of every row as well: rows in wrong buckets, duplicate keys, rows that filters miss"""
 
-    pass
+
+class AuditPolicyIn(Model, frozen=True, kw_only=True):
+    enabled: bool | UnsetType = UNSET
+    """Whether jobs of this kind start automatically"""
+    seconds: int | UnsetType = UNSET
+    """Since the last run"""
+    cron: str | UnsetType | None = UNSET
+    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
+    null: the thresholds apply
+    """
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+    rows: bool | UnsetType = UNSET
+    """Parameter of the job"""
 
 
 class AuditResult(Model, frozen=True, kw_only=True):
@@ -326,8 +344,14 @@ class AuditResult(Model, frozen=True, kw_only=True):
     """Commits whose rows no reader sees"""
     keys_hidden_by_statistics: int | UnsetType = UNSET
     """Probed keys that a query with a filter does not find"""
+    findings: list[DamageFound] | UnsetType = UNSET
+    """Damages that were found"""
+    checked: list[str] | UnsetType = UNSET
+    """Checks that were made"""
+    unchecked: list[CheckNotMade] | UnsetType = UNSET
+    """Checks that could not be made"""
     clean: bool | UnsetType = UNSET
-    """Whether nothing of this is wrong"""
+    """Whether nothing of this is wrong, and all checks were made"""
     pending_instants: list[str] | UnsetType = UNSET
     """Instants that have not completed"""
     refusals: list[ResultReason] | UnsetType = UNSET
@@ -344,6 +368,8 @@ class AuditResult(Model, frozen=True, kw_only=True):
     """What of it matters to the job, in sentences; only of a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
@@ -518,6 +544,8 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """What of it matters to the job, in sentences; only of a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
@@ -638,6 +666,8 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """What of it matters to the job, in sentences; only of a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
@@ -798,7 +828,7 @@ class CleaningParams(Model, frozen=True, kw_only=True):
     plans: list[str] | UnsetType | None = UNSET
     """Pending plans: exactly these are executed"""
     take_over: bool | UnsetType | None = UNSET
-    """With `plans`: also those that another process has begun, which must be dead"""
+    """With `plans`: also those of a runner that sends no heartbeats, which must be dead"""
     parallelism: int | UnsetType | None = UNSET
     """With `plans`: most tasks at once"""
     policy: CleaningPolicy | UnsetType = UNSET
@@ -893,6 +923,8 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     """What of it matters to the job, in sentences; only of a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
@@ -1082,6 +1114,8 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     """What of it matters to the job, in sentences; only of a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
@@ -1172,7 +1206,7 @@ class CompactionParams(Model, frozen=True, kw_only=True):
     plans: list[str] | UnsetType | None = UNSET
     """Pending plans: exactly these are executed"""
     take_over: bool | UnsetType | None = UNSET
-    """With `plans`: also those that another process has begun, which must be dead"""
+    """With `plans`: also those of a runner that sends no heartbeats, which must be dead"""
     limit_bytes: int | UnsetType | None = UNSET
     """Bytes of base and log files to read at most, the newest partitions first; but one file group, or one pending
     plan, in any case. The result says what is `left`
@@ -1272,6 +1306,8 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     """What of it matters to the job, in sentences; only of a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
@@ -1566,6 +1602,8 @@ class DiagnosisResult(Model, frozen=True, kw_only=True):
     """What of it matters to the job, in sentences; only of a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
@@ -1680,6 +1718,17 @@ class EventTypeOut(Model, frozen=True, kw_only=True):
     """JSON Schema (2020-12) of the event's `data`"""
     example: CloudEvent
     """A whole event: CloudEvents 1.0, JSON"""
+
+
+class Examination(Model, frozen=True, kw_only=True):
+    """The checks of an audit that read no rows"""
+
+    findings: list[DamageFound] | UnsetType = UNSET
+    """Damages that were found"""
+    checked: list[str] | UnsetType = UNSET
+    """Checks that were made"""
+    unchecked: list[CheckNotMade] | UnsetType = UNSET
+    """Checks that could not be made"""
 
 
 class ExpansionPolicyIn(Model, frozen=True, kw_only=True):
@@ -1816,6 +1865,8 @@ class FinishExpansionResult(Model, frozen=True, kw_only=True):
     """What of it matters to the job, in sentences; only of a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
@@ -1834,6 +1885,10 @@ class FlinkIn(Model, frozen=True, kw_only=True):
     """Its name (`pipeline.name`) or its id"""
     savepoint_folder: str | UnsetType | None = UNSET
     """Default: `execution.checkpointing.savepoint-dir` of the cluster"""
+    restart: FlinkRestart | UnsetType = UNSET
+    """How you start the job again after each stop. Without a declared bucket index the service stops it only if
+    that is `without-state`: its state may hold the file group of each key
+    """
 
 
 class FlinkOut(Model, frozen=True, kw_only=True):
@@ -1843,6 +1898,19 @@ class FlinkOut(Model, frozen=True, kw_only=True):
     """Name or id of the job"""
     savepoint_folder: str | None
     """Folder of its savepoints; null for the cluster's own"""
+    restart: FlinkRestart
+    """How it is started again after each stop"""
+
+
+class FlinkRestart(Word):
+    """How a Flink job has to be started after file groups were replaced.
+
+    With a bucket index it looks the file groups up when it starts. With any other index its state may hold the
+    file group of each key (`FLINK_STATE`, the default): then it has to begin without that state.
+    """
+
+    FROM_SAVEPOINT = "from-savepoint"
+    WITHOUT_STATE = "without-state"
 
 
 class FoundBeside(Model, frozen=True, kw_only=True):
@@ -1891,7 +1959,7 @@ class GivenClusteringParams(Model, frozen=True, kw_only=True):
     plans: list[str]
     """Pending plans: exactly these are executed, and none is scheduled"""
     take_over: bool | UnsetType | None = UNSET
-    """With `plans`: also those that another process has begun, which must be dead"""
+    """With `plans`: also those of a runner that sends no heartbeats, which must be dead"""
     parallelism: int | UnsetType | None = UNSET
     """With `plans`: most tasks at once"""
 
@@ -1927,6 +1995,8 @@ class HandOverOut(Model, frozen=True, kw_only=True):
     """The caller that stopped them, or `groundskeeper`"""
     savepoint: str | None
     """The savepoint with which the Flink job was stopped"""
+    restart: FlinkRestart
+    """How Flink has to be started afterwards"""
     detail: str
     """What is waited for, or what came of it"""
 
@@ -2051,8 +2121,8 @@ class IncidentKind(Word):
     """`STALE_WRITE`: a commit wrote to file groups that had been replaced, so no reader sees its rows there.
     `OLD_NUMBER`: all rows that a commit wrote to a partition lie in buckets of the number before an expansion,
     or some in buckets that a contraction took away. `LATE_FILES`: a fenced writer may be alive, and may still
-    write files that count once its rollback has been archived. `DAMAGE`: a diagnosis has found it; `details`
-    are the finding, `instant` is when.
+    write files that count once its rollback has been archived. `DAMAGE`: a diagnosis, an audit or the checks
+    after a job have found it; `details` are the finding, `instant` is when.
     """
 
     STALE_WRITE = "stale-write"
@@ -2472,6 +2542,8 @@ class MetadataTableResult(Model, frozen=True, kw_only=True):
     """What of it matters to the job, in sentences; only of a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
@@ -2696,6 +2768,8 @@ class PartitionTtlResult(Model, frozen=True, kw_only=True):
     """What of it matters to the job, in sentences; only of a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
@@ -2756,6 +2830,8 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """When the active timeline is shortened"""
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
     """When partitions expire"""
+    audit: AuditPolicyIn | UnsetType = UNSET
+    """When the table is proved"""
     diagnosis: DiagnosisPolicyIn | UnsetType = UNSET
     """When the table is searched for damages"""
     sync: SyncPolicyIn | UnsetType = UNSET
@@ -2912,6 +2988,8 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When the active timeline is shortened"""
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
     """When partitions expire"""
+    audit: AuditPolicyIn | UnsetType = UNSET
+    """When the table is proved"""
     diagnosis: DiagnosisPolicyIn | UnsetType = UNSET
     """When the table is searched for damages"""
     sync: SyncPolicyIn | UnsetType = UNSET
@@ -3121,6 +3199,8 @@ class RepairResult(Model, frozen=True, kw_only=True):
     """What of it matters to the job, in sentences; only of a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
@@ -3192,6 +3272,8 @@ class RestoreResult(Model, frozen=True, kw_only=True):
     """What of it matters to the job, in sentences; only of a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
@@ -3277,6 +3359,8 @@ class RollbackResult(Model, frozen=True, kw_only=True):
     """What of it matters to the job, in sentences; only of a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
@@ -3372,6 +3456,8 @@ class SavepointResult(Model, frozen=True, kw_only=True):
     """What of it matters to the job, in sentences; only of a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
@@ -3531,6 +3617,7 @@ class StandingKind(Word):
     INCIDENT_STANDING = "incident-standing"
     DEAD_WRITER = "dead-writer"
     PLAN_STUCK = "plan-stuck"
+    OTHER_RUNNER = "other-runner"
     COMPACTION_BEHIND = "compaction-behind"
     COMPACTION_BACKLOG_GROWING = "compaction-backlog-growing"
     CLEANING_BEHIND = "cleaning-behind"
@@ -3701,6 +3788,8 @@ class SyncResult(Model, frozen=True, kw_only=True):
     """What of it matters to the job, in sentences; only of a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
     """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
@@ -4374,3 +4463,5 @@ class WritersStopped(Model, frozen=True, kw_only=True):
 
     savepoint: str | UnsetType | None = UNSET
     """The savepoint with which the Flink job was stopped"""
+    restart: FlinkRestart | UnsetType = UNSET
+    """How the Flink job will be started again. Without a declared bucket index it must be `without-state`"""

@@ -76,6 +76,12 @@ class FlinkHostNotAllowedError(ApiError):
     type = "flink-host-not-allowed"
 
 
+class FlinkStateReturnsError(ApiError):
+    """With its state the Flink job would write to file groups that are replaced now"""
+
+    type = "flink-state-returns"
+
+
 class ForbiddenError(ApiError):
     """The token's role does not allow this call"""
 
@@ -391,6 +397,7 @@ BY_TYPE: dict[str, type[ApiError]] = {
         ExpansionFactorWithoutBucketsError,
         FenceLosesFlinkBatchesError,
         FlinkHostNotAllowedError,
+        FlinkStateReturnsError,
         ForbiddenError,
         HeaderNotAllowedError,
         IdempotencyKeyReusedError,

@@ -117,3 +117,18 @@ def test_a_result_of_another_form_opens_nothing(service: Service, clock: FakeClo
     assert job
     service.end(job, findings=findings, checked=None)
     assert incidents(service) == []
+
+
+@pytest.mark.parametrize("kind", [JobKind.AUDIT, JobKind.CLUSTERING])
+def test_what_an_audit_or_the_checks_after_a_job_find_is_an_incident_too(service: Service, kind: JobKind) -> None:
+    def ended(*findings: Any) -> list[str]:
+        ask(service, kind)
+        job = service.lease()
+        assert job
+        found = {"findings": list(findings), "checked": ["markers"], "unchecked": []}
+        service.end(job, **(found if kind is JobKind.AUDIT else {"audit": found}))
+        return [each.details["type"] for each in incidents(service)]
+
+    assert ended(MARKERS) == ["markers-left"]
+    assert ended(MARKERS) == ["markers-left"]
+    assert ended() == []

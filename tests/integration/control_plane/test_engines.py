@@ -107,7 +107,7 @@ def test_a_patch_of_the_writers_keeps_the_engines_and_the_flink_job_that_it_does
         writers = {"hudi_version": "1.2.0", "engines": ["flink"], "flink": JOB}
         url = client.post("/v1/tables", json={"base_path": "/lake/a", "writers": writers}).headers["location"]
         stopped = client.patch(url, json={"writers": {"stopped": True}}).json()["writers"]
-        job = {"rest_url": "http://flink:8081", "job": "ingest", "savepoint_folder": None}
+        job = {"rest_url": "http://flink:8081", "job": "ingest", "savepoint_folder": None, "restart": "from-savepoint"}
         assert (stopped["stopped"], stopped["engines"], stopped["flink"]) == (True, ["flink"], job)
         kept = client.patch(url, json={"writers": {"engines": ["flink", "spark"]}}).json()["writers"]
         assert (kept["stopped"], kept["engines"], kept["flink"]) == (True, ["flink", "spark"], job)

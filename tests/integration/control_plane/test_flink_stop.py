@@ -22,6 +22,7 @@ from service.hand_over.flink_rest import FlinkRest
 from service.lake.engine_sighting import Mark
 from service.lake.reader_pool import InProcess
 from service.model.backoff import BackOff
+from service.model.flink_restart import FlinkRestart
 from service.queue import job_store, lease_store, leases, submission
 from service.queue.hand_over import HandOverState
 from service.queue.job import JobState
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.mostly_sqlite
 
 FOLDER = "s3://lake/sp"
+INDEX = BucketIndex(4, ("id",))
 
 
 @pytest.fixture
@@ -73,26 +75,32 @@ class Service:
             poll_requests=self.hurried.append,
         )
 
-    def register(self, cluster: FlinkCluster, table_id: str = "tbl_1", job: str = "ingest") -> SmallTable:
+    def register(
+        self,
+        cluster: FlinkCluster,
+        table_id: str = "tbl_1",
+        job: str = "ingest",
+        *,
+        index: BucketIndex | None = INDEX,
+        restart: FlinkRestart = FlinkRestart.FROM_SAVEPOINT,
+    ) -> SmallTable:
         table, now = SmallTable(self.lake / table_id), self.clock()
-        flink = FlinkWriter(cluster.url, job, FOLDER)
+        flink = FlinkWriter(cluster.url, job, FOLDER, restart)
         writers = Writers("1.2.0", engines=(WriterEngine.FLINK,), flink=flink)
-        found = Registration(
-            table_id, str(table.base), table_id, now, now, index=BucketIndex(4, ("id",)), writers=writers
-        )
+        found = Registration(table_id, str(table.base), table_id, now, now, index=index, writers=writers)
         with writing(self.engine) as connection:
             table_store.register(connection, found)
         return table
 
-    def submit(self, table_id: str = "tbl_1", seconds: int = 3600) -> str:
-        params = {"num_buckets": 8, "hand_over_seconds": seconds}
+    def submit(self, table_id: str = "tbl_1", seconds: int = 3600, *, kind: JobKind = JobKind.BUCKET_EXPANSION) -> str:
+        params = {"hand_over_seconds": seconds, **({"num_buckets": 8} if kind is JobKind.BUCKET_EXPANSION else {})}
         return submission.submit(
             self.engine,
             self.notifier,
             self.clock,
             SecretCipher([]),
             table_id=table_id,
-            kind=JobKind.BUCKET_EXPANSION,
+            kind=kind,
             params=params,
             dry_run=False,
             max_attempts=3,
@@ -143,6 +151,23 @@ def test_a_flink_job_is_stopped_with_a_savepoint_and_the_job_goes_on(service: Se
     assert (asked["targetDirectory"], asked["drain"], len(asked["triggerId"])) == (FOLDER, False, 32)
     assert service.hurried == ["tbl_1"]
     assert service.can_lease()
+
+
+@pytest.mark.parametrize("restart", FlinkRestart)
+def test_a_job_whose_state_may_hold_file_groups_is_stopped_only_if_it_is_started_without_that_state(
+    service: Service, cluster: FlinkCluster, restart: FlinkRestart
+) -> None:
+    service.register(cluster, index=None, restart=restart)
+    job_id = service.submit(kind=JobKind.CLUSTERING)
+    for _ in range(6):
+        service.tick()
+    found = service.standing(job_id)
+    assert found.restart is FlinkRestart.WITHOUT_STATE
+    if restart is FlinkRestart.WITHOUT_STATE:
+        assert (found.state, found.by, len(cluster.stops)) == (HandOverState.STOPPED, "groundskeeper", 1)
+        return
+    assert (found.state, cluster.stops, service.can_lease()) == (HandOverState.DRAINING, [], False)
+    assert "does not say that the job is started without its state" in found.detail
 
 
 def test_the_job_does_not_go_on_before_what_flink_had_in_flight_is_complete(

@@ -40,8 +40,8 @@ class Desk:
         self.table_id = self.register("/lake/orders", {"hudi_version": "1.2.0", "engines": ["flink"]})
         self.hand_overs = HandOvers(app_context.engine, app_context.notifier, clock, HandOverConfig(), InProcess())
 
-    def register(self, base_path: str, writers: Any) -> str:
-        answer = self.client.post("/v1/tables", json={"base_path": base_path, "index": INDEX, "writers": writers})
+    def register(self, base_path: str, writers: Any, index: Any = INDEX) -> str:
+        answer = self.client.post("/v1/tables", json={"base_path": base_path, "index": index, "writers": writers})
         assert answer.status_code == 201, answer.text
         return str(answer.json()["id"])
 
@@ -177,6 +177,24 @@ def test_other_jobs_that_replace_file_groups_wait_too_and_say_so_when_they_are_q
     [queued] = desk.told()[1:]
     assert queued.type == "job.queued"
     assert "writers-stopped" in queued.data["job"]["hand_over"]["what_to_do"]
+
+
+def test_without_a_bucket_index_it_must_be_confirmed_that_flinks_state_does_not_come_back(desk: Desk) -> None:
+    table_id = desk.register("/lake/other", {"hudi_version": "1.2.0", "engines": ["flink"]}, index=None)
+    job = desk.submit({"kind": "clustering", "params": {}}, table_id=table_id)
+    assert (job["hand_over"]["state"], job["hand_over"]["restart"]) == ("draining", "without-state")
+    for body in (None, {"savepoint": "s3://sp/1"}, {"restart": "from-savepoint"}):
+        answer = desk.stopped(job["id"], body)
+        assert (answer.status_code, answer.json()["type"]) == (409, "/problems/flink-state-returns")
+        assert desk.lease() is None
+    told = {"savepoint": "s3://sp/1", "restart": "without-state"}
+    assert desk.stopped(job["id"], told).json()["hand_over"]["restart"] == "without-state"
+    plan = desk.lease()
+    assert plan is not None
+    assert plan.writers_stopped
+    desk.report(plan, Result(Outcome.SUCCEEDED, ("005",)))
+    to_do = desk.told()[-1].data["job"]["hand_over"]["what_to_do"]
+    assert "not from its savepoint (s3://sp/1)" in to_do
 
 
 @pytest.mark.parametrize("body", [{"kind": "compaction"}, {"kind": "cleaning"}, {**EXPANSION, "dry_run": True}])

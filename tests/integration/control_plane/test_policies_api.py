@@ -234,6 +234,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         "archival",
         "sync",
         "diagnosis",
+        "audit",
     ]
     assert current[1] == started
     # Page after page, each row once.

@@ -11,7 +11,8 @@ from service.catalog.watch import Watch
 from service.delivery.webhook import Webhook
 from service.incidents.incident import IncidentKind
 from service.lake.backlog import Cycle
-from service.lake.snapshot import PartitionState, Since, Totals
+from service.lake.commit import COMPACTION
+from service.lake.snapshot import OtherRun, PartitionState, Since, Totals
 from service.lake.table import TableType
 from service.lake.table_lock import SeenLock
 from service.model.errors import FenceLosesFlinkError
@@ -89,6 +90,7 @@ def _behind() -> TableFacts:
             lock=SeenLock(ago(hours=1), "a writer"),
             vanished=("001",),
             vanished_since=ago(hours=1),
+            other_runs=(OtherRun(COMPACTION, "004", ago(hours=1), ago(hours=2)),),
         )
     )
 

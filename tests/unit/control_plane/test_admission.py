@@ -28,7 +28,9 @@ from service.scheduling.decision import DECIDED, Admission, Proposal, Run, Skip,
 from service.scheduling.job_history import JobHistory
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-REPAIR, COMPACTION, EXPANSION, CONTRACTION, CLUSTERING, PARTITION_TTL, CLEANING, ARCHIVAL, SYNC, DIAGNOSIS = DECIDED
+REPAIR, COMPACTION, EXPANSION, CONTRACTION, CLUSTERING, PARTITION_TTL, CLEANING, ARCHIVAL, SYNC, DIAGNOSIS, AUDIT = (
+    DECIDED
+)
 LATER = NOW + timedelta(hours=1)
 NOTHING = Skip("not-yet", "nothing is due")
 

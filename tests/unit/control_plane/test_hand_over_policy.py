@@ -11,8 +11,9 @@ from jobs.contract import BucketIndex, JobKind, WriterEngine
 from service.access.secret_cipher import SecretCipher
 from service.catalog.registration import Registration, Writers
 from service.lake.engine_sighting import Sighting
+from service.model.flink_restart import FlinkRestart
 from service.queue.hand_over import FlinkStop, HandOver, HandOverState
-from service.queue.hand_over_policy import begun, loses_batches, must_wait
+from service.queue.hand_over_policy import begun, is_safe, loses_batches, must_wait
 from service.queue.job import Job, JobState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -37,7 +38,8 @@ def a_job(kind: JobKind = JobKind.BUCKET_EXPANSION, **changes: Any) -> Job:
         (JobKind.BUCKET_EXPANSION, False, True),
         (JobKind.BUCKET_CONTRACTION, True, True),
         (JobKind.CLUSTERING, True, True),
-        (JobKind.CLUSTERING, False, False),
+        (JobKind.CLUSTERING, False, True),
+        (JobKind.PARTITION_TTL, False, True),
         (JobKind.REPAIR, True, True),
         (JobKind.FINISH_EXPANSION, True, True),
         (JobKind.RESTORE, False, True),
@@ -56,9 +58,36 @@ def test_only_what_replaces_file_groups_by_its_own_hand_waits(kind: JobKind, has
     assert not must_wait(a_job(kind, dry_run=True), table, FLINK, is_committed=False)
 
 
-def test_a_clustering_that_buckets_refuse_stops_no_writer() -> None:
-    for params in ({}, {"plans": ["20260101120000000"]}):
-        assert not must_wait(a_job(JobKind.CLUSTERING, params=params), a_table(), FLINK, is_committed=False)
+def test_a_clustering_that_the_worker_will_refuse_stops_no_writer() -> None:
+    for has_index, params in ((True, {}), (True, {"plans": ["20260101120000000"]}), (False, {"expansion_factor": 2})):
+        job = a_job(JobKind.CLUSTERING, params=params)
+        assert not must_wait(job, a_table(has_index=has_index), FLINK, is_committed=False)
+
+
+@pytest.mark.parametrize("params", [{}, {"sort_by": ["city"]}, {"plans": ["20260101120000000"]}])
+def test_a_clustering_without_buckets_waits_since_flinks_state_may_know_file_groups(params: dict[str, Any]) -> None:
+    job = a_job(JobKind.CLUSTERING, params=params)
+    assert must_wait(job, a_table(has_index=False), FLINK, is_committed=False)
+    assert not must_wait(job, a_table(has_index=False, engines=(WriterEngine.SPARK,)), {}, is_committed=False)
+
+
+@pytest.mark.parametrize(
+    ("has_index", "layout", "restart"),
+    [
+        (True, "none", FlinkRestart.FROM_SAVEPOINT),
+        (False, "simple", FlinkRestart.FROM_SAVEPOINT),
+        (False, "consistent_hashing", FlinkRestart.FROM_SAVEPOINT),
+        (False, "none", FlinkRestart.WITHOUT_STATE),
+        (False, "unknown", FlinkRestart.WITHOUT_STATE),
+    ],
+)
+def test_flinks_state_may_come_back_only_where_the_file_groups_are_those_of_buckets(
+    has_index: bool, layout: str, restart: FlinkRestart
+) -> None:
+    table = a_table(has_index=has_index).evolve(profile={"bucket_layout": {"kind": layout}})
+    assert begun(a_job(), table, FLINK, NOW).restart is restart
+    assert is_safe(FlinkRestart.WITHOUT_STATE, table)
+    assert is_safe(FlinkRestart.FROM_SAVEPOINT, table) is (restart is FlinkRestart.FROM_SAVEPOINT)
 
 
 def test_it_waits_for_flink_declared_or_seen_and_for_no_other_writer() -> None:
@@ -97,7 +126,7 @@ def test_fencing_is_refused_only_where_it_would_lose_a_flink_jobs_batch() -> Non
     assert loses_batches(JobKind.BUCKET_EXPANSION, fence, a_table(), FLINK)
     assert not loses_batches(JobKind.BUCKET_EXPANSION, wait, a_table(), FLINK)
     assert not loses_batches(JobKind.BUCKET_EXPANSION, fence, a_table(), {})
-    assert not loses_batches(JobKind.CLUSTERING, fence, a_table(has_index=False), FLINK)
+    assert loses_batches(JobKind.CLUSTERING, fence, a_table(has_index=False), FLINK)
 
 
 def test_a_plan_says_that_the_writers_were_stopped_only_when_they_were() -> None:
@@ -126,6 +155,17 @@ def test_a_hand_over_is_stored_whole() -> None:
 )
 def test_it_says_what_to_do_next(state: HandOverState, is_over: bool, expected: str) -> None:
     assert expected in STOPPED.evolve(state=state).what_to_do("job_1", "t", is_over=is_over)
+
+
+def test_where_the_state_holds_file_groups_the_savepoint_is_named_as_what_must_not_be_used() -> None:
+    hand_over = STOPPED.evolve(restart=FlinkRestart.WITHOUT_STATE)
+    text = hand_over.what_to_do("job_1", "t", is_over=True)
+    assert "without the state that it had, not from its savepoint (s3://sp)" in text
+    assert "index.bootstrap.enabled=true" in text
+    assert "offsets" in text
+    before = hand_over.evolve(state=HandOverState.DRAINING).what_to_do("job_1", "t", is_over=False)
+    assert '/v1/jobs/job_1/writers-stopped {"restart": "without-state"}' in before
+    assert hand_over.public_json()["restart"] == "without-state"
 
 
 def test_a_job_that_waits_for_writers_says_so() -> None:

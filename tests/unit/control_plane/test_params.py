@@ -22,7 +22,7 @@ def refusal(kind: str, **given: Any) -> list[dict[str, str]]:
 
 def test_defaults_are_filled_in() -> None:
     assert params("compaction") == {}
-    assert params("audit") == {}
+    assert params("audit") == {"rows": True}
     assert params("cleaning") == {"policy": "KEEP_LATEST_COMMITS", "retain": 10}
     beside_writers = {"on_active_writers": "wait", "wait_seconds": 300, "lock_seconds": 20, "hand_over_seconds": 3600}
     assert params("clustering") == {"layout": "linear", **beside_writers}

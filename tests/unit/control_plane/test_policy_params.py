@@ -13,6 +13,7 @@ from service.api.params import JobIn, as_json
 from service.lake.snapshot import PartitionState
 from service.policies.policy import (
     ArchivalSettings,
+    AuditSettings,
     CleaningSettings,
     ClusteringSettings,
     CompactionSettings,
@@ -26,6 +27,7 @@ from service.policies.policy import (
 )
 from service.scheduling import (
     archival,
+    audit,
     bucket_contraction,
     bucket_expansion,
     cleaning,
@@ -77,6 +79,7 @@ ANSWERS = [
     ),
     archival.decide(ArchivalSettings(enabled=True), a_snapshot(timeline_commits=61), DUE),
     diagnosis.decide(DiagnosisSettings(enabled=True), DUE),
+    audit.decide(AuditSettings(rows=True), a_snapshot(), DUE),
     sync.decide(
         SyncSettings(enabled=True, metastore_uris="thrift://metastore:9083", table="trips"),
         a_snapshot(last_commit="001"),
@@ -106,7 +109,6 @@ def test_the_parameters_are_complete_and_right(answer: Run) -> None:
 
 def test_every_kind_is_among_them() -> None:
     by_people = {
-        JobKind.AUDIT,
         JobKind.METADATA_TABLE,
         JobKind.FINISH_EXPANSION,
         JobKind.SAVEPOINT,

@@ -115,6 +115,21 @@ def test_a_spark_writer_without_a_bucket_index_neither_fails_beside_a_clustering
     assert name not in options(FLINK).options
 
 
+def test_flink_loads_the_index_of_a_table_that_is_there_unless_buckets_need_no_index() -> None:
+    name = "index.bootstrap.enabled"
+    found = options(FLINK)
+    assert found.options[name] == "true"
+    assert any("start it without that state" in note for note in found.notes)
+    assert name not in options().options
+    for of_buckets in (
+        options(FLINK, index=FOUR, num_buckets=4),
+        options(FLINK, profile={"bucket_layout": {"kind": "consistent_hashing"}}),
+    ):
+        assert name not in of_buckets.options
+        assert not any("without that state" in note for note in of_buckets.notes)
+    assert name not in writer_options(Target("/lake/t", exists=False), FLINK, callback=CALLBACK).options
+
+
 def test_a_key_and_headers_are_asked_for_only_if_the_service_wants_them() -> None:
     key, headers = "hoodie.write.commit.callback.http.api.key", "hoodie.write.commit.callback.http.custom.headers"
     assert not {key, headers} & set(options().options)

@@ -1,0 +1,117 @@
+"""The order in which the files of a timeline appeared, beside the times in their names.
+
+Hudi writes a time of the writer's clock into the name; the storage adds its own, when the file was last modified. A
+copy of a table has new times of the storage for all files: these say nothing about the order.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, TypeVar
+
+from jobs.format.instants import wall_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_FILE = re.compile(r"(?P<requested>\d{14,17})(_(?P<completed>\d{14,17}))?\.(?P<action>[a-z]+)(\.(?P<state>\w+))?")
+_WRITES = frozenset({"commit", "deltacommit", "replacecommit", "compaction", "clustering", "logcompaction"})
+TOLERANCE = timedelta(seconds=2)
+"""Some storages have times in whole seconds, and a name is chosen a moment before the file is there."""
+_NEIGHBOURS = 6
+_Item = TypeVar("_Item")
+_COHERENT_SHARE = 0.8
+
+
+@dataclass(frozen=True)
+class Appearance:
+    """A file of a write's instant: `named` is the time in its name, of the request or of the completion; `at` is when
+    the storage says that it appeared. Not `is_timed`: before table version 8 the name of a completion has only the time
+    of the request."""
+
+    instant: str
+    is_completion: bool
+    named: datetime
+    at: datetime
+    is_timed: bool = True
+
+
+@dataclass(frozen=True)
+class Inversion:
+    """An instant that appeared after another one had completed, and has an earlier time."""
+
+    instant: str
+    after: str
+    by: timedelta
+    is_completion: bool
+
+    def __str__(self) -> str:
+        happened = "completed" if self.is_completion else "began"
+        return f"{self.instant} {happened} after {self.after}, and is {self.by.total_seconds():.0f} s earlier"
+
+
+def appearances(modified_ms: Mapping[str, int]) -> list[Appearance]:
+    """Returns the requests and completions of writes by their files' names, in the order in which they appeared."""
+    found = []
+    for name, milliseconds in modified_ms.items():
+        match = _FILE.fullmatch(name)
+        # `<instant>.inflight` is a commit's before table version 8. An inflight file has no time of its own.
+        if match is None or match["action"] not in _WRITES or match["state"] not in (None, "requested"):
+            continue
+        try:
+            named = wall_clock(match["completed"] or match["requested"])
+        except ValueError:  # such as the first instant of a metadata table
+            continue
+        at = datetime(1970, 1, 1) + timedelta(milliseconds=milliseconds)  # noqa: DTZ001 - differences count only
+        is_completion = match["state"] is None
+        is_timed = not is_completion or match["completed"] is not None
+        found.append(Appearance(match["requested"], is_completion, named, at, is_timed))
+    return sorted(found, key=lambda each: (each.at, each.named))
+
+
+def inversions(seen: Sequence[Appearance]) -> list[Inversion]:
+    """Returns what goes back in time: a completion behind one that appeared before it, and a request behind the
+    request of an instant that had completed before. `seen` must be in the order of appearance."""
+    coherent = _coherent([each for each in seen if each.is_timed])
+    requests = {each.instant: each for each in coherent if not each.is_completion}
+    found: dict[str, Inversion] = {}
+    latest: dict[bool, Appearance] = {}
+    recent: list[Appearance] = []
+    for each in seen:
+        while recent and recent[0].at + TOLERANCE < each.at:
+            completed = recent.pop(0)
+            for before in (completed if completed in coherent else None, requests.get(completed.instant)):
+                if before and (before.is_completion not in latest or latest[before.is_completion].named < before.named):
+                    latest[before.is_completion] = before
+        if each.is_completion:
+            recent.append(each)
+        before = latest.get(each.is_completion)
+        if before and each in coherent and each.named < before.named and each.instant != before.instant:
+            by = before.named - each.named
+            found.setdefault(each.instant, Inversion(each.instant, before.instant, by, each.is_completion))
+    return list(found.values())
+
+
+def _coherent(seen: Sequence[Appearance]) -> set[Appearance]:
+    """Returns those that were seen to appear, rather than copied later: somewhere near is another one that is as far
+    away by its name as by the storage's time, and so it is with most of its neighbours."""
+    whole = all(each.at.microsecond == 0 for each in seen)
+    slack = 1.1 if whole else 0.3
+    witnessed = [any(_agree(each, other, slack) for other in _near(seen, number)) for number, each in enumerate(seen)]
+    coherent = set()
+    for number, each in enumerate(seen):
+        near = _near(witnessed, number)
+        if witnessed[number] and sum(near) >= _COHERENT_SHARE * len(near):
+            coherent.add(each)
+    return coherent
+
+
+def _near(items: Sequence[_Item], number: int) -> list[_Item]:
+    return [*items[max(0, number - _NEIGHBOURS) : number], *items[number + 1 : number + 1 + _NEIGHBOURS]]
+
+
+def _agree(one: Appearance, other: Appearance, slack: float) -> bool:
+    by_name, by_storage = (one.named - other.named).total_seconds(), (one.at - other.at).total_seconds()
+    return abs(by_name) >= 2 * slack and abs(by_name - by_storage) <= max(slack, 0.01 * abs(by_name))

@@ -1,0 +1,285 @@
+"""The frame of a table's instants: how far the clock that its writers name them by is from UTC.
+
+Instants are wall-clock text of the writer's JVM, in its zone unless the table's timeline is in UTC, and by its clock
+(`HoodieInstantTimeGenerator`, Hudi 1.2.0). The storage stamps each file of the timeline with the time of its own clock.
+Text minus stamp is the frame; a file appears after the moment in its name and never before, so a late file makes a
+frame look slower than it is and never faster. Slower is the safe side: our instants then still lie before those that
+writers make next.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from math import ceil
+from typing import TYPE_CHECKING
+
+from jobs.format.instants import wall_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+TOLERANCE = timedelta(seconds=5)
+"""Clocks that differ by less are taken for one, and waited for with the table's lock held.
+
+Hudi does the same with 0.2 s (`hoodie.time.generator.max_expected_clock_skew_ms`): whoever makes an instant waits until
+all other clocks have passed it. A file appears up to some seconds late, which looks like such a difference.
+"""
+LATE_START = timedelta(seconds=20)
+"""The same before table version 8, where only the file of the *requested* instant tells of the clock: writers of Hudi
+0.15 make it when they have prepared their write."""
+
+_FILE = re.compile(r"(?P<requested>\d{14,17})(_(?P<completed>\d{14,17}))?\.(?P<action>\w+)(\.(requested|inflight))?")
+_RECENT, _MOST = timedelta(days=2), 100
+# Zones are at most 14 hours from UTC. Clocks that are off by more are not followed: our instants then come right after
+# the last one on the timeline, which is right in any frame.
+_FURTHEST = timedelta(hours=26)
+_NEWEST = 20
+
+
+@dataclass(frozen=True)
+class Stamped:
+    """A file of the timeline, and the storage's time of it in UTC (without zone)."""
+
+    name: str
+    written: datetime
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A moment by the writer's clock, and the storage's time in UTC (without zone) at which its file was there."""
+
+    shown: datetime
+    written: datetime
+
+    @property
+    def lag(self) -> timedelta:
+        return self.written - self.shown
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Two clocks by which writers name instants in turn: their distances from UTC, and since when (UTC)."""
+
+    one: timedelta
+    other: timedelta
+    since: datetime
+
+    @property
+    def apart(self) -> timedelta:
+        return abs(self.one - self.other)
+
+
+@dataclass(frozen=True)
+class ClockFrame:
+    """What the files of a timeline tell of the clocks of its writers.
+
+    `offset` is the distance of their clock from UTC; None if nothing tells of it, as for a table that was copied: its
+    files are all new. `slowest` is a lower bound of it for every writer. `since` (UTC) is when the first of the
+    `samples` of this frame appeared. `latest` is the greatest moment in the names of the timeline's files.
+    """
+
+    offset: timedelta | None = None
+    slowest: timedelta | None = None
+    since: datetime | None = None
+    samples: int = 0
+    latest: datetime | None = None
+    disagreement: Disagreement | None = None
+    tolerance: timedelta = TOLERANCE
+
+    @property
+    def zone(self) -> timedelta:
+        """The part of the offset that a time zone explains: the nearest half hour, or a quarter that is in use."""
+        offset = self.offset or timedelta()
+        quarter = _nearest(offset, timedelta(minutes=15))
+        is_close = abs(offset - quarter) <= timedelta(minutes=2)
+        return quarter if is_close and quarter in _QUARTERS else _nearest(offset, timedelta(minutes=30))
+
+    @property
+    def skew(self) -> timedelta:
+        """The rest of the offset: by how much the clock is ahead."""
+        return (self.offset or timedelta()) - self.zone
+
+    def behind(self, now: datetime) -> timedelta:
+        """Returns how long the slowest writer still makes instants before `latest`; `now` is in UTC, without zone."""
+        if self.slowest is None or self.latest is None:
+            return timedelta()
+        return max(timedelta(), self.latest - (now + self.slowest))
+
+
+# Nepal, Eucla, and the Chatham Islands in winter and in summer.
+_QUARTERS = frozenset(timedelta(hours=hours, minutes=45) for hours in (5, 8, 12, 13))
+
+
+def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> ClockFrame:
+    """Measures the frame; `version` is the table's, `ingestion` the action of its writers' commits.
+
+    Only these count, since services, ours among them, complete as other actions.
+    """
+    listed = list(files)
+    tolerance = TOLERANCE if version >= 8 else LATE_START
+    named = [moment for each in listed for moment in _moments(each.name, version)]
+    latest = max(named, default=None)
+    samples = _samples(listed, version, ingestion)
+    if not samples:
+        return ClockFrame(latest=latest, tolerance=tolerance)
+    clocks = _clocks(samples, tolerance)
+    newest = next(clock for clock in clocks if samples[-1] in clock)
+    others = [samples.index(each) for clock in clocks if clock is not newest for each in clock]
+    run = samples[max(others, default=-1) + 1 :]
+    lags = sorted(each.lag for each in newest[-_NEWEST:])
+    return ClockFrame(
+        offset=-lags[0],
+        slowest=-lags[ceil(0.9 * (len(lags) - 1))] - _grain(samples),
+        since=run[0].written,
+        samples=len(newest),
+        latest=latest,
+        disagreement=_disagreement(samples, clocks, tolerance),
+        tolerance=tolerance,
+    )
+
+
+def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, tolerance: timedelta) -> list[str]:
+    """Returns the files of writers that appeared after our `instant` did, with a moment before it in their name.
+
+    So the clock of their writer is behind ours, or it was set back. What completed under the lock cannot be late; a
+    requested instant may be, by `tolerance`.
+    """
+    listed = list(files)
+    begun = min((each.written for each in listed if each.name.startswith(f"{instant}.")), default=None)
+    if begun is None:
+        return []
+    ours, grain = wall_clock(instant), max(_grain(listed), timedelta(seconds=1))
+    found = []
+    for each in listed:
+        parts = _parts(each.name)
+        if parts is None or parts["action"] != ingestion or each.written <= begun + grain:
+            continue
+        is_requested = each.name.endswith(".requested")
+        text = parts["requested"] if is_requested else parts["completed"]
+        if text and wall_clock(text) + (tolerance if is_requested else timedelta()) < ours:
+            found.append(each.name)
+    return found
+
+
+def _parts(name: str) -> re.Match[str] | None:
+    return _FILE.fullmatch(name)
+
+
+def _moments(name: str, version: int) -> list[datetime]:
+    parts = _parts(name)
+    if parts is None:
+        return []
+    found = []
+    for text in (parts["requested"], parts["completed"] if version >= 8 else None):
+        if text and (moment := _moment(text)):
+            found.append(moment)
+    return found
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        at = wall_clock(text)
+    except ValueError:
+        return None
+    # Hudi's own first instants, such as `00000000000001`, are no moments.
+    return at if at.year >= 1971 else None
+
+
+def _samples(files: Sequence[Stamped], version: int, ingestion: str) -> list[Sample]:
+    """Returns what is known of the writers' clocks, in the order of appearance, without what a copy has stamped.
+
+    A copy stamps all files of an instant at once, or in any order; so the time between them is not that between the
+    moments in their names. Whatever was stamped until then says nothing.
+    """
+    requested: dict[str, datetime] = {}
+    completed: dict[str, tuple[str | None, datetime]] = {}
+    for each in files:
+        parts = _parts(each.name)
+        if parts is None or parts["action"] != ingestion:
+            continue
+        if each.name.endswith(".requested"):
+            requested[parts["requested"]] = each.written
+        elif not each.name.endswith(".inflight"):
+            completed[parts["requested"]] = (parts["completed"], each.written)
+    grain = _grain(files)
+    found: list[Sample] = []
+    copied: list[datetime] = []
+    for instant, (text, written) in completed.items():
+        begun = requested.get(instant)
+        if _moment(instant) is None or begun is None:
+            continue
+        ended = _moment(text) if text else None
+        took = ended - wall_clock(instant) if ended else None
+        if _is_copied(written - begun, took, grain):
+            copied.append(max(begun, written))
+        elif ended is not None:
+            found.append(Sample(ended, written))
+    if version < 8:
+        found += [Sample(at, written) for instant, written in requested.items() if (at := _moment(instant))]
+    cut = max(copied, default=datetime.min)  # noqa: DTZ901 - all of these are in UTC, without zone
+    live = sorted(
+        (each for each in found if each.written > cut and abs(each.lag) <= _FURTHEST),
+        key=lambda each: (each.written, each.shown),
+    )
+    return [each for each in live if live[-1].written - each.written <= _RECENT][-_MOST:]
+
+
+def _is_copied(stamped: timedelta, took: timedelta | None, grain: timedelta) -> bool:
+    """Returns whether the files of one instant were stamped without the time between them that its writer took."""
+    if took is None:
+        return stamped < timedelta() if grain else stamped < timedelta(milliseconds=20)
+    return stamped < took / 2 - grain or stamped > took * 2 + TOLERANCE + grain
+
+
+def _grain(samples: Sequence[Sample] | Sequence[Stamped]) -> timedelta:
+    """Returns the storage's unit of time: a second, or (nearly) none."""
+    is_whole = all(each.written.microsecond == 0 for each in samples)
+    return timedelta(seconds=1) if is_whole else timedelta()
+
+
+def _clocks(samples: Sequence[Sample], tolerance: timedelta) -> list[list[Sample]]:
+    """Groups the samples by clock, each group in the order of appearance."""
+    groups: list[list[Sample]] = []
+    least = timedelta()
+    for each in sorted(samples, key=lambda each: each.lag):
+        if not groups or each.lag - least > tolerance:
+            groups.append([])
+            least = each.lag
+        groups[-1].append(each)
+    return [sorted(group, key=lambda each: (each.written, each.shown)) for group in groups]
+
+
+def _disagreement(
+    samples: Sequence[Sample], clocks: Sequence[Sequence[Sample]], tolerance: timedelta
+) -> Disagreement | None:
+    """Returns the two clocks that most samples are of, if writers use both in turn.
+
+    A clock that was set right, or daylight saving, is a step: all samples of one come before those of the other.
+    """
+    confirmed = sorted((clock for clock in clocks if _is_confirmed(clock, tolerance)), key=len, reverse=True)[:2]
+    if len(confirmed) < 2 or len(clocks) > len(samples) / 2:
+        return None
+    one, other = confirmed
+    turns = [each in one for each in samples if each in one or each in other]
+    if sum(before != after for before, after in pairwise(turns)) < 3:
+        return None
+    since = max(one[0].written, other[0].written)
+    return Disagreement(-min(each.lag for each in one), -min(each.lag for each in other), since)
+
+
+def _is_confirmed(clock: Sequence[Sample], tolerance: timedelta) -> bool:
+    """Returns whether the samples agree although they are apart: late files do not, except by chance."""
+    shown = [each.shown for each in clock]
+    return max(shown) - min(shown) > tolerance
+
+
+def _nearest(value: timedelta, unit: timedelta) -> timedelta:
+    return unit * round(value / unit)
+
+
+def utc_now() -> datetime:
+    """Returns the time in UTC, without zone, as the functions of this module take it."""
+    return datetime.now(UTC).replace(tzinfo=None)

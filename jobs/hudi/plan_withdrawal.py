@@ -1,0 +1,37 @@
+"""Takes compaction plans off the timeline, which Hudi's `rollback` does not find. The lock must be held."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.hudi.boundaries import check_plans
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from jobs.hudi.table import HudiTable
+
+
+class PlanWithdrawal:
+    """The plans of one client, with its `HoodieWriteConfig` and `SparkRDDWriteClient` (1.2.0)."""
+
+    def __init__(self, table: HudiTable, config: Any, client: Any) -> None:
+        self._table = table
+        self._config = config
+        self._client = client
+
+    def revert(self, instant: str) -> None:
+        """Makes an inflight compaction a requested one again, and removes its files (`rollbackInflightCompaction`)."""
+        check_plans(self._table, "rollback")
+        with translated(f"reverting the compaction {instant}"):
+            jvm, meta = self._table.jvm, self._table.meta
+            meta.reloadActiveTimeline()
+            inflight = meta.getInstantGenerator().getCompactionInflightInstant(instant)
+            table = jvm.hudi.table.HoodieSparkTable.create(self._config, jvm.engine_context(), meta)
+            table.rollbackInflightCompaction(inflight, self._client.getTransactionManager())
+
+    def delete(self, instant: str) -> None:
+        """Removes a compaction that is requested."""
+        with translated(f"removing the plan of {instant}"):
+            meta = self._table.meta
+            requested = meta.getInstantGenerator().getCompactionRequestedInstant(instant)
+            meta.reloadActiveTimeline().deleteCompactionRequested(requested)

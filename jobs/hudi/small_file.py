@@ -1,0 +1,38 @@
+"""Small files of JSON that Groundskeeper leaves in a table's storage: anybody may have written to them since."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from jobs.errors import FileMissingError
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_BYTES = 64 * 1024
+
+
+def read_object(storage: Any, path: Any, what: str) -> dict[str, Any]:
+    """Returns the object in a file; empty if there is no such file, or something else in it. `what` it is, in words."""
+    try:
+        with translated(f"reading {what}", expected=FileMissingError):
+            stream = storage.open(path)
+            try:
+                content = bytes(stream.readNBytes(MAX_BYTES))
+            finally:
+                stream.close()
+        found = json.loads(content or b"{}")
+    except (FileMissingError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write_object(storage: Any, path: Any, content: Mapping[str, Any], what: str) -> None:
+    with translated(f"writing {what}"):
+        stream = storage.create(path, True)
+        try:
+            stream.write(bytearray(json.dumps(content).encode()))
+        finally:
+            stream.close()

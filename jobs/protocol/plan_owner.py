@@ -1,0 +1,253 @@
+"""Who runs a pending plan of compaction or clustering: each has one runner, or the table is corrupted (Hudi #18012).
+
+Hudi 1.2 has no such rule. Its compaction sends heartbeats if its writer is in multi-writer mode, its clustering sends
+none, and whoever executes an inflight plan first rolls back what another one is writing. So a plan that is INFLIGHT was
+begun by somebody, and is begun anew only if its runner is proved dead (`PlanOwner.claim`).
+
+Whoever begins a plan here leaves a note in the table: the plan, the job, the process, and the time of the inflight file
+by the storage's clock. Anybody who begins the plan anew makes another inflight file, so a note that fits tells for sure
+who began what is there; neither the instants that a job reports nor a heartbeat can do that. One note is enough for a
+table: at most one job works on it. What is left by a worker that is killed
+
+- after `planned`: a requested plan, which any runner may begin; the note still says that it was made here;
+- between the first heartbeat and `begun`: an inflight plan without a note, so it is anybody's until the heartbeat has
+  expired (two minutes);
+- after `begun`, whether or not the service has heard of the instant: an inflight plan of this job, whose next attempt
+  begins it anew at once, as does any job that sees that the process is gone;
+- after the commit: a completed instant, and a note that fits no plan any more.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from jobs.errors import CommitLostError, HudiError, JobError, LeaseLostError, PlanTakenError
+from jobs.format import plan_files
+from jobs.format.file_names import parse_base_file_name
+from jobs.hudi.file_times import modified, storage_now, times_in
+from jobs.hudi.lock import for_at_most
+from jobs.hudi.lock_look import duration
+from jobs.hudi.lock_note import has_died, machine
+from jobs.hudi.plans import plan_of
+from jobs.hudi.records import COMPACTION, REPLACE
+from jobs.hudi.small_file import read_object, write_object
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from jobs.hudi.client import WriteClient
+    from jobs.hudi.lock import TableLock
+    from jobs.hudi.records import Instant
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+
+logger = logging.getLogger(__name__)
+
+# By these a runner without heartbeats is taken for dead: it has begun no file and written to none for so long.
+QUIET_SECONDS = 3600.0
+# Hudi's own defaults (`HoodieWriteConfig`).
+_BEAT_MILLISECONDS, _MISSES = 60_000, 2
+UNDO_SECONDS = 120.0
+_NOTE, _WHAT = ".hoodie/.aux/groundskeeper.plan", "the note of who has begun a plan"
+Note = dict[str, Any]
+
+
+def pending_plans(table: HudiTable, actions: Collection[str]) -> list[Instant]:
+    """Returns the pending plans of these actions. Before table version 8 a clustering plan is a replacecommit; any
+    other replacecommit is a writer's and no plan."""
+    return [
+        item
+        for item in table.pending()
+        if item.action in actions and (item.action != REPLACE or table.is_clustering_plan(item.requested))
+    ]
+
+
+class PlanOwner:
+    """The plans of one attempt at a job. The table's lock must be held for all calls but `check`.
+
+    `take_over`: the operator's word that no other runner is alive. It does not count against a live heartbeat.
+    """
+
+    def __init__(self, table: HudiTable, job_id: str, *, take_over: bool = False) -> None:
+        self._table = table
+        self._take_over = take_over
+        self._signature = {"job": job_id, "attempt": uuid.uuid4().hex, "pid": os.getpid(), **machine()}
+
+    def check(self, instant: str) -> None:
+        """Raises PlanTakenError unless the plan may be begun now, and CommitLostError if it is pending no more.
+
+        It may be if it is only requested and nothing shows that somebody is about to execute it; or if its runner is
+        proved dead: it was an earlier attempt of this job, or a process that is gone; or its heartbeat has expired; or
+        it has none, and neither the inflight file nor a marker or base file of the instant is younger than
+        `QUIET_SECONDS`.
+        """
+        item = self._pending(instant)
+        note = self._note_of(item)
+        if note is not None and (note["job"] == self._signature["job"] or has_died(note)):
+            return
+        now = storage_now(self._table)
+        beat = modified(self._table, f".hoodie/.heartbeat/{instant}")
+        if beat is not None:
+            if (now - beat) / 1000 <= self._expiry_seconds():
+                raise _taken(item, f"it sent a heartbeat {duration((now - beat) / 1000)} ago")
+        elif not self._take_over:
+            what, newest = self._newest_file(item)
+            if newest is not None and (now - newest) / 1000 <= QUIET_SECONDS:
+                raise _taken(item, f"it sends no heartbeats, and {what} was written {_ago(now, newest)}")
+
+    def planned(self, instant: str) -> None:
+        """Notes that the plan was made here, so that it is taken back if it cannot be executed."""
+        self._write({"instant": instant, "made": True, "inflight": None})
+
+    def begun(self, instant: str) -> None:
+        """Notes that the plan is inflight by this attempt, right after it was checked and begun."""
+        made = self._was_made(instant)
+        self._write({"instant": instant, "made": made, "inflight": self._inflight_time(self._pending(instant))})
+
+    def require(self, client: WriteClient, instant: str) -> None:
+        """Raises CommitLostError unless the instant is still as this attempt has begun it. Call it before a commit."""
+        if self._table.state_of(instant) != "INFLIGHT":
+            raise CommitLostError(f"Instant {instant} is not inflight any more.")
+        if not self._is_mine(self._pending(instant)):
+            raise CommitLostError(f"Another runner has begun {instant} anew.")
+        if not client.has_heartbeat(instant) or client.is_dead(instant):
+            raise CommitLostError(f"The heartbeat of {instant} has expired or is gone, so others may begin it anew.")
+
+    def undo(self, client: WriteClient, lock: TableLock, context: JobContext, instant: str) -> None:
+        """Undoes a plan whose execution has failed: takes it back if it was made here, else leaves it requested.
+
+        Clustering plans are always taken back, since a pending one keeps writers from its file groups. The lock must
+        not be held. A plan that has completed after all is left as it is; so is that of another runner, and
+        CommitLostError is raised. What cannot be undone is said in the job's problem (`JobContext.leaves`).
+        """
+        try:
+            with context.undoing(), lock.held(for_at_most(UNDO_SECONDS)):
+                self._table.reload()
+                state = self._table.state_of(instant)
+                if state == "INFLIGHT" and not self._is_mine(self._pending(instant)):
+                    raise CommitLostError(f"Another runner has begun {instant} anew.")
+                if state is not None and state != "COMPLETED":
+                    if self._was_made(instant) or self._pending(instant).action != COMPACTION:
+                        if kept := take_back(self._table, client, instant):
+                            context.leaves(kept)
+                    else:
+                        give_back(client, self._pending(instant))
+        except (CommitLostError, LeaseLostError):
+            # Another runner or attempt is active and decides about the plan.
+            raise
+        except JobError as error:
+            logger.exception("could not take back the plan %s", instant)
+            context.leaves(f"{_stays(instant)} ({error.detail}). {_EXECUTE}")
+
+    # -- evidence
+
+    def _pending(self, instant: str) -> Instant:
+        found = next((item for item in self._table.pending() if item.requested == instant), None)
+        if found is None:
+            raise CommitLostError(f"Instant {instant} is pending no more.")
+        return found
+
+    def _newest_file(self, item: Instant) -> tuple[str, int | None]:
+        """Returns what was written last for the instant, and when."""
+        table, instant = self._table, item.requested
+        markers = times_in(table, f".hoodie/.temp/{instant}", recursive=True)
+        found = {"a marker": max(markers.values(), default=None)}
+        if item.state == "INFLIGHT":
+            found["its inflight file"] = self._inflight_time(item)
+            partitions = {partition for partition, _ in plan_files.read_by(plan_of(table, instant))}
+            for partition in partitions or set(table.partitions()):
+                for name, time in times_in(table, partition).items():
+                    # Not logs: before table version 8, writers name theirs by the instant of a pending compaction.
+                    base_file = parse_base_file_name(name)
+                    if base_file and base_file.instant == instant:
+                        found["a base file"] = max(time, found.get("a base file") or 0)
+        return max(found.items(), key=lambda each: each[1] or 0)
+
+    def _expiry_seconds(self) -> float:
+        options = self._table.declared.hudi_options
+        interval = int(options.get("hoodie.client.heartbeat.interval_in_ms", _BEAT_MILLISECONDS))
+        return interval * int(options.get("hoodie.client.heartbeat.tolerable.misses", _MISSES)) / 1000
+
+    def _inflight_time(self, item: Instant) -> int | None:
+        folder = str(self._table.meta.getTimelinePath().toString()).removeprefix(str(self._table.meta.getBasePath()))
+        return modified(self._table, f"{folder.strip('/')}/{item.requested}.{item.action}.inflight")
+
+    # -- the note
+
+    def _note_of(self, item: Instant) -> Note | None:
+        """Returns the note of whoever has begun the inflight plan that is there now, if it was begun here."""
+        if item.state != "INFLIGHT":
+            return None
+        note = self._read()
+        begun = note.get("inflight")
+        is_its = note.get("instant") == item.requested and begun is not None and begun == self._inflight_time(item)
+        return note if is_its and isinstance(note.get("job"), str) else None
+
+    def _is_mine(self, item: Instant) -> bool:
+        note = self._note_of(item)
+        return note is not None and note.get("attempt") == self._signature["attempt"]
+
+    def _was_made(self, instant: str) -> bool:
+        note = self._read()
+        return note.get("instant") == instant and note.get("made") is True
+
+    def _read(self) -> Note:
+        return read_object(self._table.meta.getStorage(), self._path, _WHAT)
+
+    def _write(self, note: Note) -> None:
+        write_object(self._table.meta.getStorage(), self._path, {**note, **self._signature}, _WHAT)
+
+    @property
+    def _path(self) -> Any:
+        return self._table.jvm.hudi.storage.StoragePath(f"{self._table.base_path}/{_NOTE}")
+
+
+_EXECUTE = "The next compaction of the table executes it: `groundskeeper jobs run compaction TABLE`."
+
+
+def take_back(table: HudiTable, client: WriteClient, instant: str) -> str | None:
+    """Removes a pending plan from the timeline, with all that was written for it. The lock must be held.
+
+    Returns None, or why the plan stays as a requested one, with the command. That is so for compaction plans before
+    table version 8: writers name their logs by the plan's instant, and without it these would be a file slice of their
+    own (`AbstractTableFileSystemView.filterBaseFileAfterPendingCompaction`). From version 8 on, a log belongs to a file
+    slice by its completion time (`HoodieFileGroup.getBaseInstantTime`).
+    """
+    item = next((each for each in table.pending() if each.requested == instant), None)
+    if item is None:
+        return None
+    if item.action != COMPACTION:
+        client.end_heartbeat(instant)
+        client.rollback(instant)
+        client.tidy_up(instant)
+        return None
+    give_back(client, item)
+    if table.version < 8:
+        return f"{_stays(instant)}, because logs that writers have written since refer to it. {_EXECUTE}"
+    client.withdrawal.delete(instant)
+    return None
+
+
+def give_back(client: WriteClient, item: Instant) -> None:
+    """Makes an inflight compaction a requested one again and removes what was written for it. The lock must be held."""
+    client.end_heartbeat(item.requested)
+    if item.state == "INFLIGHT":
+        if item.requested in client.pending_rollbacks().values():
+            raise HudiError(f"An interrupted rollback of {item.requested} must be finished first")
+        client.withdrawal.revert(item.requested)
+    client.forget_heartbeat(item.requested)
+
+
+def _stays(instant: str) -> str:
+    return f"The plan {instant} stays on the timeline"
+
+
+def _ago(now: int, time: int) -> str:
+    return f"{duration((now - time) / 1000)} ago"
+
+
+def _taken(item: Instant, evidence: str) -> PlanTakenError:
+    return PlanTakenError(f"Instant {item.requested} ({item.action}, {item.state.lower()}) has a runner: {evidence}.")

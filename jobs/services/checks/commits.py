@@ -1,0 +1,111 @@
+"""The files and rows that completed instants have written, by their own metadata, beside those that are there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jobs.format.file_names import parse_base_file_name, parse_log_file_name
+from jobs.services.checks.finding import Examined, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jobs.format.stale_writes import Group
+    from jobs.hudi.records import Commit
+
+_REWRITES = frozenset({"CLUSTER", "BUCKET_RESCALE"})
+"""Operations that write the rows of the file groups that they replace to others, all of them and no more."""
+# From this table version on, the instant in a log's name is that of its writer, before that of its base file.
+_LOGS_NAME_WRITERS = 8
+
+
+@dataclass
+class _Slice:
+    """The latest slice of a file group as far as the active timeline tells. `base` is the path of its base file, with
+    the instant `since` that wrote it, None if that has left the timeline; `logs` are paths with their writers."""
+
+    base: str | None = None
+    since: str = ""
+    rows: int = 0
+    logs: dict[str, str] = field(default_factory=dict)
+
+
+def files(examined: Examined) -> Iterator[Finding]:
+    """Finds files of the latest slices that completed instants name and the storage does not have.
+
+    No cleaner deletes files of a latest slice. What was replaced does not count.
+    """
+    slices = _slices(examined.commits, examined.table.version)
+    for group in {group for commit in examined.commits for group in commit.write.replaced}:
+        slices.pop(group, None)
+    gone = {
+        path: f"{path} of {instant}"
+        for (partition, _), item in slices.items()
+        for path, instant in (*([(item.base, item.since)] if item.base else []), *item.logs.items())
+        if path.rpartition("/")[2] not in examined.files.get(partition, set())
+    }
+    if gone:
+        yield Finding(
+            "commit-files-gone",
+            "Files that completed commits have written are gone",
+            gone,
+            "Their rows are lost, for readers by the metadata table and by listing alike, or readers fail.",
+            "Something deleted them: a rollback of a commit that had completed, or a runner that executed the same plan"
+            " once more. Put them back, or restore a savepoint. Clean nothing before: what they replaced may still be"
+            " there.",
+        )
+
+
+def replacements(examined: Examined) -> Iterator[Finding]:
+    """Finds clusterings and rescales that have not written as many rows as the file groups held that they replaced.
+
+    Leaves out those of which a replaced file group has logs, or was written before the active timeline began.
+    """
+    differing = {}
+    for number, commit in enumerate(examined.commits):
+        instant = commit.write.instant
+        if commit.write.operation not in _REWRITES or not commit.write.replaced:
+            continue
+        slices = _slices(examined.commits[:number], examined.table.version)
+        replaced = [slices.get(group, _Slice()) for group in commit.write.replaced]
+        if any(item.base is None or item.logs for item in replaced):
+            continue
+        held = sum(item.rows for item in replaced)
+        wrote = sum(commit.rows.values())
+        if wrote != held:
+            differing[instant] = f"{instant} wrote {wrote} rows for {held}"
+    if differing:
+        yield Finding(
+            "replacement-rows-differ",
+            "A replacement has other rows than the file groups that it replaced",
+            differing,
+            "Rows are there twice, or are lost.",
+            "Two runners of one plan, or a write that landed in between. Restore a savepoint, or, until the replaced"
+            " files are cleaned, read the table as of the commit before. Let nothing be cleaned before.",
+        )
+
+
+def _slices(commits: Sequence[Commit], version: int) -> dict[Group, _Slice]:
+    """Returns the latest slices after these commits, which must be in the order of completion."""
+    slices: dict[Group, _Slice] = {}
+    logs: dict[Group, list[tuple[str, str, Commit]]] = {}
+    for commit in commits:
+        for partition, groups in commit.files.items():
+            for file_id, paths in groups.items():
+                item = slices.setdefault((partition, file_id), _Slice())
+                for path in paths:
+                    name = path.rpartition("/")[2]
+                    if base := parse_base_file_name(name):
+                        if base.instant >= item.since:
+                            item.base, item.since, item.rows = path, base.instant, commit.rows.get(path, 0)
+                    elif log := parse_log_file_name(name):
+                        logs.setdefault((partition, file_id), []).append((path, log.instant, commit))
+    for group, found in logs.items():
+        since = slices[group].since
+        slices[group].logs = {
+            path: commit.write.instant
+            for path, named, commit in found
+            if (commit.completed > since if version >= _LOGS_NAME_WRITERS else named >= since)
+        }
+    return slices

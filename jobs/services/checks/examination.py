@@ -1,0 +1,98 @@
+"""An examination: makes checks of one table, and looks again at what they find. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.errors import CancelledError, JobError, LeaseLostError, TimedOutError
+from jobs.services.checks.finding import Examined, Finding, confirmed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jobs.contract import Json
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+
+Check = Callable[[Examined], Iterator[Finding]]
+
+_ENDS = (CancelledError, LeaseLostError, TimedOutError)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found, each with the name of its check; `checked` are the names of the checks that were made."""
+
+    findings: tuple[Json, ...]
+    checked: tuple[str, ...]
+    unchecked: tuple[Json, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """All checks were made, and none found anything."""
+        return not self.findings and not self.unchecked
+
+    def to_json(self) -> Json:
+        return {
+            "findings": list(self.findings),
+            "checked": list(self.checked),
+            "unchecked": list(self.unchecked),
+        }
+
+
+def examine(table: HudiTable, checks: Mapping[str, Check], context: JobContext) -> Report:
+    """Makes the checks, by their names. Writers may be at work meanwhile."""
+    findings: list[Json] = []
+    with ExitStack() as clients:
+        examination = _Examination(table, clients, context)
+        first = examination.look(checks, "checking")
+        doubtful = {name: checks[name] for name, found in first.items() if found}
+        if doubtful:
+            # A writer may have been in the midst of something: by now it has gone on, and what is damaged still is.
+            table.reload()
+        for name, found in examination.look(doubtful, "checking again").items():
+            findings += [{**each.to_json(), "check": name} for each in confirmed(first[name], found)]
+    failed = examination.failed
+    return Report(
+        tuple(findings),
+        tuple(name for name in checks if name not in failed),
+        tuple({"check": name, "reason": error.problem().to_json()} for name, error in failed.items()),
+    )
+
+
+class _Examination:
+    """Makes checks of one table. `failed` are those that could not be made, with the reason: what one check meets must
+    not hide what the others find."""
+
+    def __init__(self, table: HudiTable, clients: ExitStack, context: JobContext) -> None:
+        self.failed: dict[str, JobError] = {}
+        self._table = table
+        self._clients = clients
+        self._context = context
+
+    def look(self, checks: Mapping[str, Check], step: str) -> dict[str, list[Finding]]:
+        """Returns what each check finds. What the checks read is read once, and anew for each call."""
+        examined = Examined(self._table, self._clients)
+        looks: dict[str, list[Finding]] = {}
+        for number, (name, check) in enumerate(checks.items(), 1):
+            self._context.step(f"{step} {name} ({number} of {len(checks)})")
+            try:
+                looks[name] = self._made(check, examined)
+            except _ENDS:
+                raise
+            except JobError as error:
+                self.failed[name] = error
+        return looks
+
+    def _made(self, check: Check, examined: Examined) -> list[Finding]:
+        try:
+            return list(check(examined))
+        except _ENDS:
+            raise
+        except JobError:
+            # A service may have deleted a file that was about to be read.
+            self._table.reload()
+            return list(check(Examined(self._table, self._clients)))

@@ -1,0 +1,95 @@
+"""Counts the rows of each partition, those in the wrong bucket, and keys that exist twice."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.dataplane import key_digest
+from jobs.dataplane.key_digest import KeyDigest
+from jobs.format import bucket_hash
+from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.hudi.jvm import translated
+from jobs.hudi.rows import current
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from jobs.format.bucket_rules import BucketRules
+    from jobs.hudi.table import HudiTable
+
+_HALF = 1 << 32
+_BUCKET_FILE_ID = re.compile(r"^\d{8}-")
+
+
+@dataclass(frozen=True)
+class PartitionRows:
+    """The rows of one partition by their keys."""
+
+    path: str
+    rows: int
+    misplaced: int
+    duplicates: int
+    first_key: str
+    last_key: str
+    high_halves: int
+    low_halves: int
+
+    @property
+    def digest(self) -> KeyDigest:
+        return KeyDigest(self.rows, self.high_halves * _HALF + self.low_halves)
+
+
+def count_rows(
+    table: HudiTable, rules: BucketRules | None, *, by_listing_of: Collection[str] | None = None
+) -> list[PartitionRows]:
+    """Reads the key of every row, and counts those that are misplaced or duplicates.
+
+    A row is misplaced when the bucket of its key, by the number of buckets valid for its partition, is not that of its
+    file. A duplicate is a row beyond the first with the same key in the same partition. `by_listing_of`: only the rows
+    of these partition paths, and by listing the storage whatever the metadata table says.
+    """
+    index = table.declared.index
+    hash_fields = index.hash_fields if index else ()
+
+    def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        for batch in batches:
+            partitions, keys, files = batch.columns
+            wrong = (
+                [False] * batch.num_rows if rules is None else misplaced(keys, partitions, files, rules, hash_fields)
+            )
+            # In halves, whose sums do not overflow.
+            high, low = np.divmod(key_digest.numbers(keys), np.uint64(_HALF))
+            halves = [pa.array(half.astype(np.int64)) for half in (high, low)]
+            columns = [partitions, keys, pa.array(wrong), *halves]
+            yield pa.RecordBatch.from_arrays(columns, names=["p", "k", "wrong", "high", "low"])
+
+    with translated("counting the rows"):
+        found = current(table, by_listing=by_listing_of is not None)
+        if by_listing_of is not None:
+            found = found.where(F.col(PARTITION_PATH).isin(sorted(by_listing_of)))
+        judged = found.select(PARTITION_PATH, RECORD_KEY, FILE_NAME).mapInArrow(
+            judge, "p string, k string, wrong boolean, high long, low long"
+        )
+        wrong = F.sum(F.col("wrong").cast("long")).alias("w")
+        halves = [F.sum(name).alias(name) for name in ("high", "low")]
+        per_key = judged.groupBy("p", "k").agg(F.count("*").alias("n"), wrong, *halves)
+        sums = (F.sum("n"), F.sum("w"), F.sum(F.col("n") - 1), F.min("k"), F.max("k"), *halves)
+        return [PartitionRows(*row) for row in per_key.groupBy("p").agg(*sums).orderBy("p").collect()]
+
+
+def misplaced(
+    keys: pa.Array, partitions: pa.Array, files: pa.Array, rules: BucketRules, hash_fields: tuple[str, ...]
+) -> list[bool]:
+    """Returns for each row whether its file (`_hoodie_file_name`) does not belong to the bucket of its record key."""
+    codes = (bucket_hash.hash_codes(keys, hash_fields) & 0x7FFFFFFF).tolist()
+    number = {partition: rules.buckets_of(partition) for partition in set(partitions.to_pylist())}
+    return [
+        not _BUCKET_FILE_ID.match(name) or code % number[partition] != int(name[:8])
+        for code, partition, name in zip(codes, partitions.to_pylist(), files.to_pylist(), strict=True)
+    ]

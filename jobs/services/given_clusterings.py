@@ -1,0 +1,137 @@
+"""Executes given clustering plans of writers by Hudi's own executor, and commits them beside writers.
+
+Such a plan is on the timeline, and only its own instant can complete it. It is committed at a moment without a write in
+flight, after Hudi's own check that nobody has written to its file groups since it was begun.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jobs.clustering_refusals import PLAN_UNUSABLE
+from jobs.contract import Outcome, Result
+from jobs.errors import LeaseLostError, RefusedError, WritersActiveError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.lock import TableLock
+from jobs.hudi.lock_bridge import bridged_lock
+from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
+from jobs.hudi.plans import plan_of
+from jobs.hudi.records import CLUSTERING, REPLACE, FileSlice
+from jobs.protocol import older_hudi, preflight, writer_engines
+from jobs.protocol.plan_owner import PlanOwner
+from jobs.protocol.replacement_config import DEFAULT_WAIT_SECONDS
+from jobs.services import given_plans
+from jobs.services.key_proof import KeyProof
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from jobs.contract import Problem, WorkOrder
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+    from jobs.services.given_plans import GivenPlans
+
+_MOST_PARALLELISM = 15  # Hudi's default
+
+
+def run(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPlans, *, looks_bucketed: bool) -> Result:
+    """Executes Hudi's own plans. Raises `RefusedError` on a table with a bucket index: they would break its layout."""
+    problems = _problems(table, order, looks_bucketed=looks_bucketed)
+    if order.dry_run:
+        found = given_plans.find(table, wanted, {CLUSTERING, REPLACE}, order)
+        refused = [problem.to_json() for problem in problems]
+        return Result(
+            Outcome.SUCCEEDED, details={**found.details(), "nothing_to_do": not found.ready, "refusals": refused}
+        )
+    if problems:
+        raise RefusedError(problems)
+    lock = TableLock(table, order.job_id)
+    lock.break_stale()
+    found = given_plans.find(table, wanted, {CLUSTERING, REPLACE}, order)
+    runner = _Runner(table, order, context, lock, PlanOwner(table, order.job_id, take_over=wanted.take_over))
+    for instant in found.ready:
+        runner.run(instant)
+    details = {**found.details(), "inside_buckets": False, **runner.proof.details()}
+    return Result(Outcome.SUCCEEDED, instants=found.ready, details=details)
+
+
+def _problems(table: HudiTable, order: WorkOrder, *, looks_bucketed: bool) -> list[Problem]:
+    if table.has_consistent_hashing():
+        return [preflight.consistent_hashing()]
+    if table.declared.index is not None or looks_bucketed:
+        return [PLAN_UNUSABLE]
+    older = older_hudi.against_merging_by_hudi(table, table.file_slices())
+    return [*writer_engines.of_running_flink(table, order), *older]
+
+
+@dataclass(frozen=True)
+class _Runner:
+    table: HudiTable
+    order: WorkOrder
+    context: JobContext
+    lock: TableLock
+    owner: PlanOwner
+    proof: KeyProof = field(default_factory=KeyProof)
+
+    def run(self, instant: str) -> None:
+        """Executes one plan. Raises PlanTakenError if it has another runner, RowsDifferError before its commit if it
+        would lose rows or make some up, and WritersActiveError if writes are in flight all the time.
+
+        A plan that fails is taken back: a pending clustering keeps writers from its file groups.
+        """
+        table, context = self.table, self.context
+        options = dict(LENT_LOCK)
+        if parallelism := self.order.params.get("parallelism"):
+            options["hoodie.clustering.max.parallelism"] = str(min(int(parallelism), _MOST_PARALLELISM))
+        context.step(f"clustering {instant}")
+        with WriteClient(table, MULTI_WRITER, options) as client:
+            with self.lock.held(context.checkpoint):
+                self.owner.check(instant)
+                begun = client.clusterings.begin(instant)
+                self.owner.begun(instant)
+            try:
+                context.instant(instant)
+                stats = client.clusterings.execute(begun)
+                context.step(f"comparing the record keys of {instant}")
+                self.proof.of_rewrite(table, [(_slices(plan_of(table, instant)), stats)])
+                context.step(f"waiting for a moment without writes to commit {instant}")
+                with bridged_lock(table, self.lock, context.checkpoint, may_pass=self._moment(client, instant)):
+                    client.clusterings.commit(instant, begun)
+            except LeaseLostError:
+                # Another attempt is active and begins the plan anew.
+                raise
+            except BaseException:
+                self.owner.undo(client, self.lock, context, instant)
+                raise
+
+    def _moment(self, client: WriteClient, instant: str) -> Callable[[], bool]:
+        """Returns a function that says, with the lock held, whether the plan may be committed now."""
+        deadline = time.monotonic() + float(self.order.params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
+
+        def may_pass() -> bool:
+            self.owner.require(client, instant)
+            writes = self.table.pending_writes()
+            if writes and time.monotonic() >= deadline:
+                names = ", ".join(f"{item.requested} ({item.action})" for item in writes)
+                raise WritersActiveError(f"Still in flight: {names}.")
+            return not writes
+
+        return may_pass
+
+
+def _slices(plan: Mapping[str, Any]) -> list[FileSlice]:
+    """Returns the file slices that a clustering plan reads, of unknown sizes."""
+    return [
+        FileSlice(
+            each.get("partitionPath") or "",
+            each["fileId"],
+            each.get("dataFilePath") or None,
+            0,
+            tuple(path.rpartition("/")[2] for path in each.get("deltaFilePaths") or ()),
+            0,
+        )
+        for group in plan.get("inputGroups") or ()
+        for each in group.get("slices") or ()
+    ]

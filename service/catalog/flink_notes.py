@@ -1,0 +1,38 @@
+"""What a Flink writer needs that options cannot express, in sentences for users."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from service.catalog.writer_options import Target
+
+# A Flink job without a bucket index knows the file groups of keys by its state. One that starts without it would write
+# the keys that the table has a second time.
+LOADED_INDEX = {"index.bootstrap.enabled": "true"}
+
+
+def of(target: Target) -> list[str]:
+    notes = [
+        "Set pekko.ask.timeout to 60 s in the Flink cluster: its coordinator may wait for the table's lock in a call"
+        " that ends after 10 s by default, and the job would fail over.",
+        "With single_writer Flink does not check for conflicts (with optimistic_concurrency_control it conflicts with"
+        " itself and loses rows), so no other writer may change the same rows at the same time.",
+        "Flink ignores hoodie.write.num.retries.on.conflict.failures: a batch that is rolled back under a Flink job"
+        " after its checkpoint is lost. So Groundskeeper never fences a Flink writer.",
+    ]
+    if target.index and not target.is_non_blocking:
+        notes.append(
+            "A Flink job reads the number of buckets and the file groups only once. A bucket expansion, or a clustering"
+            " inside buckets, waits until the job has been stopped with a savepoint (see `writers.flink` of the table,"
+            " and POST /v1/jobs/{id}/writers-stopped). Afterwards submit it again with the options shown then."
+        )
+    elif not target.index and not target.has_consistent_hashing:
+        notes.append(
+            "Without a bucket index the state of a Flink job holds the file group of each key (FLINK_STATE, its"
+            " default), in savepoints and checkpoints as well. A clustering, a repair and all else that replaces file"
+            " groups waits until the job has been stopped. Afterwards start it without that state: with"
+            f" {next(iter(LOADED_INDEX))}=true and no savepoint; or from the savepoint with another name for the table"
+            " in Flink SQL and execution.state-recovery.ignore-unclaimed-state=true, which keeps the source's offsets."
+        )
+    return notes

@@ -1,0 +1,43 @@
+"""Compactions and clusterings that others than this service execute on a table."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from service.delegation import plan_store
+from service.lake.commit import CLUSTERING, COMPACTION
+from service.lake.snapshot import OtherRun
+from service.queue import job_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sqlalchemy import Connection
+
+    from service.lake.commit import Commit
+
+STOPPED_AFTER = timedelta(days=1)
+"""After the last one: whoever executed them does so no more."""
+
+_RECENT_JOBS = 200
+
+
+def with_new(
+    connection: Connection, table_id: str, before: Iterable[OtherRun], added: Sequence[Commit]
+) -> tuple[OtherRun, ...]:
+    """Returns the runs of others with those among the commits that a poll has found. A job reports its instants before
+    it commits them."""
+    found = {run.operation: run for run in before}
+    runs = [each for each in added if each.is_news and each.operation in (COMPACTION, CLUSTERING)]
+    if not runs:
+        return tuple(found.values())
+    ours = {instant for job in job_store.recent(connection, table_id, _RECENT_JOBS) for instant in job.instants}
+    delegated = {plan.instant for plan in plan_store.open_plans(connection, table_id)}
+    for commit in runs:
+        instant, operation, at = commit.requested_time, str(commit.operation), commit.completed_at
+        if instant not in ours:
+            last = found.get(operation)
+            since = last.since if last is not None and at - last.at < STOPPED_AFTER else at
+            found[operation] = OtherRun(operation, instant, at, since, is_delegated=instant in delegated)
+    return tuple(found.values())

@@ -1,0 +1,28 @@
+"""Policy of the audit: whether to prove the table now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.scheduling.decision import Run, Skip
+from service.scheduling.trigger_context import by_calendar, by_time
+
+if TYPE_CHECKING:
+    from service.lake.snapshot import TableSnapshot
+    from service.policies.policy import AuditSettings
+    from service.scheduling.trigger_context import TriggerContext
+
+
+def decide(settings: AuditSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
+    """Returns the proposal, by the calendar or else by the time since the last run, or since the first commit."""
+    if not settings.enabled:
+        return Skip("off", "the audit is switched off")
+    timing = (
+        by_calendar(context.calendar)
+        if context.calendar
+        else by_time(settings.seconds, snapshot.first_commit_at, context, "audit")
+    )
+    if not timing.is_due:
+        return Skip("not-yet", timing.because, timing.until)
+    return Run(JobKind.AUDIT, {"rows": settings.rows}, timing.because)

@@ -1,0 +1,104 @@
+"""What a table holds: by its metadata table, by listing, and as another version of Hudi reads it, in its own process.
+
+    python -m tests.benchmarks.beside.rows BASE COLUMNS OUT CONF
+
+Writes the rows to OUT as lines of JSON; the session gets CONF, which names the bundle.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from tests.benchmarks.beside.clock import Clock
+
+Json = dict[str, Any]
+Version = tuple[Any, ...]
+Rows = list[tuple[Any, Version]]
+"""Key, and the other columns, for each row."""
+
+_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
+_NO_PRUNING = {"hoodie.bucket.index.query.pruning": "false", "hoodie.enable.data.skipping": "false"}
+
+
+def conf_of(hudi_version: str, clock: Clock) -> dict[str, str]:
+    """The options of a Spark session with this version of Hudi and this clock."""
+    return {"spark.jars.packages": f"{_BUNDLE}:{hudi_version}", "spark.sql.shuffle.partitions": "2", **clock.spark_conf}
+
+
+def counts(found: Rows, expected: Mapping[Any, Version]) -> Json:
+    """`old` are rows of keys whose last version is another one, `extra` those of keys that are not expected at all."""
+    keys = [key for key, _ in found]
+    return {
+        "rows": len(found),
+        "lost": len(expected.keys() - set(keys)),
+        "old": len({key for key, version in found if key in expected and expected[key] != version}),
+        "extra": len(set(keys) - expected.keys()),
+        "duplicate": len(keys) - len(set(keys)),
+    }
+
+
+def is_right(found: Json) -> bool:
+    return not any(number for name, number in found.items() if name != "rows")
+
+
+def read(spark: SparkSession, base: Path, columns: Sequence[str], *, metadata: bool = True) -> Rows:
+    """The first column is the key."""
+    reader = spark.read.format("hudi").options(**_NO_PRUNING).option("hoodie.metadata.enable", str(metadata).lower())
+    return [(row[0], tuple(row[1:])) for row in reader.load(str(base)).select(*columns).collect()]
+
+
+def compared(
+    spark: SparkSession,
+    base: Path,
+    columns: Sequence[str],
+    expected: Mapping[Any, Version],
+    *,
+    own: tuple[str, Clock],
+) -> Json:
+    """The counts of each way to read it; `own` is the writer's own version of Hudi with its clock."""
+    found = {
+        "by_metadata": counts(read(spark, base, columns), expected),
+        "by_listing": counts(read(spark, base, columns, metadata=False), expected),
+        f"by_{own[0]}": counts(_read_by(*own, base, columns), expected),
+    }
+    return {"ok": all(is_right(each) for each in found.values()), **found}
+
+
+def _read_by(hudi_version: str, clock: Clock, base: Path, columns: Sequence[str]) -> Rows:
+    out = base.with_name(f"{base.name}_by_{hudi_version}.jsonl")
+    command = [sys.executable, "-m", "tests.benchmarks.beside.rows", str(base), ",".join(columns), str(out)]
+    command.append(json.dumps(conf_of(hudi_version, clock)))
+    done = subprocess.run(
+        command,
+        cwd=Path(__file__).parents[3],
+        env={**os.environ, **clock.environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    return [(row[0], tuple(row[1:])) for row in rows]
+
+
+def _main(base: str, columns: str, out: str, conf: str) -> None:
+    from jobs.hudi.session import start_session
+
+    spark = start_session(master="local[2,4]", app_name="reading", driver_memory="1g", conf=json.loads(conf))
+    found = read(spark, Path(base), columns.split(","))
+    Path(out).write_text("".join(json.dumps([key, *version]) + "\n" for key, version in found))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -1,0 +1,193 @@
+"""An audit sees what the faults of runners and writers leave in a table, though each reader may read it without an
+error; and it finds nothing in healthy tables."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import BucketIndex
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
+from tests.integration import tables
+from tests.integration.run import hudi_table, run_job
+from tests.integration.tables import INDEX
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from jobs.hudi.clusterings import Executed
+
+COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
+EACH_COMMIT = {"hoodie.clustering.async.max.commits": "1", "hoodie.clustering.plan.strategy.sort.columns": "city"}
+
+
+def found(spark: SparkSession, base: Path, *, rows: bool = False, index: Any = None) -> dict[str, str]:
+    """The types of what an audit finds, with what it says; all checks were made."""
+    details = run_job(spark, base, "audit", {"rows": rows}, index=index).details
+    assert details["unchecked"] == []
+    assert details["clean"] == (not details["findings"]), details
+    assert ("rows" in details) == rows
+    return {finding["type"]: finding["detail"] for finding in details["findings"]}
+
+
+class Runner:
+    """A runner of Hudi's clustering that has loaded the timeline; it goes on with what it saw."""
+
+    def __init__(self, spark: SparkSession, base: Path) -> None:
+        self.table = hudi_table(spark, base, None)
+        self.client = WriteClient(self.table, UNDER_OUR_LOCK, EACH_COMMIT)
+
+    def look(self) -> None:
+        """Takes the table as it is now, for whatever it does later."""
+        self.table.reload()
+        jvm = self.table.jvm
+        self.seen = jvm.hudi.table.HoodieSparkTable.create(self.client._config, jvm.engine_context(), self.table.meta)
+        self.seen.getMetaClient().getActiveTimeline().countInstants()
+
+    def execute(self, instant: str) -> Executed:
+        return self.client.clusterings.execute(instant)
+
+    def commit(self, executed: Executed) -> None:
+        services = self.client._client.getTableServiceClient()
+        self.table.jvm.call_hidden(services, "commitClustering", executed.begun, self.seen, executed.instant)
+
+    def roll_back(self, instant: str, *, by_markers: bool) -> None:
+        """As a writer does with what it has seen pending (`HoodieTable.rollbackInflightClustering`)."""
+        context = self.table.jvm.engine_context()
+        pending = self.table.jvm.items(self.seen.getMetaClient().getActiveTimeline().getInstantsAsStream())
+        (inflight,) = [item for item in pending if item.requestedTime() == instant]
+        at = self.table.meta.createNewInstantTime(False)
+        self.seen.scheduleRollback(context, at, inflight, False, by_markers, False)
+        self.seen.rollback(context, at, inflight, True, False)
+
+
+def small_files(spark: SparkSession, base: Path, **shape: Any) -> str:
+    """A table without a bucket index whose small files a pending plan clusters; returns its instant."""
+    tables.write_table(spark, base, count=200, updates=1, num_buckets=None, **shape)
+    with WriteClient(hudi_table(spark, base, None), UNDER_OUR_LOCK, EACH_COMMIT) as client:
+        instant = client.clusterings.schedule()
+    assert instant
+    assert found(spark, base) == {}
+    return instant
+
+
+def forget_inflight(base: Path, instant: str) -> None:
+    """As a runner sees the plan that begins at the same moment as another one."""
+    for path in [
+        *(base / ".hoodie").glob(f"*{instant}*inflight*"),
+        *(base / ".hoodie").glob(f"*/*{instant}*inflight*"),
+    ]:
+        path.unlink()
+
+
+@pytest.mark.parametrize("by_markers", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
+def test_a_clustering_that_was_rolled_back_after_its_completion(
+    spark: SparkSession, tmp_path: Path, version: int, by_markers: bool
+) -> None:
+    base = tmp_path / "trips"
+    instant = small_files(spark, base, table_type=COW, version=version)
+    runner, writer = Runner(spark, base), Runner(spark, base)
+    executed = runner.execute(instant)
+    runner.look()
+    writer.look()
+    runner.commit(executed)
+    assert found(spark, base) == {}
+    writer.roll_back(instant, by_markers=by_markers)
+    assert tables.snapshot(spark, base, metadata=True) == []
+
+    light = found(spark, base)
+
+    assert light["completed-instant-rolled-back"].startswith(f"{instant} by ")
+    assert ("is not in the metadata table" in light.get("metadata-table-out-of-step", "")) == by_markers
+    assert ("commit-files-gone" in light) == (not by_markers)
+    assert found(spark, base, rows=True).keys() == light.keys()
+
+
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
+def test_a_plan_that_two_runners_have_completed(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    base = tmp_path / "trips"
+    instant = small_files(spark, base, table_type=COW, version=version)
+    one, other = Runner(spark, base), Runner(spark, base)
+    first = one.execute(instant)
+    forget_inflight(base, instant)
+    second = other.execute(instant)
+    # Each commit removes files with markers that it does not name. These of the other one come later.
+    shutil.rmtree(base / ".hoodie" / ".temp" / instant)
+    one.look()
+    other.look()
+    one.commit(first)
+    other.commit(second)
+    assert len(tables.snapshot(spark, base, metadata=False)) == 400
+
+    seen = found(spark, base)
+    assert seen["files-without-commit"].count(f"_{instant}.parquet") == 3
+    # Before version 8 the later completion is in the place of the earlier one.
+    assert seen.get("instant-completed-twice") == (f"{instant} (2 times)" if version == 9 else None)
+
+
+def test_a_completed_plan_whose_files_another_runner_has_rolled_back(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    instant = small_files(spark, base, table_type=COW)
+    one, other = Runner(spark, base), Runner(spark, base)
+    executed = one.execute(instant)
+    other.execute(instant)
+    one.look()
+    one.commit(executed)
+
+    details = run_job(spark, base, "audit", index=None).details
+
+    gone = {each["type"]: each["detail"] for each in details["findings"]}["commit-files-gone"]
+    assert gone.count(f" of {instant}") == 3
+    # No reader can read it.
+    assert [each["check"] for each in details["unchecked"]] == ["rows"]
+    assert not details["clean"]
+
+
+SHAPES = [
+    {"table_type": table_type, "version": version, "num_buckets": buckets, "metadata": metadata}
+    for table_type in (COW, MOR)
+    for version in (9, 8, 6)
+    for buckets in (4, None)
+    for metadata in (True, False)
+]
+TWO = [SHAPES[0], SHAPES[-2]]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [pytest.param(each, marks=[pytest.mark.exhaustive][each in TWO :]) for each in SHAPES],
+    ids=lambda shape: "-".join(str(each) for each in shape.values()),
+)
+def test_nothing_is_found_in_healthy_tables(spark: SparkSession, tmp_path: Path, shape: dict[str, Any]) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=200, updates=2, **shape)
+    index = INDEX if shape["num_buckets"] else None
+    tables.upsert(tables.rows(spark, 0, 9), base, {**options, "hoodie.datasource.write.operation": "delete"})
+
+    def served(kind: str, **params: Any) -> None:
+        details = run_job(spark, base, kind, params, index=index, writers_retry_conflicts=True).details
+        audit = details.get("audit") or run_job(spark, base, "audit", {"rows": False}, index=index).details
+        assert (audit["findings"], audit["unchecked"]) == ([], [])
+
+    if shape["table_type"] == MOR:
+        served("compaction")
+    tables.upsert(tables.rows(spark, 0, 300, ts=9), base, options)
+    served("savepoint")
+    if index:
+        served("bucket_expansion", num_buckets=8)
+        index = BucketIndex(8, ("id",))
+    served("clustering", sort_by=["city"])
+    tables.upsert(tables.rows(spark, 0, 320, ts=10), base, options)
+    served("cleaning", retain=1)
+    for ts in range(11, 14):
+        tables.upsert(tables.rows(spark, 0, 20, ts=ts), base, options)
+    served("archival", retain=2)
+    copy = shutil.copytree(base, tmp_path / "copies" / "trips", copy_function=shutil.copyfile)
+    for each in (base, copy):
+        assert found(spark, each, rows=True, index=index) == {}

@@ -1,0 +1,239 @@
+"""A plan has one runner: beside a real client of Hudi that executes it, after its death, and after our own."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import BucketIndex
+from jobs.errors import CancelledError, CommitLostError, HudiError, LeaseLostError, PlanTakenError
+from jobs.hudi.client import WriteClient
+from jobs.job_context import JobContext
+from tests.acceptance.storage import left_behind, listing
+from tests.integration import tables
+from tests.integration.plans import OtherRunner
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import INDEX
+from tests.integration.writers import At, let_heartbeat_expire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+BUCKETS = BucketIndex(4, ("id",))
+
+
+def _begun_by_another(spark: SparkSession, base: Path, **shape: Any) -> tuple[OtherRunner, str]:
+    options = tables.write_table(spark, base, count=200, partitioned=False, updates=1, **shape)
+    runner = OtherRunner(spark, base, options)
+    plan = runner.plan()
+    runner.begin(plan)
+    return runner, plan
+
+
+def _of_plan(base: Path, plan: str) -> dict[str, tuple[int, int]]:
+    """Every file of the plan, heartbeat and inflight among them, with size and time."""
+    return {name: seen for name, seen in listing(base).items() if plan in name and "/metadata/" not in name}
+
+
+def _last_written(base: Path, plan: str, hours: float) -> None:
+    moment = time.time() - hours * 3600
+    for name in _of_plan(base, plan):
+        os.utime(base / name, (moment, moment))
+
+
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
+def test_the_plan_of_a_live_runner_is_left_to_it_at_every_attempt(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    base = tmp_path / "trips"
+    runner, plan = _begun_by_another(spark, base, version=version)
+    before, seen = tables.snapshot(spark, base), _of_plan(base, plan)
+    stored: list[str] = []
+    for params in ({}, {"plans": [plan]}, {"limit_bytes": 10**9}, {"plans": [plan], "take_over": True}):
+        context = JobContext()
+        with pytest.raises(PlanTakenError, match=rf"{plan} .*sent a heartbeat \d+ s ago"):
+            run_job(spark, base, "compaction", params, context=context, job_id="job_1", earlier_instants=tuple(stored))
+        stored += context.instants
+    assert (stored, _of_plan(base, plan)) == ([], seen)
+    runner.commit(plan)
+    assert proved(spark, base, 4) == before
+
+
+def test_the_plan_of_a_dead_runner_is_executed(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    runner, plan = _begun_by_another(spark, base)
+    before = tables.snapshot(spark, base)
+    runner.die()
+    let_heartbeat_expire(base, plan)
+    assert run_job(spark, base, "compaction").instants == (plan,)
+    assert proved(spark, base, 4) == before
+    assert left_behind(spark, base) == []
+
+
+def test_a_runner_without_heartbeats_is_alive_until_its_files_are_old(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    runner, plan = _begun_by_another(spark, base)
+    runner.die()
+    (base / ".hoodie" / ".heartbeat" / plan).unlink()
+    _last_written(base, plan, 0.9)
+    with pytest.raises(PlanTakenError, match=r"no heartbeats, and .* was written 54 min ago"):
+        run_job(spark, base, "compaction")
+    _last_written(base, plan, 1.1)
+    newest = min(base.glob(f"*_{plan}.parquet"))
+    os.utime(newest)
+    with pytest.raises(PlanTakenError, match="a base file was written"):
+        run_job(spark, base, "compaction")
+    _last_written(base, plan, 1.1)
+    before = tables.snapshot(spark, base)
+    assert run_job(spark, base, "compaction").instants == (plan,)
+    assert proved(spark, base, 4) == before
+
+
+def test_the_operators_word_stands_for_the_death_of_a_runner_without_heartbeats(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    runner, plan = _begun_by_another(spark, base)
+    runner.die()
+    (base / ".hoodie" / ".heartbeat" / plan).unlink()
+    before = tables.snapshot(spark, base)
+    assert run_job(spark, base, "compaction", {"plans": [plan], "take_over": True}).instants == (plan,)
+    assert proved(spark, base, 4) == before
+
+
+def _dies() -> None:
+    raise LeaseLostError
+
+
+def test_an_attempt_that_died_before_its_note_left_a_plan_of_nobody(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=200, partitioned=False, updates=1)
+    before = tables.snapshot(spark, base)
+    begin = WriteClient.begin_compaction
+
+    def and_dies(client: WriteClient, instant: str) -> Any:
+        begin(client, instant)
+        _dies()
+
+    context = JobContext()
+    monkeypatch.setattr(WriteClient, "begin_compaction", and_dies)
+    with pytest.raises(LeaseLostError):
+        run_job(spark, base, "compaction", context=context, job_id="job_1")
+    monkeypatch.undo()
+    assert context.instants == []
+    [plan] = [item.requested for item in hudi_table(spark, base, INDEX).pending()]
+    with pytest.raises(PlanTakenError):
+        run_job(spark, base, "compaction", job_id="job_1")
+    let_heartbeat_expire(base, plan)
+    assert run_job(spark, base, "compaction", job_id="job_1").instants == (plan,)
+    assert proved(spark, base, 4) == before
+
+
+def test_a_plan_that_another_runner_took_after_our_death_is_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
+    before = tables.snapshot(spark, base)
+    context = At("comparing", _dies)
+    with pytest.raises(LeaseLostError):
+        run_job(spark, base, "compaction", context=context, job_id="job_1")
+    [plan] = context.instants
+    let_heartbeat_expire(base, plan)
+    runner = OtherRunner(spark, base, options)
+    runner.begin(plan)
+    seen = _of_plan(base, plan)
+    for _ in range(2):
+        with pytest.raises(PlanTakenError):
+            run_job(spark, base, "compaction", job_id="job_1", earlier_instants=(plan,))
+    assert _of_plan(base, plan) == seen
+    runner.commit(plan)
+    assert proved(spark, base, 4) == before
+
+
+def test_an_attempt_that_stood_still_while_another_runner_took_its_plan_commits_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
+    before = tables.snapshot(spark, base)
+    context = JobContext()
+    runner = OtherRunner(spark, base, options)
+
+    def stand_still() -> None:
+        let_heartbeat_expire(base, context.instants[0])
+        runner.begin(context.instants[0])
+
+    context = At("comparing", stand_still)
+    with pytest.raises(CommitLostError, match="Another runner"):
+        run_job(spark, base, "compaction", context=context, job_id="job_1")
+    runner.commit(context.instants[0])
+    assert proved(spark, base, 4) == before
+    assert left_behind(spark, base) == []
+
+
+def _fails() -> None:
+    raise HudiError("a disk is full")
+
+
+def _is_cancelled() -> None:
+    raise CancelledError
+
+
+@pytest.mark.parametrize(
+    ("end", "params"),
+    [
+        (_fails, {}),
+        pytest.param(_is_cancelled, {"limit_bytes": 10**9}, marks=pytest.mark.exhaustive),
+        pytest.param(_is_cancelled, {}, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_a_job_that_fails_takes_back_the_plan_that_it_has_made(
+    spark: SparkSession, tmp_path: Path, end: Callable[[], None], params: dict[str, Any]
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
+    before = tables.snapshot(spark, base)
+
+    def fail() -> None:
+        # Logs that are written while the plan is there are not lost with it.
+        tables.upsert(tables.rows(spark, 0, 50, ts=9), base, options)
+        end()
+
+    with pytest.raises((HudiError, CancelledError)):
+        run_job(spark, base, "compaction", params, context=At("comparing", fail))
+    after = proved(spark, base, 4)
+    assert (len(after), after == before) == (len(before), False)
+    assert left_behind(spark, base) == []
+    assert len(run_job(spark, base, "compaction").instants) == 1
+    assert proved(spark, base, 4) == after
+
+
+@pytest.mark.parametrize(("version", "is_own"), [(9, False), pytest.param(6, True, marks=pytest.mark.exhaustive)])
+def test_a_plan_that_cannot_be_taken_back_is_left_requested_for_any_runner(
+    spark: SparkSession, tmp_path: Path, version: int, is_own: bool
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=200, partitioned=False, updates=1, version=version)
+    if not is_own:
+        OtherRunner(spark, base, options).plan()
+
+    def fail() -> None:
+        tables.upsert(tables.rows(spark, 0, 50, ts=9), base, options)
+        _fails()
+
+    context = At("comparing", fail)
+    with pytest.raises(HudiError):
+        run_job(spark, base, "compaction", context=context)
+    [left] = hudi_table(spark, base, INDEX).pending()
+    assert (left.requested, left.state) == (context.instants[0], "REQUESTED")
+    assert [left.requested in each for each in context.left_behind] == [True] * is_own
+    before = tables.snapshot(spark, base)
+    assert run_job(spark, base, "compaction").instants[0] == left.requested
+    assert proved(spark, base, 4) == before
