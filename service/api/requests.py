@@ -136,7 +136,7 @@ class WritersIn(Request):
     def _one_of_both(self) -> Self:
         is_about_engines = bool(self.model_fields_set & {"engines", "flink", "query_pruning_off"})
         if (self.hudi_version is not None) == self.stopped and (self.stopped or not is_about_engines):
-            raise ValueError('give either {"hudi_version": "1.2.0"} or {"stopped": true}')
+            raise ValueError('give either the version that they have, as "hudi_version", or {"stopped": true}')
         if self.flink and self.engines is not None and WriterEngine.FLINK not in self.engines:
             raise ValueError("flink names a job, but engines does not include flink")
         return self

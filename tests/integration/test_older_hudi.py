@@ -163,7 +163,10 @@ def test_every_service_leaves_the_table_to_its_writer(
 ) -> None:
     story = Story.begin(spark, tmp_path / "trips", _old(writers, version), table_type, table_version, index)
     if table_type is TableType.MERGE_ON_READ:
-        assert story.serve("compaction") == "done"
+        # Arrow, which proves the order in the logs, leaves tables with a record index to Hudi.
+        is_refused = version == "0.15.0" and index == "record"
+        refusal = "log-order-not-proved, index-maps-keys-to-files"
+        assert story.serve("compaction") == (refusal if is_refused else "done")
         story.go_on()
     if index == "bucket":
         follows = version == "1.1.1"
@@ -177,6 +180,29 @@ def test_every_service_leaves_the_table_to_its_writer(
     story.serve("cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1})
     story.go_on()
     print(version, table_version, table_type.value, index, story.outcomes)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("version", "table_version"), [("0.15.0", 6), ("1.0.2", 8), ("1.1.1", 9)])
+def test_housekeeping_leaves_the_table_to_its_writer(
+    spark: SparkSession, tmp_path: Path, writers: dict[str, OldWriter], version: str, table_version: int
+) -> None:
+    story = Story.begin(
+        spark, tmp_path / "trips", _old(writers, version), TableType.MERGE_ON_READ, table_version, "bucket"
+    )
+    story.serve("savepoint")
+    for _ in range(4):
+        story.go_on()
+    story.serve("compaction")
+    for kind, params in (
+        ("archival", {"retain": 2}),
+        ("metadata_table", {"action": "validate"}),
+        ("metadata_table", {"action": "rebuild"}),
+        ("audit", {}),
+    ):
+        story.serve(kind, params, writers_stopped=True)
+        story.go_on()
+    print(version, table_version, story.outcomes)
 
 
 def test_readers_that_prune_by_their_own_number_are_a_reason_against_another(
