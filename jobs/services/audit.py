@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind, Outcome, Result
@@ -15,6 +16,7 @@ from jobs.hudi import hashing_config
 from jobs.hudi.rows import hidden_by_statistics
 from jobs.services.checks import commits, metadata_table, timeline
 from jobs.services.checks.examination import examine
+from jobs.services.checks.finding import Examined
 from jobs.services.checks.row_counts import count_rows
 
 if TYPE_CHECKING:
@@ -33,6 +35,12 @@ PROOFS: dict[str, Check] = {
     "metadata table": metadata_table.listing,
 }
 """Checks that read no rows."""
+
+READING_PROOFS: dict[str, Check] = {
+    "rows of base files": commits.counted,
+    "column statistics": metadata_table.statistics,
+}
+"""Checks that read files: their footers, and some columns of some of them."""
 
 REPLACING = frozenset(
     {
@@ -72,9 +80,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """
     context.step("listing")
     details = _counts(table)
-    report = examine(table, PROOFS, context)
-    details |= report.to_json()
-    if order.params.get("rows", True):
+    reads = order.params.get("rows", True)
+    details |= examine(table, {**PROOFS, **READING_PROOFS} if reads else PROOFS, context).to_json()
+    if reads:
         _add_rows(table, details, context)
     details["clean"] = not any(details.get(name) for name in (*_WRONG, "findings", "unchecked"))
     return Result(Outcome.SUCCEEDED, details=details)
@@ -134,8 +142,31 @@ def _add_rows(table: HudiTable, details: Json, context: JobContext) -> None:
         "duplicates": sum(each.duplicates for each in found),
         "key_digest": str(KeyDigest.sum(each.digest for each in found)),
     }
+    if any(each["type"] == metadata_table.OUT_OF_STEP for each in details["findings"]):
+        details["readers"] = _by_both_readers(table, found)
     context.step("looking for rows that statistics hide")
     details["keys_hidden_by_statistics"] = hidden_by_statistics(table, _probes(found))
+
+
+def _by_both_readers(table: HudiTable, found: list[PartitionRows]) -> list[Json]:
+    """Returns the rows by the metadata table and by listing, of the partitions whose slices differ."""
+    with ExitStack() as clients:
+        differing = sorted(metadata_table.differing_partitions(Examined(table, clients)))
+    by_metadata = {each.path: each for each in found}
+    by_listing = {each.path: each for each in count_rows(table, table.bucket_rules(), by_listing_of=differing)}
+    readers = []
+    for path in differing:
+        one, other = by_metadata.get(path), by_listing.get(path)
+        digests = [each.digest if each else None for each in (one, other)]
+        readers.append(
+            {
+                "partition": path,
+                "rows_by_metadata_table": one.rows if one else 0,
+                "rows_by_listing": other.rows if other else 0,
+                "same_keys": digests[0] == digests[1],
+            }
+        )
+    return readers
 
 
 def _probes(found: list[PartitionRows]) -> set[tuple[str, str]]:

@@ -7,6 +7,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex
 from jobs.hudi.client import WriteClient
@@ -106,7 +107,12 @@ def test_a_clustering_that_was_rolled_back_after_its_completion(
     assert light["completed-instant-rolled-back"].startswith(f"{instant} by ")
     assert ("is not in the metadata table" in light.get("metadata-table-out-of-step", "")) == by_markers
     assert ("commit-files-gone" in light) == (not by_markers)
-    assert found(spark, base, rows=True).keys() == light.keys()
+    details = run_job(spark, base, "audit", index=None).details
+    assert {each["type"] for each in details["findings"]} == light.keys()
+    if by_markers:
+        by_listing = [(each["rows_by_metadata_table"], each["rows_by_listing"]) for each in details["readers"]]
+        assert sum(rows for _, rows in by_listing) == 200
+        assert {rows for rows, _ in by_listing} == {0}
 
 
 @pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
@@ -147,6 +153,34 @@ def test_a_completed_plan_whose_files_another_runner_has_rolled_back(spark: Spar
     # No reader can read it.
     assert [each["check"] for each in details["unchecked"]] == ["rows"]
     assert not details["clean"]
+
+
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
+def test_rows_that_column_statistics_hide(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    """Hudi #18754, #18755: NaN, and values over 4 KB."""
+    options = {"hoodie.metadata.index.column.stats.enable": "true"}
+    healthy, hiding = tmp_path / "healthy", tmp_path / "hiding"
+    rows = tables.rows(spark, 0, 90)
+    wrong = rows.withColumn("fare", F.when(F.col("city") % 9 == 3, float("nan")).otherwise(F.col("fare")))
+    wrong = wrong.withColumn("note", F.when(F.col("city") % 9 == 4, F.expr("repeat(id, 2000)")).otherwise("short"))
+    for base, frame in ((healthy, rows), (hiding, wrong)):
+        tables.upsert(frame, base, tables.writer_options(base, table_type=COW, version=version, **options))
+    filtered = spark.read.format("hudi").option("hoodie.enable.data.skipping", "true").load(str(hiding))
+    assert filtered.where("note = 'short'").count() < wrong.where("note = 'short'").count()
+
+    assert found(spark, healthy, rows=True, index=INDEX) == {}
+    detail = found(spark, hiding, rows=True, index=INDEX)["statistics-hide-rows"]
+    assert "column 'fare' in " in detail
+    assert "column 'note' in " in detail
+
+
+def test_a_base_file_with_other_rows_than_its_commit_says(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=200, table_type=COW)
+    one, other = sorted(base.glob("2026-01-01/*.parquet"))[:2]
+    shutil.copyfile(other, one)
+    one.with_name(f".{one.name}.crc").unlink(missing_ok=True)
+    assert one.name in found(spark, base, rows=True, index=INDEX)["commit-rows-differ"]
 
 
 SHAPES = [

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
+from jobs.hudi import base_files
 from jobs.services.checks.finding import Examined, Finding
 
 if TYPE_CHECKING:
@@ -83,6 +84,31 @@ def replacements(examined: Examined) -> Iterator[Finding]:
             "Rows are there twice, or are lost.",
             "Two runners of one plan, or a write that landed in between. Restore a savepoint, or, until the replaced"
             " files are cleaned, read the table as of the commit before. Let nothing be cleaned before.",
+        )
+
+
+def counted(examined: Examined) -> Iterator[Finding]:
+    """Finds base files of the latest slices that have another number of rows than their commits say. Reads footers."""
+    said = {path: rows for commit in examined.commits for path, rows in commit.rows.items()}
+    based = {
+        f"{item.partition}/{name}".lstrip("/"): item.base_file
+        for item in examined.listed_slices
+        if item.base_file and (name := item.base_file.rpartition("/")[2]).endswith(".parquet")
+    }
+    known = {path: full for path, full in based.items() if path in said}
+    counts = base_files.counts(examined.table, list(known.values()))
+    differing = {}
+    for path in known:
+        there = counts.get(path.rpartition("/")[2], 0)
+        if there != said[path]:
+            differing[path] = f"{path} has {there} rows, and its commit says {said[path]}"
+    if differing:
+        yield Finding(
+            "commit-rows-differ",
+            "Base files have other numbers of rows than their commits say",
+            differing,
+            "Rows are lost or there more than once.",
+            "Something put other files into their places. Put the right ones back, or restore a savepoint.",
         )
 
 

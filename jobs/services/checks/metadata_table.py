@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from jobs.hudi import column_stats
 from jobs.services.checks.finding import Cure, Examined, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jobs.hudi.records import FileSlice
+
+
+OUT_OF_STEP = "metadata-table-out-of-step"
 
 
 def listing(examined: Examined) -> Iterator[Finding]:
@@ -26,7 +30,7 @@ def listing(examined: Examined) -> Iterator[Finding]:
     effect = "Readers with the metadata table miss rows, or fail at files that are gone."
     if missing:
         yield Finding(
-            "metadata-table-out-of-step",
+            OUT_OF_STEP,
             title,
             {name: f"{name} is not in the storage" for name in missing},
             effect,
@@ -35,7 +39,7 @@ def listing(examined: Examined) -> Iterator[Finding]:
         )
     if unknown:
         yield Finding(
-            "metadata-table-out-of-step",
+            OUT_OF_STEP,
             title,
             {name: f"{name} is not in the metadata table" for name in unknown},
             effect,
@@ -45,11 +49,35 @@ def listing(examined: Examined) -> Iterator[Finding]:
         )
 
 
+def statistics(examined: Examined) -> Iterator[Finding]:
+    """Compares the column statistics of some files with their values (Hudi #18754, #18755)."""
+    compared = column_stats.compare(examined.table, examined.slices)
+    if compared.hiding:
+        yield Finding(
+            "statistics-hide-rows",
+            "Column statistics hide rows",
+            {
+                column: f"column '{column}' in {len(files)} of the {compared.files} files that were compared"
+                for column, files in compared.hiding.items()
+            },
+            "A query with a filter on the column leaves these files out, though they have rows that it asks for.",
+            "Hudi records wrong statistics of columns with NaN and of values beyond 4 KB. Read with"
+            " `hoodie.enable.data.skipping=false`, or index other columns"
+            " (`hoodie.metadata.index.column.stats.column.list`).",
+        )
+
+
 def _logs_in_flight(examined: Examined, unknown: set[str]) -> set[str]:
     """Before table version 8 a log's name has the instant of its base file, so a listing shows it before its commit."""
     pending = {item.requested for item in examined.table.pending()}
     logs = examined.client.late_files
     return {name for name in unknown if ".log." in name and logs.written_only_by(pending, name)}
+
+
+def differing_partitions(examined: Examined) -> set[str]:
+    """Returns the partition paths whose latest slices differ by the metadata table and by listing."""
+    by_metadata, by_listing = _files(examined.slices), _files(examined.listed_slices)
+    return {path.rpartition("/")[0] for path in by_metadata ^ by_listing}
 
 
 def _files(slices: list[FileSlice]) -> set[str]:

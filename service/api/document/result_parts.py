@@ -103,6 +103,16 @@ OF_EXAMINATION: Final[Members] = {
     "unchecked": (list_of(UNCHECKED), "Checks that could not be made"),
 }
 EXAMINATION: Final = _part("Examination", "The checks of an audit that read no rows", OF_EXAMINATION)
+READERS: Final = _part(
+    "RowsOfReaders",
+    "The rows of a partition by both kinds of readers",
+    {
+        "partition": ("text", "Partition path"),
+        "rows_by_metadata_table": ("int", "Rows that readers with the metadata table find"),
+        "rows_by_listing": ("int", "Rows that readers find who list the storage"),
+        "same_keys": ("bool", "Whether both find the same keys"),
+    },
+)
 FILE_GROUP_NUMBERS: Final = _part(
     "FileGroupNumbers",
     "Numbers of file groups before and after a job",

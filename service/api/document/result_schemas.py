@@ -186,6 +186,7 @@ _MEMBERS: Final[dict[JobKind, Members]] = {
         "stale_writes": (list_of(parts.STALE_WRITE), "Commits whose rows no reader sees"),
         "keys_hidden_by_statistics": ("int", "Probed keys that a query with a filter does not find"),
         **_EXAMINED,
+        "readers": (list_of(parts.READERS), "Partitions whose files differ by the metadata table and by listing"),
         "clean": ("bool", "Whether nothing of this is wrong, and all checks were made"),
         "pending_instants": ("texts", "Instants that have not completed"),
     },

@@ -350,6 +350,8 @@ class AuditResult(Model, frozen=True, kw_only=True):
     """Checks that were made"""
     unchecked: list[CheckNotMade] | UnsetType = UNSET
     """Checks that could not be made"""
+    readers: list[RowsOfReaders] | UnsetType = UNSET
+    """Partitions whose files differ by the metadata table and by listing"""
     clean: bool | UnsetType = UNSET
     """Whether nothing of this is wrong, and all checks were made"""
     pending_instants: list[str] | UnsetType = UNSET
@@ -3365,6 +3367,19 @@ class RollbackResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class RowsOfReaders(Model, frozen=True, kw_only=True):
+    """The rows of a partition by both kinds of readers"""
+
+    partition: str | UnsetType = UNSET
+    """Partition path"""
+    rows_by_metadata_table: int | UnsetType = UNSET
+    """Rows that readers with the metadata table find"""
+    rows_by_listing: int | UnsetType = UNSET
+    """Rows that readers find who list the storage"""
+    same_keys: bool | UnsetType = UNSET
+    """Whether both find the same keys"""
 
 
 class SampleOut(Model, frozen=True, kw_only=True):

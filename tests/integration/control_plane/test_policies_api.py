@@ -246,7 +246,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         if cursor is None:
             break
     assert seen == client.get(path).json()["items"]
-    assert len(seen) == 11
+    assert len(seen) == 12
 
 
 def test_an_evaluation_shows_what_another_policy_would_do(

@@ -1,0 +1,138 @@
+"""The column statistics of the metadata table beside the values in the files: Hudi's data skipping leaves a file out by
+them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.hudi import base_files
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pyspark.sql import Column
+
+    from jobs.hudi.jvm import Jvm
+    from jobs.hudi.records import FileSlice
+    from jobs.hudi.table import HudiTable
+
+_MOST_FILES = 64
+_MOST_COLUMNS = 32
+_MOST_BYTES = 1 << 30
+# Of these the range is compared, of all others whether they are said to be null.
+_RANGED: Mapping[str, Callable[[Any], Any]] = {
+    "string": str,
+    "int": int,
+    "bigint": int,
+    "smallint": int,
+    "tinyint": int,
+    "double": float,
+    "float": np.float32,
+}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """`files` and `columns` were compared; `hiding` maps a column to the files whose rows its statistics hide."""
+
+    files: int
+    columns: tuple[str, ...]
+    hiding: Mapping[str, Sequence[str]]
+
+
+def compare(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
+    """Compares the statistics of some base files, from all partitions alike, with the values that are in them.
+
+    At most `_MOST_FILES` files of together about `_MOST_BYTES` bytes, and `_MOST_COLUMNS` columns.
+    """
+    sample = _sample(slices) if "column_stats" in table.metadata_partitions else []
+    if not sample:
+        return Compared(0, (), {})
+    with translated("comparing the column statistics with the files"):
+        frame = base_files.read(table, [item.base_file or "" for item in sample])
+        types = {name: kind for name, kind in frame.dtypes if not name.startswith("_hoodie_")}
+        flat = [name for name, kind in types.items() if not kind.startswith(("array", "map", "struct"))][:_MOST_COLUMNS]
+        stored = _stored(table, sample, flat)
+        known = [name for name in flat if any(column == name for _, column in stored)]
+        if not known:
+            return Compared(0, (), {})
+        figures = [figure for name in known for figure in _figures(name, types[name])]
+        actual = frame.groupBy(F.col(base_files.FILE).alias("file")).agg(*figures).collect()
+    hiding: dict[str, list[str]] = {}
+    for row in actual:
+        for number, name in enumerate(known):
+            count, low, high = row[1 + 3 * number : 4 + 3 * number]
+            record = stored.get((row[0], name))
+            if record and count and _hides(record, low, high, _RANGED.get(types[name])):
+                hiding.setdefault(name, []).append(row[0])
+    return Compared(len(sample), tuple(known), hiding)
+
+
+def _sample(slices: Sequence[FileSlice]) -> list[FileSlice]:
+    based = [item for item in slices if item.base_file and item.base_file.endswith(".parquet")]
+    found: list[FileSlice] = []
+    total = 0
+    for item in based[:: -(-len(based) // _MOST_FILES) or 1]:
+        if found and total + item.base_bytes > _MOST_BYTES:
+            break
+        found.append(item)
+        total += item.base_bytes
+    return found
+
+
+def _figures(name: str, kind: str) -> list[Column]:
+    column = F.col(f"`{name}`")
+    count = F.count(column)
+    if kind not in _RANGED:
+        return [count, F.lit(None), F.lit(None)]
+    # Data skipping knows no NaN: a comparison does not ask for it.
+    ranged = F.when(~F.isnan(column), column) if kind in ("double", "float") else column
+    return [count, F.min(ranged), F.max(ranged)]
+
+
+def _stored(table: HudiTable, sample: Sequence[FileSlice], columns: Sequence[str]) -> dict[tuple[str, str], Any]:
+    """Returns the records (`HoodieMetadataColumnStats`) by file name and column."""
+    jvm = table.jvm
+    config = jvm.hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
+    metadata = jvm.hudi.metadata.HoodieBackedTableMetadata(
+        jvm.engine_context(), table.meta.getStorage(), config, table.base_path
+    )
+    try:
+        files = [jvm.hudi.common.util.collection.Pair.of(item.partition, _name_of(item)) for item in sample]
+        found = metadata.getColumnStats(_list(jvm, files), _list(jvm, columns))
+        # Avro prints a record as JSON.
+        groups = [json.loads(str(records.toString())) for file in files if (records := found.get(file)) is not None]
+    finally:
+        metadata.close()
+    return {(each["fileName"], each["columnName"]): each for group in groups for each in group}
+
+
+def _list(jvm: Jvm, items: Iterable[Any]) -> Any:
+    result = jvm.java.java.util.ArrayList()
+    for item in items:
+        result.add(item)
+    return result
+
+
+def _name_of(item: FileSlice) -> str:
+    return (item.base_file or "").rpartition("/")[2]
+
+
+def _hides(record: Mapping[str, Any], low: Any, high: Any, typed: Callable[[Any], Any] | None) -> bool:
+    """Returns whether a filter on the column may leave out the file, which has values from `low` to `high` there."""
+    if record.get("isDeleted"):
+        return False
+    if record["nullCount"] == record["valueCount"]:  # Then the file has no value at all, by these statistics.
+        return True
+    least, most = (record[name] and record[name].get("value") for name in ("minValue", "maxValue"))
+    if typed is None or low is None:
+        return False
+    if least is None or most is None:
+        return True
+    return bool(typed(low) < typed(least) or typed(high) > typed(most))
