@@ -78,7 +78,8 @@ class ClockFrame:
 
     `offset` is the distance of their clock from UTC; None if nothing tells of it, as for a table that was copied: its
     files are all new. `slowest` is a lower bound of it for every writer. `since` (UTC) is when the first of the
-    `samples` of this frame appeared. `latest` is the greatest moment in the names of the timeline's files.
+    `samples` of this frame appeared. `latest` is the greatest moment in the names of the timeline's files; before table
+    version 8, where a completion time is that of its file, also of those. `offset_of_files` puts them into the frame.
     """
 
     offset: timedelta | None = None
@@ -88,6 +89,7 @@ class ClockFrame:
     latest: datetime | None = None
     disagreement: Disagreement | None = None
     tolerance: timedelta = TOLERANCE
+    offset_of_files: timedelta = timedelta()
 
     @property
     def zone(self) -> timedelta:
@@ -123,8 +125,12 @@ def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> Clock
     named = [moment for each in listed for moment in _moments(each.name, version)]
     latest = max(named, default=None)
     samples = _samples(listed, version, ingestion)
+    completed = [each for each in listed if _parts(each.name) and not each.name.endswith((".requested", ".inflight"))]
+    ends = [each.written for each in completed] if version < 8 else []
     if not samples:
-        return ClockFrame(latest=latest, tolerance=tolerance)
+        # Files of a copy are newer than their instants, so the newest of them is taken for the last one.
+        of_files = latest - max(ends) if latest and ends else timedelta()
+        return ClockFrame(latest=latest, tolerance=tolerance, offset_of_files=of_files)
     clocks = _clocks(samples, tolerance)
     newest = next(clock for clock in clocks if samples[-1] in clock)
     others = [samples.index(each) for clock in clocks if clock is not newest for each in clock]
@@ -135,9 +141,10 @@ def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> Clock
         slowest=-lags[ceil(0.9 * (len(lags) - 1))] - _grain(samples),
         since=run[0].written,
         samples=len(newest),
-        latest=latest,
+        latest=max([*named, *(end - lags[0] for end in ends)]),
         disagreement=_disagreement(samples, clocks, tolerance),
         tolerance=tolerance,
+        offset_of_files=-lags[0],
     )
 
 
