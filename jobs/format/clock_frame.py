@@ -104,6 +104,20 @@ class ClockFrame:
         """The rest of the offset: by how much the clock is ahead."""
         return (self.offset or timedelta()) - self.zone
 
+    def to_json(self) -> dict[str, float | int | str | None]:
+        """Returns what a job's result says of the writers' clock; `utc_offset_seconds` is None if nothing tells of it.
+
+        It is the sum of the zone and of the seconds by which the clock is ahead.
+        """
+        is_known = self.offset is not None and self.since is not None
+        return {
+            "utc_offset_seconds": round(self.offset.total_seconds(), 1) if self.offset is not None else None,
+            "zone_seconds": int(self.zone.total_seconds()) if is_known else None,
+            "ahead_seconds": round(self.skew.total_seconds(), 1) if is_known else None,
+            "since": f"{self.since.isoformat(timespec='seconds')}Z" if self.since is not None else None,
+            "samples": self.samples,
+        }
+
     def behind(self, now: datetime) -> timedelta:
         """Returns how long the slowest writer still makes instants before `latest`; `now` is in UTC, without zone."""
         if self.slowest is None or self.latest is None:

@@ -26,6 +26,7 @@ from jobs.contract import (
     WorkOrder,
 )
 from jobs.errors import JobError, LeaseLostError
+from jobs.format.clock_frame import ClockFrame
 from jobs.format.lock_providers import DYNAMODB
 from jobs.redaction import RedactingFormatter
 from jobs.storage.permissions import Permissions
@@ -66,7 +67,7 @@ class FakeSpark:
             time.sleep(0.005)
 
 
-CLOCK = SimpleNamespace(kept=lambda **_: nullcontext(), verify=lambda: None)
+CLOCK = SimpleNamespace(kept=lambda **_: nullcontext(), verify=lambda: None, frame=ClockFrame())
 TABLE = SimpleNamespace(clock=CLOCK, lock_wait_seconds=0.0)
 
 

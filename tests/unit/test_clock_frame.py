@@ -171,8 +171,19 @@ def test_what_appears_after_an_instant_with_an_earlier_moment_in_its_name_is_fou
     assert found([plan, *commit(ours - MINUTES, timedelta(), took=120)]) == []
 
 
+def test_results_say_zone_and_skew() -> None:
+    assert measured(commits(*[-8 * HOURS - MINUTES] * 3)).to_json() == {
+        "utc_offset_seconds": -28860.2,
+        "zone_seconds": -28800,
+        "ahead_seconds": -60.2,
+        "since": "2026-11-25T12:00:08Z",
+        "samples": 3,
+    }
+
+
 def test_without_commits_nothing_is_known() -> None:
     assert measured([]) == ClockFrame()
+    assert measured([]).to_json()["utc_offset_seconds"] is None
     assert (
         measured([Stamped("20261125120000000.clean.requested", START), Stamped("hoodie.properties", START)]).offset
         is None
