@@ -193,11 +193,39 @@ class InstantGenerators:
         self._framed = framed.newInstance(None)
         layout = kinds.table.timeline.TimelineLayout.TIMELINE_LAYOUT_V1
         _field(layout.getClass().getSuperclass(), "instantGenerator").set(layout, self._framed)
-        self._users = 0
+        # By base path, with the number of jobs. Hudi's own map holds them weakly.
+        self._clocks: dict[str, tuple[Any, int]] = {}
         self._changing = threading.Lock()
 
-    def new_clock(self, jvm: Jvm, base_path: str, patience: int) -> Any:
-        """Returns a Java `TableClock` that waits for other clocks for `patience` milliseconds at most."""
+    def take(self, jvm: Jvm, base_path: str, paths: set[str], patience: int) -> tuple[Any, bool]:
+        """Returns the Java `TableClock` of a table, and whether no other job has it; puts it in for these paths.
+
+        It waits for other clocks for `patience` milliseconds at most.
+        """
+        with self._changing:
+            clock, users = self._clocks.get(base_path) or (self._new_clock(jvm, base_path, patience), 0)
+            self._clocks[base_path] = clock, users + 1
+            for path in paths:
+                self._by_path.put(path, clock)
+                self._framed.keep(path, clock)
+            # Hudi takes no such option for the clients of the metadata table, so it is changed for all.
+            self._default.set(self._option, True)
+            return clock, not users
+
+    def give_back(self, base_path: str, paths: set[str]) -> None:
+        with self._changing:
+            clock, users = self._clocks.pop(base_path)
+            if users > 1:
+                self._clocks[base_path] = clock, users - 1
+                return
+            for path in paths:
+                self._by_path.invalidate(path)
+                self._framed.forget(path)
+            if not self._clocks:
+                self._default.set(self._option, False)
+                self._last_instant.set("0")
+
+    def _new_clock(self, jvm: Jvm, base_path: str, patience: int) -> Any:
         properties = jvm.hudi.common.config.TypedProperties()
         for key, value in LENT_LOCK.items():
             properties.setProperty(key, value)
@@ -205,26 +233,6 @@ class InstantGenerators:
         config = builder.fromProperties(properties).withPath(base_path).build()
         given = jvm.array((config, jvm.storage_conf(), self._last_instant, patience))
         return self._kind.getConstructors()[0].newInstance(given)
-
-    def share(self, clock: Any, paths: set[str]) -> None:
-        """Puts the clock in. Hudi refers to it weakly, so the caller must keep it."""
-        with self._changing:
-            self._users += 1
-            for path in paths:
-                self._by_path.put(path, clock)
-                self._framed.keep(path, clock)
-            # Hudi takes no such option for the clients of the metadata table, so it is changed for all.
-            self._default.set(self._option, True)
-
-    def withdraw(self, paths: set[str]) -> None:
-        with self._changing:
-            self._users -= 1
-            for path in paths:
-                self._by_path.invalidate(path)
-                self._framed.forget(path)
-            if not self._users:
-                self._default.set(self._option, False)
-                self._last_instant.set("0")
 
 
 def _field(kind: Any, name: str) -> Any:

@@ -44,21 +44,21 @@ class TableClock:
     @contextmanager
     def kept(self, *, writes: bool) -> Iterator[None]:
         """Lets Hudi name this table's instants in the frame of its writers. A job that `writes` may measure more."""
-        jvm = self._table.jvm
+        jvm, base_path = self._table.jvm, str(self._table.meta.getBasePath().toString())
         with translated("setting the clock of the table"):
-            generators = instant_generators(jvm)
-            self._generator = generators.new_clock(jvm, self._table.base_path, TOLERANCE // _MILLISECOND)
-            paths = _paths(self._table)
-            generators.share(self._generator, paths)
+            generators, paths = instant_generators(jvm), _paths(self._table)
+            clock, is_only_user = generators.take(jvm, base_path, paths, TOLERANCE // _MILLISECOND)
         try:
             if writes:
                 self._storage_ahead = self._measured_storage()
+            if writes or is_only_user:
+                self._generator = clock
             self.look()
             yield
         finally:
             self._generator = None
             with translated("resetting the clock"):
-                generators.withdraw(paths)
+                generators.give_back(base_path, paths)
 
     def look(self) -> None:
         """Reads the timeline: from now on, instants are after all that is on it. Call it when the lock was taken."""
