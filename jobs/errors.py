@@ -180,7 +180,7 @@ class ClocksDisagreeError(JobError):
     hint = (
         "Hudi puts rows in order by instants, which each writer names by its own clock and zone. Let all writers of "
         "the table run in one time zone, with clocks that a time server sets; jobs run when new commits show it. "
-        "`groundskeeper tables show` gives what was measured."
+        "The `clock` in the results of an audit is what the newest ones show."
     )
 
     def __init__(self, detail: str, *, retriable: bool = False) -> None:

@@ -78,7 +78,8 @@ class ClockFrame:
 
     `offset` is the distance of their clock from UTC; None if nothing tells of it, as for a table that was copied: its
     files are all new. `slowest` is a lower bound of it for every writer. `since` (UTC) is when the first of the
-    `samples` of this frame appeared. `latest` is the greatest moment in the names of the timeline's files.
+    `samples` of this frame appeared. `latest` is the greatest moment in the names of the timeline's files; before table
+    version 8, where a completion time is that of its file, also of those. `offset_of_files` puts them into the frame.
     """
 
     offset: timedelta | None = None
@@ -88,6 +89,7 @@ class ClockFrame:
     latest: datetime | None = None
     disagreement: Disagreement | None = None
     tolerance: timedelta = TOLERANCE
+    offset_of_files: timedelta = timedelta()
 
     @property
     def zone(self) -> timedelta:
@@ -101,6 +103,20 @@ class ClockFrame:
     def skew(self) -> timedelta:
         """The rest of the offset: by how much the clock is ahead."""
         return (self.offset or timedelta()) - self.zone
+
+    def to_json(self) -> dict[str, float | int | str | None]:
+        """Returns what a job's result says of the writers' clock; `utc_offset_seconds` is None if nothing tells of it.
+
+        It is the sum of the zone and of the seconds by which the clock is ahead.
+        """
+        is_known = self.offset is not None and self.since is not None
+        return {
+            "utc_offset_seconds": round(self.offset.total_seconds(), 1) if self.offset is not None else None,
+            "zone_seconds": int(self.zone.total_seconds()) if is_known else None,
+            "ahead_seconds": round(self.skew.total_seconds(), 1) if is_known else None,
+            "since": f"{self.since.isoformat(timespec='seconds')}Z" if self.since is not None else None,
+            "samples": self.samples,
+        }
 
     def behind(self, now: datetime) -> timedelta:
         """Returns how long the slowest writer still makes instants before `latest`; `now` is in UTC, without zone."""
@@ -123,8 +139,12 @@ def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> Clock
     named = [moment for each in listed for moment in _moments(each.name, version)]
     latest = max(named, default=None)
     samples = _samples(listed, version, ingestion)
+    completed = [each for each in listed if _parts(each.name) and not each.name.endswith((".requested", ".inflight"))]
+    ends = [each.written for each in completed] if version < 8 else []
     if not samples:
-        return ClockFrame(latest=latest, tolerance=tolerance)
+        # Files of a copy are newer than their instants, so the newest of them is taken for the last one.
+        of_files = latest - max(ends) if latest and ends else timedelta()
+        return ClockFrame(latest=latest, tolerance=tolerance, offset_of_files=of_files)
     clocks = _clocks(samples, tolerance)
     newest = next(clock for clock in clocks if samples[-1] in clock)
     others = [samples.index(each) for clock in clocks if clock is not newest for each in clock]
@@ -135,9 +155,10 @@ def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> Clock
         slowest=-lags[ceil(0.9 * (len(lags) - 1))] - _grain(samples),
         since=run[0].written,
         samples=len(newest),
-        latest=latest,
+        latest=max([*named, *(end - lags[0] for end in ends)]),
         disagreement=_disagreement(samples, clocks, tolerance),
         tolerance=tolerance,
+        offset_of_files=-lags[0],
     )
 
 

@@ -231,11 +231,7 @@ class HudiTable:
                     replaces = item.getAction() == REPLACE
                     read = timeline.readReplaceCommitMetadata if replaces else timeline.readCommitMetadata
                     record = self.jvm.read(read(item))
-                    found.append(
-                        commit_of(
-                            str(item.requestedTime()), self.clock.completed(item.getCompletionTime() or ""), record
-                        )
-                    )
+                    found.append(commit_of(str(item.requestedTime()), str(item.getCompletionTime() or ""), record))
         return sorted(found, key=lambda each: (each.completed, each.write.instant))
 
     @reread
@@ -270,7 +266,7 @@ class HudiTable:
             found: list[dict[str, str]] = self.jvm.read(timelines.fromTimeline(self.meta.reloadActiveTimeline()))[
                 "instants"
             ]
-        return [{**each, "completionTime": self.clock.completed(each.get("completionTime") or "")} for each in found]
+        return found
 
     def now(self) -> datetime:
         """Returns the current time in the frame of the table's instants."""

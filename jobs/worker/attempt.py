@@ -149,6 +149,7 @@ class Attempt:
         details = {**result.details, "seconds": round(time.monotonic() - self._started, 3)}
         if self._table is not None:
             details["lock_wait_seconds"] = round(self._table.lock_wait_seconds, 3)
+            details["clock"] = self._table.clock.frame.to_json()
         instants = tuple(dict.fromkeys((*self.context.instants, *result.instants)))
         return Result(result.outcome, instants, details, result.error)
 

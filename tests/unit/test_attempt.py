@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from jobs.contract import (
     WorkOrder,
 )
 from jobs.errors import JobError, LeaseLostError
+from jobs.format.clock_frame import ClockFrame
 from jobs.format.lock_providers import DYNAMODB
 from jobs.redaction import RedactingFormatter
 from jobs.storage.permissions import Permissions
@@ -65,12 +67,16 @@ class FakeSpark:
             time.sleep(0.005)
 
 
+CLOCK = SimpleNamespace(kept=lambda **_: nullcontext(), verify=lambda: None, frame=ClockFrame())
+TABLE = SimpleNamespace(clock=CLOCK, lock_wait_seconds=0.0)
+
+
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs `job(context)` as an attempt whose heartbeats are answered by `answer()`."""
     monkeypatch.setattr(attempts, "HEARTBEAT_SECONDS", 0.01)
     monkeypatch.setattr(attempts, "Jvm", lambda _: None)
-    monkeypatch.setattr(attempts, "HudiTable", lambda *_: None)
+    monkeypatch.setattr(attempts, "HudiTable", lambda *_: TABLE)
 
     def start(
         spark: FakeSpark,
@@ -263,7 +269,7 @@ def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_ta
         raise ZeroDivisionError("'correct horse' and 'battery staple' are no passwords for /lake/orders")
 
     monkeypatch.setattr(attempts, "Jvm", lambda _: None)
-    monkeypatch.setattr(attempts, "HudiTable", lambda *_: None)
+    monkeypatch.setattr(attempts, "HudiTable", lambda *_: TABLE)
     monkeypatch.setitem(attempts.RUN, PLAN.kind, fails)
     secrets = {"hoodie.aws.secret.key": "correct horse", "hoodie.aws.session.token": "battery staple"}
     table = Table("/lake/orders", "orders", lock=TableLock(DYNAMODB[0], secrets))

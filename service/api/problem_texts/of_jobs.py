@@ -100,6 +100,15 @@ OF_JOBS: Final = {
         title="The table's lock was lost before the commit",
         hint="The worker or the lock's server stood still for longer than the lock lasts; or a client breaks locks.",
     ),
+    "clocks-disagree": JobExplanation(
+        "Writers name their instants by clocks that are apart, in turn; or the clock of the newest write is behind what"
+        " is on the timeline already. Hudi puts rows in order by these instants, so an instant of the job would come"
+        " before some writers' and after others'. Nothing was changed.",
+        "Some writers of this table name their instants by UTC and others 8:00:00 behind UTC, since 2026-01-01 12:00"
+        " UTC.",
+        title="The clocks of the table's writers do not agree",
+        hint="Let all writers of the table run in one time zone, with clocks that a time server sets.",
+    ),
     "rows-differ": JobExplanation(
         "Before each commit the job counts the rows and keys that it has written and compares them with those that it"
         " has read. They differ, and so nothing was committed.",

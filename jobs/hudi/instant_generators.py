@@ -1,0 +1,255 @@
+"""Makes Hudi 1.2.0 ask the clock of a table for its instants.
+
+Hudi names instants by `TimeGenerator.generateTime`, the time of the machine, and formats them in the zone of the JVM.
+It looks a generator up by base path if it may share one (`_hoodie.time.generator.reuse.enable`). So while a job runs, a
+`TableClock` is there for the paths of its table and of its metadata table; requested and completion times of all that
+Hudi does by itself pass it. Before table version 8 a completion time is that of its file, formatted in the zone of the
+JVM (`InstantGeneratorV1`): `FramedInstants` formats it in the frame. Other tables, Spark and the zone of the JVM stay
+as they are.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from py4j.java_gateway import get_java_class
+
+from jobs.hudi.options import LENT_LOCK
+
+if TYPE_CHECKING:
+    from jobs.hudi.jvm import Jvm
+
+SOURCE = """
+package groundskeeper;
+
+import java.time.Instant;
+import java.time.LocalDateTime;
+import java.time.ZoneOffset;
+import java.util.Date;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
+import org.apache.hudi.common.config.HoodieTimeGeneratorConfig;
+import org.apache.hudi.common.table.timeline.HoodieInstant;
+import org.apache.hudi.common.table.timeline.HoodieInstantTimeGenerator;
+import org.apache.hudi.common.table.timeline.SkewAdjustingTimeGenerator;
+import org.apache.hudi.common.table.timeline.versioning.v1.InstantGeneratorV1;
+import org.apache.hudi.exception.HoodieException;
+import org.apache.hudi.storage.StorageConfiguration;
+import org.apache.hudi.storage.StoragePath;
+import org.apache.hudi.storage.StoragePathInfo;
+
+public class TableClock extends SkewAdjustingTimeGenerator {
+  // Compared as texts, it is before all instants; and this one is after them.
+  private static final String LOWEST = "0";
+  private static final long HIGHEST = 253370764800000L; // In the year 9999.
+
+  private final transient AtomicReference lastInstant;
+  private final transient ThreadLocal asked = new ThreadLocal();
+  private final long skew;
+  private final long patience;
+  private boolean isKnown;
+  private long shift;
+  private long latest;
+  private long last;
+  // Of the texts from UTC, in milliseconds; null while nothing is known.
+  volatile Long offset;
+
+  public TableClock(HoodieTimeGeneratorConfig config, StorageConfiguration storage, AtomicReference lastInstant,
+                    long patience) {
+    super(config, storage);
+    this.lastInstant = lastInstant;
+    this.skew = config.getMaxExpectedClockSkewMs();
+    this.patience = patience;
+  }
+
+  // Of the frame, in milliseconds from this machine's clock to the slowest writer's; and the greatest moment on the
+  // timeline, as milliseconds since 1970 by its text.
+  public synchronized void know(boolean isKnown, long shift, long latest, long offset) {
+    this.isKnown = isKnown;
+    this.shift = shift;
+    this.latest = Math.max(this.latest, latest);
+    this.offset = latest > 0 ? Long.valueOf(offset) : null;
+  }
+
+  // `HoodieInstantTimeGenerator.createNewInstantTime` calls this until the text is after the last one that it made for
+  // any table, which may be hours ahead of this one's frame. So that one is forgotten: it is replaced, the caller gets
+  // what is after everything, fails to put that in the place of what it read before, and asks again.
+  public long generateTime(boolean skipLocking) {
+    Object before = lastInstant.get();
+    if (!LOWEST.equals(before) || before == asked.get()) {
+      lastInstant.set(new String(LOWEST));
+      return HIGHEST;
+    }
+    asked.set(before);
+    if (!skipLocking) {
+      lock();
+    }
+    try {
+      return next();
+    } finally {
+      if (!skipLocking) {
+        unlock();
+      }
+    }
+  }
+
+  public void consumeTime(boolean skipLocking, Consumer consumer) {
+    if (!skipLocking) {
+      lock();
+    }
+    try {
+      consumer.accept(Long.valueOf(next()));
+    } finally {
+      if (!skipLocking) {
+        unlock();
+      }
+    }
+  }
+
+  // The next moment, as the time that is formatted as its text. Returns when the slowest writer's clock has passed it.
+  private synchronized long next() {
+    long now = System.currentTimeMillis();
+    long after = Math.max(latest, last) + 1;
+    long shown = isKnown ? Math.max(now + shift, after) : latest > 0 ? after : Math.max(shown(now), after);
+    last = shown;
+    long wait = isKnown ? Math.min(shown - (now + shift), patience) : 0;
+    try {
+      Thread.sleep(Math.max(skew, wait));
+    } catch (InterruptedException e) {
+      throw new HoodieException("Interrupted when get the current time", e);
+    }
+    long formatted = shown;
+    for (int i = 0; i < 3; i++) {
+      formatted += shown - shown(formatted);
+    }
+    return formatted;
+  }
+
+  private static long shown(long time) {
+    String text = HoodieInstantTimeGenerator.formatDateBasedOnTimeZone(new Date(time));
+    return LocalDateTime.parse(text, HoodieInstantTimeGenerator.MILLIS_INSTANT_TIME_FORMATTER)
+        .toInstant(ZoneOffset.UTC).toEpochMilli();
+  }
+}
+
+class FramedInstants extends InstantGeneratorV1 {
+  private static final Map CLOCKS = new ConcurrentHashMap();
+
+  public FramedInstants() {}
+
+  public void keep(String path, TableClock clock) {
+    CLOCKS.put(key(new StoragePath(path)), clock);
+  }
+
+  public void forget(String path) {
+    CLOCKS.remove(key(new StoragePath(path)));
+  }
+
+  public HoodieInstant createNewInstant(StoragePathInfo file) {
+    HoodieInstant instant = super.createNewInstant(file);
+    TableClock clock = (TableClock) CLOCKS.get(key(file.getPath().getParent().getParent()));
+    Long offset = clock == null ? null : clock.offset;
+    if (offset == null) {
+      return instant;
+    }
+    String shown = HoodieInstantTimeGenerator.MILLIS_INSTANT_TIME_FORMATTER.format(
+        LocalDateTime.ofInstant(Instant.ofEpochMilli(file.getModificationTime() + offset.longValue()), ZoneOffset.UTC));
+    return createNewInstant(instant.getState(), instant.getAction(), instant.requestedTime(), shown, true);
+  }
+
+  private static String key(StoragePath path) {
+    return path.toUri().getAuthority() + path.toUri().getPath();
+  }
+
+  // Executors do not have this class. Not private, or Janino would make another method of it.
+  public Object writeReplace() {
+    return new InstantGeneratorV1();
+  }
+}
+"""
+
+
+class InstantGenerators:
+    """Hudi's generators by base path, in one JVM. They are shared only while a job has a clock there."""
+
+    def __init__(self, java: Any) -> None:
+        kinds = java.org.apache.hudi.common
+        generators = get_java_class(kinds.table.timeline.TimeGenerators)
+        instants = get_java_class(kinds.table.timeline.HoodieInstantTimeGenerator)
+        self._option = kinds.config.HoodieTimeGeneratorConfig.TIME_GENERATOR_REUSE_ENABLE
+        self._default = _field(self._option.getClass(), "defaultValue")
+        self._by_path = _field(generators, "TIME_GENERATOR_CACHE").get(None)
+        self._last_instant = _field(instants, "LAST_INSTANT_TIME").get(None)
+        compiler = java.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(generators.getClassLoader())
+        compiler.cook(SOURCE)
+        self._kind = compiler.getClassLoader().loadClass("groundskeeper.TableClock")
+        framed = compiler.getClassLoader().loadClass("groundskeeper.FramedInstants").getDeclaredConstructors()[0]
+        framed.setAccessible(True)
+        self._framed = framed.newInstance(None)
+        layout = kinds.table.timeline.TimelineLayout.TIMELINE_LAYOUT_V1
+        _field(layout.getClass().getSuperclass(), "instantGenerator").set(layout, self._framed)
+        # By base path, with the number of jobs. Hudi's own map holds them weakly.
+        self._clocks: dict[str, tuple[Any, int]] = {}
+        self._changing = threading.Lock()
+
+    def take(self, jvm: Jvm, base_path: str, paths: set[str], patience: int) -> tuple[Any, bool]:
+        """Returns the Java `TableClock` of a table, and whether no other job has it; puts it in for these paths.
+
+        It waits for other clocks for `patience` milliseconds at most.
+        """
+        with self._changing:
+            clock, users = self._clocks.get(base_path) or (self._new_clock(jvm, base_path, patience), 0)
+            self._clocks[base_path] = clock, users + 1
+            for path in paths:
+                self._by_path.put(path, clock)
+                self._framed.keep(path, clock)
+            # Hudi takes no such option for the clients of the metadata table, so it is changed for all.
+            self._default.set(self._option, True)
+            return clock, not users
+
+    def give_back(self, base_path: str, paths: set[str]) -> None:
+        with self._changing:
+            clock, users = self._clocks.pop(base_path)
+            if users > 1:
+                self._clocks[base_path] = clock, users - 1
+                return
+            for path in paths:
+                self._by_path.invalidate(path)
+                self._framed.forget(path)
+            if not self._clocks:
+                self._default.set(self._option, False)
+                self._last_instant.set("0")
+
+    def _new_clock(self, jvm: Jvm, base_path: str, patience: int) -> Any:
+        properties = jvm.hudi.common.config.TypedProperties()
+        for key, value in LENT_LOCK.items():
+            properties.setProperty(key, value)
+        builder = jvm.hudi.common.config.HoodieTimeGeneratorConfig.newBuilder()
+        config = builder.fromProperties(properties).withPath(base_path).build()
+        given = jvm.array((config, jvm.storage_conf(), self._last_instant, patience))
+        return self._kind.getConstructors()[0].newInstance(given)
+
+
+def _field(kind: Any, name: str) -> Any:
+    field = kind.getDeclaredField(name)
+    field.setAccessible(True)
+    return field
+
+
+@lru_cache(maxsize=1)
+def _of(java: Any) -> InstantGenerators:
+    return InstantGenerators(java)
+
+
+_making = threading.Lock()
+
+
+def instant_generators(jvm: Jvm) -> InstantGenerators:
+    """Returns those of this JVM; the first call takes about a second."""
+    with _making:
+        return _of(jvm.java)

@@ -1,0 +1,194 @@
+"""Writers whose clock or zone is not the worker's: our instants lie in their frame, and no row is lost."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from py4j.java_gateway import get_java_class
+
+from jobs.errors import ClocksDisagreeError
+from jobs.format.clock_frame import utc_now
+from jobs.format.instants import wall_clock
+from tests.integration import tables
+from tests.integration.run import hudi_table, run_job
+from tests.integration.tables import INDEX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+CLOSE = timedelta(seconds=60)
+
+
+@contextmanager
+def clock_of(spark: SparkSession, zone: str) -> Iterator[None]:
+    """Makes this JVM a writer's in a zone, such as `GMT-00:10`, which is a clock that is ten minutes behind as well."""
+    jvm: Any = spark._jvm
+    zones = jvm.java.util.TimeZone
+    before = zones.getDefault()
+    instants = get_java_class(jvm.org.apache.hudi.common.table.timeline.HoodieInstantTimeGenerator)
+    last = instants.getDeclaredField("LAST_INSTANT_TIME")
+    last.setAccessible(True)
+    try:
+        zones.setDefault(zones.getTimeZone(zone))
+        # A process of its own would not know the instants of this one.
+        last.get(None).set("0")
+        yield
+    finally:
+        zones.setDefault(before)
+        last.get(None).set("0")
+
+
+class Writer:
+    """A writer in a zone, and what its rows should be."""
+
+    def __init__(self, spark: SparkSession, base: Path, zone: str, **shape: Any) -> None:
+        self._spark, self._base, self._zone = spark, base, zone
+        self._options = tables.writer_options(base, **shape)
+        self._rows: dict[str, int] = {}
+        self._ts = 0
+
+    def write(self, first: int, last: int, *, zone: str | None = None) -> None:
+        self._ts += 1
+        with clock_of(self._spark, zone or self._zone):
+            tables.upsert(tables.rows(self._spark, first, last, ts=self._ts), self._base, self._options)
+        self._rows |= {f"k{number}": self._ts for number in range(first, last)}
+
+    def check(self) -> None:
+        for metadata in ("true", "false"):
+            read = self._spark.read.format("hudi").option("hoodie.metadata.enable", metadata).load(str(self._base))
+            found = [(row.id, row.ts) for row in read.select("id", "ts").collect()]
+            assert dict(found) == self._rows
+            assert len(found) == len(self._rows)
+
+
+def cared_for(spark: SparkSession, base: Path, writer: Writer, rounds: int = 1) -> list[str]:
+    """Compactions (or clusterings) between the batches of a writer, and cleanings; returns their instants."""
+    instants: list[str] = []
+    is_merge_on_read = hudi_table(spark, base, INDEX).is_merge_on_read
+    for number in range(rounds):
+        kind, params = ("compaction", {}) if is_merge_on_read else ("clustering", {"sort_by": ["city"]})
+        instants += run_job(spark, base, kind, params, writers_retry_conflicts=True).instants
+        writer.write(50 * number, 300)
+        writer.write(100, 200 + 50 * number)
+        instants += run_job(spark, base, "cleaning", {"retain": 1}).instants
+        writer.check()
+    return instants
+
+
+def rest_of(*cases: Any) -> list[Any]:
+    return [cases[0], *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in cases[1:])]
+
+
+@pytest.mark.parametrize(
+    ("zone", "offset", "table_type", "version", "timeline"),
+    rest_of(
+        ("GMT-08:00", -8 * HOUR, "MERGE_ON_READ", 9, "LOCAL"),
+        ("GMT-08:00", -8 * HOUR, "MERGE_ON_READ", 6, "LOCAL"),
+        ("GMT+05:30", 5.5 * HOUR, "MERGE_ON_READ", 9, "LOCAL"),
+        ("GMT+05:30", 5.5 * HOUR, "MERGE_ON_READ", 6, "LOCAL"),
+        ("GMT-00:10", -10 * MINUTE, "COPY_ON_WRITE", 9, "LOCAL"),
+        ("GMT-00:01", -MINUTE, "MERGE_ON_READ", 9, "LOCAL"),
+        ("GMT-00:01", -MINUTE, "MERGE_ON_READ", 6, "LOCAL"),
+        ("GMT+00:10", 10 * MINUTE, "MERGE_ON_READ", 9, "LOCAL"),
+        ("GMT+00:10", 10 * MINUTE, "COPY_ON_WRITE", 6, "LOCAL"),
+        ("GMT-08:00", timedelta(), "MERGE_ON_READ", 9, "UTC"),
+    ),
+)
+def test_services_name_their_instants_by_the_clock_of_the_writers(
+    spark: SparkSession,
+    tmp_path: Path,
+    zone: str,
+    offset: timedelta,
+    table_type: str,
+    version: int,
+    timeline: str,
+) -> None:
+    base = tmp_path / "trips"
+    more = {"hoodie.table.timeline.timezone": timeline}
+    writer = Writer(spark, base, zone, table_type=table_type, version=version, **more)
+    writer.write(0, 400)
+    writer.write(0, 200)
+
+    instants = cared_for(spark, base, writer)
+
+    assert instants
+    for instant in instants:
+        assert abs(wall_clock(instant) - offset - utc_now()) < 3 * CLOSE
+    table = hudi_table(spark, base, INDEX)
+    moments = [item.requested for item in table.instants()]
+    assert moments == sorted(moments)
+    if version >= 8:
+        for item in table.instants():
+            assert item.requested < item.completed
+
+
+@pytest.mark.exhaustive
+def test_tables_of_two_zones_are_cared_for_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    behind = Writer(spark, tmp_path / "behind", "GMT-08:00")
+    ahead = Writer(spark, tmp_path / "ahead", "GMT+09:30")
+    for _ in range(2):
+        behind.write(0, 300)
+        ahead.write(0, 300)
+
+    for _ in range(2):
+        with ThreadPoolExecutor(2) as pool:
+            running = [pool.submit(run_job, spark, tmp_path / name, "compaction") for name in ("behind", "ahead")]
+            found = [each.result().instants for each in running]
+        for instants, offset in zip(found, (-8 * HOUR, 9.5 * HOUR), strict=True):
+            assert instants
+            assert all(abs(wall_clock(instant) - offset - utc_now()) < CLOSE for instant in instants)
+        for writer in (behind, ahead):
+            writer.write(0, 200)
+            writer.check()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
+def test_the_instants_of_a_copied_table_come_right_after_its_last_one(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    writer = Writer(spark, tmp_path / "original" / "trips", "GMT+08:00", version=version)
+    for _ in range(3):
+        writer.write(0, 300)
+    base = tmp_path / "trips"
+    shutil.copytree(tmp_path / "original" / "trips", base, copy_function=shutil.copyfile)
+
+    copied = Writer(spark, base, "GMT+08:00", version=version)
+    copied._rows, copied._ts = dict(writer._rows), writer._ts
+    (instant,) = run_job(spark, base, "compaction").instants
+    assert abs(wall_clock(instant) - 8 * HOUR - utc_now()) < 5 * CLOSE
+    copied.check()
+    copied.write(0, 200)
+    copied.check()
+    cared_for(spark, base, copied)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
+def test_services_are_refused_while_the_clock_of_the_newest_write_is_behind(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    base = tmp_path / "trips"
+    writer = Writer(spark, base, "GMT", version=version)
+    writer.write(0, 300)
+    writer.write(0, 200, zone="GMT-00:10")
+
+    with pytest.raises(ClocksDisagreeError, match="behind the last instant") as caught:
+        run_job(spark, base, "compaction")
+    assert caught.value.retriable
+    plan = run_job(spark, base, "compaction", dry_run=True).details
+    assert [refusal["type"] for refusal in plan["refusals"]] == ["clocks-disagree"]
+    assert run_job(spark, base, "audit").error is None
+
+    # By its own clock again, it is after all that is there.
+    writer.write(0, 100)
+    cared_for(spark, base, writer)

@@ -1,0 +1,190 @@
+"""The frame of a table's instants, as the files of its timeline tell it."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.format.clock_frame import ClockFrame, Stamped, appeared_before, frame_of
+from jobs.format.instants import instant_of
+
+START = datetime(2026, 11, 25, 12)
+HOURS, MINUTES, SECONDS = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
+
+
+def commit(
+    begun: datetime, offset: timedelta, *, took: float = 8.0, late: float = 0.2, version: int = 9
+) -> list[Stamped]:
+    """The files of a write that began at a moment in UTC, by a clock that is `offset` from UTC."""
+    ended, delay = begun + took * SECONDS, late * SECONDS
+    requested, completed = instant_of(begun + offset), instant_of(ended + offset)
+    name = f"{requested}_{completed}" if version >= 8 else requested
+    return [
+        Stamped(f"{requested}.deltacommit.requested", begun + delay),
+        Stamped(f"{requested}.deltacommit.inflight", begun + SECONDS + delay),
+        Stamped(f"{name}.deltacommit", ended + delay),
+    ]
+
+
+def commits(*offsets: timedelta, version: int = 9, every: timedelta = MINUTES) -> list[Stamped]:
+    return [
+        file
+        for number, offset in enumerate(offsets)
+        for file in commit(START + number * every, offset, version=version)
+    ]
+
+
+def measured(files: list[Stamped], version: int = 9) -> ClockFrame:
+    return frame_of(files, version=version, ingestion="deltacommit")
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize(
+    ("offset", "zone"),
+    [
+        (timedelta(), timedelta()),
+        (-8 * HOURS, -8 * HOURS),
+        (5.5 * HOURS, 5.5 * HOURS),
+        (5.75 * HOURS, 5.75 * HOURS),
+        (-10 * MINUTES, timedelta()),
+        (-8 * HOURS - MINUTES, -8 * HOURS),
+        (10 * MINUTES, timedelta()),
+    ],
+)
+def test_one_clock_is_followed_wherever_it_is(version: int, offset: timedelta, zone: timedelta) -> None:
+    frame = measured(commits(offset, offset, offset, version=version), version)
+
+    assert frame.offset is not None
+    assert abs(frame.offset - offset) < SECONDS
+    assert frame.zone == zone
+    assert abs(frame.skew - (offset - zone)) < SECONDS
+    assert frame.disagreement is None
+    assert frame.samples == 3
+    assert frame.behind(START + 3 * MINUTES) == timedelta()
+
+
+@given(
+    offset=st.integers(-14 * 3600, 14 * 3600),
+    late=st.lists(st.floats(0.0, 3.0), min_size=2, max_size=20),
+)
+def test_the_frame_is_never_ahead_of_the_writers_clock(offset: int, late: list[float]) -> None:
+    files = [
+        file
+        for number, seconds in enumerate(late)
+        for file in commit(START + number * MINUTES, offset * SECONDS, late=seconds)
+    ]
+    frame = measured(files)
+
+    assert frame.offset is not None
+    assert frame.slowest is not None
+    assert frame.slowest <= frame.offset <= offset * SECONDS
+    assert frame.disagreement is None
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_clocks_in_turn_disagree(version: int) -> None:
+    frame = measured(commits(*[timedelta(), -90 * SECONDS] * 4, version=version), version)
+
+    assert frame.disagreement is not None
+    assert abs(frame.disagreement.apart - 90 * SECONDS) < SECONDS
+    assert frame.disagreement.since - START < 2 * MINUTES
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_clock_that_was_set_is_a_step_and_its_new_time_counts(version: int) -> None:
+    forward = measured(commits(*[-HOURS] * 4, *[timedelta()] * 4, version=version), version)
+    assert forward.disagreement is None
+    assert forward.offset is not None
+    assert abs(forward.offset) < SECONDS
+    assert forward.since is not None
+    assert forward.since - START >= 4 * MINUTES
+
+    back = measured(commits(*[timedelta()] * 4, *[-HOURS] * 2, version=version), version)
+    assert back.disagreement is None
+    # Its instants come before those on the timeline until the hour is over.
+    now = START + 6 * MINUTES
+    assert 50 * MINUTES < back.behind(now) < HOURS
+    assert back.behind(now + HOURS) == timedelta()
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_copy_says_nothing_of_clocks_but_the_last_instant_stays_known(version: int, seed: int) -> None:
+    chance = random.Random(seed)
+    files = commits(*[-8 * HOURS] * 6, version=version, every=chance.choice([10 * SECONDS, HOURS]))
+    chance.shuffle(files)
+    copied_at = START + 30 * HOURS
+    copies = [Stamped(file.name, copied_at + number * timedelta(milliseconds=7)) for number, file in enumerate(files)]
+    frame = measured(copies, version)
+
+    assert frame.disagreement is None
+    assert frame.behind(copied_at + SECONDS) == timedelta()
+    assert frame.latest is not None
+    # Whatever is taken for the frame is not ahead of that of the writers.
+    assert frame.offset is None or frame.offset <= -8 * HOURS
+
+    later = measured([*copies, *commit(copied_at + HOURS, -8 * HOURS, version=version)], version)
+    assert later.offset is not None
+    assert abs(later.offset + 8 * HOURS) < SECONDS
+    assert later.disagreement is None
+
+
+def test_storages_that_stamp_to_the_second_tell_the_frame_as_well() -> None:
+    files = [Stamped(file.name, file.written.replace(microsecond=0)) for file in commits(*[5.5 * HOURS] * 4)]
+    frame = measured(files)
+
+    assert frame.offset is not None
+    assert frame.slowest is not None
+    assert abs(frame.offset - 5.5 * HOURS) <= SECONDS
+    assert frame.slowest <= 5.5 * HOURS
+
+
+def test_a_late_file_makes_no_second_clock() -> None:
+    files = [
+        *commits(*[timedelta()] * 5),
+        *commit(START + 6 * MINUTES, timedelta(), late=9),
+        *commit(START + 7 * MINUTES, timedelta()),
+    ]
+    frame = measured(files)
+
+    assert frame.disagreement is None
+    assert frame.offset is not None
+    assert abs(frame.offset) < SECONDS
+
+
+def test_what_appears_after_an_instant_with_an_earlier_moment_in_its_name_is_found() -> None:
+    ours = START + HOURS
+    plan = Stamped(f"{instant_of(ours)}.compaction.requested", ours + 0.2 * SECONDS)
+    before, later = commit(ours - MINUTES, timedelta()), commit(ours + MINUTES, timedelta())
+    stepped = commit(ours + MINUTES, -10 * MINUTES)
+
+    def found(files: list[Stamped]) -> list[str]:
+        return appeared_before(files, instant_of(ours), ingestion="deltacommit", tolerance=5 * SECONDS)
+
+    assert found([plan, *before, *later]) == []
+    assert found([plan, *before, *later, *stepped]) == [stepped[0].name, stepped[2].name]
+    # A write that was in flight when ours began has the earlier instant by right.
+    assert found([plan, *commit(ours - MINUTES, timedelta(), took=120)]) == []
+
+
+def test_results_say_zone_and_skew() -> None:
+    assert measured(commits(*[-8 * HOURS - MINUTES] * 3)).to_json() == {
+        "utc_offset_seconds": -28860.2,
+        "zone_seconds": -28800,
+        "ahead_seconds": -60.2,
+        "since": "2026-11-25T12:00:08Z",
+        "samples": 3,
+    }
+
+
+def test_without_commits_nothing_is_known() -> None:
+    assert measured([]) == ClockFrame()
+    assert measured([]).to_json()["utc_offset_seconds"] is None
+    assert (
+        measured([Stamped("20261125120000000.clean.requested", START), Stamped("hoodie.properties", START)]).offset
+        is None
+    )
