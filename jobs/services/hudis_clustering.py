@@ -66,8 +66,10 @@ def run(
     with WriteClient(table, UNDER_OUR_LOCK, wanted.options(None if due == there else due)) as client:
         groups = client.clusterings.plan() if due else None
         if groups is None:
-            details = {**KeyProof().details(), "inside_buckets": False, "bytes_written": 0, "nothing_to_do": True}
-            return Result(Outcome.SUCCEEDED, details=details)
+            scope = there if partitions is None else frozenset(partitions)
+            number = sum(item.partition in scope for item in table.file_slices())
+            idle = {"file_groups": {"before": number, "after": number}, "bytes_written": 0, "nothing_to_do": True}
+            return Result(Outcome.SUCCEEDED, details={**KeyProof().details(), **idle, "inside_buckets": False})
         work = _Work(table, groups, context)
         lock = TableLock(table, order.job_id)
         config = ReplacementConfig.of("CLUSTER", order.params, may_leave_out=True, beside_plans=True)
