@@ -1,4 +1,4 @@
-"""Who runs a pending plan of compaction or clustering: each has one runner, or the table is corrupted (Hudi #18012).
+"""The runner of a pending plan of compaction or clustering: it has one, or the table is corrupted (Hudi #18012).
 
 Hudi 1.2 has no such rule. Its compaction sends heartbeats if its writer is in multi-writer mode, its clustering sends
 none, and whoever executes an inflight plan first rolls back what another one is writing. So a plan that is INFLIGHT was

@@ -98,6 +98,7 @@ def test_a_runner_without_heartbeats_is_alive_until_its_files_are_old(spark: Spa
     assert proved(spark, base, 4) == before
 
 
+@pytest.mark.exhaustive
 def test_the_operators_word_stands_for_the_death_of_a_runner_without_heartbeats(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -218,7 +219,8 @@ def test_a_job_that_fails_takes_back_the_plan_that_it_has_made(
     assert proved(spark, base, 4) == after
 
 
-@pytest.mark.parametrize(("version", "is_own"), [(9, False), pytest.param(6, True, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("version", "is_own"), [(9, False), (6, True)])
 def test_a_plan_that_cannot_be_taken_back_is_left_requested_for_any_runner(
     spark: SparkSession, tmp_path: Path, version: int, is_own: bool
 ) -> None:
