@@ -25,6 +25,7 @@ from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading
 from service.hand_over import coordinator
 from service.model import errors
+from service.model.flink_restart import FlinkStateReturnsError
 from service.queue import job_log, job_store
 from service.queue import submission as submitting
 from service.queue.errors import REFUSALS_OF_CLUSTERING, JobNotRetriableError
@@ -282,7 +283,7 @@ def get_log(
     summary="Confirm that the writers were stopped, for a job that waits for it",
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(
-        errors.JobNotFoundError, errors.JobNotWaitingError, errors.FlinkStateReturnsError, errors.ParamsInvalidError
+        errors.JobNotFoundError, errors.JobNotWaitingError, FlinkStateReturnsError, errors.ParamsInvalidError
     ),
 )
 def confirm_writers_stopped(

@@ -21,13 +21,12 @@ from service.hand_over.flink_stop import Stopping
 from service.lake.active_timeline import read_active_timeline
 from service.model.errors import (
     DatabaseUnavailableError,
-    FlinkStateReturnsError,
     GroundskeeperError,
     JobNotFoundError,
     JobNotWaitingError,
     TableNotFoundError,
 )
-from service.model.flink_restart import FlinkRestart
+from service.model.flink_restart import FlinkRestart, FlinkStateReturnsError
 from service.observation.bounded_pool import BoundedPool
 from service.queue import hand_over_policy as policy
 from service.queue import hand_over_store, job_changes, job_events, job_store

@@ -269,16 +269,6 @@ class JobNotWaitingError(ConflictError):
     hint = "GET /v1/jobs/{id} shows its state, and `hand_over` whether it waits."
 
 
-class FlinkStateReturnsError(ConflictError):
-    type = "flink-state-returns"
-    title = "With its state the Flink job would write to file groups that are replaced now"
-    hint = (
-        "The state of a Flink job may hold the file group of each key, unless the table has a bucket index. Start the"
-        ' job without its state afterwards, and confirm that with `{"restart": "without-state"}`. If its writers do use'
-        " a bucket index, declare `index` for the table (PATCH /v1/tables/{id})."
-    )
-
-
 class FenceLosesFlinkError(ConflictError):
     type = "fence-loses-flink-batches"
     title = "A Flink job writes this table, and fencing would lose its batch"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from service.model.errors import ConflictError
+
 
 class FlinkRestart(StrEnum):
     """The way in which a Flink job has to be started after file groups were replaced.
@@ -14,3 +16,13 @@ class FlinkRestart(StrEnum):
 
     FROM_SAVEPOINT = "from-savepoint"
     WITHOUT_STATE = "without-state"
+
+
+class FlinkStateReturnsError(ConflictError):
+    type = "flink-state-returns"
+    title = "With its state the Flink job would write to file groups that are replaced now"
+    hint = (
+        "The state of a Flink job may hold the file group of each key, unless the table has a bucket index. Start the"
+        ' job without its state afterwards, and confirm that with `{"restart": "without-state"}`. If its writers do use'
+        " a bucket index, declare `index` for the table (PATCH /v1/tables/{id})."
+    )

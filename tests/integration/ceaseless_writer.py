@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import subprocess
 import sys
@@ -97,9 +96,9 @@ def write(
     first_id: int,
     new_rows: int,
 ) -> None:
-    from jobs.hudi.session import start_session
+    from tests.integration.writer_session import writer_session
 
-    spark = start_session(master="local[1,4]", app_name="a ceaseless writer", driver_memory="1g", conf=conf)
+    spark = writer_session("a ceaseless writer", "local[1,4]", conf)
     below = first_id
     number = 0
     while not stop.exists():
@@ -130,12 +129,10 @@ def running(
     new_rows: int = NEW_ROWS,
     *,
     conf: Mapping[str, str] | None = None,
-    environment: Mapping[str, str] | None = None,
 ) -> Iterator[Path]:
     """Runs the writer from its first acknowledged batch on, and lets it finish its last; gives its ledger.
 
-    Writers whose `first_id` are far apart have no partition in common. `conf` is of its Spark session, and
-    `environment` of its process.
+    Writers whose `first_id` are far apart have no partition in common. `conf` is of its Spark session.
     """
     folder.mkdir(exist_ok=True)
     change_options(folder, options)
@@ -145,8 +142,7 @@ def running(
         root = Path(__file__).parents[2]
         command += [str(folder / _OPTIONS), json.dumps(dict(conf or {}))]
         command += [str(payload_bytes), str(first_id), str(new_rows)]
-        variables = {**os.environ, **(environment or {})}
-        process = subprocess.Popen(command, cwd=root, env=variables, stdout=output, stderr=output)
+        process = subprocess.Popen(command, cwd=root, stdout=output, stderr=output)
     try:
         deadline = time.monotonic() + START_SECONDS
         while not read(ledger):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import subprocess
 import sys
@@ -174,13 +173,12 @@ def run(
     conf: Mapping[str, str],
     refresh: bool,
 ) -> None:
-    from jobs.hudi.session import start_session
+    from tests.integration.writer_session import writer_session
 
-    spark = start_session(
-        master="local[1,4]",
-        app_name="a Spark SQL user",
-        driver_memory="1g",
-        conf={
+    spark = writer_session(
+        "a Spark SQL user",
+        "local[1,4]",
+        {
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.filesourceTableRelationCacheSize": "0" if refresh else "1000",
             **conf,
@@ -231,11 +229,10 @@ def running(
     refresh: bool = True,
     index: str = "bucket",
     conf: Mapping[str, str] | None = None,
-    environment: Mapping[str, str] | None = None,
 ) -> Iterator[Writing]:
     """Runs the user until the end of the block, and fails if it did not end well. Entered when its table is there.
 
-    `conf` is of its Spark session, and `environment` of its process.
+    `conf` is of its Spark session.
     """
     folder.mkdir()
     files = [folder / name for name in ("ledger.json", "stop", "options.json")]
@@ -243,8 +240,7 @@ def running(
     command += [table_type, str(version), str(seed), index, json.dumps(dict(conf or {}))]
     command += ["--refresh"] if refresh else []
     log = (folder / "log").open("wb")
-    variables = {**os.environ, **(environment or {})}
-    process = subprocess.Popen(command, cwd=Path(__file__).parents[2], env=variables, stdout=log, stderr=log)
+    process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=log, stderr=log)
     writing = Writing(files[0], files[2])
     try:
         deadline = time.monotonic() + START_SECONDS

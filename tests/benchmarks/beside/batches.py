@@ -78,7 +78,6 @@ class Batches:
                         PAYLOAD_BYTES,
                         first,
                         conf=rows.conf_of(self._hudi_version, self._clock),
-                        environment=self._clock.environment,
                     )
                 )
             yield

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.integration.writer_session import ENVIRONMENT
+
 _LIBRARY = "libfaketimeMT.so.1"
 
 
@@ -24,11 +26,13 @@ class Clock:
 
     @property
     def spark_conf(self) -> dict[str, str]:
-        return {"spark.driver.extraJavaOptions": " ".join(self.java_options)} if self.zone else {}
+        """Of a session in local mode."""
+        zone = {"spark.driver.extraJavaOptions": " ".join(self.java_options)} if self.zone else {}
+        return zone | {f"{ENVIRONMENT}{name}": value for name, value in self.environment.items()}
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process needs beside its own environment. Raises FileNotFoundError without libfaketime."""
+        """What a JVM needs beside its own environment. Raises FileNotFoundError without libfaketime."""
         if not self.skew_seconds:
             return {}
         found = next(Path("/usr/lib").glob(f"*/faketime/{_LIBRARY}"), None)

@@ -8,7 +8,6 @@ Writes the rows to OUT as lines of JSON; the session gets CONF, which names the 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -81,7 +80,6 @@ def _read_by(hudi_version: str, clock: Clock, base: Path, columns: Sequence[str]
     done = subprocess.run(
         command,
         cwd=Path(__file__).parents[3],
-        env={**os.environ, **clock.environment},
         capture_output=True,
         text=True,
         check=False,
@@ -92,9 +90,9 @@ def _read_by(hudi_version: str, clock: Clock, base: Path, columns: Sequence[str]
 
 
 def _main(base: str, columns: str, out: str, conf: str) -> None:
-    from jobs.hudi.session import start_session
+    from tests.integration.writer_session import writer_session
 
-    spark = start_session(master="local[2,4]", app_name="reading", driver_memory="1g", conf=json.loads(conf))
+    spark = writer_session("reading", "local[2,4]", json.loads(conf))
     found = read(spark, Path(base), columns.split(","))
     Path(out).write_text("".join(json.dumps([key, *version]) + "\n" for key, version in found))
     spark.stop()

@@ -59,7 +59,6 @@ class SqlUser:
             base,
             index=self._index,
             conf=self._clock.spark_conf,
-            environment=self._clock.environment,
             **self._shape,  # type: ignore[arg-type]
         ) as writing:
             self._writing = writing

@@ -9,7 +9,6 @@ and `stop` for its end. A line of `deaths` is the reason of one.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -67,7 +66,6 @@ class Stream:
             process = subprocess.Popen(
                 [*command, json.dumps(conf)],
                 cwd=Path(__file__).parents[3],
-                env={**os.environ, **self._clock.environment},
                 stdout=output,
                 stderr=output,
             )
@@ -109,9 +107,9 @@ class Stream:
 
 
 def _main(base: str, folder: Path, conf: str) -> None:
-    from jobs.hudi.session import start_session
+    from tests.integration.writer_session import writer_session
 
-    spark = start_session(master="local[2,4]", app_name="a stream", driver_memory="1g", conf=json.loads(conf))
+    spark = writer_session("a stream", "local[2,4]", json.loads(conf))
     stop, restart = folder / "stop", folder / "restart"
     while not stop.exists():
         restart.unlink(missing_ok=True)
