@@ -1,4 +1,4 @@
-"""What a Flink writer needs that options cannot express, in sentences for users."""
+"""Sentences for users: what a Flink writer needs that options cannot express."""
 
 from __future__ import annotations
 
