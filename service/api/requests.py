@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from jobs.contract import DEFAULT_GROUP, BucketIndex, TableLock, WorkerState, WriterEngine
+from jobs.contract import BucketIndex, TableLock, WriterEngine
 from jobs.redaction import redacted
-from service.api.log_lines import LogLines
 from service.catalog.registration import FlinkWriter, Writers
 from service.model.flink_restart import FlinkRestart
-from service.policies.policy import GROUP_PATTERN
 
 
 def without_secret(text: str) -> str:
@@ -23,12 +20,12 @@ def without_secret(text: str) -> str:
 
 
 # Neither the databases nor the file systems accept the NUL character.
-_NO_NUL = r"^[^\x00]*$"
-Word = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=_NO_NUL)]
+NO_NUL = r"^[^\x00]*$"
+Word = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=NO_NUL)]
 Public = Annotated[Word, AfterValidator(without_secret)]
-PartitionPath = Annotated[str, StringConstraints(max_length=4096, pattern=_NO_NUL)]
+PartitionPath = Annotated[str, StringConstraints(max_length=4096, pattern=NO_NUL)]
 Options = Annotated[
-    dict[Word, Annotated[str, StringConstraints(max_length=16_384, pattern=_NO_NUL)]], Field(max_length=1000)
+    dict[Word, Annotated[str, StringConstraints(max_length=16_384, pattern=NO_NUL)]], Field(max_length=1000)
 ]
 MetastoreUris = Annotated[
     str,
@@ -42,10 +39,6 @@ HiveName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]{1,128}$")]
 
 # Far from the ends of the calendar, so that any zone and any interval can be added.
 Moment = Annotated[AwareDatetime, Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(3000, 1, 1, tzinfo=UTC))]
-_Count = Annotated[int, Field(ge=0, lt=2**53)]
-_Attempt = Annotated[int, Field(ge=0, lt=2**31)]
-
-_MOST_NESTED = 32
 
 HUDI_VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+([.-]\w+)*$"
 LOCK_PROVIDER = r"^(filesystem|zookeeper|\w+(\.[\w$]+)+)$"
@@ -191,7 +184,7 @@ class TableIn(Request):
 
     base_path: Annotated[
         str,
-        StringConstraints(min_length=1, max_length=4096, pattern=_NO_NUL),
+        StringConstraints(min_length=1, max_length=4096, pattern=NO_NUL),
         AfterValidator(without_secret),
     ] = Field(description="An absolute path or a URI (s3a://...)")
     name: Word | None = Field(None, description="Default: the name in hoodie.properties")
@@ -241,109 +234,6 @@ class WritersStopped(Request):
         description="How the Flink job will be started again. Without a declared bucket index it must be"
         " `without-state`",
     )
-
-
-class WorkerInfoIn(BaseModel):
-    """Shown in GET /v1/workers; `group` also selects the jobs that the worker gets."""
-
-    version: Word | None = None
-    master: Word | None = None
-    slots: int | None = Field(None, ge=1, le=1_000_000)
-    driver_memory: Word | None = None
-    group: Annotated[str, StringConstraints(pattern=GROUP_PATTERN)] = DEFAULT_GROUP
-    state: WorkerState | None = None
-    executors: int | None = Field(None, ge=0, le=1_000_000)
-    spark_conf: Options = Field(default_factory=dict)
-
-
-_WorkerId = Annotated[
-    str, StringConstraints(min_length=1, max_length=255, pattern=_NO_NUL), Field(examples=["host-4711-1"])
-]
-
-
-class AnnounceRequest(BaseModel):
-    worker_id: _WorkerId
-    worker: WorkerInfoIn
-
-
-class LeaseRequest(BaseModel):
-    """A worker may be newer than the service, so unknown members are ignored, here and below."""
-
-    worker_id: _WorkerId
-    wait_seconds: float = Field(0, ge=0, le=20, description="How long the call may wait for a job")
-    worker: WorkerInfoIn | None = Field(None, description="The worker's description of itself")
-
-
-def storable(value: Any, nested: int = 0) -> Any:
-    """Removes from `value` what JSON or the databases refuse: NUL, lone surrogates, numbers that are not finite or have
-    more than 64 bits.
-
-    A worker does not control the text of a JVM's errors, and must be able to report its result. Raises ValueError for
-    objects and arrays that are nested deeper than any result.
-    """
-    if nested > _MOST_NESTED:
-        raise ValueError(f"is nested deeper than {_MOST_NESTED} levels")
-    match value:
-        case str():
-            return value.replace("\0", "").encode(errors="replace").decode()
-        case float() if not math.isfinite(value):
-            return None
-        case int() if not -(2**63) <= value < 2**63:
-            return None
-        case dict():
-            return {storable(key): storable(each, nested + 1) for key, each in value.items()}
-        case list():
-            return [storable(each, nested + 1) for each in value]
-        case _:
-            return value
-
-
-class _FromWorker(BaseModel):
-    @model_validator(mode="before")
-    @classmethod
-    def _make_storable(cls, data: Any) -> Any:
-        return storable(data)
-
-
-class ProgressIn(BaseModel):
-    step: str
-    tasks_done: _Count = 0
-    tasks_total: _Count = 0
-    bytes_done: _Count = 0
-    bytes_total: _Count = 0
-
-
-class _FromHolder(_FromWorker):
-    attempt: _Attempt
-    worker_id: Annotated[str, StringConstraints(max_length=255, pattern=_NO_NUL)] | None = Field(
-        None, description="A lease belongs to one worker; earlier versions do not send this"
-    )
-
-
-class HeartbeatIn(_FromHolder):
-    progress: ProgressIn | None = None
-    instants: list[Word] = Field(default_factory=list)
-    log: LogLines = Field(default_factory=list, description="Lines of the attempt's log since the last heartbeat")
-
-
-class ProblemIn(BaseModel):
-    type: str
-    title: str
-    detail: Annotated[str, AfterValidator(redacted)] = ""
-    hint: str = ""
-    retriable: bool = False
-
-
-class ResultIn(BaseModel):
-    outcome: Literal["succeeded", "failed", "cancelled", "unknown"]
-    instants: list[Word] = Field(default_factory=list)
-    details: dict[str, Any] = Field(default_factory=dict)
-    error: ProblemIn | None = None
-
-
-class ReportIn(_FromHolder):
-    result: ResultIn
-    log: LogLines = Field(default_factory=list, description="The last lines of the attempt's log")
 
 
 def _distinct(names: list[str]) -> list[str]:

@@ -15,9 +15,9 @@ from jobs.contract import Heartbeat, LogLine, Problem, Result, WorkerInfo, WorkO
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
 from service.api.jobs import JobId
-from service.api.requests import AnnounceRequest, HeartbeatIn, LeaseRequest, ReportIn, WorkerInfoIn
 from service.api.responses import HeartbeatOut, LeaseOut, ReportOut
 from service.api.statuses import NOTHING, documented
+from service.api.worker_requests import AnnounceRequest, HeartbeatIn, LeaseRequest, ReportIn, WorkerInfoIn
 from service.model import errors
 from service.queue import leases as leasing
 from service.queue import verification

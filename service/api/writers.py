@@ -98,6 +98,7 @@ def get_writer_options(
     table_id: TableId,
     context: AppContextDep,
     request: Request,
+    *,
     engine: WriterEngineQuery = WriterEngine.SPARK,
     services: ServicesQuery = "none",
     hudi_version: HudiVersionQuery = None,

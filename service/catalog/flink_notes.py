@@ -1,4 +1,4 @@
-"""Notes for users about a Flink writer: its needs that options cannot express."""
+"""Sentences for users: what a Flink writer needs that options cannot express."""
 
 from __future__ import annotations
 

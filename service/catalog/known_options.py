@@ -1,4 +1,4 @@
-"""Which options each version of Hudi knows, and under which names: a writer ignores what it does not know."""
+"""The options that each version of Hudi knows, by its own names: a writer ignores what it does not know."""
 
 from __future__ import annotations
 

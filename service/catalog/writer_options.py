@@ -9,8 +9,8 @@ from jobs.contract import WriterEngine
 from jobs.format import lock_providers
 from jobs.format.hudi_versions import release
 from service.catalog import delegating_writers as delegation
-from service.catalog import flink_notes
-from service.catalog.known_options import LATEST, known, name_in, table_version_of
+from service.catalog import flink_notes, spark_notes
+from service.catalog.known_options import LATEST, known, table_version_of
 from service.lake.table import BucketIndexKind, TableType
 
 if TYPE_CHECKING:
@@ -158,10 +158,6 @@ _FRESH_SESSION = {"spark.sql.filesourceTableRelationCacheSize": "0"}
 # open its own at the beginning.
 _METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 
-# On a table with a hashing config Hudi 1.2 treats "rows may be in any bucket" as "rows are in no bucket" and reads
-# nothing: a filter that is not on the hash field loses rows, and `UPDATE` and `DELETE` read the rows that they change.
-# (Without a config pruning only skips files. Losing that costs little, so it is switched off before there is a config.)
-_NO_PRUNING = {"hoodie.bucket.index.query.pruning": "false"}
 # When a compaction ends during a write, Hudi 1.2's partition statistics of that write cover only its own rows. Until
 # the next commit there, filters miss the partition's other rows; so does an `UPDATE` with a filter.
 _NO_DATA_SKIPPING = {"hoodie.enable.data.skipping": "false"}
@@ -228,7 +224,7 @@ def _index(target: Target, engine: WriterEngine) -> dict[str, str]:
     if target.index:
         options["hoodie.bucket.index.hash.field"] = ",".join(target.index.hash_fields)
         options["hoodie.bucket.index.num.buckets"] = str(target.num_buckets)
-        options |= {} if is_flink else {**_NO_PRUNING, **_LOOKED_UP_ANEW}
+        options |= {} if is_flink else {**spark_notes.NO_PRUNING, **_LOOKED_UP_ANEW}
     return options
 
 
@@ -323,48 +319,8 @@ def _notes(target: Target, engine: WriterEngine) -> list[str]:
     return notes
 
 
-_SKIPPING_NOTE = (
-    "When a compaction ends during a write, Hudi 1.2's statistics of that write hide other rows from filters until the"
-    " next commit in the partition. Sessions that only read the table need hoodie.enable.data.skipping=false too."
-)
-
-
-def _notes_of_spark(target: Target) -> list[str]:
-    if not target.index:
-        return [_SKIPPING_NOTE]
-    pruning = next(iter(_NO_PRUNING))
-    if not name_in(pruning, target.hudi_version):
-        return [_SKIPPING_NOTE, _FRESH_NOTE]
-    return [
-        "In local mode use the master local[N,F], such as local[2,4]: Hudi 1.2 occasionally fails a task.",
-        f"After an expansion every SQL reader of the table needs {pruning}=false as well, otherwise Hudi 1.2 loses"
-        f" rows: SET {pruning}=false, spark.{pruning}=false in the session's conf, or for all sessions ALTER TABLE ..."
-        f" SET TBLPROPERTIES ('{pruning}'='false'). A `finish_expansion` job removes this need.",
-        _SKIPPING_NOTE,
-        _FRESH_NOTE,
-    ]
-
-
-_FRESH_NOTE = (
-    "Set `session_conf` when the session starts (--conf, or the builder): SET cannot change it later. Without it a"
-    " long-lived session reads a table as it was at its last statement: run REFRESH TABLE before an UPDATE or DELETE if"
-    " others write the table too, and before you repeat one that has failed."
-)
-
-
-def _notes_of_spark_sql(target: Target) -> list[str]:
-    return [
-        *_notes_of_spark(target),
-        *([] if target.index else [_FRESH_NOTE]),
-        "UPDATE and DELETE read where their rows are and write there, so a statement that conflicts must fail and be"
-        " run again as a whole.",
-        "In a MERGE INTO a merge-on-read table, name all columns in UPDATE SET and give WHEN NOT MATCHED an INSERT:"
-        " otherwise Hudi 1.2 loses or adds rows, with any index.",
-    ]
-
-
 _NOTES_OF = {
-    WriterEngine.SPARK: _notes_of_spark,
-    WriterEngine.SPARK_SQL: _notes_of_spark_sql,
+    WriterEngine.SPARK: spark_notes.of,
+    WriterEngine.SPARK_SQL: spark_notes.of_sql,
     WriterEngine.FLINK: flink_notes.of,
 }

@@ -63,7 +63,7 @@ COMMON: Final[dict[str, tuple[str, Any]]] = {
     "hudi_options": ("Options added to those of the Hudi client in every job", {"hoodie.parquet.max.file.size": "1"}),
     "engine": ("Engine of the writer", "spark"),
     "engines": ("Engines that write the table", ["spark"]),
-    "hudi_version": ("Hudi version of the writers; null if not declared", "1.2.0"),
+    "hudi_version": ("The declared version of Hudi; null if not declared", "1.2.0"),
     "num_partitions": ("Number of partitions", 1),
     "params": ("Parameters of the kind", None),
     "id": ("Id", None),

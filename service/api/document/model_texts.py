@@ -328,7 +328,6 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
         "options": ("Options of the writer, by the engine's own names", {"hoodie.clean.automatic": "false"}),
         "notes": ("What else to see to", ["Stop the writers before you change the lock."]),
     },
-    "ReadersOut": {"hudi_version": ("Oldest Hudi version of the readers; null if not declared", "0.15.0")},
     "WritersIn": {"stopped": ("No writer is running", False)},
     "WritersOut": {
         "stopped": ("Declared: no writer is running", False),

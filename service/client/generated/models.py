@@ -3085,7 +3085,7 @@ class ReadersIn(Model, frozen=True, kw_only=True):
 
 class ReadersOut(Model, frozen=True, kw_only=True):
     hudi_version: str | None
-    """Oldest Hudi version of the readers; null if not declared"""
+    """The declared version of Hudi; null if not declared"""
 
 
 class Readiness(Model, frozen=True, kw_only=True):
@@ -4439,7 +4439,7 @@ class WritersIn(Model, frozen=True, kw_only=True):
     """The Hudi version of the table's writers, or that none is running; and their engines."""
 
     hudi_version: str | UnsetType | None = UNSET
-    """Hudi version of the writers; null if not declared"""
+    """The declared version of Hudi; null if not declared"""
     stopped: bool | UnsetType = UNSET
     """No writer is running"""
     retry_conflicts: bool | UnsetType = UNSET
@@ -4458,7 +4458,7 @@ class WritersIn(Model, frozen=True, kw_only=True):
 
 class WritersOut(Model, frozen=True, kw_only=True):
     hudi_version: str | None
-    """Hudi version of the writers; null if not declared"""
+    """The declared version of Hudi; null if not declared"""
     stopped: bool
     """Declared: no writer is running"""
     retry_conflicts: bool

@@ -1,0 +1,52 @@
+"""Sentences for users: what a Spark writer needs that options cannot express."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from service.catalog.known_options import name_in
+
+if TYPE_CHECKING:
+    from service.catalog.writer_options import Target
+
+# On a table with a hashing config Hudi 1.2 treats "rows may be in any bucket" as "rows are in no bucket" and reads
+# nothing: a filter that is not on the hash field loses rows, and `UPDATE` and `DELETE` read the rows that they change.
+# (Without a config pruning only skips files. Losing that costs little, so it is switched off before there is a config.)
+NO_PRUNING = {"hoodie.bucket.index.query.pruning": "false"}
+
+_SKIPPING_NOTE = (
+    "When a compaction ends during a write, Hudi 1.2's statistics of that write hide other rows from filters until the"
+    " next commit in the partition. Sessions that only read the table need hoodie.enable.data.skipping=false too."
+)
+_FRESH_NOTE = (
+    "Set `session_conf` when the session starts (--conf, or the builder): SET cannot change it later. Without it a"
+    " long-lived session reads a table as it was at its last statement: run REFRESH TABLE before an UPDATE or DELETE if"
+    " others write the table too, and before you repeat one that has failed."
+)
+
+
+def of(target: Target) -> list[str]:
+    if not target.index:
+        return [_SKIPPING_NOTE]
+    pruning = next(iter(NO_PRUNING))
+    if not name_in(pruning, target.hudi_version):
+        return [_SKIPPING_NOTE, _FRESH_NOTE]
+    return [
+        "In local mode use the master local[N,F], such as local[2,4]: Hudi 1.2 occasionally fails a task.",
+        f"After an expansion every SQL reader of the table needs {pruning}=false as well, otherwise Hudi 1.2 loses"
+        f" rows: SET {pruning}=false, spark.{pruning}=false in the session's conf, or for all sessions ALTER TABLE ..."
+        f" SET TBLPROPERTIES ('{pruning}'='false'). A `finish_expansion` job removes this need.",
+        _SKIPPING_NOTE,
+        _FRESH_NOTE,
+    ]
+
+
+def of_sql(target: Target) -> list[str]:
+    return [
+        *of(target),
+        *([] if target.index else [_FRESH_NOTE]),
+        "UPDATE and DELETE read where their rows are and write there, so a statement that conflicts must fail and be"
+        " run again as a whole.",
+        "In a MERGE INTO a merge-on-read table, name all columns in UPDATE SET and give WHEN NOT MATCHED an INSERT:"
+        " otherwise Hudi 1.2 loses or adds rows, with any index.",
+    ]
