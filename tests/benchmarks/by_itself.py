@@ -217,7 +217,7 @@ if __name__ == "__main__":
     parser.add_argument("--writer", choices=writers, default="batch")
     parser.add_argument("--index", choices=["bucket", "none", "simple", "bloom"], default="bucket", help="not of Flink")
     parser.add_argument("--zone", help="of the writer, such as America/Los_Angeles")
-    parser.add_argument("--skew-seconds", type=float, default=0.0, help="how far the writer's clock is ahead")
+    parser.add_argument("--skew-seconds", type=float, default=0.0, help="how far the writer is ahead, whole minutes")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--overlapping", action="store_true", help="batches: a second writer, on other partitions")

@@ -14,7 +14,7 @@ from tests.flink.distribution import MODULES, distribution
 from tests.flink.sql_client import SqlClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from tests.flink.job import FlinkJob
@@ -59,7 +59,7 @@ _TASK_MANAGER = {
 class FlinkCluster:
     """Its state, savepoints and logs are in `folder`; about 1.5 GiB of memory.
 
-    `java_options` and `environment` are of its processes, `settings` more of Flink's own.
+    `java_options` are of its processes, `settings` more of Flink's own.
     """
 
     def __init__(
@@ -67,7 +67,6 @@ class FlinkCluster:
         folder: Path,
         *,
         java_options: Sequence[str] = (),
-        environment: Mapping[str, str] | None = None,
         **settings: str,
     ) -> None:
         self._folder = folder
@@ -78,7 +77,7 @@ class FlinkCluster:
         self._http = httpx.Client(base_url=self.url, timeout=20)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._started = 0
-        self._java_options, self._variables = java_options, dict(environment or {})
+        self._java_options = java_options
         self._configure(rpc, rest, settings)
 
     def _configure(self, rpc: int, rest: int, settings: dict[str, str]) -> None:
@@ -174,7 +173,7 @@ class FlinkCluster:
         ]
 
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, "FLINK_CONF_DIR": str(self._folder / "conf"), **self._variables}
+        return {**os.environ, "FLINK_CONF_DIR": str(self._folder / "conf")}
 
     def log(self) -> str:
         """What all of its processes have said."""

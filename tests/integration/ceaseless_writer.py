@@ -96,9 +96,9 @@ def write(
     first_id: int,
     new_rows: int,
 ) -> None:
-    from tests.integration.writer_session import writer_session
+    from jobs.hudi.session import start_session
 
-    spark = writer_session("a ceaseless writer", "local[1,4]", conf)
+    spark = start_session(master="local[1,4]", app_name="a ceaseless writer", driver_memory="1g", conf=conf)
     below = first_id
     number = 0
     while not stop.exists():

@@ -173,12 +173,13 @@ def run(
     conf: Mapping[str, str],
     refresh: bool,
 ) -> None:
-    from tests.integration.writer_session import writer_session
+    from jobs.hudi.session import start_session
 
-    spark = writer_session(
-        "a Spark SQL user",
-        "local[1,4]",
-        {
+    spark = start_session(
+        master="local[1,4]",
+        app_name="a Spark SQL user",
+        driver_memory="1g",
+        conf={
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.filesourceTableRelationCacheSize": "0" if refresh else "1000",
             **conf,

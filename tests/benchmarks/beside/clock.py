@@ -1,47 +1,33 @@
-"""The clock and the zone of a writer's processes."""
+"""The clock and the zone of a writer's JVMs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-
-from tests.integration.writer_session import ENVIRONMENT
-
-_LIBRARY = "libfaketimeMT.so.1"
 
 
 @dataclass(frozen=True)
 class Clock:
-    """`zone` is that of its JVMs (None: the machine's); `skew_seconds` is how far its clock is ahead of the machine's.
+    """`zone` is that of its JVMs (None: the machine's); `skew_seconds`, whole minutes, is how far its clock is ahead of
+    UTC instead.
 
-    Files keep the time of the storage.
+    Hudi's instants are text of the JVM's zone (`hoodie.table.timeline.timezone` is `LOCAL` by default), so a zone of a
+    few minutes makes the same instants as a clock that is wrong. Raises ValueError for other seconds, and for both.
     """
 
     zone: str | None = None
     skew_seconds: float = 0.0
 
+    def __post_init__(self) -> None:
+        if self.skew_seconds % 60 or (self.skew_seconds and self.zone):
+            raise ValueError("a clock is wrong by whole minutes, and has no other zone then")
+
     @property
     def java_options(self) -> list[str]:
-        return [f"-Duser.timezone={self.zone}"] if self.zone else []
+        hours, minutes = divmod(int(abs(self.skew_seconds)) // 60, 60)
+        skewed = f"GMT{'+' if self.skew_seconds > 0 else '-'}{hours:02}:{minutes:02}" if self.skew_seconds else None
+        zone = self.zone or skewed
+        return [f"-Duser.timezone={zone}"] if zone else []
 
     @property
     def spark_conf(self) -> dict[str, str]:
-        """Of a session in local mode."""
-        zone = {"spark.driver.extraJavaOptions": " ".join(self.java_options)} if self.zone else {}
-        return zone | {f"{ENVIRONMENT}{name}": value for name, value in self.environment.items()}
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What a JVM needs beside its own environment. Raises FileNotFoundError without libfaketime."""
-        if not self.skew_seconds:
-            return {}
-        found = next(Path("/usr/lib").glob(f"*/faketime/{_LIBRARY}"), None)
-        if found is None:
-            raise FileNotFoundError(f"{_LIBRARY} is missing: a clock that is wrong needs libfaketime")
-        return {
-            "LD_PRELOAD": str(found),
-            "FAKETIME": f"{self.skew_seconds:+f}s",
-            # Whoever waits for a while waits by this one.
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            "NO_FAKE_STAT": "1",
-        }
+        return {"spark.driver.extraJavaOptions": " ".join(self.java_options)} if self.java_options else {}

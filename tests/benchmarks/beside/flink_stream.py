@@ -77,10 +77,7 @@ class FlinkStream:
                 **({} if self.index else _IN_STATE),
             },
         )
-        cluster = FlinkCluster(
-            folder / "flink", java_options=self._clock.java_options, environment=self._clock.environment
-        )
-        with cluster:
+        with FlinkCluster(folder / "flink", java_options=self._clock.java_options) as cluster:
             self._running = cluster.start(self._job)
             cluster.wait_for_checkpoints(self._running, 2)
             address = cluster.url.removeprefix("http://")

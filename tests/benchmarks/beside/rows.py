@@ -90,9 +90,9 @@ def _read_by(hudi_version: str, clock: Clock, base: Path, columns: Sequence[str]
 
 
 def _main(base: str, columns: str, out: str, conf: str) -> None:
-    from tests.integration.writer_session import writer_session
+    from jobs.hudi.session import start_session
 
-    spark = writer_session("reading", "local[2,4]", json.loads(conf))
+    spark = start_session(master="local[2,4]", app_name="reading", driver_memory="1g", conf=json.loads(conf))
     found = read(spark, Path(base), columns.split(","))
     Path(out).write_text("".join(json.dumps([key, *version]) + "\n" for key, version in found))
     spark.stop()

@@ -107,9 +107,9 @@ class Stream:
 
 
 def _main(base: str, folder: Path, conf: str) -> None:
-    from tests.integration.writer_session import writer_session
+    from jobs.hudi.session import start_session
 
-    spark = writer_session("a stream", "local[2,4]", json.loads(conf))
+    spark = start_session(master="local[2,4]", app_name="a stream", driver_memory="1g", conf=json.loads(conf))
     stop, restart = folder / "stop", folder / "restart"
     while not stop.exists():
         restart.unlink(missing_ok=True)
