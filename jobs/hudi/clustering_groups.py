@@ -74,7 +74,7 @@ class ClusteringGroups:
             def prepare(number: int) -> Any:
                 with translated("preparing the clustering"):
                     group = self._group(number, slices[number])
-                    return self._written(strategy, spark, group, schema, instant, until)
+                    return self._written(strategy, spark, group, schema, instant=instant, until=until)
 
             # The tasks of the job's group are cancelled with it.
             for number, written in zip(slices, pool.map(inheritable_thread_target(prepare), slices), strict=True):
@@ -82,7 +82,7 @@ class ClusteringGroups:
         with translated("clustering"):
             return _collected(self._table, prepared)
 
-    def _written(self, strategy: Any, spark: Any, group: Any, schema: Any, instant: str, until: str) -> Any:
+    def _written(self, strategy: Any, spark: Any, group: Any, schema: Any, *, instant: str, until: str) -> Any:
         """Returns the `JavaRDD` of `WriteStatus`es of a clustering group, whose files are not written yet.
 
         As `MultipleSparkJobExecutionStrategy.runClusteringForGroupAsync(AsRow)` does, which reads only as far as to the

@@ -6,6 +6,8 @@ All times are milliseconds since 1970, as in Hadoop's `FileStatus`.
 from __future__ import annotations
 
 import re
+import uuid
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import FileMissingError
@@ -15,12 +17,34 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
 
 _PROBE = ".hoodie/.aux/groundskeeper.clock"
-_LISTED = re.compile(r"path=(.*?), length=\d+, isDirectory=(\w+), .*?modificationTime=(\d+)")
+# The only form that a whole list has: "[StoragePathInfo{path=..., length=..., isDirectory=..., ...}, ...]".
+_LISTED = re.compile(r"path=(.*?), length=(\d+), isDirectory=(\w+), .*?modificationTime=(\d+)")
+
+
+@dataclass(frozen=True)
+class ListedFile:
+    """A file or folder as the storage lists it: its size, and when it was last modified."""
+
+    bytes: int
+    modified_ms: int
+    is_folder: bool
+
+
+def listed(storage: Any, folder: Any, *, recursive: bool = False) -> dict[str, ListedFile]:
+    """Returns what is in a folder of a `HoodieStorage`, or files anywhere below it, by name; empty without that
+    folder. One call to the JVM for all."""
+    if not storage.exists(folder):
+        return {}
+    found = str((storage.listFiles(folder) if recursive else storage.listDirectEntries(folder)).toString())
+    return {
+        path.rpartition("/")[2]: ListedFile(int(size), int(modified), is_folder == "true")
+        for path, size, is_folder, modified in _LISTED.findall(found)
+    }
 
 
 def storage_now(table: HudiTable) -> int:
     """Returns the storage's time by a file that is written for that and deleted again."""
-    path = _path(table, _PROBE)
+    path = _path(table, f"{_PROBE}-{uuid.uuid4().hex}")
     with translated("reading the storage's clock"):
         storage = table.meta.getStorage()
         storage.create(path, True).close()
@@ -40,18 +64,12 @@ def modified(table: HudiTable, relative: str) -> int | None:
 
 def times_in(table: HudiTable, folder: str, *, recursive: bool = False) -> dict[str, int]:
     """Returns the names of the files in a folder, or anywhere below it, with their times; empty without that folder."""
-    path = _path(table, folder)
     try:
         with translated(f"listing {folder}", expected=FileMissingError):
-            storage = table.meta.getStorage()
-            if not storage.exists(path):
-                return {}
-            listed = str((storage.listFiles(path) if recursive else storage.listDirectEntries(path)).toString())
+            found = listed(table.meta.getStorage(), _path(table, folder), recursive=recursive)
     except FileMissingError:
         return {}
-    return {
-        name.rpartition("/")[2]: int(time) for name, is_folder, time in _LISTED.findall(listed) if is_folder == "false"
-    }
+    return {name: file.modified_ms for name, file in found.items() if not file.is_folder}
 
 
 def _path(table: HudiTable, relative: str) -> Any:

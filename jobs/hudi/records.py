@@ -95,14 +95,6 @@ class FileSlice:
 
 
 @dataclass(frozen=True)
-class ListedFile:
-    """A file or folder as the storage lists it: its size, and when it was last modified, in milliseconds since 1970."""
-
-    bytes: int
-    modified_ms: int
-
-
-@dataclass(frozen=True)
 class Commit:
     """A completed instant that wrote or replaced files. `completed` is its completion time.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,8 @@ from jobs.contract import WriterEngine
 from jobs.errors import FileMissingError, JobError
 from jobs.hudi import hashing_config, whole_instants
 from jobs.hudi.boundaries import check_folders, check_links, relative
+from jobs.hudi.file_times import ListedFile, listed
+from jobs.hudi.flink_mark import flink_mark
 from jobs.hudi.jvm import Jvm, reread, translated
 from jobs.hudi.records import (
     CLUSTERING,
@@ -22,7 +23,6 @@ from jobs.hudi.records import (
     Commit,
     FileSlice,
     Instant,
-    ListedFile,
     Touched,
     commit_of,
     touched_of,
@@ -43,7 +43,6 @@ _WRITES = frozenset({"commit", "deltacommit", REPLACE})
 _KEY_TO_FILE = ("record_index", "secondary_index", "expr_index", "bloom_filters")
 _WITH_CLUSTERING_ACTION = 8  # Before this table version a clustering plan is a replacecommit.
 
-_LISTED = re.compile(r"path=(.*?), length=(\d+), isDirectory=\w+, .*?modificationTime=(\d+)")
 _READ = {
     "commit": "readCommitMetadata",
     "deltacommit": "readCommitMetadata",
@@ -54,7 +53,6 @@ _READ = {
     "savepoint": "readSavepointMetadata",
 }
 """Methods of Hudi's `HoodieTimeline` by action."""
-_FLINK_CHECKPOINT, _FLINK_STARTED = "flink_checkpoint_id", "view_storage_conf"
 
 
 class HudiTable:
@@ -299,23 +297,8 @@ class HudiTable:
 
     @cached_property
     def flink_mark(self) -> str | None:
-        """The mark, in words for users, that Flink has left on this table; None without any.
-
-        Its commits contain `flink_checkpoint_id` if it was configured to (`write.extra.metadata.enabled`); a job that
-        starts writes the address of its timeline server (`ViewStorageProperties`), and that file remains after the
-        job's end.
-        """
-        named = [commit.write.instant for commit in self.commits() if _FLINK_CHECKPOINT in commit.extra]
-        if named:
-            return f"{named[-1]} was committed by Flink (its metadata has a checkpoint id)"
-        with translated("reading the marks of Flink"):
-            folder = self.jvm.hudi.storage.StoragePath(f"{self.base_path}/.hoodie/.aux")
-            if not self.meta.getStorage().exists(folder):
-                return None
-            entries = self.jvm.items(self.meta.getStorage().listDirectEntries(folder).stream())
-            marks = sorted(str(entry.getPath().getName()) for entry in entries)
-        found = next((name for name in marks if name.startswith(_FLINK_STARTED)), None)
-        return f"a Flink job has been started on it (.hoodie/.aux/{found})" if found else None
+        """The mark, in words for users, that Flink has left on this table; None without any."""
+        return flink_mark(self)
 
     # -- files
 
@@ -335,14 +318,7 @@ class HudiTable:
             return set(self._listed(f"{self.base_path}/{partition}".rstrip("/")))
 
     def _listed(self, folder: str) -> dict[str, ListedFile]:
-        """Returns the files and folders in a folder by their names; empty without that folder."""
-        path, storage = self.jvm.hudi.storage.StoragePath(folder), self.meta.getStorage()
-        # One call for all, in the only form that Hudi's list has: "[StoragePathInfo{path=..., length=...}, ...]".
-        listed = str(storage.listDirectEntries(path).toString()) if storage.exists(path) else ""
-        return {
-            name.rpartition("/")[2]: ListedFile(int(size), int(modified))
-            for name, size, modified in _LISTED.findall(listed)
-        }
+        return listed(self.meta.getStorage(), self.jvm.hudi.storage.StoragePath(folder))
 
     def file_slices(self) -> list[FileSlice]:
         """Returns the latest file slices; lists them again, after a reload, only if an instant has completed since."""

@@ -6,14 +6,13 @@ It knows the frame, and the greatest moment on the timeline, as of the last time
 from __future__ import annotations
 
 import logging
-import re
-import uuid
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import ClocksDisagreeError, JobError
 from jobs.format.clock_frame import TOLERANCE, ClockFrame, Stamped, appeared_before, frame_of, utc_now
+from jobs.hudi.file_times import storage_now
 from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.jvm import translated
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LISTED = re.compile(r"path=([^,]*?), length=\d+,[^}]*?modificationTime=(\d+)")
 _MILLISECOND = timedelta(milliseconds=1)
 # Storages stamp their files to the second, and a request takes its time.
 _STORAGE_IS_OFF = timedelta(seconds=2)
@@ -62,7 +60,8 @@ class TableClock:
 
     def look(self) -> None:
         """Reads the timeline: from now on, instants are after all that is on it. Call it when the lock was taken."""
-        self._files = self._listed()
+        listed = self._table.timeline_files()
+        self._files = [Stamped(name, _utc(file.modified_ms)) for name, file in listed.items()]
         self.frame = frame_of(self._files, version=self._table.version, ingestion=self._ingestion)
         if self._generator is not None:
             frame = self.frame
@@ -109,7 +108,7 @@ class TableClock:
     def moment(self, milliseconds: int) -> datetime:
         """Converts a file's time to the frame of the table's instants."""
         offset = self._own_offset() if self.frame.offset is None else self.frame.offset
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).replace(tzinfo=None) + offset
+        return _utc(milliseconds) + offset
 
     def _own_offset(self) -> timedelta:
         is_utc = self._table.properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
@@ -119,39 +118,26 @@ class TableClock:
     def _ingestion(self) -> str:
         return "deltacommit" if self._table.is_merge_on_read else "commit"
 
-    def _listed(self) -> list[Stamped]:
-        table = self._table
-        with translated("listing the timeline"):
-            storage, folder = table.meta.getStorage(), table.meta.getTimelinePath()
-            listed = str(storage.listDirectEntries(folder).toString())
-        return [
-            Stamped(path.rpartition("/")[2], datetime.fromtimestamp(int(written) / 1000, UTC).replace(tzinfo=None))
-            for path, written in _LISTED.findall(listed)
-        ]
-
     def _measured_storage(self) -> timedelta:
         """Returns by how much the storage's clock is ahead of this machine's, by a file that is made and removed.
 
         Zero if they differ by less than what a request and a stamp to the second explain, or if it cannot be told.
         """
-        jvm, table = self._table.jvm, self._table
-        path = jvm.hudi.storage.StoragePath(f"{table.base_path}/.hoodie/.aux/.clock-{uuid.uuid4().hex}")
+        before = utc_now()
         try:
-            with translated("reading the storage's clock", expected=JobError):
-                storage = table.meta.getStorage()
-                before = utc_now()
-                storage.create(path).close()
-                after = utc_now()
-                stamped = int(storage.getPathInfo(path).getModificationTime())
-                storage.deleteFile(path)
+            at = _utc(storage_now(self._table))
         except JobError:
             return timedelta()
-        at = datetime.fromtimestamp(stamped / 1000, UTC).replace(tzinfo=None)
+        after = utc_now()
         if before - _STORAGE_IS_OFF <= at <= after + _STORAGE_IS_OFF:
             return timedelta()
         ahead = at - after
         logger.warning("the clock of the storage is %.0f s ahead of this machine's", ahead.total_seconds())
         return ahead
+
+
+def _utc(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).replace(tzinfo=None)
 
 
 def _paths(table: HudiTable) -> set[str]:

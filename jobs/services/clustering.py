@@ -61,19 +61,18 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     problems = _columns(table, sort_by)
     problems += preflight.unknown_partitions(selection, {item.partition for item in slices})
     in_buckets = table.declared.index is not None
-    if refused := refusal(order.params, has_index=in_buckets):
-        problems.append(refused)
-    elif apart == 1 and not sort_by and _looks_bucketed(table):
-        problems.append(NOTHING_TO_MERGE)
-    if done := recovery.settle_replacement(table, order, context):
+    if never := _never(table, order):
+        # No earlier attempt has begun anything either.
+        problems.append(never)
+    elif done := recovery.settle_replacement(table, order, context):
         return done
-    if in_buckets:
+    elif in_buckets:
         problems += preflight.of_data_plane(table, slices, own_instants=order.earlier_instants)
         problems += rewrite_engines.refusals(table, order, chosen)
+        problems += writer_engines.of_running_flink(table, order)
     else:
         problems += [*preflight.of_lock(table), *older_hudi.against_merging_by_hudi(table, chosen)]
-        problems += [preflight.consistent_hashing()] if table.has_consistent_hashing() else []
-    problems += writer_engines.of_running_flink(table, order)
+        problems += writer_engines.of_running_flink(table, order)
     if order.dry_run:
         planned = chosen if sort_by or in_buckets else hudis_clustering.mergeable(chosen)
         details = _dry_run(planned, problems, in_buckets=in_buckets)
@@ -87,6 +86,17 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         return _inside_buckets(table, order, context, selection, sort_by=sort_by, curve=layout.value, apart=apart)
     partitions = None if selection is None else sorted({item.partition for item in chosen})
     return hudis_clustering.run(table, order, context, sort_by=sort_by, layout=layout, partitions=partitions)
+
+
+def _never(table: HudiTable, order: WorkOrder) -> Problem | None:
+    """Returns why no attempt at this job can ever be carried out."""
+    in_buckets = table.declared.index is not None
+    if refused := refusal(order.params, has_index=in_buckets):
+        return refused
+    if not in_buckets and table.has_consistent_hashing():
+        return preflight.consistent_hashing()
+    changes = order.params.get("sort_by") or int(order.params.get("expansion_factor") or 1) > 1
+    return NOTHING_TO_MERGE if not changes and _looks_bucketed(table) else None
 
 
 def _in(selection: Selection | None, slices: Sequence[FileSlice]) -> list[FileSlice]:

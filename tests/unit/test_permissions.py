@@ -104,7 +104,7 @@ def test_no_allowed_option_undoes_what_a_job_sets() -> None:
     options = {
         **forced._NOTHING_BY_ITSELF,
         **forced._NO_TIMELINE_SERVER,
-        **forced._METADATA_AT_THE_END,
+        **forced.METADATA_AT_THE_END,
         **forced.MULTI_WRITER,
         **forced.LENT_LOCK,
         **forced.LOCKED_WITHOUT_ROLLBACKS,

@@ -1,0 +1,32 @@
+"""The marks that Flink leaves on a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from jobs.hudi.table import HudiTable
+
+_CHECKPOINT, _STARTED = "flink_checkpoint_id", "view_storage_conf"
+
+
+def flink_mark(table: HudiTable) -> str | None:
+    """Returns the mark, in words for users, that Flink has left on this table; None without any.
+
+    Its commits contain `flink_checkpoint_id` if it was configured to (`write.extra.metadata.enabled`); a job that
+    starts writes the address of its timeline server (`ViewStorageProperties`), and that file remains after the job's
+    end.
+    """
+    named = [commit.write.instant for commit in table.commits() if _CHECKPOINT in commit.extra]
+    if named:
+        return f"{named[-1]} was committed by Flink (its metadata has a checkpoint id)"
+    with translated("reading the marks of Flink"):
+        folder = table.jvm.hudi.storage.StoragePath(f"{table.base_path}/.hoodie/.aux")
+        if not table.meta.getStorage().exists(folder):
+            return None
+        entries = table.jvm.items(table.meta.getStorage().listDirectEntries(folder).stream())
+        marks = sorted(str(entry.getPath().getName()) for entry in entries)
+    found = next((name for name in marks if name.startswith(_STARTED)), None)
+    return f"a Flink job has been started on it (.hoodie/.aux/{found})" if found else None
