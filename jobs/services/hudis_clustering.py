@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import WorkOrder
     from jobs.hudi.clustering_groups import ClusteringGroups
-    from jobs.hudi.records import FileSlice
+    from jobs.hudi.records import Commit, FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.protocol.replaced import Replaced
@@ -129,9 +129,7 @@ class Order:
         due = set(there)
         for commit in table.commits() if self.sort_by else ():
             due |= commit.files.keys() & there
-            done = json.loads(commit.extra.get(_ORDERED_KEY, "{}"))
-            if done.get("order") == self._text:
-                due -= set(done["partitions"])
+            due -= self._brought_by(commit)
         return frozenset(due)
 
     def to_metadata(self, partitions: Collection[str]) -> dict[str, str]:
@@ -139,6 +137,14 @@ class Order:
         if not self.sort_by:
             return {}
         return {_ORDERED_KEY: json.dumps({"order": self._text, "partitions": sorted(partitions)})}
+
+    def _brought_by(self, commit: Commit) -> frozenset[str]:
+        """Returns the partitions that are in this order since that commit, whose metadata anybody may have written."""
+        try:
+            done = json.loads(commit.extra.get(_ORDERED_KEY, "{}"))
+            return frozenset(map(str, done["partitions"])) if done["order"] == self._text else frozenset()
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return frozenset()
 
     @property
     def _text(self) -> str:
