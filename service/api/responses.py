@@ -115,6 +115,33 @@ class IncidentCounts(BaseModel):
         return cls(open=counts.get(IncidentState.OPEN, 0), suspected=counts.get(IncidentState.SUSPECTED, 0))
 
 
+class ClockDisagreementOut(BaseModel):
+    """Two clocks by which writers name instants in turn."""
+
+    one_seconds: float = Field(description="From UTC to the one clock", examples=[0.2])
+    other_seconds: float = Field(description="From UTC to the other", examples=[-28800.4])
+    since: datetime = Field(examples=["2026-01-01T12:00:00Z"])
+
+
+class ClockOut(BaseModel):
+    """The clock by which the writers name instants, as the last poll that found the timeline changed has measured it.
+    It counts writers' commits of two days, at most 100."""
+
+    utc_offset_seconds: float | None = Field(
+        description="From UTC to the clock, zone included; null if no file of the timeline tells of it",
+        examples=[-28860.2],
+    )
+    zone_seconds: int | None = Field(description="What looks like a time zone in it", examples=[-28800])
+    ahead_seconds: float | None = Field(description="The rest: by this much the clock is ahead", examples=[-60.2])
+    since: datetime | None = Field(
+        description="When the first of the latest commits by this clock appeared", examples=["2026-01-01T12:00:08Z"]
+    )
+    samples: int = Field(description="Commits by this clock", examples=[3])
+    disagreement: ClockDisagreementOut | None = Field(
+        description="Two clocks, if writers name instants by both in turn: then jobs that write are refused"
+    )
+
+
 class TableOut(BaseModel):
     """A registered table. Values of options that look like secrets, by their names or by themselves, are masked."""
 
@@ -128,14 +155,20 @@ class TableOut(BaseModel):
     hudi_options: dict[str, str]
     profile: dict[str, Any] = Field(description="Detected when the table was last examined")
     incidents: IncidentCounts = Field(description="Unresolved incidents")
+    clock: ClockOut | None = Field(description="The writers' clock; null before the first poll")
     created_at: datetime
     updated_at: datetime
 
     @classmethod
     def of(
-        cls, table: Registration, sightings: Sightings, counts: Mapping[IncidentState, int] | None = None
+        cls,
+        table: Registration,
+        sightings: Sightings,
+        counts: Mapping[IncidentState, int] | None = None,
+        clock: Mapping[str, Any] | None = None,
     ) -> TableOut:
-        """`sightings` are those of the table's engines, `counts` those of its unresolved incidents."""
+        """`sightings` are those of the table's engines, `counts` those of its unresolved incidents; `clock` is that of
+        its snapshot."""
         index = table.index
         return cls(
             id=table.id,
@@ -150,6 +183,7 @@ class TableOut(BaseModel):
             hudi_options=masked(table.hudi_options),
             profile=dict(table.profile),
             incidents=IncidentCounts.of(counts or {}),
+            clock=ClockOut.model_validate(clock) if clock else None,
             created_at=table.created_at,
             updated_at=table.updated_at,
         )
